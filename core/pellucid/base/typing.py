@@ -1,8 +1,9 @@
-"""Types that annotations of public functions name."""
+"""Types that annotations name in many modules."""
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -22,3 +23,12 @@ class SupportsDType(Protocol):
 
 DTypeLike: TypeAlias = str | type | np.dtype | SupportsDType
 """Names of dtypes; None is none."""
+
+Shape: TypeAlias = tuple[int, ...]
+"""The sizes of an array's dimensions, or one integer for each of them."""
+Axes: TypeAlias = tuple[int, ...]
+"""Some dimensions of an array, counted from the front."""
+Ints: TypeAlias = Sequence[int]
+"""Sizes, axes or indices, as users pass them."""
+Function: TypeAlias = Callable[..., Any]
+"""A function of any arguments."""

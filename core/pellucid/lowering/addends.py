@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pellucid.ir.avals import shaped_array
+from pellucid.lowering.context import Values
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import NO_AXES, PartitionSpec
 from pellucid.sharding.shardy import axis_texts
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
     from pellucid.lowering.context import LoweringContext
 
 
-def compute_with_addends(
-    ctx: LoweringContext, operands: Sequence[ir.Value], results: Sequence[ir.Value]
-) -> None:
+def compute_with_addends(ctx: LoweringContext, operands: Values, results: Values) -> None:
     """State, if results of the equation at hand are addends, that what leads to them from operands that are, is too."""
     addends = ctx.addends
     if addends is None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.dims import is_static
 from pellucid.base.errors import CompilationError
+from pellucid.base.typing import Function, Ints, Shape
 from pellucid.ir.avals import AbstractToken, ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.effects import Effect
 from pellucid.ir.rules import Avals
@@ -29,6 +30,8 @@ _I64 = np.dtype(np.int64)
 _ELEMENT_BY_ELEMENT = {f"stablehlo.{op}" for op in ("convert", "reverse", "transpose", "reshape")}
 FRONTEND = "mhlo.frontend_attributes"
 """The attribute of an operation that holds what the user says of it to XLA."""
+Attributes: TypeAlias = dict[str, ir.Attribute]
+Values: TypeAlias = Sequence[ir.Value]
 
 
 class LoweringContext:
@@ -61,7 +64,7 @@ class LoweringContext:
         self.is_slow_in_calls = False
         """Whether XLA has fast kernels for some operation only where the call around it is inlined."""
         self.sharding_attributes: Any = None
-        self.frontend_attributes: dict[str, ir.Attribute] = {}
+        self.frontend_attributes: Attributes = {}
         """The frontend attributes of the equation at hand: metadata that the user passes to XLA."""
         self.replicated: Any = None
         """The placement of a value that each device of the program holds in full."""
@@ -111,13 +114,13 @@ class LoweringContext:
             element_type = self._element_types[dtype] = make()
         return element_type
 
-    def tensor(self, shape: Sequence[int], dtype: Any) -> ir.Type:
+    def tensor(self, shape: Ints, dtype: Any) -> ir.Type:
         """The MLIR type of an array."""
         return self.type(shaped_array(tuple(shape), np.dtype(dtype)))
 
     # Attributes -------------------------------------------------------------------------------
 
-    def ints(self, values: Sequence[int]) -> ir.Attribute:
+    def ints(self, values: Ints) -> ir.Attribute:
         """`array<i64: ...>`."""
         key = ("ints", tuple(values))
         attribute = self._attributes.get(key)
@@ -150,7 +153,7 @@ class LoweringContext:
         """A string attribute."""
         return ir.StringAttr.get(value)
 
-    def dictionary(self, attributes: dict[str, ir.Attribute]) -> ir.Attribute:
+    def dictionary(self, attributes: Attributes) -> ir.Attribute:
         """A dictionary of attributes."""
         return ir.DictAttr.get(attributes)
 
@@ -171,8 +174,8 @@ class LoweringContext:
         self,
         name: str,
         result_types: Sequence[ir.Type],
-        operands: Sequence[ir.Value],
-        attributes: dict[str, ir.Attribute] | None = None,
+        operands: Values,
+        attributes: Attributes | None = None,
         regions: int = 0,
     ) -> Any:
         """A new operation at the insertion point; `.results`, `.regions`."""
@@ -185,8 +188,8 @@ class LoweringContext:
         self,
         name: str,
         result: Any,
-        operands: Sequence[ir.Value],
-        attributes: dict[str, ir.Attribute] | None = None,
+        operands: Values,
+        attributes: Attributes | None = None,
     ) -> ir.Value:
         """The one result of a new operation; `result` is its aval."""
         return _create(
@@ -204,7 +207,7 @@ class LoweringContext:
         merged |= {key: self.string(text) for key, text in texts.items()}
         attributes[FRONTEND] = self.dictionary(merged)
 
-    def _with_metadata(self, attributes: dict[str, ir.Attribute] | None) -> Any:
+    def _with_metadata(self, attributes: Attributes | None) -> Any:
         if not self.frontend_attributes:
             return attributes
         return self.frontend_attributes | (attributes or {})
@@ -238,7 +241,7 @@ class LoweringContext:
         """An array of zero bits that holds values of type `aval`."""
         return self.full(physical(aval), 0)
 
-    def broadcast(self, x: ir.Value, dims: Sequence[int], result: Any) -> ir.Value:
+    def broadcast(self, x: ir.Value, dims: Ints, result: Any) -> ir.Value:
         """`x` with its axes at `dims` of the result."""
         shape = ir.RankedTensorType(x.type).shape
         if 1 in shape and self.addends is not None and self.has_fault(STRETCHED_ADDENDS):
@@ -252,7 +255,7 @@ class LoweringContext:
             "stablehlo.broadcast_in_dim", result, [x], {"broadcast_dimensions": self.ints(dims)}
         )
 
-    def broadcast_to(self, x: ir.Value, aval: ShapedArray, shape: tuple[int, ...]) -> ir.Value:
+    def broadcast_to(self, x: ir.Value, aval: ShapedArray, shape: Shape) -> ir.Value:
         """`x` of type `aval` repeated to `shape`: a scalar, or an array whose dimensions of size 1 stretch."""
         result = shaped_array(shape, aval.dtype)
         n_words = len(element_shape(aval))
@@ -290,13 +293,11 @@ class LoweringContext:
              "compare_type": self.enum("comparison_type", compare_type)},
         )  # fmt: skip
 
-    def transpose(self, x: ir.Value, permutation: Sequence[int], result: Any) -> ir.Value:
+    def transpose(self, x: ir.Value, permutation: Ints, result: Any) -> ir.Value:
         """`x` with permuted axes."""
         return self.op1("stablehlo.transpose", result, [x], {"permutation": self.ints(permutation)})
 
-    def reduce(
-        self, x: ir.Value, initial: ir.Value, axes: Sequence[int], op: str, result: Any
-    ) -> ir.Value:
+    def reduce(self, x: ir.Value, initial: ir.Value, axes: Ints, op: str, result: Any) -> ir.Value:
         """`x` reduced along `axes` by the StableHLO operation `op`, beginning with the scalar `initial`."""
         reduction = self.op(
             "stablehlo.reduce",
@@ -326,7 +327,7 @@ class LoweringContext:
     def _constrained(self, x: ir.Value, aval: Any, attribute: ir.Attribute) -> ir.Value:
         return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
 
-    def on_first_device(self, n_results: int) -> dict[str, ir.Attribute]:
+    def on_first_device(self, n_results: int) -> Attributes:
         """Attributes of an operation that one device does for all: it gets whole operands, and all get its results.
 
         None are needed in a program of one device, nor in a manual region, where each position does its own; an
@@ -372,7 +373,7 @@ class LoweringContext:
             return self.is_partitioned
         return fault.scope == "all programs" or self.sharding_attributes is not None
 
-    def whole_along(self, fault: Fault, x: ir.Value, aval: Any, dims: Sequence[int]) -> ir.Value:
+    def whole_along(self, fault: Fault, x: ir.Value, aval: Any, dims: Ints) -> ir.Value:
         """`x` of type `aval`, which no device holds a part of along `dims`, if XLA has `fault`; as with `everywhere`."""
         if self.sharding_attributes is None or self.manual is not None or not self.has_fault(fault):
             return x
@@ -455,7 +456,7 @@ class LoweringContext:
         self,
         region: ir.Region,
         jaxpr: Any,
-        consts: Sequence[ir.Value] = (),
+        consts: Values = (),
         extra_avals: Avals = (),
     ) -> None:
         """Fill `region` with the program `jaxpr` (its arguments are the block's) and return its results.
@@ -474,15 +475,11 @@ class LoweringContext:
         """Name what is built in the block, as in `with ctx.named("while/cond/", "lt")`."""
         return self.module_lowering.named(scope, operation)
 
-    def inline(
-        self, jaxpr: Any, consts: Sequence[ir.Value], operands: Sequence[ir.Value]
-    ) -> list[ir.Value]:
+    def inline(self, jaxpr: Any, consts: Values, operands: Values) -> list[ir.Value]:
         """Lower the equations of `jaxpr` here; the values of its results."""
         return self.module_lowering.lower_equations(jaxpr, consts, operands)
 
-    def call(
-        self, jaxpr: Any, name: str, operands: Sequence[ir.Value], **more: Any
-    ) -> list[ir.Value]:
+    def call(self, jaxpr: Any, name: str, operands: Values, **more: Any) -> list[ir.Value]:
         """Call `jaxpr` as a function of the module, lowered once however often it is called."""
         return self.module_lowering.lower_call(jaxpr, name, operands, **more)
 
@@ -490,8 +487,6 @@ class LoweringContext:
         """The reference `@name` to `jaxpr` as a function of the module, for operations that call by reference."""
         return f"@{self.module_lowering.symbol(jaxpr, name)}"
 
-    def from_python(
-        self, function: Callable[..., Any], operands: Sequence[ir.Value], params: Any = ()
-    ) -> list[ir.Value]:
+    def from_python(self, function: Function, operands: Values, params: Any = ()) -> list[ir.Value]:
         """Lower by tracing `function(*operands, *params)`, a definition by other primitives."""
         return self.module_lowering.lower_python(function, operands, params)

@@ -11,12 +11,13 @@ import numpy as np
 
 from pellucid.base import source
 from pellucid.base.source import NameStack
+from pellucid.base.typing import Function
 from pellucid.ir.avals import abstract_token
 from pellucid.ir.effects import Effect
 from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal
 from pellucid.ir.primitive import Programs
 from pellucid.lowering.addends import compute_with_addends
-from pellucid.lowering.context import FRONTEND, LoweringContext
+from pellucid.lowering.context import FRONTEND, Attributes, LoweringContext, Values
 from pellucid.lowering.in_place import settle
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
@@ -71,11 +72,11 @@ class LoweredModule(NamedTuple):
 class Listener(Protocol):
     """Receives the values of a program's variables, and those of each program within it at each place where it runs."""
 
-    def begin(self, jaxpr: Jaxpr, values: Sequence[ir.Value]) -> None:
+    def begin(self, jaxpr: Jaxpr, values: Values) -> None:
         """A program begins, inside of the one that began last; these are its constants and inputs."""
         ...
 
-    def lowered(self, equation: Any, values: Sequence[ir.Value]) -> None:
+    def lowered(self, equation: Any, values: Values) -> None:
         """These are the results of an equation of the innermost program that has begun."""
         ...
 
@@ -128,7 +129,7 @@ class ModuleLowering:
         self.names: dict[str, int] = {}
         """By name of a function, the number that the next one of that name gets."""
         self.python_programs: dict[Any, Any] = {}
-        self.scopes: dict[int, tuple[NameStack, str, dict[str, ir.Attribute]]] = {}
+        self.scopes: dict[int, tuple[NameStack, str, Attributes]] = {}
         """By id of a name stack, that stack and what `scope_facts` gives."""
         self.location_of = location_cache(_file_of_code, _FRAME_LIMIT, context)
         self.ordered_effects: tuple[Effect, ...] = ()
@@ -163,13 +164,13 @@ class ModuleLowering:
         settle(self.module, ctx.self_updates)
         return self.module
 
-    def annotations(self, jaxpr: Jaxpr, options: ModuleOptions) -> dict[str, ir.Attribute]:
+    def annotations(self, jaxpr: Jaxpr, options: ModuleOptions) -> Attributes:
         """Donation, shardings, layouts and names of the arguments and results of `main`."""
         ctx, n_tokens = self.ctx, len(self.ordered_effects)
-        arguments: list[dict[str, ir.Attribute]] = [{} for _ in range(n_tokens)]
-        results: list[dict[str, ir.Attribute]] = [{} for _ in range(n_tokens)]
+        arguments: list[Attributes] = [{} for _ in range(n_tokens)]
+        results: list[Attributes] = [{} for _ in range(n_tokens)]
         for i, aval in enumerate(jaxpr.in_avals):
-            attributes: dict[str, ir.Attribute] = {}
+            attributes: Attributes = {}
             alias = options.aliases[i] if options.aliases else None
             if alias is not None:
                 attributes["tf.aliasing_output"] = ctx.integer(alias + n_tokens, 32)
@@ -228,7 +229,7 @@ class ModuleLowering:
         return function
 
     def lower_call(
-        self, jaxpr: Jaxpr, name: str, operands: Sequence[ir.Value], key: Any = None
+        self, jaxpr: Jaxpr, name: str, operands: Values, key: Any = None
     ) -> list[ir.Value]:
         """Call `jaxpr` as a function, made at its first call. Tokens of ordered effects go along."""
         scope = None if self.equation is None else self.equation.scope
@@ -236,9 +237,7 @@ class ModuleLowering:
         with self._at(f"{self.prefix}{path}/", ""):
             return self._lower_call(jaxpr, name, operands, key)
 
-    def _lower_call(
-        self, jaxpr: Jaxpr, name: str, operands: Sequence[ir.Value], key: Any
-    ) -> list[ir.Value]:
+    def _lower_call(self, jaxpr: Jaxpr, name: str, operands: Values, key: Any) -> list[ir.Value]:
         if self.listener is not None:
             return self.lower_equations(jaxpr, (), operands)
         ctx = self.ctx
@@ -284,9 +283,7 @@ class ModuleLowering:
         self.symbols.add(symbol)
         return symbol
 
-    def lower_python(
-        self, function: Callable[..., Any], operands: Sequence[ir.Value], params: Any
-    ) -> list[ir.Value]:
+    def lower_python(self, function: Function, operands: Values, params: Any) -> list[ir.Value]:
         """Lower a definition by other primitives, traced once for (function, params, types)."""
         ctx = self.ctx
         key = (function, params, ctx.avals_in)
@@ -299,9 +296,7 @@ class ModuleLowering:
 
     # Equations ------------------------------------------------------------------------------------
 
-    def lower_equations(
-        self, jaxpr: Jaxpr, consts: Sequence[ir.Value], operands: Sequence[ir.Value]
-    ) -> list[ir.Value]:
+    def lower_equations(self, jaxpr: Jaxpr, consts: Values, operands: Values) -> list[ir.Value]:
         """Lower each equation at the insertion point; the values of the program's results."""
         ctx = self.ctx
         values: dict[Any, ir.Value] = dict(zip(jaxpr.constvars, consts, strict=True))
@@ -385,7 +380,7 @@ class ModuleLowering:
             name = f"{name}#e{self.equation.id}"
         return ir.Location.name(name.removesuffix("/"), childLoc=self.source)
 
-    def scope_facts(self, scope: NameStack | None) -> tuple[str, dict[str, ir.Attribute]]:
+    def scope_facts(self, scope: NameStack | None) -> tuple[str, Attributes]:
         """(the path in front of names, the attributes that hold the user's metadata) of operations in `scope`."""
         if scope is None:
             return "", {}

@@ -15,6 +15,7 @@ from pellucid.base.errors import (
     UnsupportedError,
 )
 from pellucid.base.tree import broadcast_prefix_to
+from pellucid.base.typing import Function, Ints
 from pellucid.compilation.shardy import ShardyAttributes
 from pellucid.higher_order.bodies import Body, known_body
 from pellucid.higher_order.custom_rules import ForwardsDefinitions
@@ -53,7 +54,7 @@ class CustomPartitioningParams(NamedTuple):
     decode_shardings: bool
     in_tree: Any
     out_tree: Any
-    partition: Callable[..., Any]
+    partition: Function
     sharding_rule: Any
     static_args: tuple[Any, ...]
 
@@ -176,7 +177,7 @@ class Partition:
         return described
 
     def _program(
-        self, of_part: Callable[..., Any], mesh: Mesh, given: Sequence[Value], made: Sequence[Value]
+        self, of_part: Function, mesh: Mesh, given: Sequence[Value], made: Sequence[Value]
     ) -> bytes:
         """MLIR bytecode of the function of one device's parts."""
 
@@ -240,19 +241,19 @@ class custom_partitioning(ForwardsDefinitions):
     besides their arguments. Derivatives and batches need rules: `custom_vjp`, `custom_vmap`.
     """
 
-    def __init__(self, fun: Callable[..., Any], static_argnums: Sequence[int] = ()) -> None:
+    def __init__(self, fun: Function, static_argnums: Ints = ()) -> None:
         check_callable(fun, "custom_partitioning")
         wraps(fun, "Form in parts")(self)
         self.fun = fun
         self.static_argnums = resolve_arguments(fun, static_argnums, None, "static")[0]
-        self._partition: Callable[..., Any] | None = None
+        self._partition: Function | None = None
         self._sharding_rule: Any = None
 
     def def_partition(
         self,
-        partition: Callable[..., Any],
-        infer_sharding_from_operands: Callable[..., Any] | None = None,
-        propagate_user_sharding: Callable[..., Any] | None = None,
+        partition: Function,
+        infer_sharding_from_operands: Function | None = None,
+        propagate_user_sharding: Function | None = None,
         decode_shardings: bool = True,
         sharding_rule: Any = None,
         *,
@@ -260,7 +261,7 @@ class custom_partitioning(ForwardsDefinitions):
         need_replication_factors: tuple[str, ...] = (),
         permutation_factors: tuple[str, ...] = (),
         **factor_sizes: int,
-    ) -> Callable[..., Any]:
+    ) -> Function:
         """Say how the function is done in parts; gives `partition`.
 
         `partition(*static_args, mesh, arg_shapes, result_shape)` gets trees of ShapeDtypeStructs with shardings, and

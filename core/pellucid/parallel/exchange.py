@@ -10,6 +10,7 @@ import numpy as np
 
 from pellucid.base.errors import CollectiveError, expecting
 from pellucid.base.tree import tree_map
+from pellucid.base.typing import Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.factors import Factors, with_mark, words
@@ -150,9 +151,7 @@ class PPermute(Exchange[PPermuteParams]):
 ppermute_p = PPermute()
 
 
-def axes_and_pairs(
-    caller: str, axis_name: Any, perm: Iterable[Sequence[int]]
-) -> tuple[AxisNames, Pairs]:
+def axes_and_pairs(caller: str, axis_name: Any, perm: Iterable[Ints]) -> tuple[AxisNames, Pairs]:
     """The named axes in the order of the mesh, and `perm` as a tuple of pairs.
 
     Raises: CollectiveError for positions that the axes lack, or that are in several pairs on one side.
@@ -173,7 +172,7 @@ def axes_and_pairs(
     return axes, pairs
 
 
-def ppermute(x: Any, axis_name: Any, perm: Iterable[Sequence[int]]) -> Any:
+def ppermute(x: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:
     """`x` (arrays in a tree) sent along `axis_name`: `perm` holds pairs (source, destination) of positions.
 
     A position that is no destination gets zeros. Along several axes positions are counted with the innermost axis (the
@@ -191,7 +190,7 @@ def ppermute(x: Any, axis_name: Any, perm: Iterable[Sequence[int]]) -> Any:
     return tree_map(lambda leaf: bind1(ppermute_p, vary(leaf, axes), params=params), x)
 
 
-def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+def pshuffle(x: Any, axis_name: Any, perm: Ints) -> Any:
     """`x` (arrays in a tree) sent along `axis_name`, so that position `i` gets the value of position `perm[i]`.
 
     Raises: CollectiveError unless `perm` holds each position once.

@@ -14,6 +14,7 @@ from pellucid.base.errors import (
     UnsupportedError,
 )
 from pellucid.base.tree import tree_map
+from pellucid.base.typing import Ints
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.factors import Factors, with_mark, words
@@ -312,7 +313,7 @@ class ReduceScatter(Collective, Movement[ScatterSumParams]):
         return [op.result if params.tiled else ctx.reshape(op.result, result)]
 
 
-def _scattered(x: Any, params: ScatterSumParams, sizes: Sequence[int], name: Any) -> Any:
+def _scattered(x: Any, params: ScatterSumParams, sizes: Ints, name: Any) -> Any:
     """Parts of `x`, which is summed over the batch axis `name` already, for each position along it in front."""
     dim, shape = params.scatter_dimension, type_of(x).shape
     i = params.axis_name.index(name)

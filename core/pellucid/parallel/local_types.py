@@ -11,15 +11,15 @@ from pellucid.ir.avals import ShapedArray
 from pellucid.primitives.addends import Marks, marked, marks_of
 from pellucid.sharding.errors import indivisible_error
 from pellucid.sharding.explicit_types import explicit_part, shown_sharding
-from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
+from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisType, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec, axes_text, rank_error
+from pellucid.sharding.partition_spec import AxisSet, PartitionSpec, axes_text, rank_error
 
 REPLICATED = PartitionSpec()
 """The spec of a value that every position has in full."""
 
 
-def part_counts(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[int]:
+def part_counts(mesh: AnyMesh, spec: PartitionSpec) -> list[int]:
     """Into how many parts `spec` cuts each of its dimensions."""
     return [math.prod(mesh.shape[axis] for axis in axes) for axes in spec.axes_per_dim]
 
@@ -35,9 +35,9 @@ def check_is_array(aval: Any, path: str) -> None:
 
 def checked_local_type(
     aval: Any,
-    mesh: Mesh | AbstractMesh,
+    mesh: AnyMesh,
     spec: PartitionSpec,
-    manual: frozenset[Any],
+    manual: AxisSet,
     checked: bool,
     path: str,
 ) -> ShapedArray:
@@ -63,9 +63,9 @@ def checked_local_type(
 
 def local_type(
     aval: ShapedArray,
-    mesh: Mesh | AbstractMesh,
+    mesh: AnyMesh,
     spec: PartitionSpec,
-    manual: frozenset[Any],
+    manual: AxisSet,
     checked: bool,
 ) -> ShapedArray:
     """Type of one position's part, along the axes `manual`, of a value.
@@ -87,7 +87,7 @@ def local_type(
     return marked(local, marks, mesh.abstract_mesh.update_axis_types(inside))
 
 
-def _without(sharding: NamedSharding, manual: frozenset[Any]) -> NamedSharding | None:
+def _without(sharding: NamedSharding, manual: AxisSet) -> NamedSharding | None:
     """What a type that shows `sharding` shows where the axes `manual` are Manual."""
     rest = [[a for a in axes if a not in manual] for axes in sharding.spec.axes_per_dim]
     mesh = sharding.mesh.abstract_mesh.update_axis_types(dict.fromkeys(manual, AxisType.Manual))
@@ -95,7 +95,7 @@ def _without(sharding: NamedSharding, manual: frozenset[Any]) -> NamedSharding |
 
 
 def whole_type(
-    aval: ShapedArray, mesh: Mesh | AbstractMesh, spec: PartitionSpec, manual: frozenset[Any]
+    aval: ShapedArray, mesh: AnyMesh, spec: PartitionSpec, manual: AxisSet
 ) -> ShapedArray:
     """Type of the value that the positions along the axes `manual` have parts of."""
     shape = list(aval.shape)
@@ -120,7 +120,7 @@ def with_batch_dim(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
     return PartitionSpec(*entries[:dim], entry, *entries[dim:])
 
 
-def leading_spec(mesh: Mesh | AbstractMesh, axes: Sequence[Any] | frozenset[Any]) -> PartitionSpec:
+def leading_spec(mesh: AnyMesh, axes: Sequence[Any] | AxisSet) -> PartitionSpec:
     """The spec that joins the parts of all positions along `axes` at the first dimension."""
     names = tuple([name for name in mesh.axis_names if name in axes])
     return PartitionSpec(names) if names else REPLICATED

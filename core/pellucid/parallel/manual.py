@@ -33,8 +33,8 @@ from pellucid.primitives.movement import reshape
 from pellucid.primitives.varying import CollectiveParams, unified, vary
 from pellucid.sharding import mesh_context
 from pellucid.sharding.current_mesh import get_abstract_mesh
-from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
-from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisType, Mesh
+from pellucid.sharding.partition_spec import AxisSet, PartitionSpec
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.discharge import discharged
 from pellucid.tracing.replay import replay
@@ -51,9 +51,7 @@ Specs = tuple[PartitionSpec, ...]
 
 
 @contextlib.contextmanager
-def manual_axes_bound(
-    mesh: Mesh | AbstractMesh, manual_axes: frozenset[Any], check_vma: bool
-) -> Iterator[None]:
+def manual_axes_bound(mesh: AnyMesh, manual_axes: AxisSet, check_vma: bool) -> Iterator[None]:
     """Trace what runs at one position along `manual_axes`: collectives may name them, and the mesh has them Manual."""
     current = get_abstract_mesh()
     outer = mesh.abstract_mesh if current.empty else current
@@ -74,8 +72,8 @@ class ShardMapParams(NamedTuple):
     check_vma: bool
     in_specs: Specs
     jaxpr: ClosedJaxpr
-    newly_manual_axes: frozenset[Any]
-    mesh: Mesh | AbstractMesh
+    newly_manual_axes: AxisSet
+    mesh: AnyMesh
     out_specs: Specs
 
     def scope(self) -> contextlib.AbstractContextManager[None]:
@@ -83,7 +81,7 @@ class ShardMapParams(NamedTuple):
         return manual_axes_bound(self.mesh, self.newly_manual_axes, self.check_vma)
 
     @property
-    def unchecked(self) -> frozenset[Any]:
+    def unchecked(self) -> AxisSet:
         """The manual axes over which types don't say whether values vary."""
         return frozenset() if self.check_vma else self.newly_manual_axes
 
@@ -250,7 +248,7 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
 shard_map_p = ShardMap()
 
 
-def axes_of(specs: Sequence[PartitionSpec]) -> list[frozenset[Any]]:
+def axes_of(specs: Sequence[PartitionSpec]) -> list[AxisSet]:
     """For each of `specs` the mesh axes that it cuts along."""
     return [spec.axis_names for spec in specs]
 
@@ -443,7 +441,7 @@ def _with_batch_dims(specs: Specs, dims: Dims, entry: Any) -> list[PartitionSpec
     ]
 
 
-def _batched(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: frozenset[Any]) -> Derived:
+def _batched(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: AxisSet) -> Derived:
     """The program on batches, whose parts differ along the mesh axes `over`; `mask` is where results have theirs."""
     key = ("batched manual", axis, tuple(dims), over, params.check_vma)
     return remembered(
@@ -453,7 +451,7 @@ def _batched(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: frozense
     )
 
 
-def _batch(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: frozenset[Any]) -> Derived:
+def _batch(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: AxisSet) -> Derived:
     jaxpr = _without_calls(params.jaxpr.jaxpr) if over else params.jaxpr.jaxpr
     out_dims: list[BatchDim] = []
 

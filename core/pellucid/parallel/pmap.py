@@ -15,6 +15,7 @@ from pellucid.base.errors import (
     UnsupportedError,
 )
 from pellucid.base.tree import broadcast_prefix_to, is_none, tree_leaves, tree_map
+from pellucid.base.typing import Function, Ints, Shape
 from pellucid.higher_order.jitted import jit
 from pellucid.ir.rules import Operands
 from pellucid.parallel.local_types import REPLICATED
@@ -47,16 +48,16 @@ class _Unnamed:
 
 
 def pmap(
-    fun: Callable[..., Any],
+    fun: Function,
     axis_name: Any = None,
     *,
     in_axes: Any = 0,
     out_axes: Any = 0,
-    static_broadcasted_argnums: int | Sequence[int] = (),
+    static_broadcasted_argnums: int | Ints = (),
     devices: Sequence[Any] | None = None,
     backend: str | None = None,
     axis_size: int | None = None,
-    donate_argnums: int | Sequence[int] = (),
+    donate_argnums: int | Ints = (),
 ) -> Any:
     """`fun` compiled and run on several devices at once, each with its element of the arguments.
 
@@ -194,7 +195,7 @@ def _layout(x: Any) -> Any:
 
 
 def _row(
-    fun: Callable[..., Any],
+    fun: Function,
     name: Any,
     size: int,
     devices: Sequence[Any] | None,
@@ -214,7 +215,7 @@ def _row(
     return Mesh(np.array(found[:size]), (name,))
 
 
-def _misfit(fun: Callable[..., Any], size: int, devices: Sequence[Any]) -> DeviceError:
+def _misfit(fun: Function, size: int, devices: Sequence[Any]) -> DeviceError:
     return DeviceError(
         f"pmap: `{name_of(fun)}` has {size} elements to run, and {len(devices)} devices to run them on.",
         got=f"devices: {', '.join(map(str, devices[:8]))}{', …' if len(devices) > 8 else ''}",
@@ -227,7 +228,7 @@ def _wanted(out_axes: Any, out_tree: Any) -> list[int | None]:
 
 
 def _moved(
-    args: tuple[Any, ...], kwargs: dict[str, Any], static: tuple[int, ...], placed: Callable[..., Any], name: Any
+    args: tuple[Any, ...], kwargs: dict[str, Any], static: tuple[int, ...], placed: Function, name: Any
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:  # fmt: skip
     """The arguments, with arrays that are committed elsewhere moved to the devices of their elements.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.base.errors import ArgumentTypeError, UnsupportedError
 from pellucid.base.tree import tree_map
+from pellucid.base.typing import Ints
 from pellucid.ir.avals import AbstractToken, ShapedArray, abstract_token, shaped_array
 from pellucid.ir.facets import Collective
 from pellucid.ir.primitive import P, Primitive
@@ -101,7 +102,7 @@ psend_p = PSend()
 precv_p = PRecv()
 
 
-def psend(x: Any, axis_name: Any, perm: Iterable[Sequence[int]]) -> Any:
+def psend(x: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:
     """Send `x` (arrays in a tree) along `axis_name`; gives a token for each array.
 
     `perm` is as in `ppermute`. GPUs only; a program that does it can't be lowered for others.
@@ -118,7 +119,7 @@ def psend(x: Any, axis_name: Any, perm: Iterable[Sequence[int]]) -> Any:
     )
 
 
-def precv(token: Any, out_shape: Any, axis_name: Any, perm: Iterable[Sequence[int]]) -> Any:
+def precv(token: Any, out_shape: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:
     """What `psend` sent along `axis_name`, with shape and dtype of `out_shape` (in a tree), received after `token`.
 
     Raises: what `ppermute` raises; ArgumentTypeError for what is no token.

@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import CollectiveError
 from pellucid.base.tree import tree_map
+from pellucid.base.typing import Axes, Function, Shape
 from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.factors import Factors, words
 from pellucid.ir.primitive import Primitive
@@ -35,6 +36,7 @@ from pellucid.primitives.monoids import MONOIDS, through_integers
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.reduction import reduce_max, reduce_min
 from pellucid.primitives.varying import CollectiveParams, vary
+from pellucid.sharding.partition_spec import AxisSet
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.tracer import Tracer
@@ -135,7 +137,7 @@ class UnreducedSum(Recast):
     waits = True
     inverse = "preduced"
 
-    def recast_type(self, aval: Any, axes: frozenset[Any], mesh: Any) -> Any:
+    def recast_type(self, aval: Any, axes: AxisSet, mesh: Any) -> Any:
         unreduced, reduced = marks_of(aval)
         return marked(aval, Marks(unreduced - axes, reduced), mesh)
 
@@ -166,7 +168,7 @@ def are_addends(caller: str, x: Any, axes: AxisNames, groups: Any) -> bool:
 class PExtreme(AllReduce):
     """The largest or smallest value along named axes."""
 
-    def __init__(self, monoid: str, reduce: Callable[..., Any]) -> None:
+    def __init__(self, monoid: str, reduce: Function) -> None:
         super().__init__(f"p{monoid}")
         self.monoid = MONOIDS[monoid]
         self.reduce = reduce
@@ -201,14 +203,14 @@ pmax_p = PExtreme("max", reduce_max)
 pmin_p = PExtreme("min", reduce_min)
 
 
-def named_and_positional(caller: str, axis_name: Any) -> tuple[AxisNames, tuple[int, ...]]:
+def named_and_positional(caller: str, axis_name: Any) -> tuple[AxisNames, Axes]:
     """The names among `axis_name`, and the ints that are no names: axes of the array itself."""
     given = as_tuple(caller, axis_name)
     positional = tuple([a for a in given if isinstance(a, int) and a not in context.axes])
     return listed_axes(caller, [a for a in given if a not in positional]), positional
 
 
-def _own_axes(caller: str, x: Any, positional: tuple[int, ...]) -> tuple[int, ...]:
+def _own_axes(caller: str, x: Any, positional: Axes) -> Axes:
     ndim = type_of(x).ndim
     return tuple([canonical_axis(axis, ndim, f"{caller}: axis_name") for axis in positional])
 
@@ -231,9 +233,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return tree_map(lambda leaf: _psum("psum", leaf, axes, positional, groups), x)
 
 
-def _psum(
-    caller: str, x: Any, axes: AxisNames, positional: tuple[int, ...], groups: Groups | None
-) -> Any:
+def _psum(caller: str, x: Any, axes: AxisNames, positional: Axes, groups: Groups | None) -> Any:
     if type_of(x).dtype == np.bool_:
         x = convert_element_type(x, np.int32)
     if positional:
@@ -264,7 +264,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return tree_map(lambda leaf: _pmean(leaf, axes, positional, groups), x)
 
 
-def _pmean(x: Any, axes: AxisNames, positional: tuple[int, ...], groups: Groups | None) -> Any:
+def _pmean(x: Any, axes: AxisNames, positional: Axes, groups: Groups | None) -> Any:
     total = _psum("pmean", x, axes, positional, groups)
     shape = type_of(x).shape
     elements = math.prod(shape[axis] for axis in _own_axes("pmean", x, positional))

@@ -14,6 +14,7 @@ from pellucid.base.errors import (
     EffectsError,
 )
 from pellucid.base.tree import broadcast_prefix, broadcast_prefix_to, is_none, shown_path, tree_map
+from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import Body, known_body, types_of
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import DebugInfo
@@ -27,9 +28,10 @@ from pellucid.refs.access import new_ref
 from pellucid.sharding import mesh_context
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.errors import MeshError, PartitionSpecError, ShardingArgumentError
-from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh, axis_not_in_mesh_error
+from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisType, Mesh, axis_not_in_mesh_error
 from pellucid.sharding.partition_spec import (
     NO_AXES,
+    AxisSet,
     PartitionSpec,
     axes_text,
     check_axes_are_used_once,
@@ -61,12 +63,12 @@ Infer = InferFromArgs()
 
 
 def shard_map(
-    f: Callable[..., Any] | None = None,
+    f: Function | None = None,
     /,
     *,
     out_specs: Any,
     in_specs: Any = Infer,
-    mesh: Mesh | AbstractMesh | None = None,
+    mesh: AnyMesh | None = None,
     axis_names: AbstractSet[Any] = frozenset(),
     check_vma: bool = True,
 ) -> Any:
@@ -119,7 +121,7 @@ def shard_map(
 
 
 def _call_on_values(
-    call: Callable[..., Any], f: Callable[..., Any], args: tuple[Any, ...], in_specs: Any, out_specs: Any
+    call: Function, f: Function, args: tuple[Any, ...], in_specs: Any, out_specs: Any
 ) -> Any:  # fmt: skip
     """`call(f, args, …)` where `args` have references: each position gets one to its part of what they hold."""
     leaves, tree = flatten(args)
@@ -146,7 +148,7 @@ def _call_on_values(
 
 
 def smap(
-    f: Callable[..., Any] | None = None,
+    f: Function | None = None,
     /,
     *,
     in_axes: Any = Infer,
@@ -185,7 +187,7 @@ def smap(
 # The mesh -----------------------------------------------------------------------------------------
 
 
-def _mesh(caller: str, mesh: Any) -> Mesh | AbstractMesh:
+def _mesh(caller: str, mesh: Any) -> AnyMesh:
     if mesh is None:
         mesh = (
             mesh_context.concrete.value or mesh_context.abstract.value or mesh_context.entered.value
@@ -204,7 +206,7 @@ def _mesh(caller: str, mesh: Any) -> Mesh | AbstractMesh:
     return mesh
 
 
-def _manual_axes(mesh: Mesh | AbstractMesh, axis_names: Any) -> frozenset[Any]:
+def _manual_axes(mesh: AnyMesh, axis_names: Any) -> AxisSet:
     """The axes that become manual: those named, or all that are not manual already."""
     if isinstance(axis_names, str):
         raise ArgumentTypeError(
@@ -237,7 +239,7 @@ def _manual_axes(mesh: Mesh | AbstractMesh, axis_names: Any) -> frozenset[Any]:
 
 
 def _call(
-    f: Callable[..., Any], args: tuple[Any, ...], mesh: Any, manual: frozenset[Any], in_specs: Any, out_specs: Any,
+    f: Function, args: tuple[Any, ...], mesh: Any, manual: AxisSet, in_specs: Any, out_specs: Any,
     check_vma: bool,
 ) -> Any:  # fmt: skip
     leaves, tree = flatten(args)
@@ -309,7 +311,7 @@ def _call(
     return result_tree.unflatten(bind(shard_map_p, *body.consts, *arrays, params=params))
 
 
-def _traced(f: Callable[..., Any], flat: Callable[..., Any], avals: Avals) -> Body:
+def _traced(f: Function, flat: Function, avals: Avals) -> Body:
     structure: list[Any] = []
 
     def run(*parts: Any) -> list[Any]:
@@ -321,7 +323,7 @@ def _traced(f: Callable[..., Any], flat: Callable[..., Any], avals: Avals) -> Bo
     return Body(program, consts, structure[0])
 
 
-def _check_has_no_order(f: Callable[..., Any], effects: Effects) -> None:
+def _check_has_no_order(f: Function, effects: Effects) -> None:
     """Raise EffectsError for effects in an order: positions on several devices have none among them."""
     ordered = [e for e in effects if e.ordered]
     if ordered:
@@ -349,8 +351,8 @@ def _input_specs(args: tuple[Any, ...], in_specs: Any) -> list[Any]:
 def _checked_spec(
     spec: Any,
     x: Any,
-    mesh: Mesh | AbstractMesh,
-    manual: frozenset[Any],
+    mesh: AnyMesh,
+    manual: AxisSet,
     path: str,
     check_vma: bool,
 ) -> PartitionSpec:
@@ -391,9 +393,7 @@ def _trimmed(axes_per_dim: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(axes_per_dim[:n_dims])
 
 
-def _inferred(
-    x: Any, mesh: Mesh | AbstractMesh, manual: frozenset[Any], path: str
-) -> PartitionSpec:
+def _inferred(x: Any, mesh: AnyMesh, manual: AxisSet, path: str) -> PartitionSpec:
     """The spec that the type of `x` says."""
     if any(mesh.axis_type_by_name[a] is not AxisType.Explicit for a in manual):
         raise MeshError(
@@ -418,9 +418,7 @@ def _check_is_spec(what: str, spec: Any) -> None:
         )  # fmt: skip
 
 
-def _check_axes(
-    what: str, spec: PartitionSpec, mesh: Mesh | AbstractMesh, manual: frozenset[Any]
-) -> None:
+def _check_axes(what: str, spec: PartitionSpec, mesh: AnyMesh, manual: AxisSet) -> None:
     for axes in spec.axes_per_dim:
         for axis in axes:
             if axis not in mesh.axis_names:
@@ -444,8 +442,8 @@ def _check_axes(
 
 
 def _check_results(
-    f: Callable[..., Any], results: Results, specs: Sequence[PartitionSpec], tree: Any, mesh: Any,
-    manual: frozenset[Any], check_vma: bool,
+    f: Function, results: Results, specs: Sequence[PartitionSpec], tree: Any, mesh: Any,
+    manual: AxisSet, check_vma: bool,
 ) -> None:  # fmt: skip
     """Raise an error for results whose rank or sameness isn't what `out_specs` say."""
     for i, (aval, spec) in enumerate(zip(types_of(results), specs, strict=True)):

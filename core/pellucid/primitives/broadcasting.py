@@ -12,6 +12,7 @@ import numpy as np
 from pellucid.base import config, dtypes
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.typing import Axes, Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.facets import LaidOut, Shown
 from pellucid.ir.factors import reducing, words
@@ -29,13 +30,11 @@ from pellucid.primitives.movement import (
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
-Shape = tuple[int, ...]
-
 # broadcast_in_dim ---------------------------------------------------------------------------------
 
 
 class BroadcastInDimParams(NamedTuple):
-    broadcast_dimensions: tuple[int, ...]
+    broadcast_dimensions: Axes
     shape: Shape
     sharding: Any
 
@@ -100,8 +99,8 @@ broadcast_in_dim_p = BroadcastInDim()
 
 def broadcast_in_dim(
     operand: Any,
-    shape: Sequence[int],
-    broadcast_dimensions: Sequence[int],
+    shape: Ints,
+    broadcast_dimensions: Ints,
     *,
     out_sharding: Any = None,
 ) -> Any:
@@ -123,7 +122,7 @@ def broadcast_in_dim(
     )
 
 
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def broadcast(operand: Any, sizes: Ints, *, out_sharding: Any = None) -> Any:
     """`operand` repeated along new leading axes of the given `sizes`.
 
     >>> broadcast(np.arange(2), (3,)).shape
@@ -136,7 +135,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     return broadcast_in_dim(operand, shape, dims, out_sharding=out_sharding)
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array: Any, dimensions: Ints) -> Any:
     """`array` with new axes of size 1 at `dimensions` of the result.
 
     >>> expand_dims(np.arange(3), (0,)).shape
@@ -155,7 +154,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     return broadcast_in_dim(array, shape, old_axes)
 
 
-def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
+def broadcast_shapes(*shapes: Ints) -> Shape:
     """The shape that arrays of `shapes` broadcast to, by NumPy's rules; raises ShapeError if they don't.
 
     >>> broadcast_shapes((3, 1), (4,))
@@ -201,11 +200,11 @@ def broadcast_to(x: Any, shape: Shape) -> Any:
 
 
 class ReduceSumParams(NamedTuple):
-    axes: tuple[int, ...]
+    axes: Axes
     out_sharding: Any
 
 
-def reduced_shape(shape: Shape, axes: Sequence[int], what: str) -> Shape:
+def reduced_shape(shape: Shape, axes: Ints, what: str) -> Shape:
     """`shape` without `axes`; raises for axes that are repeated or absent."""
     if len(set(axes)) != len(axes):
         raise ArgumentValueError(f"{what} got an axis twice: {tuple(axes)}.")
@@ -215,7 +214,7 @@ def reduced_shape(shape: Shape, axes: Sequence[int], what: str) -> Shape:
     return tuple([s for i, s in enumerate(shape) if i not in axes])
 
 
-def batched_axes(axes: Sequence[int], dim: int) -> tuple[tuple[int, ...], int]:
+def batched_axes(axes: Ints, dim: int) -> tuple[Axes, int]:
     """Axes of a reduction when a batch axis stands at `dim`, and where it ends up."""
     moved = shifted(axes, dim)
     return moved, dim - sum(a < dim for a in moved)
@@ -274,7 +273,7 @@ class ReduceSum(LaidOut, Movement[ReduceSumParams]):
 reduce_sum_p = ReduceSum()
 
 
-def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def reduce_sum(operand: Any, axes: Ints, *, out_sharding: Any = None) -> Any:
     """Sum of the elements along `axes`, which disappear.
 
     Source: StableHLO specification, `reduce` with `add`.
@@ -296,7 +295,7 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
 
 
 class SqueezeParams(NamedTuple):
-    dimensions: tuple[int, ...]
+    dimensions: Axes
 
 
 class Squeeze(Movement[SqueezeParams]):
@@ -331,7 +330,7 @@ class Squeeze(Movement[SqueezeParams]):
 squeeze_p = Squeeze()
 
 
-def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array: Any, dimensions: Ints) -> Any:
     """`array` without its axes `dimensions`, which must have size 1.
 
     >>> squeeze(np.zeros((1, 3)), (0,)).shape

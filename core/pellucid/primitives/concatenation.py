@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.factors import with_mark, words
 from pellucid.ir.primitive import P
@@ -227,7 +228,7 @@ class Parting(Movement[P]):
 
 class SplitParams(NamedTuple):
     axis: int
-    sizes: tuple[int, ...]
+    sizes: Shape
 
 
 class Split(Parting[SplitParams]):
@@ -277,7 +278,7 @@ def _piece(
     return lowered_slice(ctx, x, starts, resized(shape, axis, start + size), result)
 
 
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+def split(operand: Any, sizes: Ints, axis: int = 0) -> list[Any]:
     """`operand` cut along `axis` into parts of the given `sizes`, which add up to its size there.
 
     >>> [x.shape for x in split(np.arange(5), (2, 3))]
@@ -340,7 +341,7 @@ def unstack(x: Any, axis: int = 0) -> list[Any]:
 
 
 class TileParams(NamedTuple):
-    reps: tuple[int, ...]
+    reps: Shape
 
 
 class Tile(Movement[TileParams]):
@@ -383,12 +384,12 @@ class Tile(Movement[TileParams]):
 tile_p = Tile()
 
 
-def _folded(shape: Sequence[int], reps: Sequence[int]) -> tuple[int, ...]:
+def _folded(shape: Ints, reps: Ints) -> Shape:
     """The shape of a tiled array in which each dimension is split into (repetitions, size)."""
     return tuple([n for pair in zip(reps, shape, strict=True) for n in pair])
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Any:
+def tile(operand: Any, reps: Ints) -> Any:
     """`operand` laid `reps[i]` times in a row along each dimension `i`.
 
     >>> tile(np.arange(3), (2,))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.base.typing import Axes, Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.facets import LaidOut, Shown
 from pellucid.ir.factors import with_mark, words
@@ -35,7 +36,6 @@ from pellucid.sharding.explicit_types import cotangent_sharding
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
-Axes = tuple[int, ...]
 DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
 ]
@@ -281,7 +281,7 @@ def swapped(dims: CanonicalDimensions) -> CanonicalDimensions:
 
 
 def batched_dimensions(
-    ndims: Sequence[int], dims: Dims, numbers: CanonicalDimensions
+    ndims: Ints, dims: Dims, numbers: CanonicalDimensions
 ) -> tuple[CanonicalDimensions, int]:
     """Dimension numbers of operands of ranks `ndims` with batch axes at `dims`, and the result's batch axis.
 

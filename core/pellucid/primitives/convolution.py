@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.dims import dilated_size
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.facets import LaidOut
 from pellucid.ir.factors import with_mark, words
@@ -48,7 +49,6 @@ from pellucid.primitives.precision import (
 )
 from pellucid.primitives.window_shapes import (
     Pads,
-    Shape,
     explicit_pads,
     padding_attribute,
     padtype_to_pads,
@@ -362,7 +362,7 @@ def _regrouped(x: Any, source: int, target: int, groups: int) -> Any:
 def _dimensions_attribute(ctx: Any, numbers: ConvDimensionNumbers) -> Any:
     """`#stablehlo.conv`."""
 
-    def text(spec: Sequence[int], first: str, second: str) -> str:
+    def text(spec: Ints, first: str, second: str) -> str:
         labels = [""] * len(spec)
         for label, a in zip((first, second, *map(str, range(len(spec) - 2))), spec, strict=True):
             labels[a] = label
@@ -415,10 +415,10 @@ conv_general_dilated_p = ConvGeneralDilated()
 def conv_general_dilated(
     lhs: Any,
     rhs: Any,
-    window_strides: Sequence[int],
+    window_strides: Ints,
     padding: Any,
-    lhs_dilation: Sequence[int] | None = None,
-    rhs_dilation: Sequence[int] | None = None,
+    lhs_dilation: Ints | None = None,
+    rhs_dilation: Ints | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
@@ -475,7 +475,7 @@ def _shapes(lhs: Any, rhs: Any, caller: str) -> tuple[Shape, Shape]:
 def conv(
     lhs: Any,
     rhs: Any,
-    window_strides: Sequence[int],
+    window_strides: Ints,
     padding: str,
     precision: PrecisionLike = None,
     preferred_element_type: Any = None,
@@ -493,10 +493,10 @@ def conv(
 def conv_with_general_padding(
     lhs: Any,
     rhs: Any,
-    window_strides: Sequence[int],
+    window_strides: Ints,
     padding: Any,
-    lhs_dilation: Sequence[int] | None,
-    rhs_dilation: Sequence[int] | None,
+    lhs_dilation: Ints | None,
+    rhs_dilation: Ints | None,
     precision: PrecisionLike = None,
     preferred_element_type: Any = None,
 ) -> Any:
@@ -519,9 +519,9 @@ _CHANNELS_LAST: dict[int, tuple[str, str, str]] = {
 def conv_transpose(
     lhs: Any,
     rhs: Any,
-    strides: Sequence[int],
+    strides: Ints,
     padding: Any,
-    rhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Ints | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     transpose_kernel: bool = False,
     precision: PrecisionLike = None,
@@ -574,11 +574,11 @@ def conv_transpose(
 
 def conv_general_dilated_patches(
     lhs: Any,
-    filter_shape: Sequence[int],
-    window_strides: Sequence[int],
+    filter_shape: Ints,
+    window_strides: Ints,
     padding: Any,
-    lhs_dilation: Sequence[int] | None = None,
-    rhs_dilation: Sequence[int] | None = None,
+    lhs_dilation: Ints | None = None,
+    rhs_dilation: Ints | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: PrecisionLike = None,
     preferred_element_type: Any = None,
@@ -612,11 +612,11 @@ def conv_general_dilated_patches(
 def conv_general_dilated_local(
     lhs: Any,
     rhs: Any,
-    window_strides: Sequence[int],
+    window_strides: Ints,
     padding: Any,
-    filter_shape: Sequence[int],
-    lhs_dilation: Sequence[int] | None = None,
-    rhs_dilation: Sequence[int] | None = None,
+    filter_shape: Ints,
+    lhs_dilation: Ints | None = None,
+    rhs_dilation: Ints | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: PrecisionLike = None,
 ) -> Any:

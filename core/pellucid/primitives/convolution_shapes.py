@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base.typing import Ints, Shape
 from pellucid.primitives.movement import inverse_permutation
 from pellucid.primitives.window_shapes import (
-    Shape,
     explicit_pads,
     padtype_to_pads,
     reduce_window_shape_tuple,
@@ -24,9 +24,9 @@ class ConvDimensionNumbers(NamedTuple):
     features, that of input features, the spatial axes, each spatial axis at the place of the one that it slides over.
     """
 
-    lhs_spec: Sequence[int]
-    rhs_spec: Sequence[int]
-    out_spec: Sequence[int]
+    lhs_spec: Ints
+    rhs_spec: Ints
+    out_spec: Ints
 
 
 ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
@@ -61,8 +61,8 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, 
 
 
 def conv_dimension_numbers(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
+    lhs_shape: Ints,
+    rhs_shape: Ints,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers,
 ) -> ConvDimensionNumbers:
     """`dimension_numbers`, in any of their forms, as `ConvDimensionNumbers` for operands of these shapes.
@@ -104,9 +104,9 @@ def conv_dimension_numbers(
 
 
 def conv_shape_tuple(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    strides: Sequence[int],
+    lhs_shape: Ints,
+    rhs_shape: Ints,
+    strides: Ints,
     pads: Any,
     batch_group_count: int = 1,
 ) -> Shape:
@@ -124,9 +124,9 @@ def conv_shape_tuple(
 
 
 def conv_general_shape_tuple(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    window_strides: Sequence[int],
+    lhs_shape: Ints,
+    rhs_shape: Ints,
+    window_strides: Ints,
     padding: Any,
     dimension_numbers: Sequence[str],
 ) -> Shape:
@@ -143,9 +143,9 @@ def conv_general_shape_tuple(
 
 
 def conv_transpose_shape_tuple(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    window_strides: Sequence[int],
+    lhs_shape: Ints,
+    rhs_shape: Ints,
+    window_strides: Ints,
     padding: Any,
     dimension_numbers: Sequence[str],
 ) -> Shape:
@@ -166,12 +166,12 @@ def conv_transpose_shape_tuple(
 
 
 def conv_shape(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    strides: Sequence[int],
+    lhs_shape: Ints,
+    rhs_shape: Ints,
+    strides: Ints,
     pads: Sequence[tuple[int, int]],
-    lhs_dilation: Sequence[int],
-    rhs_dilation: Sequence[int],
+    lhs_dilation: Ints,
+    rhs_dilation: Ints,
     batch_group_count: int,
 ) -> Shape:
     """Shape (batch, features, spatial) of a convolution of (batch, features, spatial) with (out, in, spatial)."""

@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.facets import LaidOut
 from pellucid.ir.factors import words
@@ -29,11 +30,10 @@ from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 
-Shape = tuple[int, ...]
 _PYTHON_SCALARS = (bool, int, float, complex)
 
 
-def checked_shape(shape: Sequence[int], what: str) -> Shape:
+def checked_shape(shape: Ints, what: str) -> Shape:
     """`shape` as a tuple of ints; raises ShapeError for sizes that are negative or no integers."""
     try:
         sizes = canonical_shape(shape)
@@ -93,9 +93,7 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(
-    dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
-) -> Any:
+def broadcasted_iota(dtype: Any, shape: Ints, dimension: int, *, out_sharding: Any = None) -> Any:
     """An array of `shape` whose elements are their positions along `dimension`.
 
     Source: StableHLO specification, `iota`.
@@ -139,7 +137,7 @@ class Empty(LaidOut, Primitive[EmptyParams]):
 empty_p = Empty()
 
 
-def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
+def empty(shape: Ints, dtype: Any, *, out_sharding: Any = None) -> Any:
     """An array whose elements may be anything; at present they are zeros.
 
     >>> empty((2, 3), np.float32).shape
@@ -157,7 +155,7 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
 # Functions ----------------------------------------------------------------------------------------
 
 
-def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(shape: Ints, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
     """An array of `shape` whose elements are all the scalar `fill_value`.
 
     Without `dtype` it has the dtype of `fill_value`, and its weak type. `sharding` places the result.
@@ -189,7 +187,7 @@ def full_like(
     x: Any,
     fill_value: Any,
     dtype: Any = None,
-    shape: Sequence[int] | None = None,
+    shape: Ints | None = None,
     sharding: Any = None,
 ) -> Any:
     """An array like `x` whose elements are all `fill_value`; `dtype` and `shape` are those of `x` unless given.
@@ -278,7 +276,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     return expand_dims(x, range(missing)) if missing > 0 else x
 
 
-def shape_as_value(shape: Sequence[int]) -> Any:
+def shape_as_value(shape: Ints) -> Any:
     """`shape` as an array of integers.
 
     >>> shape_as_value((2, 3))

@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import DtypeError, ShapeError
+from pellucid.base.typing import Function, Shape
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.facets import Shown
 from pellucid.ir.factors import pointwise
@@ -129,10 +130,10 @@ class Elementwise(Shown, Primitive[P]):
         *,
         traits: Traits,
         accepts: Accepts,
-        hlo: str | Callable[..., Any],
+        hlo: str | Function,
         tangents: Sequence[TangentRule | None] | None = None,
-        transposes: Sequence[Callable[..., Any] | None] | None = None,
-        result: Callable[..., Any] | None = None,
+        transposes: Sequence[Function | None] | None = None,
+        result: Function | None = None,
         same_dtype: bool = True,
         rules_take_params: bool = False,
     ) -> None:
@@ -161,8 +162,8 @@ class Elementwise(Shown, Primitive[P]):
     def _more(self, params: Any) -> dict[str, Any]:
         return {"params": params} if self.rules_take_params else {}
 
-    def _shape(self, avals: Avals) -> tuple[int, ...]:
-        shape: tuple[int, ...] = ()
+    def _shape(self, avals: Avals) -> Shape:
+        shape: Shape = ()
         for aval in avals:
             other = aval.shape
             if other == shape or other == ():
@@ -281,7 +282,7 @@ add_any_p: Elementwise = AddAny(
 
 def transcendental(
     name: str,
-    hlo: str | Callable[..., Any],
+    hlo: str | Function,
     *tangents: TangentRule,
     accepts: frozenset[str] = FLOATING | COMPLEX,
 ) -> Elementwise:
@@ -291,9 +292,7 @@ def transcendental(
     )
 
 
-def real_transcendental(
-    name: str, hlo: str | Callable[..., Any], *tangents: TangentRule
-) -> Elementwise:
+def real_transcendental(name: str, hlo: str | Function, *tangents: TangentRule) -> Elementwise:
     """A transcendental function of real numbers."""
     return transcendental(name, hlo, *tangents, accepts=FLOATING)
 

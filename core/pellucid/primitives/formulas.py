@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from pellucid.base import dtypes
+from pellucid.base.typing import Function
 from pellucid.primitives import arithmetic, gamma, logical, transcendental
 from pellucid.primitives.families import constant_like, full_as
 from pellucid.tracing.values import type_of
-
-Function = Callable[..., Any]
 
 
 class Term:

@@ -12,6 +12,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.factors import with_mark, words
 from pellucid.ir.traits import Traits
@@ -45,7 +46,7 @@ class FftType(enum.IntEnum):
 
 class FftParams(NamedTuple):
     fft_type: FftType
-    fft_lengths: tuple[int, ...]
+    fft_lengths: Shape
 
 
 class Fft(Movement[FftParams]):
@@ -149,7 +150,7 @@ def _canonical_type(fft_type: Any) -> FftType:
     )
 
 
-def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
+def fft(x: Any, fft_type: FftType | str, fft_lengths: Ints) -> Any:
     """Discrete Fourier transform of `x` along its last axes, whose lengths (of the signal) are `fft_lengths`.
 
     RFFT takes a real signal and gives the nonnegative frequencies of its last axis; IRFFT undoes it. The inverse

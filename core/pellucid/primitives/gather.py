@@ -12,6 +12,7 @@ from pellucid.base import dtypes
 from pellucid.base.caching import cached
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.facets import Shown
 from pellucid.ir.factors import with_mark, words
@@ -59,7 +60,6 @@ from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 from pellucid.xla.mlir import ir
 
-Shape = tuple[int, ...]
 _INT32 = np.dtype(np.int32)
 _BOOL = np.dtype(bool)
 
@@ -79,9 +79,7 @@ def _lowered_indices(ctx: Any, indices: Any, aval: ShapedArray) -> tuple[Any, Sh
     return indices, aval
 
 
-def _last_starts(
-    ctx: Any, indices: ShapedArray, operand: Shape, axes: Sequence[int], windows: Shape
-) -> Any:
+def _last_starts(ctx: Any, indices: ShapedArray, operand: Shape, axes: Ints, windows: Shape) -> Any:
     """For each index vector, the largest indices at which a window still lies in the operand."""
     largest = np.iinfo(indices.dtype).max
     last = np.array([min(operand[a] - windows[a], largest) for a in axes], indices.dtype)
@@ -282,7 +280,7 @@ def gather(
     operand: Any,
     start_indices: Any,
     dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: Sequence[int],
+    slice_sizes: Ints,
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,

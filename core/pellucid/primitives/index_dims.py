@@ -12,12 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.typing import Axes, Shape
 from pellucid.ir.avals import ShapedArray
 from pellucid.primitives.families import INTEGER, kind_of
 from pellucid.primitives.movement import shifted
-
-Ints = tuple[int, ...]
-Shape = tuple[int, ...]
 
 
 class GatherScatterMode(enum.Enum):
@@ -67,30 +65,30 @@ _MODES: dict[str | None, GatherScatterMode] = {
 class GatherDimensionNumbers(NamedTuple):
     """Which axes play which part in a gather. Source: StableHLO specification, `gather`."""
 
-    offset_dims: Ints
+    offset_dims: Axes
     """Axes of the result that are axes of the windows, increasing."""
-    collapsed_slice_dims: Ints
+    collapsed_slice_dims: Axes
     """Axes of the operand along which windows have size 1 and that the result lacks, increasing."""
-    start_index_map: Ints
+    start_index_map: Axes
     """For each element of an index vector, the axis of the operand that it indexes."""
-    operand_batching_dims: Ints = ()
+    operand_batching_dims: Axes = ()
     """Axes of the operand that correspond to axes of the indices, increasing."""
-    start_indices_batching_dims: Ints = ()
+    start_indices_batching_dims: Axes = ()
     """Axes of the indices that correspond to `operand_batching_dims`."""
 
 
 class ScatterDimensionNumbers(NamedTuple):
     """Which axes play which part in a scatter. Source: StableHLO specification, `scatter`."""
 
-    update_window_dims: Ints
+    update_window_dims: Axes
     """Axes of the updates that are axes of the windows, increasing."""
-    inserted_window_dims: Ints
+    inserted_window_dims: Axes
     """Axes of the operand along which windows have size 1 and that the updates lack, increasing."""
-    scatter_dims_to_operand_dims: Ints
+    scatter_dims_to_operand_dims: Axes
     """For each element of an index vector, the axis of the operand that it indexes."""
-    operand_batching_dims: Ints = ()
+    operand_batching_dims: Axes = ()
     """Axes of the operand that correspond to axes of the indices, increasing."""
-    scatter_indices_batching_dims: Ints = ()
+    scatter_indices_batching_dims: Axes = ()
     """Axes of the indices that correspond to `operand_batching_dims`."""
 
 
@@ -153,7 +151,7 @@ class _Check:
         if not holds:
             raise ShapeError(f"{self.name} needs {needs}.", got=self.got)
 
-    def axes(self, field: str, axes: Ints, ndim: int, of: str, *, increasing: bool = True) -> None:
+    def axes(self, field: str, axes: Axes, ndim: int, of: str, *, increasing: bool = True) -> None:
         self.that(all(0 <= a < ndim for a in axes), f"{field} that are axes of {of}")
         self.that(len(set(axes)) == len(axes), f"{field} without repetition")
         if increasing:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
+from pellucid.base.typing import Function, Shape
 from pellucid.ir.avals import element_shape, physical, shaped_array
 from pellucid.ir.factors import pointwise
 from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, is_linear
@@ -91,7 +92,7 @@ def lt(x: Any, y: Any) -> Any:
     return bind1(lt_p, x, y)
 
 
-def _lower_compare(direction: str, *, total_order: bool = False) -> Callable[..., Any]:
+def _lower_compare(direction: str, *, total_order: bool = False) -> Function:
     def lower(ctx: Any, operands: Any, params: Any) -> Any:
         result, logical = ctx.avals_out[0], ctx.avals_in[0].update(shape=ctx.avals_out[0].shape)
         aval = physical(logical)
@@ -361,7 +362,7 @@ def _part(which: Any, i: int, cotangent: Any, zero: Any) -> Any:
     return select_n(eq(which, constant_like(which, i)), zero, cotangent)
 
 
-def _batched_shape(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[tuple[int, ...], int]:
+def _batched_shape(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[Shape, int]:
     """The shape of `operands`, which is one but for their batch axes, with a batch axis; and where it is."""
     for x, dim in zip(operands, dims, strict=True):
         if dim is not None:
@@ -369,14 +370,14 @@ def _batched_shape(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[tup
     return (axis.size, *type_of(operands[0]).shape), 0
 
 
-def _with_axis(x: Any, dim: BatchDim, target: int, shape: tuple[int, ...]) -> Any:
+def _with_axis(x: Any, dim: BatchDim, target: int, shape: Shape) -> Any:
     """`x` with its batch axis at `target`, repeated to `shape` if it has none."""
     if dim is not None:
         return move_axis(x, dim, target)
     return broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i != target])
 
 
-def _with_axis_or_scalar(x: Any, dim: BatchDim, target: int, shape: tuple[int, ...]) -> Any:
+def _with_axis_or_scalar(x: Any, dim: BatchDim, target: int, shape: Shape) -> Any:
     """As `_with_axis` for an `x` that may be a scalar: a batch of scalars is repeated, one scalar is not."""
     ndim = type_of(x).ndim
     if dim is None and ndim == 0:

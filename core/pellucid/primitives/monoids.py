@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.typing import Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.xla.mlir import ir
 
@@ -122,7 +123,7 @@ def monoid_body(ctx: Any, region: ir.Region, monoid: Monoid, dtype: DType) -> No
 
 
 def lower_reduction(
-    ctx: Any, x: ir.Value, monoid: Monoid, axes: Sequence[int], result: ShapedArray
+    ctx: Any, x: ir.Value, monoid: Monoid, axes: Ints, result: ShapedArray
 ) -> ir.Value:
     """`x` reduced along `axes`."""
     initial = ctx.constant(monoid.identity(result.dtype))

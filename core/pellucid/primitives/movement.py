@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, AxisError, ShapeError, expecting
+from pellucid.base.typing import Axes, Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.facets import LaidOut
 from pellucid.ir.factors import regrouping, with_mark, words
@@ -17,8 +18,6 @@ from pellucid.ir.rules import Zero
 from pellucid.ir.traits import MOVEMENT
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
-
-Shape = tuple[int, ...]
 
 
 def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
@@ -34,12 +33,12 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     return index + ndim if index < 0 else index
 
 
-def shifted(axes: Sequence[int], dim: int) -> Shape:
+def shifted(axes: Ints, dim: int) -> Axes:
     """`axes` of an array after one more axis is inserted at `dim`."""
     return tuple([a + (a >= dim) for a in axes])
 
 
-def inverse_permutation(permutation: Sequence[int]) -> list[int]:
+def inverse_permutation(permutation: Ints) -> list[int]:
     """The permutation that undoes `permutation`."""
     inverse = [0] * len(permutation)
     for i, p in enumerate(permutation):
@@ -145,8 +144,8 @@ reshape_p = Reshape()
 
 def reshape(
     operand: Any,
-    new_sizes: Sequence[int],
-    dimensions: Sequence[int] | None = None,
+    new_sizes: Ints,
+    dimensions: Ints | None = None,
     *,
     out_sharding: Any = None,
 ) -> Any:
@@ -175,7 +174,7 @@ def reshape(
 
 
 class TransposeParams(NamedTuple):
-    permutation: tuple[int, ...]
+    permutation: Axes
 
 
 class Transpose(Movement[TransposeParams]):
@@ -212,7 +211,7 @@ class Transpose(Movement[TransposeParams]):
 transpose_p = Transpose()
 
 
-def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+def transpose(operand: Any, permutation: Ints) -> Any:
     """`operand` with its axes permuted: axis `i` of the result is axis `permutation[i]` of the operand.
 
     Source: StableHLO specification, `transpose`.
@@ -239,7 +238,7 @@ def move_axis(x: Any, source: Any, target: int) -> Any:
 
 
 class RevParams(NamedTuple):
-    dimensions: tuple[int, ...]
+    dimensions: Axes
 
 
 class Rev(Movement[RevParams]):
@@ -272,7 +271,7 @@ class Rev(Movement[RevParams]):
 rev_p = Rev()
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: Any, dimensions: Ints) -> Any:
     """`operand` with the order of elements along `dimensions` reversed.
 
     Source: StableHLO specification, `reverse`.

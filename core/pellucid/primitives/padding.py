@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.dims import canonical_shape, dilated_size, strided_length
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.typing import Ints
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.factors import words
 from pellucid.ir.rules import Operands, is_linear
@@ -24,8 +25,6 @@ from pellucid.primitives.logical import select_n
 from pellucid.primitives.movement import Movement
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
-
-Ints = Sequence[int]
 
 # slice --------------------------------------------------------------------------------------------
 
@@ -121,9 +120,9 @@ def inserted(values: Sequence[Any], position: Any, value: Any) -> tuple[Any, ...
 
 def slice(
     operand: Any,
-    start_indices: Sequence[int],
-    limit_indices: Sequence[int],
-    strides: Sequence[int] | None = None,
+    start_indices: Ints,
+    limit_indices: Ints,
+    strides: Ints | None = None,
 ) -> Any:
     """The part of `operand` from `start_indices` up to (not including) `limit_indices`, in steps of `strides`.
 

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedError
+from pellucid.base.typing import Axes, Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import sub
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.contraction import (
-    Axes,
     Bilinear,
     DotDimensionNumbers,
     DotGeneralParams,
@@ -66,8 +66,8 @@ class RaggedDotDimensionNumbers:
     def __init__(
         self,
         dot_dimension_numbers: DotDimensionNumbers,
-        lhs_ragged_dimensions: Sequence[int],
-        rhs_group_dimensions: Sequence[int],
+        lhs_ragged_dimensions: Ints,
+        rhs_group_dimensions: Ints,
     ) -> None:
         self.dot_dimension_numbers = canonical_dimensions(
             dot_dimension_numbers, "ragged_dot_general"
@@ -267,7 +267,7 @@ def _span(start: int, count: int) -> Axes:
     return tuple(range(start, start + count))
 
 
-def _with_prefix(axis: BatchAxis, group_sizes: Any, dim: BatchDim, prefix: Sequence[int]) -> Any:
+def _with_prefix(axis: BatchAxis, group_sizes: Any, dim: BatchDim, prefix: Ints) -> Any:
     """Group sizes for each element of the batch and of the axes of sizes `prefix`."""
     shape = type_of(group_sizes).shape
     if dim is not None:
@@ -344,7 +344,7 @@ def _by_masking(lhs: Any, rhs: Any, group_sizes: Any, *fields: Any) -> Any:
     return bind1(dot_general_p, masked, rhs, params=dot._replace(dimension_numbers=dims))
 
 
-def _masked(x: Any, group_sizes: Any, prefix: Sequence[int], ragged: int) -> Any:
+def _masked(x: Any, group_sizes: Any, prefix: Ints, ragged: int) -> Any:
     """For each group a copy of `x`, zero where the index along axis `ragged` is not of the group; groups are axis 0."""
     aval: Any = type_of(x)
     sizes: Any = type_of(group_sizes)

@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.factors import pointwise
 from pellucid.ir.primitive import Primitive
@@ -25,7 +26,6 @@ from pellucid.primitives.movement import move_axis
 from pellucid.primitives.slicing import dynamic_update_index_in_dim, index_in_dim
 from pellucid.tracing.trace import bind, bind1
 
-Shape = tuple[int, ...]
 _WORD = np.dtype(np.uint32)
 
 # threefry2x32 -------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class Iota2x32Shape(Primitive[Iota2x32ShapeParams]):
 iota_2x32_shape_p = Iota2x32Shape()
 
 
-def iota_2x32_shape(shape: Sequence[int]) -> list[Any]:
+def iota_2x32_shape(shape: Ints) -> list[Any]:
     """Upper and lower words of the positions of the elements of an array of `shape`: counters for Threefry.
 
     >>> iota_2x32_shape((3,))
@@ -217,7 +217,7 @@ rng_bit_generator_p = RngBitGenerator()
 
 def rng_bit_generator(
     key: Any,
-    shape: Sequence[int],
+    shape: Ints,
     dtype: Any = np.uint32,
     algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
     *,
@@ -274,7 +274,7 @@ class RngUniform(Primitive[RngUniformParams]):
 rng_uniform_p = RngUniform()
 
 
-def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
+def rng_uniform(a: Any, b: Any, shape: Ints) -> Any:
     """Random numbers of `shape` between scalars `a` (included) and `b` (excluded), by the compiler's generator.
 
     It has a state of its own: no key, no promise that a run can be repeated; `random.uniform` has both.

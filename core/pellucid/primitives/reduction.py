@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError
+from pellucid.base.typing import Axes, Ints, Shape
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.factors import reducing
 from pellucid.ir.rules import Zero
@@ -48,7 +49,7 @@ from pellucid.tracing.values import type_of
 
 
 class ReduceParams(NamedTuple):
-    axes: tuple[int, ...]
+    axes: Axes
 
 
 class Reduction(OfOneArray[ReduceParams]):
@@ -153,14 +154,14 @@ class ReduceProd(Reduction):
         return [squeeze(x, (0,))], [squeeze(t, (0,))]
 
 
-def _reduce(primitive: Reduction, operand: Any, axes: Sequence[int]) -> Any:
+def _reduce(primitive: Reduction, operand: Any, axes: Ints) -> Any:
     return bind1(primitive, operand, params=ReduceParams(tuple([operator.index(a) for a in axes])))
 
 
 reduce_max_p = ReduceExtreme("max", ANY)
 
 
-def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_max(operand: Any, axes: Ints) -> Any:
     """Greatest of the elements along `axes`, which disappear; NaN if one is NaN.
 
     Complex numbers compare by real, then by imaginary part. Of no elements, it is the least value of the dtype.
@@ -175,7 +176,7 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
 reduce_min_p = ReduceExtreme("min", ANY)
 
 
-def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_min(operand: Any, axes: Ints) -> Any:
     """Least of the elements along `axes`, which disappear; NaN if one is NaN.
 
     Complex numbers compare by real, then by imaginary part. Of no elements, it is the greatest value of the dtype.
@@ -190,7 +191,7 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
 reduce_prod_p = ReduceProd("prod", NUMBER)
 
 
-def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_prod(operand: Any, axes: Ints) -> Any:
     """Product of the elements along `axes`, which disappear; 1 for no elements.
 
     Source: StableHLO specification, `reduce` with `multiply`.
@@ -204,7 +205,7 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
 reduce_and_p = ReduceBits("and", BOOL | INTEGER)
 
 
-def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_and(operand: Any, axes: Ints) -> Any:
     """Bitwise and of the elements along `axes`, which disappear; all bits for no elements.
 
     >>> reduce_and(np.array([6, 3]), (0,))
@@ -216,7 +217,7 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
 reduce_or_p = ReduceBits("or", BOOL | INTEGER)
 
 
-def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_or(operand: Any, axes: Ints) -> Any:
     """Bitwise or of the elements along `axes`, which disappear.
 
     >>> reduce_or(np.array([6, 3]), (0,))
@@ -228,7 +229,7 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
 reduce_xor_p = ReduceBits("xor", BOOL | INTEGER)
 
 
-def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_xor(operand: Any, axes: Ints) -> Any:
     """Bitwise exclusive or of the elements along `axes`, which disappear.
 
     >>> reduce_xor(np.array([6, 3]), (0,))

@@ -14,6 +14,7 @@ from pellucid.base.tree import (
     tree_map,
 )
 from pellucid.base.tree.paths import shown_path
+from pellucid.base.typing import Function
 from pellucid.ir.facets import Placed, Shown
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.addends import is_product_of_parts
@@ -22,7 +23,7 @@ from pellucid.primitives.sharding_constraint import batched_sharding, constraine
 from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
 from pellucid.sharding.errors import MissingMeshError, PartitionSpecError, ShardingArgumentError
 from pellucid.sharding.explicit_types import check_divisible, explicit_part, shown_sharding
-from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh, axis_not_in_mesh_error
+from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisType, Mesh, axis_not_in_mesh_error
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.stated import (
@@ -40,7 +41,7 @@ class ReshardParams(NamedTuple):
     """How the result is laid out, over a mesh whose axis types the result's type has."""
 
     dst_sharding: NamedSharding
-    source: Mesh | AbstractMesh | None = None
+    source: AnyMesh | None = None
     """The mesh that cotangents go back to where the operand's type shows none; by default that of the result."""
 
 
@@ -129,7 +130,7 @@ def _keeping_batch(sharding: NamedSharding, dim: int, old: PartitionSpec) -> Nam
     return sharding.with_spec(spec.update(partitions=entries))
 
 
-def _from_mesh(source: Mesh | AbstractMesh | None, xs: Any, out_shardings: Any) -> Any:
+def _from_mesh(source: AnyMesh | None, xs: Any, out_shardings: Any) -> Any:
     """`reshard` of values that are over the mesh `source`, where their types don't say."""
     with_paths, structure = tree_flatten_with_path(xs)
     stated = broadcast_prefix(
@@ -143,7 +144,7 @@ def _from_mesh(source: Mesh | AbstractMesh | None, xs: Any, out_shardings: Any) 
     )
 
 
-def _resharded(x: Any, stated: Any, path: str, source: Mesh | AbstractMesh | None) -> Any:
+def _resharded(x: Any, stated: Any, path: str, source: AnyMesh | None) -> Any:
     sharding = stated_sharding("reshard", stated)
     if not isinstance(sharding, NamedSharding):
         raise ShardingArgumentError(
@@ -168,7 +169,7 @@ def _resharded(x: Any, stated: Any, path: str, source: Mesh | AbstractMesh | Non
 
 
 def auto_axes(
-    f: Callable[..., Any] | None = None,
+    f: Function | None = None,
     /,
     *,
     axes: str | tuple[str, ...] | None = None,
@@ -208,7 +209,7 @@ def auto_axes(
     return inside
 
 
-def with_out_sharding(out_sharding: Any, function: Callable[..., Any], *operands: Any) -> Any:
+def with_out_sharding(out_sharding: Any, function: Function, *operands: Any) -> Any:
     """`function(*operands)`, laid out over Explicit mesh axes as `out_sharding` says, where it says something."""
     if stated_result("out_sharding", out_sharding) is None:
         return function(*operands)
@@ -216,7 +217,7 @@ def with_out_sharding(out_sharding: Any, function: Callable[..., Any], *operands
 
 
 def explicit_axes(
-    f: Callable[..., Any] | None = None,
+    f: Function | None = None,
     /,
     *,
     axes: str | tuple[str, ...] | None = None,

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ShapeError
+from pellucid.base.typing import Axes
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import Zero
@@ -13,7 +14,6 @@ from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import mul
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.contraction import (
-    Axes,
     CanonicalDimensions,
     DotDimensionNumbers,
     DotGeneralParams,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base.errors import MissingRule
+from pellucid.base.typing import Shape
 from pellucid.ir.rules import Zero, is_linear
 from pellucid.primitives.arithmetic import add, div, max, min, mul, neg, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
@@ -84,7 +85,7 @@ class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
         ]
 
 
-def _numbered(updates: tuple[int, ...], numbers: ScatterDimensionNumbers) -> Any:
+def _numbered(updates: Shape, numbers: ScatterDimensionNumbers) -> Any:
     """An array of shape `updates` that holds, from 1 on, the number of the index vector of each element."""
     index_axes = kept_axes(len(updates), numbers.update_window_dims)
     sizes = tuple([updates[a] for a in index_axes])

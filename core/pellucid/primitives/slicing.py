@@ -19,6 +19,7 @@ from pellucid.base.errors import (
     IntegerRangeError,
     ShapeError,
 )
+from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.factors import words
 from pellucid.ir.primitive import NoParams, P, Primitive
@@ -45,7 +46,6 @@ from pellucid.primitives.scatter import scatter_p
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 
-Shape = tuple[int, ...]
 _BOOL = np.dtype(bool)
 
 # Static slices along one axis ---------------------------------------------------------------------
@@ -95,7 +95,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     return window if keepdims else squeeze(window, (axis,))
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: Any, idxs: Sequence[Any], axes: Ints) -> Any:
     """The parts of `src` at indices along several `axes`: part `n` is at `idxs[k][n]` along `axes[k]`.
 
     `idxs` are vectors of integers, of one length, which becomes the first dimension of the result; indices count
@@ -321,7 +321,7 @@ dynamic_slice_p = DynamicSlice()
 def dynamic_slice(
     operand: Any,
     start_indices: Any,
-    slice_sizes: Sequence[int],
+    slice_sizes: Ints,
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:

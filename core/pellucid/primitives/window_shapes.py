@@ -9,8 +9,8 @@ import numpy as np
 
 from pellucid.base.dims import canonical_shape, dilated_size, larger, strided_length, window_count
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base.typing import Ints, Shape
 
-Shape = tuple[int, ...]
 Pads = tuple[tuple[int, int], ...]
 PADDING_NAMES = ("VALID", "SAME", "SAME_LOWER")
 
@@ -24,9 +24,9 @@ def same_padding(
 
 
 def padtype_to_pads(
-    in_shape: Sequence[int],
-    window_shape: Sequence[int],
-    window_strides: Sequence[int],
+    in_shape: Ints,
+    window_shape: Ints,
+    window_strides: Ints,
     padding: Any,
 ) -> list[tuple[int, int]]:
     """Padding before and after each axis that `padding` means: 'VALID', 'SAME' or 'SAME_LOWER'.
@@ -68,7 +68,7 @@ def positive_sizes(values: Any, count: int, name: str, caller: str) -> Shape:
     return sizes
 
 
-def spans(sizes: Sequence[int], dilations: Sequence[int]) -> list[int]:
+def spans(sizes: Ints, dilations: Ints) -> list[int]:
     """The dilated `sizes`, one by one."""
     return [dilated_size(size, d) for size, d in zip(sizes, dilations, strict=True)]
 
@@ -105,12 +105,12 @@ def explicit_pads(padding: Any, count: int, caller: str) -> Pads:
 
 
 def reduce_window_shape_tuple(
-    operand_shape: Sequence[int],
-    window_dimensions: Sequence[int],
-    window_strides: Sequence[int],
+    operand_shape: Ints,
+    window_dimensions: Ints,
+    window_strides: Ints,
     padding: Sequence[tuple[int, int]],
-    base_dilation: Sequence[int] | None = None,
-    window_dilation: Sequence[int] | None = None,
+    base_dilation: Ints | None = None,
+    window_dilation: Ints | None = None,
 ) -> Shape:
     """Shape of an array reduced over sliding windows.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.base.dims import dilated_size
 from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.factors import words
 from pellucid.ir.primitive import P, Primitive
@@ -30,7 +31,6 @@ from pellucid.primitives.padding import lowered_pad, lowered_slice, pad, slice
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.primitives.window_shapes import (
     Pads,
-    Shape,
     explicit_pads,
     padding_attribute,
     padtype_to_pads,
@@ -51,12 +51,12 @@ class WindowParams(NamedTuple):
 
 
 def window_params(
-    shape: Sequence[int],
-    window_dimensions: Sequence[int],
-    window_strides: Sequence[int] | None,
+    shape: Ints,
+    window_dimensions: Ints,
+    window_strides: Ints | None,
     padding: Any,
-    base_dilation: Sequence[int] | None,
-    window_dilation: Sequence[int] | None,
+    base_dilation: Ints | None,
+    window_dilation: Ints | None,
     caller: str,
 ) -> WindowParams:
     """Params of windows over an array of `shape`; None means ones, `padding` may be a name."""
@@ -363,11 +363,11 @@ REDUCE_WINDOW = {"sum": reduce_window_sum_p, "max": reduce_window_max_p, "min": 
 def reduce_window_by(
     monoid: str,
     operand: Any,
-    window_dimensions: Sequence[int],
-    window_strides: Sequence[int] | None = None,
+    window_dimensions: Ints,
+    window_strides: Ints | None = None,
     padding: Any = "VALID",
-    base_dilation: Sequence[int] | None = None,
-    window_dilation: Sequence[int] | None = None,
+    base_dilation: Ints | None = None,
+    window_dilation: Ints | None = None,
 ) -> Any:
     """`operand` reduced over sliding windows by 'sum', 'max' or 'min'; padding does not count.
 

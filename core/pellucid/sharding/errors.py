@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid.base.errors import PellucidError
+from pellucid.base.typing import Shape
 
 
 class ShardingError(PellucidError, ValueError):
@@ -60,9 +61,7 @@ def updated(caller: str, fields: dict[str, Any], changes: dict[str, Any]) -> dic
     return fields | changes
 
 
-def indivisible_error(
-    got: str, shape: tuple[int, ...], dim: int, count: int, over: str
-) -> IndivisibleError:
+def indivisible_error(got: str, shape: Shape, dim: int, count: int, over: str) -> IndivisibleError:
     """The error for dimension `dim` of `shape`, which `count` parts over the mesh axes `over` do not divide."""
     parts = f"{count} parts over {over}" if over else f"{count} parts"
     return IndivisibleError(

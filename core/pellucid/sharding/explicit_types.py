@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from pellucid.base.typing import Shape
 from pellucid.sharding.errors import (
     PartitionSpecError,
     ShardingArgumentError,
     ShardingTypeError,
     indivisible_error,
 )
-from pellucid.sharding.mesh import AbstractMesh, AxisName, AxisType, Mesh
+from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisName, AxisType, Mesh
 from pellucid.sharding.named_sharding import NamedSharding, check_spec
 from pellucid.sharding.partition_spec import (
     NO_AXES,
@@ -23,8 +24,6 @@ from pellucid.sharding.partition_spec import (
     rank_error,
     repeated_axes,
 )
-
-Shape = tuple[int, ...]
 
 
 class Operand(NamedTuple):
@@ -106,7 +105,7 @@ def sorted_axes(axes: Iterable[AxisName]) -> list[AxisName]:
     return sorted(axes, key=repr)
 
 
-def parts_of(axes: Iterable[AxisName], mesh: Mesh | AbstractMesh) -> int:
+def parts_of(axes: Iterable[AxisName], mesh: AnyMesh) -> int:
     """Into how many parts `axes` together split a dimension."""
     return math.prod(mesh.shape[axis] for axis in axes)
 
@@ -151,9 +150,7 @@ def result_spec(
     return plain.update(unreduced=unreduced, reduced=reduced)
 
 
-def check_divisible(
-    shape: Shape, spec: PartitionSpec, mesh: Mesh | AbstractMesh, what: str = ""
-) -> None:
+def check_divisible(shape: Shape, spec: PartitionSpec, mesh: AnyMesh, what: str = "") -> None:
     """Raise IndivisibleError, which begins its facts with `what`, if the mesh axes of a dimension do not divide its size."""
     for dim, (size, axes) in enumerate(zip(shape, spec.axes_per_dim, strict=False)):
         count = parts_of(axes, mesh)
@@ -191,7 +188,7 @@ def checked_out_spec(
     return spec.padded(len(shape))
 
 
-def explicit_part(spec: PartitionSpec, mesh: Mesh | AbstractMesh, ndim: int) -> PartitionSpec:
+def explicit_part(spec: PartitionSpec, mesh: AnyMesh, ndim: int) -> PartitionSpec:
     """The part of `spec` that types show: one entry for each dimension, with the Explicit axes alone.
 
     >>> mesh = AbstractMesh((2, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))

@@ -30,10 +30,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pellucid.base.typing import Shape
 from pellucid.sharding.errors import ShardingArgumentError, ShardingTypeError
 from pellucid.sharding.explicit_types import (
     Operand,
-    Shape,
     checked_out_spec,
     operand_of,
     parts_of,

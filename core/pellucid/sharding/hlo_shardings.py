@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.caching import cached
+from pellucid.base.typing import Shape
 from pellucid.sharding.errors import PartitionSpecError, ShardingError
-from pellucid.sharding.mesh import AbstractMesh, AxisName, AxisType, Mesh
+from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisName, AxisType, Mesh
 from pellucid.sharding.partition_spec import PartitionSpec, rank_error
 from pellucid.xla.shardings import MANUAL, MAXIMAL, REPLICATED, UNREDUCED, HloSharding, OpSharding
 
 
-def hlo_sharding_of_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec, ndim: int) -> HloSharding:
+def hlo_sharding_of_spec(mesh: AnyMesh, spec: PartitionSpec, ndim: int) -> HloSharding:
     """The tile assignment that `spec` over `mesh` means for a value of `ndim` dimensions.
 
     Manual axes become a manual subgroup whatever the spec says about the other axes; unconstrained
@@ -64,7 +65,7 @@ _ALIKE_ON_ALL_DEVICES = {
 }
 
 
-def _subgroups(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[_Subgroup]:
+def _subgroups(mesh: AnyMesh, spec: PartitionSpec) -> list[_Subgroup]:
     """The axes that shard no dimension, by kind, in the order of the compiler; none of size 1."""
     kinds = {MANUAL: [], UNREDUCED: [], REPLICATED: []}
     for axis, axis_type in mesh.axis_type_by_name.items():
@@ -84,7 +85,7 @@ def _subgroups(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[_Subgroup
 class Tiles(NamedTuple):
     """Tiles that an HLO sharding cuts a value of some rank into."""
 
-    counts: tuple[int, ...]
+    counts: Shape
     """Into how many tiles each dimension is split."""
     positions: np.ndarray[Any, np.dtype[np.int64]]
     """[device, dimension]: which tile along each dimension each device holds."""
@@ -148,9 +149,7 @@ def means_the_same(a: HloSharding, b: HloSharding, ndim: int, num_devices: int) 
     return all(map(np.array_equal, tiles_a[1:], tiles_b[1:]))
 
 
-def spec_of_hlo_sharding(
-    sharding: HloSharding, mesh: Mesh | AbstractMesh, ndim: int
-) -> PartitionSpec | None:
+def spec_of_hlo_sharding(sharding: HloSharding, mesh: AnyMesh, ndim: int) -> PartitionSpec | None:
     """The PartitionSpec over `mesh` with the meaning of `sharding`, or None if there is none.
 
     There is none where a dimension is sharded by a part of a mesh axis, or in an order of devices that is

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pellucid.base.typing import Axes, Shape
 from pellucid.sharding.errors import LayoutError, ShardingArgumentError, updated
 from pellucid.sharding.placement import Sharding
 from pellucid.xla.shardings import DeviceLayout, XlaLayout
@@ -44,8 +45,8 @@ class Layout:
 
     AUTO: ClassVar[AutoLayout] = AUTO
 
-    major_to_minor: tuple[int, ...]
-    tiling: tuple[tuple[int, ...], ...] | None = None
+    major_to_minor: Axes
+    tiling: tuple[Shape, ...] | None = None
     sub_byte_element_size_in_bits: int = 0
 
     def __post_init__(self) -> None:
@@ -78,7 +79,7 @@ class Layout:
         """
         return Layout(**updated("Layout.update", dataclasses.asdict(self), kwargs))
 
-    def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
+    def check_compatible_aval(self, aval_shape: Shape) -> None:
         """Raise LayoutError if a value of this shape has another number of dimensions."""
         if len(self.major_to_minor) != len(aval_shape):
             raise LayoutError(

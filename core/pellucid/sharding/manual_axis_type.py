@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from pellucid.sharding.errors import ShardingError
+from pellucid.sharding.mesh import AnyMesh
 from pellucid.sharding.partition_spec import NO_AXES, AxisSet, checked_axis_set
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class ManualAxisType:
         """Whether no axis is mentioned."""
         return not self.vur
 
-    def invarying(self, mesh: Mesh | AbstractMesh) -> AxisSet:
+    def invarying(self, mesh: AnyMesh) -> AxisSet:
         """The Manual axes of `mesh` over which the value is the same."""
         return frozenset(mesh.manual_axes) - self.vur
 

@@ -9,10 +9,11 @@ import functools
 import math
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 
+from pellucid.base.typing import Ints, Shape
 from pellucid.sharding import mesh_context
 from pellucid.sharding.errors import (
     AbstractPlacementError,
@@ -67,7 +68,7 @@ class _NamedAxes(Interned):
 
     axis_names: tuple[AxisName, ...]
     """Names of the axes, major first."""
-    axis_sizes: tuple[int, ...]
+    axis_sizes: Shape
     """Number of devices along each axis."""
     axis_types: tuple[AxisType, ...]
     """Who decides layouts over each axis."""
@@ -151,7 +152,7 @@ class AbstractMesh(_NamedAxes):
 
     def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
         cls,
-        axis_sizes: Sequence[int],
+        axis_sizes: Ints,
         axis_names: str | Sequence[AxisName],
         axis_types: AxisType | Sequence[AxisType] | None = None,
         *,
@@ -197,7 +198,7 @@ class AbstractMesh(_NamedAxes):
 
     def update(
         self,
-        axis_sizes: Sequence[int] | None = None,
+        axis_sizes: Ints | None = None,
         axis_names: Sequence[AxisName] | None = None,
         axis_types: Sequence[AxisType] | None = None,
         **changes: AbstractDevice | None,
@@ -416,6 +417,9 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
         mesh_context.leave()
 
 
+AnyMesh: TypeAlias = Mesh | AbstractMesh
+"""A mesh of devices, or only its shape."""
+
 _abstract_meshes: InternTable[AbstractMesh] = InternTable()
 _meshes: InternTable[Mesh] = InternTable()
 
@@ -477,7 +481,7 @@ def _canonical_types(caller: str, types: Any, names: tuple[AxisName, ...]) -> tu
 def axis_not_in_mesh_error(
     what: str,
     axis: AxisName,
-    mesh: Mesh | AbstractMesh,
+    mesh: AnyMesh,
     error: type[ShardingError] = MeshError,
 ) -> ShardingError:
     """The error for `what` naming an axis that `mesh` does not have."""

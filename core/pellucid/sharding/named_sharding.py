@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard
 
+from pellucid.base.typing import Shape
 from pellucid.sharding.errors import PartitionSpecError, ShardingArgumentError, updated
 from pellucid.sharding.hlo_shardings import (
     hlo_sharding_of_spec,
@@ -12,6 +13,7 @@ from pellucid.sharding.hlo_shardings import (
 from pellucid.sharding.interning import Interned, InternTable, made
 from pellucid.sharding.mesh import (
     AbstractMesh,
+    AnyMesh,
     AxisType,
     Mesh,
     axis_not_in_mesh_error,
@@ -54,14 +56,14 @@ class NamedSharding(GSPMDSharding):
         "__weakref__",
     )
 
-    mesh: Mesh | AbstractMesh
+    mesh: AnyMesh
     spec: PartitionSpec
     memory_kind: str | None
     _internal_device_list: DeviceList | None
     _hlo_shardings: dict[int, HloSharding]
 
     def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
-        cls, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None = None
+        cls, mesh: AnyMesh, spec: PartitionSpec, memory_kind: str | None = None
     ) -> NamedSharding:
         key = (mesh, spec, memory_kind)
         try:
@@ -81,9 +83,7 @@ class NamedSharding(GSPMDSharding):
         # The devices' default kind of memory may be named or left out.
         return _shardings.add(key, sharding)
 
-    def __init__(
-        self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None = None
-    ) -> None:
+    def __init__(self, mesh: AnyMesh, spec: PartitionSpec, memory_kind: str | None = None) -> None:
         """Nothing: `__new__` gives finished shardings, perhaps old ones."""
 
     __eq__ = object.__eq__  # pyright: ignore[reportAssignmentType]
@@ -140,7 +140,7 @@ class NamedSharding(GSPMDSharding):
     def _axes_text(self, dim: int) -> str:
         return axes_text(self.spec.axes_per_dim[dim])
 
-    def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
+    def check_compatible_aval(self, aval_shape: Shape) -> None:
         """Raise PartitionSpecError if the spec has more entries than `aval_shape`."""
         if len(self.spec) > len(aval_shape):
             raise rank_error(self.spec, len(aval_shape), f"shape {aval_shape}")
@@ -155,9 +155,7 @@ class NamedSharding(GSPMDSharding):
 _shardings: InternTable[NamedSharding] = InternTable()
 
 
-def _new_sharding(
-    mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None
-) -> NamedSharding:
+def _new_sharding(mesh: AnyMesh, spec: PartitionSpec, memory_kind: str | None) -> NamedSharding:
     sharding = GSPMDSharding.__new__(NamedSharding)
     devices = mesh._internal_device_list
     if devices is not None:
@@ -211,7 +209,7 @@ def _check_types(mesh: Any, spec: Any) -> None:
         )
 
 
-def check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
+def check_spec(mesh: AnyMesh, spec: PartitionSpec) -> None:
     """Raise PartitionSpecError if `spec` can't be over `mesh`."""
     types = mesh.axis_type_by_name
     for axes in (*spec.axes_per_dim, spec.unreduced, spec.reduced):

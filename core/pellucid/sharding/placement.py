@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pellucid.base.caching import cached
+from pellucid.base.typing import Shape
 from pellucid.sharding.errors import (
     AbstractPlacementError,
     MemoryKindError,
@@ -22,7 +23,6 @@ from pellucid.sharding.memory import MEMORY_KINDS
 from pellucid.xla import shardings
 from pellucid.xla.shardings import Device, DeviceList, HloSharding
 
-Shape = tuple[int, ...]
 Index = tuple[slice, ...]
 
 

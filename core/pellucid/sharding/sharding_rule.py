@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Self
 
+from pellucid.base.typing import Shape
 from pellucid.sharding.errors import ShardingArgumentError
 
 BATCHING = "…"
@@ -144,9 +145,7 @@ class SdyShardingRule:
             "permutation_factors": self.permutation_factors,
         }
 
-    def attribute_text(
-        self, operands: Sequence[tuple[int, ...]], results: Sequence[tuple[int, ...]]
-    ) -> str:
+    def attribute_text(self, operands: Sequence[Shape], results: Sequence[Shape]) -> str:
         """`#sdy.op_sharding_rule<…>` for operands and results of these shapes.
 
         Raises: ShardingArgumentError where the rule does not fit them.
@@ -185,7 +184,7 @@ class SdyShardingRule:
             f" {{{shown_sizes}}}{kinds}, custom>"
         )
 
-    def _expanded(self, mapping: ArrayMapping, shape: tuple[int, ...]) -> list[tuple[str, ...]]:
+    def _expanded(self, mapping: ArrayMapping, shape: Shape) -> list[tuple[str, ...]]:
         """For each dimension its factors; those of a leading group get names of their own."""
         words = list(mapping)
         leading = []
@@ -198,7 +197,7 @@ class SdyShardingRule:
         return dims
 
     def _sizes(
-        self, expanded: Sequence[Sequence[tuple[str, ...]]], shapes: Sequence[tuple[int, ...]]
+        self, expanded: Sequence[Sequence[tuple[str, ...]]], shapes: Sequence[Shape]
     ) -> dict[str, int]:
         """The size of each factor, in order of appearance; the least where it has several."""
         sizes = {}

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from pellucid.base.typing import Shape
 from pellucid.sharding.errors import ShardingError
 from pellucid.sharding.hlo_shardings import tiles_of
-from pellucid.sharding.mesh import AbstractMesh, AxisName, Mesh
+from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisName, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import UNCONSTRAINED, rank_error
 
@@ -73,9 +74,7 @@ def describe(
     return _describe_tiles(sharding, ndim, assignment)
 
 
-def describe_mesh(
-    mesh: Mesh | AbstractMesh, assignment: DeviceList | None = None
-) -> MeshDescription:
+def describe_mesh(mesh: AnyMesh, assignment: DeviceList | None = None) -> MeshDescription:
     """`mesh` for a program that runs on the devices of `assignment`, by default those of `mesh`."""
     texts = axis_texts(mesh)
     axes = tuple((texts[name], size) for name, size in mesh.shape_tuple)
@@ -85,7 +84,7 @@ def describe_mesh(
     return MeshDescription(axes, _positions(list(range(len(devices))), devices, assignment))
 
 
-def axis_texts(mesh: Mesh | AbstractMesh) -> dict[AxisName, str]:
+def axis_texts(mesh: AnyMesh) -> dict[AxisName, str]:
     """A text for each axis name of `mesh`, different for different names.
 
     >>> axis_texts(AbstractMesh((2, 2), ("1", 1)))

@@ -6,6 +6,7 @@ from typing import Any
 
 from pellucid.base.errors import ArgumentValueError, UnsupportedError
 from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten
+from pellucid.base.typing import Shape
 from pellucid.sharding import mesh_context
 from pellucid.sharding.errors import (
     MissingMeshError,
@@ -112,7 +113,7 @@ def check_no_manual_axis(caller: str, sharding: Sharding) -> None:
             )
 
 
-def check_fits(caller: str, what: str, sharding: Sharding, shape: tuple[int, ...]) -> None:
+def check_fits(caller: str, what: str, sharding: Sharding, shape: Shape) -> None:
     """Raise ShardingError, naming `what`, if `sharding` can't place a value of `shape` in even parts."""
     try:
         sharding.check_compatible_aval(shape)

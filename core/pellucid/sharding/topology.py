@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base.late import late
+from pellucid.base.typing import Ints, Shape
 from pellucid.sharding import torus
 from pellucid.sharding.errors import MeshError, ShardingArgumentError
 from pellucid.sharding.mesh import AxisName, AxisType, Mesh
@@ -16,7 +17,7 @@ from pellucid.sharding.torus import Grid
 
 
 def make_mesh(
-    axis_shapes: Sequence[int],
+    axis_shapes: Ints,
     axis_names: Sequence[AxisName],
     axis_types: Sequence[AxisType] | AxisType | None = None,
     *,
@@ -43,7 +44,7 @@ def make_mesh(
 
 
 def create_device_mesh(
-    mesh_shape: Sequence[int],
+    mesh_shape: Ints,
     devices: Sequence[Any] | None = None,
     *,
     contiguous_submeshes: bool = False,
@@ -84,8 +85,8 @@ def create_device_mesh(
 
 
 def create_hybrid_device_mesh(
-    mesh_shape: Sequence[int],
-    dcn_mesh_shape: Sequence[int],
+    mesh_shape: Ints,
+    dcn_mesh_shape: Ints,
     devices: Sequence[Any] | None = None,
     *,
     process_is_granule: bool = False,
@@ -134,7 +135,7 @@ def create_hybrid_device_mesh(
     return stacked.transpose(paired).reshape([m * n for m, n in zip(outer, shape, strict=True)])
 
 
-def _ring_of_small_slice(shape: tuple[int, ...], devices: Sequence[Any]) -> list[Any] | None:
+def _ring_of_small_slice(shape: Shape, devices: Sequence[Any]) -> list[Any] | None:
     """Slices too small to wrap around have no rings along their axes, but one through all devices."""
     grid = torus.grid_of(devices)
     is_line = sum(size > 1 for size in shape) <= 1
@@ -144,13 +145,13 @@ def _ring_of_small_slice(shape: tuple[int, ...], devices: Sequence[Any]) -> list
     return torus.ring(grid[:, :, 0]) if fits and grid.shape[1] % 2 == 0 else None
 
 
-def _ring_of_cube(shape: tuple[int, ...], devices: Sequence[Any]) -> list[Any] | None:
+def _ring_of_cube(shape: Shape, devices: Sequence[Any]) -> list[Any] | None:
     """A cube of 2x2x2 chips does not wrap around either."""
     grid = torus.grid_of(devices)
     return torus.ring(grid) if grid.shape == (2, 2, 2) else None
 
 
-def _rings_of_trays(shape: tuple[int, ...], devices: Sequence[Any]) -> list[Any] | None:
+def _rings_of_trays(shape: Shape, devices: Sequence[Any]) -> list[Any] | None:
     """Trays of 2x2 chips with two cores each: a ring through each where the mesh asks for trays."""
     grid = torus.grid_of(devices)
     if grid.ndim != 4 or (grid.shape[:2] != (2, 2) and shape[-1] != 8):
@@ -175,9 +176,7 @@ def _chips(cores: Grid) -> Grid:
     return chips
 
 
-device_kind_handler_dict: dict[
-    str, Callable[[tuple[int, ...], Sequence[Any]], list[Any] | None]
-] = {
+device_kind_handler_dict: dict[str, Callable[[Shape, Sequence[Any]], list[Any] | None]] = {
     "TPU v2": _rings_of_trays,
     "TPU v3": _rings_of_trays,
     "TPU v4 lite": _ring_of_small_slice,
@@ -204,7 +203,7 @@ def _devices_or_default(caller: str, devices: Sequence[Any] | None) -> list[Any]
     return list(late("devices")())
 
 
-def _checked_shape(caller: str, shape: Any) -> tuple[int, ...]:
+def _checked_shape(caller: str, shape: Any) -> Shape:
     if isinstance(shape, int) or not isinstance(shape, Iterable):
         raise ShardingArgumentError(
             f"{caller}: the shape of a mesh is a sequence of sizes.",
@@ -228,7 +227,7 @@ def _processes_fill_boxes(devices: Grid) -> bool:
 
 
 def _no_arrangement_error(
-    shape: tuple[int, ...], devices: Sequence[Any], contiguous: bool, split: bool
+    shape: Shape, devices: Sequence[Any], contiguous: bool, split: bool
 ) -> MeshError:
     grid = torus.grid_of(devices)
     condition = " with one box for each process" if contiguous else ""
@@ -240,5 +239,5 @@ def _no_arrangement_error(
     )
 
 
-def _times(shape: Sequence[int]) -> str:
+def _times(shape: Ints) -> str:
     return "x".join(map(str, shape)) or "one device"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.base.typing import Ints, Shape
 from pellucid.sharding.errors import MeshError
 
 Grid = np.ndarray
@@ -60,7 +61,7 @@ def ring(grid: Grid) -> list[Any]:
     return order + [grid[0, y] for y in range(rows - 1, 0, -1)]
 
 
-def layouts(grid: Grid, mesh_shape: Sequence[int], *, split: bool) -> Iterator[Grid]:
+def layouts(grid: Grid, mesh_shape: Ints, *, split: bool) -> Iterator[Grid]:
     """The devices of `grid` in arrays of `mesh_shape`, best first.
 
     The last mesh axis, which communicates most, chooses first. It takes whole axes of the grid, as many as
@@ -74,8 +75,8 @@ def layouts(grid: Grid, mesh_shape: Sequence[int], *, split: bool) -> Iterator[G
 
 
 def _assignments(
-    physical: tuple[int, ...], logical: tuple[int, ...], left: tuple[int, ...], split: bool
-) -> Iterator[list[tuple[int, ...]]]:
+    physical: Shape, logical: Shape, left: Shape, split: bool
+) -> Iterator[list[Shape]]:
     """For each logical axis the factors of the physical axes that it takes, where `left` remains."""
     if not logical:
         if math.prod(left) == 1:
@@ -87,9 +88,7 @@ def _assignments(
             yield [*others, factors]
 
 
-def _choices(
-    physical: tuple[int, ...], left: tuple[int, ...], size: int, split: bool
-) -> list[tuple[int, ...]]:
+def _choices(physical: Shape, left: Shape, size: int, split: bool) -> list[Shape]:
     """Factors of the physical axes whose product is `size`, best first."""
     partial = [()]
     for axis, available in zip(physical, left, strict=True):
@@ -107,7 +106,7 @@ def _choices(
             if size % (math.prod(factors) * f) == 0
         ]
 
-    def rank(factors: tuple[int, ...]) -> Any:
+    def rank(factors: Shape) -> Any:
         whole = [f for f, axis in zip(factors, physical, strict=True) if f == axis > 1]
         return math.prod(whole), len(whole), factors
 
