@@ -95,10 +95,12 @@ class Collective:
 
     waits = True
     """Whether devices wait for others along the axes, so that all must reach the equation."""
+    axes_field = "axis_name"
+    """The name of the param that holds the names."""
 
     def axis_names(self, params: Any, inner: frozenset[Any]) -> frozenset[Any]:
         """The named axes that an equation refers to and does not bind; the programs within it refer to `inner`."""
-        raise NotImplementedError(type(self))
+        return frozenset(getattr(params, self.axes_field))
 
 
 class Runs:

@@ -23,7 +23,7 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups, position_along
-from pellucid.primitives.addends import marks_of, recast, reduced_p, vary_unreduced_cast_p
+from pellucid.primitives.addends import recast, reduced_p, states_of, vary_unreduced_cast_p
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.creation import iota
 from pellucid.primitives.varying import vary
@@ -227,9 +227,7 @@ def _recast(x: Any, axes: AxisNames, to: str) -> Any:
 
 def state_along(aval: Any, axis: Any) -> str:
     """What the type `aval` says of a value along `axis`."""
-    unreduced, reduced = marks_of(aval)
-    states = {"varying": aval.varying, "unreduced": unreduced, "reduced": reduced}
-    return next((state for state, axes in states.items() if axis in axes), "the same")
+    return next((state for state, axes in states_of(aval).items() if axis in axes), "the same")
 
 
 def _cast(x: Any, axes: AxisNames) -> Any:

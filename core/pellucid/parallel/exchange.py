@@ -32,10 +32,16 @@ from pellucid.parallel.axes import (
     size_along,
 )
 from pellucid.parallel.gathering import GatherAxesParams, all_gather_p, folded, split
-from pellucid.parallel.groups import batched_in_groups
+from pellucid.parallel.groups import Exchange
 from pellucid.parallel.reductions import psum_p
 from pellucid.primitives.arithmetic import add, mul
-from pellucid.primitives.broadcasting import broadcast, broadcast_in_dim, expand_dims, squeeze
+from pellucid.primitives.broadcasting import (
+    broadcast,
+    broadcast_in_dim,
+    brought_to,
+    expand_dims,
+    squeeze,
+)
 from pellucid.primitives.creation import full_like, iota
 from pellucid.primitives.logical import eq, select
 from pellucid.primitives.movement import Movement, canonical_axis, move_axis
@@ -47,36 +53,6 @@ from pellucid.tracing.values import type_of
 
 Pairs = tuple[tuple[int, int], ...]
 _INDEX = np.dtype(np.int32)
-
-
-class Exchange(Collective, Movement[P]):
-    """A linear exchange of values along `params.axis_name`."""
-
-    traits = COLLECTIVE
-
-    def axis_names(self, params, inner):
-        return frozenset(params.axis_name)
-
-    def factors(self, avals, results, params: Any):
-        dims = words(avals[0].ndim)
-        return [dims], [dims]
-
-    def batch(self, axis, operands, dims, params: Any):
-        [x], [dim] = operands, dims
-        if axis.name is None or axis.name not in params.axis_name:
-            if dim is None:
-                return bind(self, x, params=params), [None]
-            return [bind1(self, move_axis(x, dim, 0), params=self.behind_batch(params))], [0]
-        x = broadcast(x, (axis.size,)) if dim is None else move_axis(x, dim, 0)
-        return [self.among_batch(axis, x, params)], [0]
-
-    def behind_batch(self, params: Any) -> Any:
-        """The params for operands with one more dimension in front."""
-        return params
-
-    def among_batch(self, axis: BatchAxis, x: Any, params: Any) -> Any:
-        """The exchange in which the first dimension of `x` is the named axis of the batch."""
-        raise self.missing("batch")
 
 
 def of_all_positions(axis: BatchAxis, x: Any, axes: AxisNames) -> tuple[Any, Any]:
@@ -121,7 +97,8 @@ class PPermute(Exchange[PPermuteParams]):
         inverse = tuple([(destination, source) for source, destination in params.perm])
         return bind1(self, cotangent, params=params._replace(perm=inverse))
 
-    def among_batch(self, axis, x, params):
+    def among_batch(self, axis, x, dim, params):
+        x = brought_to(axis, x, dim, 0)
         source = np.full(size_with(axis, params.axis_name), -1, _INDEX)
         for s, d in params.perm:
             source[d] = s
@@ -131,11 +108,10 @@ class PPermute(Exchange[PPermuteParams]):
             everything, here = of_all_positions(axis, x, params.axis_name)
             origin = index_take(source, (here,), (0,))
         taken = index_take(everything, (origin,), (0,))
-        if (source >= 0).all():
-            return taken
-        shape = type_of(taken).shape
-        has_source = broadcast_in_dim(origin >= 0, shape, (0,))
-        return select(has_source, taken, full_like(taken, 0))
+        if not (source >= 0).all():
+            has_source = broadcast_in_dim(origin >= 0, type_of(taken).shape, (0,))
+            taken = select(has_source, taken, full_like(taken, 0))
+        return [taken], [0]
 
     def lower(self, ctx, operands, params):
         groups = device_groups(ctx, params.axis_name)
@@ -232,10 +208,10 @@ class PBroadcast(Exchange[PBroadcastParams]):
         is_source = eq(axis_index(params.axis_name), np.int32(params.source))
         return select(is_source, vary(summed, params.axis_name), full_like(summed, 0))
 
-    def among_batch(self, axis, x, params):
-        everything, _ = of_all_positions(axis, x, params.axis_name)
+    def among_batch(self, axis, x, dim, params):
+        everything, _ = of_all_positions(axis, brought_to(axis, x, dim, 0), params.axis_name)
         one = dynamic_index_in_dim(everything, params.source, 0, keepdims=False)
-        return broadcast(one, (axis.size,))
+        return [broadcast(one, (axis.size,))], [0]
 
     def lower(self, ctx, operands, params):
         [x], [aval] = operands, ctx.avals_in
@@ -298,6 +274,7 @@ class AllToAll(Shown, Exchange[AllToAllParams]):
     """Each position sends a part of its value to each other, and joins the parts it gets in order of their origin."""
 
     name = "all_to_all"
+    dim_fields = ("split_axis", "concat_axis")
 
     def abstract_eval(self, avals, params):
         [x] = avals
@@ -305,11 +282,6 @@ class AllToAll(Shown, Exchange[AllToAllParams]):
         shape[params.split_axis] //= params.parts
         shape[params.concat_axis] *= params.parts
         return [x.update(shape=tuple(shape), weak_type=False)]
-
-    def factors(self, avals, results, params):
-        exchanged = [params.split_axis, params.concat_axis]
-        dims = with_mark(words(avals[0].ndim), exchanged, "!")
-        return [dims], [dims]
 
     def printed_params(self, equation):
         shown = equation.params._asdict()
@@ -321,22 +293,15 @@ class AllToAll(Shown, Exchange[AllToAllParams]):
         swapped = params._replace(split_axis=params.concat_axis, concat_axis=params.split_axis)
         return bind1(self, cotangent, params=swapped)
 
-    def behind_batch(self, params) -> AllToAllParams:
-        return params._replace(split_axis=params.split_axis + 1, concat_axis=params.concat_axis + 1)
-
-    def among_batch(self, axis, x, params):
-        if params.axis_index_groups is not None:
-            [result], _ = batched_in_groups(self, axis, x, 0, params, params.axis_name)
-            return result
-        parts = params.parts
+    def among_batch(self, axis, x, dim, params):
+        x, here = brought_to(axis, x, dim, 0), None
+        if len(params.axis_name) > 1:
+            x, here = of_all_positions(axis, x, params.axis_name)
         at, to = params.split_axis + 1, params.concat_axis + 1
-        if len(params.axis_name) == 1:
-            x = move_axis(split(x, at, parts), at, 0)  # destination, origin, rest
-            return folded(move_axis(x, 1, to), to)
-        everything, here = of_all_positions(axis, x, params.axis_name)
-        everything = move_axis(split(everything, at, parts), at, 0)  # destination, origin, rest
-        mine = index_take(everything, (here,), (0,))  # batch, origin, rest
-        return folded(move_axis(mine, 1, to), to)
+        x = move_axis(split(x, at, params.parts), at, 0)  # destination, origin, rest
+        if here is not None:
+            x = index_take(x, (here,), (0,))  # batch, origin, rest
+        return [folded(move_axis(x, 1, to), to)], [0]
 
     def lower(self, ctx, operands, params):
         if params.parts == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from pellucid.base.typing import Ints
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.factors import Factors, with_mark, words
+from pellucid.ir.primitive import Primitive, registry
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups, device_groups, global_attributes
@@ -28,13 +29,15 @@ from pellucid.parallel.axes import (
     listed_axes,
     size_along,
 )
-from pellucid.parallel.groups import batched_in_groups
+from pellucid.parallel.groups import Exchange
 from pellucid.parallel.reductions import are_addends
 from pellucid.primitives.addends import Marks, marked, marks_of
 from pellucid.primitives.arithmetic import mul
-from pellucid.primitives.broadcasting import broadcast, reduce_sum
+from pellucid.primitives.broadcasting import brought_to, reduce_sum
+from pellucid.primitives.concatenation import resized
 from pellucid.primitives.families import constant_like
 from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape
+from pellucid.primitives.padding import inserted
 from pellucid.primitives.slicing import dynamic_slice_in_dim
 from pellucid.primitives.varying import vary
 from pellucid.sharding.current_mesh import get_abstract_mesh
@@ -79,11 +82,14 @@ def split(x: Any, axis: int, parts: int) -> Any:
     return reshape(x, (*shape[:axis], parts, shape[axis] // parts, *shape[axis + 1 :]))
 
 
-class AllGather(Collective, Shown, Movement[GatherAxesParams]):
+class AllGather(Shown, Exchange[GatherAxesParams]):
     """The values of all positions along named axes, at each of them."""
 
     name = "all_gather"
     traits = COLLECTIVE.replace(equalizes=True)
+    dim_fields = ("all_gather_dimension",)
+    inverse: ClassVar[str] = "reduce_scatter"
+    """The name of the primitive by which cotangents go back."""
 
     def abstract_eval(self, avals, params):
         [x], dim = avals, params.all_gather_dimension
@@ -93,32 +99,18 @@ class AllGather(Collective, Shown, Movement[GatherAxesParams]):
         return [x.update(shape=(*x.shape[:dim], size, *x.shape[dim + 1 :]))]
 
     def factors(self, avals, results, params):
-        dims, at = words(avals[0].ndim), params.all_gather_dimension
         if params.tiled:
-            dims = with_mark(dims, [at], "!")
-            return [dims], [dims]
-        return [dims], [[*dims[:at], *words(1, len(dims)), *dims[at:]]]
-
-    def axis_names(self, params, inner):
-        return frozenset(params.axis_name)
+            return super().factors(avals, results, params)
+        dims = words(avals[0].ndim)
+        return [dims], [inserted(dims, params.all_gather_dimension, *words(1, len(dims)))]
 
     def undo(self, cotangent, aval, params):
-        scatter = ScatterSumParams(
-            params.axis_index_groups, params.axis_name, params.axis_size,
-            params.all_gather_dimension, params.tiled,
-        )  # fmt: skip
-        return bind1(reduce_scatter_p, cotangent, params=scatter)
+        dim, groups, names, size, tiled, _ = params
+        scatter = ScatterSumParams(groups, names, size, dim, tiled)
+        return bind1(registry[self.inverse], cotangent, params=scatter)
 
-    def batch(self, axis, operands, dims, params):
-        [x], [dim], at = operands, dims, params.all_gather_dimension
-        if axis.name is None or axis.name not in params.axis_name:
-            if dim is None:
-                return bind(self, x, params=params), [None]
-            x = move_axis(x, dim, 0)
-            return bind(self, x, params=params._replace(all_gather_dimension=at + 1)), [0]
-        if params.axis_index_groups is not None:
-            return batched_in_groups(self, axis, x, dim, params, params.axis_name)
-        stacked = broadcast(x, (axis.size,)) if dim is None else move_axis(x, dim, 0)
+    def among_batch(self, axis, x, dim, params):
+        stacked, at = brought_to(axis, x, dim, 0), params.all_gather_dimension
         i = params.axis_name.index(axis.name)
         outer, inner = params.axis_name[:i], params.axis_name[i + 1 :]
         # The axes in front of the batch axis gather in front of it, those behind it between it and the rest.
@@ -154,11 +146,7 @@ class AllGather(Collective, Shown, Movement[GatherAxesParams]):
 class AllGatherInvariant(AllGather):
     """An all_gather whose type says that all positions have the same result; each uses it on its own."""
 
-    name = "all_gather_invariant"
-
-    def typed(self, avals, results, params):
-        [result] = super().typed(avals, results, params)
-        return [result.update(varying=result.varying.difference(params.axis_name))]
+    name, state = "all_gather_invariant", "the same"
 
     def printed_params(self, equation):
         shown = super().printed_params(equation)
@@ -176,19 +164,7 @@ class AllGatherInvariant(AllGather):
 class AllGatherReduced(AllGather):
     """An all_gather whose result is reduced: its cotangents are addends, which are summed where they are scattered."""
 
-    name = "all_gather_reduced"
-
-    def typed(self, avals, results, params):
-        [result], axes = super().typed(avals, results, params), frozenset(params.axis_name)
-        unreduced, reduced = marks_of(avals[0])
-        fixed = result.update(varying=result.varying - axes)
-        return [marked(fixed, Marks(unreduced, reduced | axes), params.mesh)]
-
-    def undo(self, cotangent, aval, params):
-        scatter = ScatterSumParams(
-            None, params.axis_name, params.axis_size, params.all_gather_dimension, params.tiled
-        )
-        return bind1(unreduced_reduce_scatter_p, cotangent, params=scatter)
+    name, state, inverse = "all_gather_reduced", "reduced", "unreduced_reduce_scatter"
 
 
 all_gather_p = AllGather()
@@ -254,10 +230,12 @@ def all_gather(
 # psum_scatter -------------------------------------------------------------------------------------
 
 
-class ReduceScatter(Collective, Movement[ScatterSumParams]):
+class ReduceScatter(Exchange[ScatterSumParams]):
     """The sum along named axes, of which each position keeps one part."""
 
     name = "reduce_scatter"
+    dim_fields = ("scatter_dimension",)
+    inverse: ClassVar[Primitive[Any]] = all_gather_p
     traits = COLLECTIVE.replace(flops=1.0, makes_nan=True)
 
     def abstract_eval(self, avals, params):
@@ -268,29 +246,16 @@ class ReduceScatter(Collective, Movement[ScatterSumParams]):
         return [x.update(shape=(*x.shape[:dim], size, *x.shape[dim + 1 :]))]
 
     def factors(self, avals, results, params):
-        at = params.scatter_dimension
-        dims = with_mark(words(avals[0].ndim), [at], "!")
-        return [dims], [dims if params.tiled else [*dims[:at], *dims[at + 1 :]]]
-
-    def axis_names(self, params, inner):
-        return frozenset(params.axis_name)
+        [dims], results = super().factors(avals, results, params)
+        return [dims], results if params.tiled else [resized(dims, params.scatter_dimension)]
 
     def undo(self, cotangent, aval, params):
-        gather = GatherAxesParams(
-            params.scatter_dimension, params.axis_index_groups, params.axis_name, params.axis_size,
-            params.tiled,
-        )  # fmt: skip
-        return bind1(all_gather_p, cotangent, params=gather)
+        groups, names, size, dim, tiled = params
+        mesh = aval.shown_sharding.mesh if self.inverse is all_gather_reduced_p else None
+        gather = GatherAxesParams(dim, groups, names, size, tiled, mesh)
+        return bind1(self.inverse, cotangent, params=gather)
 
-    def batch(self, axis, operands, dims, params):
-        [x], [dim], at = operands, dims, params.scatter_dimension
-        if axis.name is None or axis.name not in params.axis_name:
-            if dim is None:
-                return bind(self, x, params=params), [None]
-            x = move_axis(x, dim, 0)
-            return bind(self, x, params=params._replace(scatter_dimension=at + 1)), [0]
-        if params.axis_index_groups is not None:
-            return batched_in_groups(self, axis, x, dim, params, params.axis_name)
+    def among_batch(self, axis, x, dim, params):
         x = mul(x, constant_like(x, axis.size)) if dim is None else reduce_sum(x, (dim,))
         sizes = [
             axis.size if name == axis.name else context.axes[name] for name in params.axis_name
@@ -335,20 +300,7 @@ def _scattered(x: Any, params: ScatterSumParams, sizes: Ints, name: Any) -> Any:
 class UnreducedReduceScatter(ReduceScatter):
     """The sum of addends along named axes, of which each position keeps one part."""
 
-    name = "unreduced_reduce_scatter"
-
-    def typed(self, avals, results, params):
-        [result], axes = super().typed(avals, results, params), frozenset(params.axis_name)
-        unreduced, reduced = marks_of(avals[0])
-        own = result.update(varying=result.varying | axes)
-        return [marked(own, Marks(unreduced - axes, reduced), avals[0].shown_sharding.mesh)]
-
-    def undo(self, cotangent, aval, params):
-        gather = GatherAxesParams(
-            params.scatter_dimension, None, params.axis_name, params.axis_size, params.tiled,
-            aval.shown_sharding.mesh,
-        )  # fmt: skip
-        return bind1(all_gather_reduced_p, cotangent, params=gather)
+    name, state, inverse = "unreduced_reduce_scatter", "varying", all_gather_reduced_p
 
 
 reduce_scatter_p = ReduceScatter()

@@ -1,20 +1,63 @@
-"""Collectives within groups of positions, along an axis that `vmap` binds."""
+"""Linear exchanges of values along named axes: what their rules share, also within groups of positions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pellucid.base.errors import UnsupportedError
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim
-from pellucid.primitives.broadcasting import broadcast
-from pellucid.primitives.movement import move_axis, reshape
+from pellucid.ir.facets import Collective
+from pellucid.ir.factors import with_mark, words
+from pellucid.ir.primitive import P, Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Results
+from pellucid.ir.traits import COLLECTIVE
+from pellucid.primitives.addends import restated
+from pellucid.primitives.movement import Movement, move_axis, reshape
 from pellucid.primitives.slicing import index_take
+from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.vmap import batch_flat, brought_to
+
+
+class Exchange(Collective, Movement[P]):
+    """A linear exchange of values along `params.axis_name`, also within `params.axis_index_groups` if there are such."""
+
+    traits = COLLECTIVE
+    dim_fields: ClassVar[tuple[str, ...]] = ()
+    """The params that are dimensions along which values are cut or joined."""
+    state: ClassVar[str | None] = None
+    """What a type says of the result along the axes, where that isn't what it says of the operand."""
+
+    def factors(self, avals, results, params):
+        at = [getattr(params, field) for field in self.dim_fields]
+        dims = with_mark(words(avals[0].ndim), at, "!")
+        return [dims], [dims]
+
+    def typed(self, avals, results, params):
+        [result] = super().typed(avals, results, params)
+        if self.state is None:
+            return [result]
+        mesh = getattr(params, "mesh", None)
+        return [restated(result, frozenset(params.axis_name), self.state, mesh)]
+
+    def batch(self, axis, operands, dims, params: Any):
+        [x], [dim] = operands, dims
+        if axis.name is None or axis.name not in params.axis_name:
+            if dim is None:
+                return bind(self, x, params=params), [None]
+            behind = {field: getattr(params, field) + 1 for field in self.dim_fields}
+            return bind(self, move_axis(x, dim, 0), params=params._replace(**behind)), [0]
+        if getattr(params, "axis_index_groups", None) is not None:
+            return batched_in_groups(self, axis, x, dim, params, params.axis_name)
+        return self.among_batch(axis, x, dim, params)
+
+    def among_batch(
+        self, axis: BatchAxis, x: Any, dim: BatchDim, params: Any
+    ) -> tuple[Results, Dims]:
+        """The batch rule where the batch is one of the named axes, and there are no groups."""
+        raise self.missing("batch")
 
 
 def batched_in_groups(
@@ -39,7 +82,7 @@ def batched_in_groups(
             do="Use shard_map, or two nested vmaps with an axis name each.",
         )
     order = np.array(groups)
-    x = broadcast(x, (axis.size,)) if dim is None else move_axis(x, dim, 0)
+    x = brought_to(axis, x, dim, 0)
     grouped = reshape(
         index_take(x, (order.reshape(-1),), (0,)), (*order.shape, *type_of(x).shape[1:])
     )

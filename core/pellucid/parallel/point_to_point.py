@@ -44,9 +44,6 @@ class PointToPoint(Collective, Primitive[P]):
 
     traits = COLLECTIVE.replace(linear=None)
 
-    def axis_names(self, params, inner):
-        return frozenset(params.axis_name)
-
     def attributes(self, ctx: Any, params: Any) -> dict[str, Any]:
         """Attributes of the StableHLO operation.
 

@@ -51,9 +51,6 @@ class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
     def abstract_eval(self, avals, params):
         return [avals[1].update(weak_type=False)]
 
-    def axis_names(self, params, inner):
-        return frozenset(params.axis_name)
-
     def jvp(self, primals, tangents, params):
         given = [instantiate(t) for t in tangents[:2]]
         return (

@@ -47,6 +47,7 @@ class AllReduce(Collective, Primitive[CollectiveParams]):
     """A reduction along named axes, whose result is the same at all positions along them."""
 
     traits = COLLECTIVE.replace(flops=1.0, linear=None, equalizes=True)
+    axes_field = "axes"
 
     def abstract_eval(self, avals, params):
         return [avals[0]]
@@ -60,9 +61,6 @@ class AllReduce(Collective, Primitive[CollectiveParams]):
     def factors(self, avals, results, params):
         dims = words(avals[0].ndim)
         return [dims], [dims]
-
-    def axis_names(self, params, inner):
-        return frozenset(params.axes)
 
     def batch(self, axis, operands, dims, params):
         [x], [dim] = operands, dims
@@ -135,11 +133,7 @@ class UnreducedSum(Recast):
     name = "unreduced_psum"
     traits = COLLECTIVE.replace(flops=1.0, makes_nan=True, equalizes=True)
     waits = True
-    inverse = "preduced"
-
-    def recast_type(self, aval: Any, axes: AxisSet, mesh: Any) -> Any:
-        unreduced, reduced = marks_of(aval)
-        return marked(aval, Marks(unreduced - axes, reduced), mesh)
+    state, inverse = "the same", "preduced"
 
     def lower(self, ctx, operands, params):
         groups = device_groups(ctx, params.axes)

@@ -16,18 +16,16 @@ from pellucid.ir.traits import COLLECTIVE
 from pellucid.primitives.movement import Movement
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.explicit_types import shown_sharding
-from pellucid.sharding.partition_spec import NO_AXES, PartitionSpec
+from pellucid.sharding.partition_spec import NO_AXES, AxisSet, PartitionSpec
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
-
-Axes = frozenset[Any]
 
 
 class Marks(NamedTuple):
     """Over which mesh axes a value is unreduced, and over which it is reduced."""
 
-    unreduced: Axes = NO_AXES
-    reduced: Axes = NO_AXES
+    unreduced: AxisSet = NO_AXES
+    reduced: AxisSet = NO_AXES
 
 
 def marks_of(aval: Any) -> Marks:
@@ -45,6 +43,19 @@ def marked(aval: Any, marks: Marks, mesh: Any = None) -> Any:
     return aval.update(shown_sharding=shown_sharding(mesh, spec))
 
 
+def states_of(aval: Any) -> dict[str, AxisSet]:
+    """By "varying", "unreduced" and "reduced" the axes along which the type `aval` says that of a value."""
+    return {"varying": aval.varying, **marks_of(aval)._asdict()}
+
+
+def restated(aval: Any, axes: AxisSet, state: str, mesh: Any = None) -> Any:
+    """The type `aval` of a value that along `axes` of `mesh` is in another state, or "the same" everywhere."""
+    varying, *marks = [
+        known | axes if name == state else known - axes for name, known in states_of(aval).items()
+    ]
+    return marked(aval.update(varying=varying), Marks(*marks), mesh)
+
+
 class MarkParams(NamedTuple):
     axes: tuple[Any, ...]
     mesh: Any
@@ -52,24 +63,19 @@ class MarkParams(NamedTuple):
 
 
 class Recast(Collective, Shown, Movement[MarkParams]):
-    """A cast of what a type says of mesh axes; `inverse` names what its transpose does."""
+    """A cast of what a type says of mesh axes: the `state` of the result; `inverse` names what its transpose does."""
 
     traits = COLLECTIVE
-
+    axes_field = "axes"
     waits = False
+    state: ClassVar[str]
     inverse: ClassVar[str]
 
     def abstract_eval(self, avals, params):
         return avals
 
-    recast_type: Any
-    """`recast_type(aval, axes, mesh)` gives the type of the result."""
-
     def typed(self, avals, results, params):
-        return [self.recast_type(avals[0], frozenset(params.axes), params.mesh)]
-
-    def axis_names(self, params, inner):
-        return frozenset(params.axes)
+        return [restated(avals[0], frozenset(params.axes), self.state, params.mesh)]
 
     def undo(self, cotangent, aval, params):
         return bind1(registry[self.inverse], cotangent, params=params)
@@ -87,36 +93,19 @@ class Recast(Collective, Shown, Movement[MarkParams]):
 class Reduced(Recast):
     """The same value, whose cotangent is unreduced."""
 
-    name = "preduced"
-    inverse = "unreduced_psum"
-
-    def recast_type(self, aval: Any, axes: Axes, mesh: Any) -> Any:
-        unreduced, reduced = marks_of(aval)
-        return marked(aval, Marks(unreduced, reduced | axes), mesh)
+    name, state, inverse = "preduced", "reduced", "unreduced_psum"
 
 
 class ReducedToVarying(Recast):
     """A reduced value as each position's own."""
 
-    name = "reduced_vary_cast"
-    inverse = "vary_unreduced_cast"
-
-    def recast_type(self, aval: Any, axes: Axes, mesh: Any) -> Any:
-        unreduced, reduced = marks_of(aval)
-        varying = aval.update(varying=aval.varying | axes)
-        return marked(varying, Marks(unreduced, reduced - axes), mesh)
+    name, state, inverse = "reduced_vary_cast", "varying", "vary_unreduced_cast"
 
 
 class VaryingToUnreduced(Recast):
     """Values of all positions as addends of one."""
 
-    name = "vary_unreduced_cast"
-    inverse = "reduced_vary_cast"
-
-    def recast_type(self, aval: Any, axes: Axes, mesh: Any) -> Any:
-        unreduced, reduced = marks_of(aval)
-        fixed = aval.update(varying=aval.varying - axes)
-        return marked(fixed, Marks(unreduced | axes, reduced), mesh)
+    name, state, inverse = "vary_unreduced_cast", "unreduced", "reduced_vary_cast"
 
 
 reduced_p = Reduced()
