@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import string
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,7 @@ from pellucid.base.formats import check_fields
 from pellucid.base.source import capture, user_frame
 from pellucid.callbacks.host import FlatCallback
 from pellucid.callbacks.pure import HostCall, each_element, values_of
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.effects import Effects, debug_effect, ordered_debug_effect
-from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.effects import debug_effect, ordered_debug_effect
 from pellucid.lowering.host_calls import host_call
 from pellucid.runtime.tokens import tokens
 from pellucid.tracing.trace import bind

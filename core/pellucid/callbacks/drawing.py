@@ -7,7 +7,6 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from pellucid.sharding.errors import ShardingArgumentError
 from pellucid.sharding.placement import Sharding

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import BatchingRuleError, CallbackError
@@ -11,9 +11,8 @@ from pellucid.callbacks.drawing import check_can_be_drawn, visualize_sharding
 from pellucid.callbacks.host import callback_failed
 from pellucid.callbacks.pure import values_of
 from pellucid.compilation.shardy import chosen_inside
-from pellucid.ir.effects import Effects, debug_effect
+from pellucid.ir.effects import debug_effect
 from pellucid.ir.facets import Runs
-from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.without_results import WithoutResults
 from pellucid.runtime.failures import marked
 from pellucid.runtime.transfer import from_host

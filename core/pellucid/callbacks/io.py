@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import EffectsError
 from pellucid.callbacks.host import FlatCallback, result_types
 from pellucid.callbacks.pure import HostCall, each_element, flat_arguments, not_differentiable
 from pellucid.ir.avals import ShapedArray
-from pellucid.ir.effects import Effects, io_effect, ordered_io_effect
-from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.effects import io_effect, ordered_io_effect
 from pellucid.lowering.host_calls import host_call
 from pellucid.runtime.tokens import tokens
 from pellucid.tracing.trace import bind

@@ -17,7 +17,7 @@ from pellucid.higher_order import loops
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.facets import Runs, Shown
 from pellucid.ir.primitive import P, Primitive, derived_types
-from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands
+from pellucid.ir.rules import BatchAxis, Dims, Operands
 from pellucid.ir.traits import HOST
 from pellucid.lowering.host_calls import host_call
 from pellucid.primitives.broadcasting import broadcast

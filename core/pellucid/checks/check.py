@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,6 @@ from pellucid.checks.errors import Error, FailedCheckError, Site, error_of
 from pellucid.ir.effects import Effect, Effects
 from pellucid.ir.facets import Runs
 from pellucid.ir.primitive import derived_types
-from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.arithmetic import min
 from pellucid.primitives.broadcasting import broadcast
 from pellucid.primitives.creation import iota

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +18,7 @@ from pellucid.base.errors import (
 from pellucid.base.tree import tree_flatten
 from pellucid.higher_order.bodies import traced
 from pellucid.higher_order.jit import Defined, JitParams
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation
-from pellucid.ir.primitive import Programs
-from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.tracing.trace import bind
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of

@@ -18,7 +18,7 @@ from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from pellucid.ir.primitive import P
 from pellucid.ir.rewriting import remove_dead_equations
-from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Dims, Operands, Results, Zero
+from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, Results, Zero
 from pellucid.ir.slots import call_slots
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.discharge import inline_on_cells

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.higher_order.calls import Call
-from pellucid.ir.effects import Effects
 from pellucid.ir.facets import Shown
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation
+from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import P
-from pellucid.ir.rules import BatchAxis, BatchDim
-from pellucid.ir.slots import Slots, call_slots
+from pellucid.ir.slots import call_slots
 
 
 class JitParams(NamedTuple):

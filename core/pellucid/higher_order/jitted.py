@@ -14,7 +14,7 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.caching import cached, clearing
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, IntegerRangeError
-from pellucid.base.events import CacheLooked, on, publish
+from pellucid.base.events import CacheLooked, logger, on, publish
 from pellucid.base.source import capture
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.options import frozen
@@ -315,7 +315,7 @@ class Jitted:
         )
         misses.recent.append(miss)
         if config.explain_cache_misses.value:
-            misses.logger.warning("%s", misses.explanation(miss))
+            logger.warning("%s", misses.explanation(miss))
         if on.cache_looked:
             event = CacheLooked(
                 self.spec.name, self.spec.function, False, reasons, key, miss.source

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from pellucid.base.caching import CacheUse, cache_uses
-from pellucid.base.events import logger as logger
 from pellucid.base.source import describe
 from pellucid.base.tree import structure_differences
 from pellucid.compilation.placement import Where, devices_text

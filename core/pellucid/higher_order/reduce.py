@@ -19,7 +19,6 @@ from pellucid.ir.primitive import P, Programs, derived_types
 from pellucid.ir.rules import Avals, BatchAxis, Operands
 from pellucid.ir.traits import Traits
 from pellucid.primitives.broadcasting import (
-    batched_axes,
     broadcast_in_dim,
     brought_to,
     reduce_sum,
@@ -29,7 +28,7 @@ from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.counts import combinations, window_combinations
 from pellucid.primitives.monoids import monoid_of
-from pellucid.primitives.movement import reshape, transpose
+from pellucid.primitives.movement import reshape, transpose, with_batch_dim
 from pellucid.primitives.padding import pad, slice
 from pellucid.primitives.reduction import (
     reduce_and,
@@ -223,7 +222,7 @@ class Reduce(CombiningReduction[ReduceParams]):
         return _halved(params.jaxpr, values, params.dimensions)
 
     def batched(self, params):
-        return params._replace(dimensions=batched_axes(params.dimensions, 0)[0])
+        return with_batch_dim(params, ["dimensions"], 0)
 
     def lower(self, ctx, operands, params):
         op = ctx.op(

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import tree_map
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import MOVEMENT
 from pellucid.primitives.movement import Movement
 from pellucid.tracing.trace import bind1

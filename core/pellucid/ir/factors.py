@@ -57,12 +57,6 @@ def without_dims(dims: Words, gone: Collection[int]) -> list[str]:
     return [word for i, word in enumerate(dims) if i not in gone]
 
 
-def reducing(ndim: int, axes: Collection[int]) -> Factors:
-    """Factors of an operation whose result lacks the dimensions `axes` of its operand."""
-    dims = words(ndim)
-    return [dims], [without_dims(dims, axes)]
-
-
 def regrouping(old: Sequence[int], new: Sequence[int]) -> Factors:
     """Factors of a reshape in row-major order, from shape `old` to `new`.
 

@@ -113,7 +113,7 @@ from pellucid.primitives.windows import *
 
 _DENIED = """
 AccuracyParams ArrayCopySemantics accuracy_attributes accuracy_params aligned_for_batch and_
-batched_axes broadcast_to brought_to canonical_precision checked_shape complex_dtype component_bits
+broadcast_to brought_to canonical_precision checked_shape complex_dtype component_bits
 composite_p converted copy device_put empty_p iota_2x32_shape iota_2x32_shape_p is_float8
 no_derivative nonzero not_ or_ plan_algorithm precision_attribute precv_p preferred_dtype
 product_dtype psend_p ragged_dot_general_p random_gamma_grad_p real_dtype reduce_window_by

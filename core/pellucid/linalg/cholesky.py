@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from pellucid.base.errors import ShapeError
 from pellucid.ir.primitive import NoParams
 from pellucid.linalg.matrices import (
-    H,
     MatrixPrimitive,
     decomposition,
-    eye_like,
     hermitian_from,
     hermitian_part,
     product,
     tril,
-    triu,
     without_info,
 )
 from pellucid.linalg.native import INT32, boolean, byte, gpu_name, lapack_name, native

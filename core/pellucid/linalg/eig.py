@@ -5,8 +5,6 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pellucid.base import dtypes
 from pellucid.base.errors import DerivativeRuleError
 from pellucid.linalg.matrices import (
@@ -20,7 +18,6 @@ from pellucid.linalg.matrices import (
     is_at,
     matrix_aval,
     product,
-    real_of,
     where_in_matrix,
     without_info,
 )

@@ -11,9 +11,6 @@ from pellucid.base.errors import ShapeError
 from pellucid.linalg.cholesky import cholesky
 from pellucid.linalg.matrices import (
     H,
-    by_columns,
-    columns,
-    eye_like,
     hermitian_part,
     identity,
     product,
@@ -23,13 +20,13 @@ from pellucid.linalg.qr import qr
 from pellucid.linalg.symmetric_eigen import eigh
 from pellucid.linalg.triangular import triangular_solve
 from pellucid.primitives.arithmetic import abs as absolute, add, div, max as greater, mul, sqrt, sub
-from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims, reduce_sum
+from pellucid.primitives.broadcasting import expand_dims, reduce_sum
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.conversion import converted
 from pellucid.primitives.creation import broadcasted_iota, full_like
 from pellucid.primitives.logical import bitwise_and, eq, le, lt, select_n
 from pellucid.primitives.movement import rev
-from pellucid.primitives.reduction import reduce_and, reduce_max
+from pellucid.primitives.reduction import reduce_max
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing.values import type_of
 

@@ -15,7 +15,6 @@ from pellucid.linalg.matrices import (
     MatrixPrimitive,
     T,
     columns,
-    cubic,
     decomposition,
     diagonal_matrix,
     diagonal_of,
@@ -33,9 +32,7 @@ from pellucid.linalg.triangular import triangular_solve
 from pellucid.primitives.arithmetic import add, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import complex as complex_of, imag
-from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.creation import broadcasted_iota, full_like
-from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pellucid.higher_order.linear_solve import custom_linear_solve
 from pellucid.linalg.lu import lu, rows_at
-from pellucid.linalg.matrices import T, conjugated, product
+from pellucid.linalg.matrices import product
 from pellucid.linalg.triangular import triangular_solve
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import stop_gradient

@@ -5,8 +5,6 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pellucid.base.errors import ArgumentValueError, DerivativeRuleError
 from pellucid.linalg.matrices import (
     H,
@@ -15,16 +13,13 @@ from pellucid.linalg.matrices import (
     by_columns,
     by_rows,
     columns,
-    conjugated,
     decomposition,
     diagonal_of,
     eye_like,
     is_at,
     matrix_aval,
-    nan_unless,
     product,
     real_of,
-    rows,
     where_in_matrix,
     without_info,
 )
@@ -37,7 +32,6 @@ from pellucid.primitives.complex_parts import complex as complex_of, imag, real
 from pellucid.primitives.conversion import converted
 from pellucid.primitives.creation import full_like
 from pellucid.primitives.logical import eq, select_n
-from pellucid.primitives.movement import transpose
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of

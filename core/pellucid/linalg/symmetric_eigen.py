@@ -5,14 +5,11 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.linalg.matrices import (
     PLATFORMS_OF_LIBRARIES,
     H,
     MatrixPrimitive,
-    by_columns,
     decomposition,
     diagonal_of,
     hermitian_from,
@@ -25,7 +22,7 @@ from pellucid.linalg.matrices import (
     without_info,
 )
 from pellucid.linalg.native import INT32, boolean, byte, gpu_name, lapack_name, native
-from pellucid.primitives.arithmetic import div, mul, sub
+from pellucid.primitives.arithmetic import div, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import real
 from pellucid.primitives.conversion import converted

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pellucid.base.errors import ShapeError
 from pellucid.higher_order.loops import scan
 from pellucid.ir.rules import Avals, Zero, is_linear
 from pellucid.ir.traits import Traits, real_operations, size_of
 from pellucid.linalg.matrices import MatrixPrimitive, without_info
 from pellucid.linalg.native import INT32, gpu_name, lapack_name, native
-from pellucid.primitives.arithmetic import add, div, mul, neg, sub
+from pellucid.primitives.arithmetic import div, mul, neg, sub
 from pellucid.primitives.broadcasting import expand_dims
 from pellucid.primitives.creation import full_like
 from pellucid.primitives.movement import move_axis

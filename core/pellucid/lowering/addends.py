@@ -7,7 +7,6 @@ whole: devices would sum the operand's addends, and each would take the whole re
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np

@@ -20,7 +20,6 @@ from pellucid.base.errors import (
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import arange, asarray, canonical_shape, zeros
 from pellucid.numpy.manipulation import (
-    atleast_1d,
     broadcast_to,
     concatenate,
     expand_dims,

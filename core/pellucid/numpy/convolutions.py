@@ -19,7 +19,6 @@ from pellucid.numpy.manipulation import (
     diagonal,
     expand_dims,
     flip,
-    where,
 )
 from pellucid.numpy.products import matmul
 from pellucid.numpy.promotion import aval_of, convert, promote_dtypes_inexact

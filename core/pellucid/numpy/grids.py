@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import arange, array, asarray, linspace, meshgrid, ones, tri
+from pellucid.numpy.creation import arange, array, asarray, linspace, meshgrid, ones
 from pellucid.numpy.elementwise import clip, remainder
 from pellucid.numpy.manipulation import concatenate, expand_dims, nonzero, ravel, reshape, stack
 from pellucid.numpy.promotion import aval_of, promote_dtypes
-from pellucid.primitives import arithmetic, logical
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 

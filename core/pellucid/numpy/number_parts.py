@@ -11,7 +11,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.higher_order.loops import while_loop
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import arange, asarray
+from pellucid.numpy.creation import asarray
 from pellucid.numpy.elementwise import (
     absolute,
     bitwise_and,
@@ -20,7 +20,6 @@ from pellucid.numpy.elementwise import (
     left_shift,
     maximum,
     minimum,
-    nextafter,
     power,
     remainder,
     right_shift,
@@ -29,7 +28,6 @@ from pellucid.numpy.elementwise import (
 )
 from pellucid.numpy.manipulation import (
     broadcast_arrays,
-    concatenate,
     moveaxis,
     ravel,
     reshape,

@@ -17,7 +17,6 @@ from pellucid.numpy.manipulation import (
     broadcast_to,
     canonical_axes,
     expand_dims,
-    moveaxis,
     reshape,
     where,
 )

@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import array, asarray
 from pellucid.numpy.elementwise import imag
-from pellucid.numpy.manipulation import broadcast_to
 from pellucid.numpy.promotion import aval_of
 from pellucid.tracing.values import is_array_like, type_of
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,6 @@ from pellucid.base.tree import tree_map
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups, position_along
 from pellucid.primitives.addends import recast, reduced_p, states_of, vary_unreduced_cast_p

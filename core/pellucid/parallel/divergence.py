@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pellucid.base.errors import CollectiveError
-from pellucid.higher_order.cond import cond_p
-from pellucid.higher_order.scan import scan_p
-from pellucid.higher_order.while_loop import while_p
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.axis_names import axis_names
 from pellucid.ir.facets import Collective

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +11,9 @@ import numpy as np
 from pellucid.base.errors import CollectiveError, expecting
 from pellucid.base.tree import tree_map
 from pellucid.base.typing import Ints
-from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.facets import Collective, Shown
-from pellucid.ir.factors import Factors, with_mark, words
-from pellucid.ir.primitive import P
-from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.avals import shaped_array
+from pellucid.ir.facets import Shown
+from pellucid.ir.rules import BatchAxis
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import (
     Groups,
@@ -44,11 +42,11 @@ from pellucid.primitives.broadcasting import (
 )
 from pellucid.primitives.creation import full_like, iota
 from pellucid.primitives.logical import eq, select
-from pellucid.primitives.movement import Movement, canonical_axis, move_axis
+from pellucid.primitives.movement import canonical_axis, move_axis
 from pellucid.primitives.slicing import dynamic_index_in_dim, index_take
 from pellucid.primitives.varying import CollectiveParams, vary
 from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
 Pairs = tuple[tuple[int, int], ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,11 +14,9 @@ from pellucid.base.errors import (
 )
 from pellucid.base.tree import tree_map
 from pellucid.base.typing import Ints
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.facets import Collective, Shown
-from pellucid.ir.factors import Factors, with_mark, words
+from pellucid.ir.facets import Shown
+from pellucid.ir.factors import words
 from pellucid.ir.primitive import Primitive, registry
-from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups, device_groups, global_attributes
 from pellucid.parallel.axes import (
@@ -31,18 +28,17 @@ from pellucid.parallel.axes import (
 )
 from pellucid.parallel.groups import Exchange
 from pellucid.parallel.reductions import are_addends
-from pellucid.primitives.addends import Marks, marked, marks_of
 from pellucid.primitives.arithmetic import mul
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.primitives.concatenation import resized
 from pellucid.primitives.families import constant_like
-from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape
+from pellucid.primitives.movement import canonical_axis, move_axis, reshape
 from pellucid.primitives.padding import inserted
 from pellucid.primitives.slicing import dynamic_slice_in_dim
 from pellucid.primitives.varying import vary
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
 

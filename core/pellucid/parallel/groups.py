@@ -14,7 +14,7 @@ from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Results
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.primitives.addends import restated
-from pellucid.primitives.movement import Movement, move_axis, reshape
+from pellucid.primitives.movement import Movement, move_axis, reshape, with_batch_dim
 from pellucid.primitives.slicing import index_take
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
@@ -25,14 +25,11 @@ class Exchange(Collective, Movement[P]):
     """A linear exchange of values along `params.axis_name`, also within `params.axis_index_groups` if there are such."""
 
     traits = COLLECTIVE
-    dim_fields: ClassVar[tuple[str, ...]] = ()
-    """The params that are dimensions along which values are cut or joined."""
     state: ClassVar[str | None] = None
     """What a type says of the result along the axes, where that isn't what it says of the operand."""
 
     def factors(self, avals, results, params):
-        at = [getattr(params, field) for field in self.dim_fields]
-        dims = with_mark(words(avals[0].ndim), at, "!")
+        dims = with_mark(words(avals[0].ndim), self.worked_dims(params), "!")
         return [dims], [dims]
 
     def typed(self, avals, results, params):
@@ -47,8 +44,8 @@ class Exchange(Collective, Movement[P]):
         if axis.name is None or axis.name not in params.axis_name:
             if dim is None:
                 return bind(self, x, params=params), [None]
-            behind = {field: getattr(params, field) + 1 for field in self.dim_fields}
-            return bind(self, move_axis(x, dim, 0), params=params._replace(**behind)), [0]
+            behind = with_batch_dim(params, self.dim_fields, 0)
+            return bind(self, move_axis(x, dim, 0), params=behind), [0]
         if getattr(params, "axis_index_groups", None) is not None:
             return batched_in_groups(self, axis, x, dim, params, params.axis_name)
         return self.among_batch(axis, x, dim, params)

@@ -11,7 +11,7 @@ from pellucid.ir.avals import ShapedArray
 from pellucid.primitives.addends import Marks, marked, marks_of
 from pellucid.sharding.errors import indivisible_error
 from pellucid.sharding.explicit_types import explicit_part, shown_sharding
-from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisType, Mesh
+from pellucid.sharding.mesh import AnyMesh, AxisType
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import AxisSet, PartitionSpec, axes_text, rank_error
 

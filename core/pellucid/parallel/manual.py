@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import CollectiveError
-from pellucid.ir.effects import Effects
 from pellucid.ir.facets import Collective, Linearized, OnReferences, Placed
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
 from pellucid.ir.primitive import Programs, called
 from pellucid.ir.rewriting import inlined, remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, Dims, LinearOperand, Zero
-from pellucid.ir.slots import Slots, call_slots
+from pellucid.ir.slots import call_slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.collectives import Parts, manual_computation
 from pellucid.parallel.divergence import check_no_divergence, check_of_compiled
@@ -33,7 +32,7 @@ from pellucid.primitives.movement import reshape
 from pellucid.primitives.varying import CollectiveParams, unified, vary
 from pellucid.sharding import mesh_context
 from pellucid.sharding.current_mesh import get_abstract_mesh
-from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisType, Mesh
+from pellucid.sharding.mesh import AnyMesh, AxisType
 from pellucid.sharding.partition_spec import AxisSet, PartitionSpec
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.discharge import discharged

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from pellucid.base.errors import (
     UnsupportedError,
 )
 from pellucid.base.tree import broadcast_prefix_to, is_none, tree_leaves, tree_map
-from pellucid.base.typing import Function, Ints, Shape
+from pellucid.base.typing import Function, Ints
 from pellucid.higher_order.jitted import jit
 from pellucid.ir.rules import Operands
 from pellucid.parallel.local_types import REPLICATED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from pellucid.base.errors import ArgumentTypeError, UnsupportedError
 from pellucid.base.tree import tree_map
 from pellucid.base.typing import Ints
-from pellucid.ir.avals import AbstractToken, ShapedArray, abstract_token, shaped_array
+from pellucid.ir.avals import ShapedArray, abstract_token, shaped_array
 from pellucid.ir.facets import Collective
 from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.traits import COLLECTIVE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from pellucid.base.errors import CollectiveError, DtypeError
 from pellucid.ir.facets import Collective
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.rules import LinearOperand, Zero
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups, device_groups, region_of
 from pellucid.parallel.axes import AxisNames, axis_index, checked_groups, listed_axes, size_along

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,11 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import CollectiveError
 from pellucid.base.tree import tree_map
-from pellucid.base.typing import Axes, Function, Shape
+from pellucid.base.typing import Axes, Function
 from pellucid.ir.facets import Collective, Shown
-from pellucid.ir.factors import Factors, words
+from pellucid.ir.factors import words
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.rules import Zero
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups, all_reduce, device_groups
 from pellucid.parallel.axes import (
@@ -26,7 +25,7 @@ from pellucid.parallel.axes import (
     size_along,
 )
 from pellucid.parallel.groups import batched_in_groups
-from pellucid.primitives.addends import Marks, Recast, marked, marks_of, recast
+from pellucid.primitives.addends import Recast, marks_of, recast
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import reduce_sum
 from pellucid.primitives.conversion import convert_element_type
@@ -36,7 +35,6 @@ from pellucid.primitives.monoids import MONOIDS, through_integers
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.reduction import reduce_max, reduce_min
 from pellucid.primitives.varying import CollectiveParams, vary
-from pellucid.sharding.partition_spec import AxisSet
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.tracer import Tracer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence, Set as AbstractSet
+from collections.abc import Sequence, Set as AbstractSet
 from typing import Any
 
 from pellucid.base.errors import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -13,9 +12,9 @@ from pellucid.base import config, dtypes
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.base.typing import Axes, Ints, Shape
-from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
+from pellucid.ir.avals import ShapedArray, element_shape
 from pellucid.ir.facets import LaidOut, Shown
-from pellucid.ir.factors import reducing, words
+from pellucid.ir.factors import words
 from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands
 from pellucid.ir.traits import MOVEMENT, Traits
 from pellucid.primitives.counts import combinations
@@ -24,7 +23,6 @@ from pellucid.primitives.movement import (
     canonical_axis,
     move_axis,
     reshape,
-    shifted,
     transpose,
 )
 from pellucid.tracing.trace import bind1
@@ -43,8 +41,7 @@ class BroadcastInDim(Shown, LaidOut, Movement[BroadcastInDimParams]):
     name = "broadcast_in_dim"
     traits = MOVEMENT.replace(cheap=True)
 
-    def abstract_eval(self, avals, params):
-        [x] = avals
+    def result_shape(self, x, params):
         shape, dims = params.shape, params.broadcast_dimensions
         if any(n < 0 for n in shape):
             raise ShapeError(
@@ -61,7 +58,7 @@ class BroadcastInDim(Shown, LaidOut, Movement[BroadcastInDimParams]):
                     f"broadcast_in_dim can't fit axis {i} of the operand to axis {d} of shape {shape}.",
                     got=f"operand: {x.text()}",
                 )
-        return [shaped_array(shape, x.dtype, x.weak_type)]
+        return shape
 
     def factors(self, avals, results, params):
         dims = words(len(params.shape))
@@ -214,17 +211,12 @@ def reduced_shape(shape: Shape, axes: Ints, what: str) -> Shape:
     return tuple([s for i, s in enumerate(shape) if i not in axes])
 
 
-def batched_axes(axes: Ints, dim: int) -> tuple[Axes, int]:
-    """Axes of a reduction when a batch axis stands at `dim`, and where it ends up."""
-    moved = shifted(axes, dim)
-    return moved, dim - sum(a < dim for a in moved)
-
-
 _HALF_WIDTH = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
 
 class ReduceSum(LaidOut, Movement[ReduceSumParams]):
     name = "reduce_sum"
+    dim_fields, dims_mark = ("axes",), ""
     traits = Traits(kind="reduction", flops=combinations, linear="all", makes_nan=True)
 
     def types(self, avals, params):
@@ -239,19 +231,14 @@ class ReduceSum(LaidOut, Movement[ReduceSumParams]):
             )
         return super().types(avals, params)
 
-    def abstract_eval(self, avals, params):
-        [x] = avals
+    def result_shape(self, x, params):
         if x.dtype == np.bool_ or isinstance(x.dtype, dtypes.ExtendedDType):
             raise DtypeError(
                 "reduce_sum needs numbers.",
                 got=f"operand: {x.text()}",
                 do="Convert with `.astype`.",
             )
-        shape = reduced_shape(x.shape, params.axes, "reduce_sum")
-        return [shaped_array(shape, x.dtype, x.weak_type)]
-
-    def factors(self, avals, results, params):
-        return reducing(avals[0].ndim, params.axes)
+        return reduced_shape(x.shape, params.axes, "reduce_sum")
 
     def out_sharding(self, params):
         return params.out_sharding
@@ -261,8 +248,7 @@ class ReduceSum(LaidOut, Movement[ReduceSumParams]):
         return broadcast_in_dim(cotangent, aval.shape, old_axes)
 
     def batched_params(self, params, dim, size):
-        axes, dim = batched_axes(params.axes, dim)
-        return ReduceSumParams(axes, None), dim
+        return super().batched_params(params._replace(out_sharding=None), dim, size)
 
     def lower(self, ctx, operands, params):
         aval = ctx.avals_in[0]
@@ -300,28 +286,20 @@ class SqueezeParams(NamedTuple):
 
 class Squeeze(Movement[SqueezeParams]):
     name = "squeeze"
+    dim_fields, dims_mark = ("dimensions",), ""
     traits = MOVEMENT.replace(cheap=True)
 
-    def abstract_eval(self, avals, params):
-        [x] = avals
+    def result_shape(self, x, params):
         bad = [d for d in params.dimensions if x.shape[d] != 1]
         if bad:
             raise ShapeError(
                 f"squeeze can only remove dimensions of size 1; dimension {bad[0]} has size {x.shape[bad[0]]}.",
                 got=f"operand: {x.text()}",
             )
-        shape = reduced_shape(x.shape, params.dimensions, "squeeze")
-        return [shaped_array(shape, x.dtype, x.weak_type)]
-
-    def factors(self, avals, results, params):
-        return reducing(avals[0].ndim, params.dimensions)
+        return reduced_shape(x.shape, params.dimensions, "squeeze")
 
     def undo(self, cotangent, aval, params):
         return expand_dims(cotangent, params.dimensions)
-
-    def batched_params(self, params, dim, size):
-        dimensions, dim = batched_axes(params.dimensions, dim)
-        return SqueezeParams(dimensions), dim
 
     def lower(self, ctx, operands, params):
         return [ctx.reshape(operands[0], ctx.avals_out[0])]
@@ -379,7 +357,7 @@ def aligned_for_batch(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[
 
 
 __all__ = [
-    "aligned_for_batch", "batched_axes", "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes",
+    "aligned_for_batch", "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes",
     "broadcast_to", "brought_to", "expand_dims", "reduce_sum", "reduce_sum_p", "reduced_shape", "squeeze", "squeeze_p",
     "transpose", "unbroadcast",
 ]  # fmt: skip

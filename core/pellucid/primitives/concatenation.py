@@ -19,7 +19,14 @@ from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
 from pellucid.primitives.families import check_one_dtype, texts
 from pellucid.primitives.filled import instantiate
 from pellucid.primitives.linear import JointlyLinear
-from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape, shifted
+from pellucid.primitives.movement import (
+    Movement,
+    canonical_axis,
+    move_axis,
+    reshape,
+    shifted,
+    with_batch_dim,
+)
 from pellucid.primitives.padding import inserted, lowered_slice
 from pellucid.sharding.explicit_types import sharding_with_dim
 from pellucid.tracing.trace import bind, bind1
@@ -117,8 +124,7 @@ class Concatenate(Joining[ConcatenateParams]):
 
     def batch(self, axis, operands, dims, params):
         aligned, dim = aligned_at_one_dim(axis, operands, dims)
-        dimension = params.dimension + (dim <= params.dimension)
-        return [bind1(self, *aligned, params=ConcatenateParams(dimension))], [dim]
+        return bind(self, *aligned, params=with_batch_dim(params, ["dimension"], dim)), [dim]
 
     def lower(self, ctx, operands, params):
         dimension = {"dimension": ctx.integer(params.dimension)}
@@ -233,6 +239,7 @@ class SplitParams(NamedTuple):
 
 class Split(Parting[SplitParams]):
     name = "split"
+    dim_fields, dims_mark = ("axis",), "~"
 
     def abstract_eval(self, avals, params):
         [x] = avals
@@ -248,15 +255,8 @@ class Split(Parting[SplitParams]):
             )
         return [shaped_array(resized(x.shape, axis, size), x.dtype, x.weak_type) for size in sizes]
 
-    def factors(self, avals, results, params):
-        dims = with_mark(words(avals[0].ndim), [params.axis], "~")
-        return [dims], [dims] * len(results)
-
     def join(self, cotangents, params):
         return concatenate(cotangents, params.axis)
-
-    def batched_params(self, params, dim, size):
-        return SplitParams(params.axis + (dim <= params.axis), params.sizes), dim
 
     def lower(self, ctx, operands, params):
         [aval], start, results = ctx.avals_in, 0, []
@@ -297,6 +297,7 @@ class UnstackParams(NamedTuple):
 
 class Unstack(Parting[UnstackParams]):
     name = "unstack"
+    dim_fields = ("axis",)
 
     def abstract_eval(self, avals, params):
         [x] = avals
@@ -305,15 +306,15 @@ class Unstack(Parting[UnstackParams]):
         return [row] * x.shape[axis]
 
     def factors(self, avals, results, params):
-        dims = with_mark(words(avals[0].ndim), [params.axis], "!")
+        [dims], _ = super().factors(avals, results, params)
         return [dims], [resized(dims, params.axis)] * len(results)
 
     def join(self, cotangents, params):
         return stack(cotangents, params.axis)
 
     def batched_params(self, params, dim, size):
-        axis = params.axis + (dim <= params.axis)
-        return UnstackParams(axis), dim - (axis < dim)
+        batched, dim = super().batched_params(params, dim, size)
+        return batched, dim - (batched.axis < dim)
 
     def lower(self, ctx, operands, params):
         [aval], axis = ctx.avals_in, params.axis
@@ -348,16 +349,14 @@ class Tile(Movement[TileParams]):
     name = "tile"
     traits = MOVEMENT
 
-    def abstract_eval(self, avals, params):
-        [x] = avals
+    def result_shape(self, x, params):
         if len(params.reps) != x.ndim or any(n < 0 for n in params.reps):
             raise ShapeError(
                 f"tile needs {x.ndim} repetitions, one for each dimension, that are not negative.",
                 got=[f"operand: {x.text()}", f"reps: {params.reps}"],
                 do="To repeat along new axes, use `jnp.tile`.",
             )
-        shape = tuple([size * n for size, n in zip(x.shape, params.reps, strict=True)])
-        return [shaped_array(shape, x.dtype, x.weak_type)]
+        return tuple([size * n for size, n in zip(x.shape, params.reps, strict=True)])
 
     def factors(self, avals, results, params):
         repeated = [i for i, n in enumerate(params.reps) if n != 1]

@@ -12,7 +12,6 @@ import numpy as np
 
 from pellucid.base.errors import ArgumentValueError
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.factors import with_mark, words
 from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import abs, add, max, min, mul, neg, rem, share, sub
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
@@ -44,6 +43,7 @@ class CumulativeParams(NamedTuple):
 class Cumulative(OfOneArray[CumulativeParams]):
     """A reduction over all windows that end (or begin, if reversed) at an element."""
 
+    dim_fields = ("axis",)
     accepts = NUMBER
 
     def identity(self, dtype: Any) -> Any:
@@ -54,23 +54,15 @@ class Cumulative(OfOneArray[CumulativeParams]):
         """Fill `region` with the combination of two elements."""
         raise self.missing("fill")
 
-    def abstract_eval(self, avals, params):
-        [x] = avals
-        check_elements(self.name, avals, self.accepts)
+    def result_shape(self, x, params):
+        check_elements(self.name, [x], self.accepts)
         if not 0 <= params.axis < x.ndim:
             raise ArgumentValueError(
                 f"{self.name}: axis {params.axis} is out of bounds for shape {x.shape}.",
                 got=f"operand: {x.text()}",
                 do="Axes are counted from the front, from 0.",
             )
-        return [shaped_array(x.shape, x.dtype, x.weak_type)]
-
-    def factors(self, avals, results, params):
-        dims = with_mark(words(avals[0].ndim), [params.axis], "!")
-        return [dims], [dims]
-
-    def batched_params(self, params, dim, size):
-        return CumulativeParams(params.axis + (params.axis >= dim), params.reverse), dim
+        return x.shape
 
     def lower(self, ctx, operands, params):
         aval = ctx.avals_out[0]

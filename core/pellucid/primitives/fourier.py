@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, AxisError, ShapeError, expecting
 from pellucid.base.typing import Axes, Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.facets import LaidOut
-from pellucid.ir.factors import regrouping, with_mark, words
+from pellucid.ir.factors import regrouping, with_mark, without_dims, words
 from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import Zero
 from pellucid.ir.traits import MOVEMENT
@@ -38,6 +38,14 @@ def shifted(axes: Ints, dim: int) -> Axes:
     return tuple([a + (a >= dim) for a in axes])
 
 
+def with_batch_dim(params: Any, fields: Sequence[str], dim: int) -> Any:
+    """`params` whose `fields`, dimensions of an array, are those after one more is inserted at `dim`."""
+    dims = {field: getattr(params, field) for field in fields}
+    return params._replace(**{
+        field: shifted(d, dim) if type(d) is tuple else d + (d >= dim) for field, d in dims.items()
+    })  # fmt: skip
+
+
 def inverse_permutation(permutation: Ints) -> list[int]:
     """The permutation that undoes `permutation`."""
     inverse = [0] * len(permutation)
@@ -49,9 +57,38 @@ def inverse_permutation(permutation: Ints) -> list[int]:
 class OfOneArray(Primitive[P]):
     """A primitive of one array, whose batch rule changes the params alone."""
 
-    def batched_params(self, params: P, dim: int, size: int) -> tuple[P, int]:
+    dim_fields: ClassVar[Sequence[str]] = ()
+    """The params that hold dimensions of the array along which the operation works; with them comes a batch rule."""
+    dims_mark = "!"
+    """The mark of their factors; "" if the results lack them."""
+
+    def result_shape(self, x: ShapedArray, params: Any) -> Shape:
+        """The shape of the result for an operand of type `x`, whose elements it has; raises if it doesn't fit."""
+        raise self.missing("abstract_eval")
+
+    def abstract_eval(self, avals, params):
+        [x] = avals
+        return [shaped_array(self.result_shape(x, params), x.dtype, x.weak_type)]
+
+    def worked_dims(self, params: Any) -> Axes:
+        """The dimensions that the params hold."""
+        fields = [getattr(params, field) for field in self.dim_fields]
+        return tuple([d for dims in fields for d in (dims if type(dims) is tuple else (dims,))])
+
+    def factors(self, avals, results, params):
+        if not self.dim_fields:
+            return super().factors(avals, results, params)
+        at = self.worked_dims(params)
+        dims = with_mark(words(avals[0].ndim), at, self.dims_mark)
+        return [dims], [dims if self.dims_mark else without_dims(dims, at)] * len(results)
+
+    def batched_params(self, params: Any, dim: int, size: int) -> tuple[P, int]:
         """Params for a batch of `size` along axis `dim` of the operand, and the batch axis of the results."""
-        raise self.missing("batch")
+        if not self.dim_fields:
+            raise self.missing("batch")
+        batched = with_batch_dim(params, self.dim_fields, dim)
+        gone = () if self.dims_mark else self.worked_dims(batched)
+        return batched, dim - sum(d < dim for d in gone)
 
     def batch(self, axis, operands, dims, params):
         params, dim = self.batched_params(params, dims[0], axis.size)  # type: ignore[arg-type]
@@ -112,15 +149,14 @@ class Reshape(LaidOut, Movement[ReshapeParams]):
     name = "reshape"
     traits = MOVEMENT.replace(cheap=True)
 
-    def abstract_eval(self, avals, params):
-        [x] = avals
+    def result_shape(self, x, params):
         if any(size < 0 for size in params.new_sizes) or math.prod(params.new_sizes) != x.size:
             raise ShapeError(
                 f"reshape can't turn {x.size} elements into shape {params.new_sizes}.",
                 got=f"operand: {x.text()}",
                 do=f"The new sizes must multiply to {x.size}.",
             )
-        return [shaped_array(params.new_sizes, x.dtype, x.weak_type)]
+        return params.new_sizes
 
     def factors(self, avals, results, params):
         return regrouping(avals[0].shape, params.new_sizes)
@@ -181,15 +217,13 @@ class Transpose(Movement[TransposeParams]):
     name = "transpose"
     traits = MOVEMENT.replace(cheap=True)
 
-    def abstract_eval(self, avals, params):
-        [x] = avals
+    def result_shape(self, x, params):
         if sorted(params.permutation) != list(range(x.ndim)):
             raise ShapeError(
                 f"transpose needs a permutation of {x.ndim} axes, got {params.permutation}.",
                 got=f"operand: {x.text()}",
             )
-        shape = tuple([x.shape[i] for i in params.permutation])
-        return [shaped_array(shape, x.dtype, x.weak_type)]
+        return tuple([x.shape[i] for i in params.permutation])
 
     def factors(self, avals, results, params):
         dims = words(avals[0].ndim)
@@ -244,24 +278,17 @@ class RevParams(NamedTuple):
 class Rev(Movement[RevParams]):
     name = "rev"
     traits = MOVEMENT
+    dim_fields, dims_mark = ("dimensions",), "~"
 
-    def abstract_eval(self, avals, params):
-        [x] = avals
+    def result_shape(self, x, params):
         if len(set(params.dimensions)) != len(params.dimensions):
             raise ArgumentValueError(f"rev got a dimension twice: {params.dimensions}.")
         for d in params.dimensions:
             canonical_axis(d, x.ndim, "dimension")
-        return [shaped_array(x.shape, x.dtype, x.weak_type)]
-
-    def factors(self, avals, results, params):
-        dims = with_mark(words(avals[0].ndim), params.dimensions, "~")
-        return [dims], [dims]
+        return x.shape
 
     def undo(self, cotangent, aval, params):
         return rev(cotangent, params.dimensions)
-
-    def batched_params(self, params, dim, size):
-        return RevParams(shifted(params.dimensions, dim)), dim
 
     def lower(self, ctx, operands, params):
         dimensions = {"dimensions": ctx.ints(params.dimensions)}

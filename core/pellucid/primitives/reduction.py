@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError
-from pellucid.base.typing import Axes, Ints, Shape
+from pellucid.base.typing import Axes, Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.factors import reducing
 from pellucid.ir.rules import Zero
 from pellucid.ir.traits import Traits
 from pellucid.lowering.faults import BITS_OF_PARTS, EXTREMES_WITHOUT_NAN
 from pellucid.primitives.arithmetic import div, mul
-from pellucid.primitives.broadcasting import batched_axes, reduce_sum, reduced_shape, squeeze
+from pellucid.primitives.broadcasting import reduce_sum, reduced_shape, squeeze
 from pellucid.primitives.concatenation import resized
 from pellucid.primitives.contraction import converted
 from pellucid.primitives.counts import combinations, operand_elements
@@ -56,23 +54,16 @@ class Reduction(OfOneArray[ReduceParams]):
     """A reduction by a monoid; `accepts` are the kinds of elements that it takes."""
 
     traits = Traits(kind="reduction", flops=combinations)
+    dim_fields, dims_mark = ("axes",), ""
 
     def __init__(self, monoid: str, accepts: frozenset[str]) -> None:
         super().__init__(f"reduce_{monoid}")
         self.monoid = MONOIDS[monoid]
         self.accepts = accepts
 
-    def abstract_eval(self, avals, params):
-        [x] = avals
-        check_elements(self.name, avals, self.accepts)
-        return [shaped_array(reduced_shape(x.shape, params.axes, self.name), x.dtype, x.weak_type)]
-
-    def factors(self, avals, results, params):
-        return reducing(avals[0].ndim, params.axes)
-
-    def batched_params(self, params, dim, size):
-        axes, dim = batched_axes(params.axes, dim)
-        return ReduceParams(axes), dim
+    def result_shape(self, x, params):
+        check_elements(self.name, [x], self.accepts)
+        return reduced_shape(x.shape, params.axes, self.name)
 
     def cpus_combine(self, dtype: np.dtype[Any]) -> bool:
         """Whether CPUs can combine the results of their parts."""
@@ -250,6 +241,7 @@ class ArgExtreme(OfOneArray[ArgExtremeParams]):
     """Index of the first extreme element, or of the first NaN."""
 
     traits = Traits(kind="reduction", flops=operand_elements)
+    dim_fields, dims_mark = ("axes",), ""
 
     def __init__(self, name: str, direction: str) -> None:
         super().__init__(name)
@@ -271,16 +263,9 @@ class ArgExtreme(OfOneArray[ArgExtremeParams]):
             )
         return [shaped_array(resized(x.shape, axis), params.index_dtype)]
 
-    def factors(self, avals, results, params):
-        return reducing(avals[0].ndim, params.axes)
-
     def jvp(self, primals, tangents, params):
         y = bind1(self, *primals, params=params)
         return [y], [Zero(type_of(y).tangent())]
-
-    def batched_params(self, params, dim, size):
-        axes, dim = batched_axes(params.axes, dim)
-        return params._replace(axes=axes), dim
 
     def lower(self, ctx, operands, params):
         x, result = ctx.avals_in[0], ctx.avals_out[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError
@@ -23,7 +22,7 @@ from pellucid.primitives.sharding_constraint import batched_sharding, constraine
 from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
 from pellucid.sharding.errors import MissingMeshError, PartitionSpecError, ShardingArgumentError
 from pellucid.sharding.explicit_types import check_divisible, explicit_part, shown_sharding
-from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisType, Mesh, axis_not_in_mesh_error
+from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisType, axis_not_in_mesh_error
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.stated import (

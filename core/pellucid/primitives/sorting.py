@@ -38,7 +38,7 @@ from pellucid.primitives.logical import (
     ne,
     select_n,
 )
-from pellucid.primitives.movement import canonical_axis, inverse_permutation
+from pellucid.primitives.movement import canonical_axis, inverse_permutation, with_batch_dim
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind, bind1
@@ -101,7 +101,7 @@ class Sort(Primitive[SortParams]):
 
     def batch(self, axis, operands, dims, params):
         aligned, dim = aligned_at_one_dim(axis, operands, dims)
-        batched = params._replace(dimension=params.dimension + (dim <= params.dimension))
+        batched = with_batch_dim(params, ["dimension"], dim)
         return bind(self, *aligned, params=batched), [dim] * len(operands)
 
     def lower(self, ctx, operands, params):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,10 +107,9 @@ class ReduceWindow(OfOneArray[WindowParams]):
         self.monoid = MONOIDS[monoid]
         self.accepts = accepts
 
-    def abstract_eval(self, avals, params):
-        [x] = avals
-        check_elements(self.name, avals, self.accepts)
-        return [shaped_array(window_shape(x.shape, params, self.name), x.dtype, x.weak_type)]
+    def result_shape(self, x, params):
+        check_elements(self.name, [x], self.accepts)
+        return window_shape(x.shape, params, self.name)
 
     def factors(self, avals, results, params):
         dims = words(avals[0].ndim, mark="~")

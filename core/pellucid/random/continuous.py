@@ -31,7 +31,6 @@ from pellucid.random.uniform import (
     signs,
     smallest_normal,
 )
-from pellucid.tracing.values import type_of
 
 
 def _one(dtype: Any) -> Any:

@@ -9,10 +9,9 @@ import numpy as np
 
 from pellucid import numpy as jnp
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.errors import ArgumentValueError, DtypeError
 from pellucid.primitives.arithmetic import (
     add,
-    log,
     max as larger,
     min as smaller,
     mul,
@@ -21,7 +20,6 @@ from pellucid.primitives.arithmetic import (
     rem,
     sub,
 )
-from pellucid.primitives.broadcasting import broadcast_shapes
 from pellucid.primitives.conversion import bitcast_convert_type, convert_element_type, stop_gradient
 from pellucid.primitives.families import COMPLEX, FLOATING, INTEGER, NUMBER, constant_like, kind_of
 from pellucid.primitives.logical import (
@@ -30,11 +28,9 @@ from pellucid.primitives.logical import (
     gt,
     le,
     lt,
-    select,
     shift_right_logical,
 )
 from pellucid.primitives.special import erf, erf_inv
-from pellucid.primitives.transcendental import log1p, tan
 from pellucid.random.generators import unsigned
 from pellucid.random.keys import random_bits, split_keys
 from pellucid.random.sampling import (

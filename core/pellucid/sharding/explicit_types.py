@@ -13,7 +13,7 @@ from pellucid.sharding.errors import (
     ShardingTypeError,
     indivisible_error,
 )
-from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisName, AxisType, Mesh
+from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisName, AxisType
 from pellucid.sharding.named_sharding import NamedSharding, check_spec
 from pellucid.sharding.partition_spec import (
     NO_AXES,

@@ -10,7 +10,7 @@ import numpy as np
 from pellucid.base.caching import cached
 from pellucid.base.typing import Shape
 from pellucid.sharding.errors import PartitionSpecError, ShardingError
-from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisName, AxisType, Mesh
+from pellucid.sharding.mesh import AnyMesh, AxisName, AxisType
 from pellucid.sharding.partition_spec import PartitionSpec, rank_error
 from pellucid.xla.shardings import MANUAL, MAXIMAL, REPLICATED, UNREDUCED, HloSharding, OpSharding
 

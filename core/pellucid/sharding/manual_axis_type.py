@@ -10,7 +10,7 @@ from pellucid.sharding.mesh import AnyMesh
 from pellucid.sharding.partition_spec import NO_AXES, AxisSet, checked_axis_set
 
 if TYPE_CHECKING:
-    from pellucid.sharding.mesh import AbstractMesh, Mesh
+    pass
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from pellucid.base.typing import Shape
 from pellucid.sharding.errors import ShardingError
 from pellucid.sharding.hlo_shardings import tiles_of
-from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisName, Mesh
+from pellucid.sharding.mesh import AnyMesh, AxisName
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import UNCONSTRAINED, rank_error
 

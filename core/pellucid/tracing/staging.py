@@ -22,11 +22,9 @@ from pellucid.ir.avals import AbstractValue
 from pellucid.ir.effects import no_effects
 from pellucid.ir.facets import Folds
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, Literal, Var
-from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import Results
 from pellucid.tracing.context import context, use_no_scope, use_trace
 from pellucid.tracing.leaks import check_no_leaks
-from pellucid.tracing.plan import Plan
 from pellucid.tracing.trace import Trace
 from pellucid.tracing.tracer import Tracer, where_made
 from pellucid.tracing.values import as_operand, type_of

@@ -34,7 +34,6 @@ from pellucid.transforms.arguments import (
     refuse_reduce_axes,
     result_leaves,
     shaped_leaves,
-    with_aux,
     wraps,
 )
 from pellucid.transforms.linearize import linearize_flat

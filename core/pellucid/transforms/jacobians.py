@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import DtypeError
-from pellucid.ir.rules import Avals, BatchAxis, LinearOperand, Operands
+from pellucid.ir.rules import Avals, BatchAxis, LinearOperand
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.complex_parts import real
 from pellucid.primitives.concatenation import split
@@ -27,8 +27,6 @@ from pellucid.transforms.arguments import (
     check_real_output,
     checked_leaves,
     is_differentiable,
-    result_leaves,
-    with_aux,
     wraps,
 )
 from pellucid.transforms.gradient import (

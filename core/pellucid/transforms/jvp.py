@@ -8,7 +8,7 @@ from typing import Any
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
 from pellucid.base.tree import structure_differences
 from pellucid.ir.jaxpr import Jaxpr
-from pellucid.ir.primitive import Primitive, is_always_transformed
+from pellucid.ir.primitive import is_always_transformed
 from pellucid.ir.rules import Operands, Zero
 from pellucid.tracing.context import context, plumbing, use_trace
 from pellucid.tracing.replay import replay

@@ -18,21 +18,18 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Lineage
 from pellucid.ir.primitive import Primitive, called, is_always_transformed
 from pellucid.ir.rewriting import constants_as_inputs, remove_dead_equations
 from pellucid.ir.rules import Operands, Results, Zero
-from pellucid.tracing.context import context, plumbing, use_trace, use_transformation
+from pellucid.tracing.context import context, plumbing, use_trace
 from pellucid.tracing.discharge import is_reference, without_references
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.staging import StagingTrace, StagingTracer
 from pellucid.tracing.trace import Trace
-from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import (
     FlatFunction,
     check_callable,
     checked_leaves,
     is_differentiable,
-    result_leaves,
-    with_aux,
 )
 from pellucid.transforms.derived import listed, remembered, stage_open
 from pellucid.transforms.jvp import JvpTrace, JvpTracer

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from jaxlib import (
     _jax,
-    cpu_feature_guard as _cpu_feature_guard,
 )
 
 from pellucid.xla.mlir import bytecode

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pellucid.xla import bootstrap as _bootstrap
-
 from jaxlib import _hlo, _jax  # isort: skip
 
 if TYPE_CHECKING:

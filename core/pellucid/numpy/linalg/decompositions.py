@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pellucid.base.errors import ArgumentValueError, UnsupportedError
 from pellucid.linalg import (
     cholesky as cholesky_module,

@@ -22,10 +22,8 @@ from pellucid.linalg.matrices import (
     columns,
     diagonal_of,
     eye_like,
-    is_at,
     product,
     rows,
-    where_in_matrix,
 )
 from pellucid.linalg.qr import qr as lax_qr
 from pellucid.linalg.triangular import triangular_solve
@@ -44,7 +42,6 @@ from pellucid.numpy.products import matmul
 from pellucid.numpy.promotion import aval_of
 from pellucid.numpy.reductions import max as greatest, prod, sum as total
 from pellucid.primitives.precision import Precision
-from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing.values import type_of
 
 _HIGHEST = Precision.HIGHEST

@@ -14,7 +14,7 @@ from pellucid.linalg.svd import svd
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.elementwise import abs as absolute, conj, isnan, real, sqrt
 from pellucid.numpy.linalg.arguments import inexact, matrices, square_matrices
-from pellucid.numpy.manipulation import canonical_axes, expand_dims, moveaxis, ravel, where
+from pellucid.numpy.manipulation import canonical_axes, expand_dims, moveaxis, where
 from pellucid.numpy.reductions import max as greatest, min as least, sum as total
 from pellucid.tracing.values import type_of
 

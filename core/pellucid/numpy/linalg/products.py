@@ -6,26 +6,23 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.linalg.matrices import eye_like
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import asarray
 from pellucid.numpy.einsum import einsum
-from pellucid.numpy.linalg.arguments import square_matrices
 from pellucid.numpy.linalg.equations import inv
 from pellucid.numpy.manipulation import (
     diagonal as numpy_diagonal,
-    matrix_transpose as matrix_transpose,
+    matrix_transpose as matrix_transpose,  # noqa: PLC0414  (public here, too)
     moveaxis,
     stack,
 )
 from pellucid.numpy.products import (
     matmul as numpy_matmul,
     outer as numpy_outer,
-    tensordot as tensordot,
-    vecdot as vecdot,
+    tensordot as tensordot,  # noqa: PLC0414
+    vecdot as vecdot,  # noqa: PLC0414
 )
 from pellucid.numpy.promotion import aval_of, promote_dtypes_numeric
 from pellucid.numpy.reductions import trace as numpy_trace
