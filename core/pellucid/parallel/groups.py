@@ -26,7 +26,7 @@ class Exchange(Collective, Movement[P]):
 
     traits = COLLECTIVE
     state: ClassVar[str | None] = None
-    """What a type says of the result along the axes, where that isn't what it says of the operand."""
+    """The state of the result along the axes (see `restated`), where it isn't that of the operand."""
 
     def factors(self, avals, results, params):
         dims = with_mark(words(avals[0].ndim), self.worked_dims(params), "!")

@@ -51,7 +51,7 @@ def states_of(aval: Any) -> dict[str, AxisSet]:
 def restated(aval: Any, axes: AxisSet, state: str, mesh: Any = None) -> Any:
     """The type `aval` of a value that along `axes` of `mesh` is in another state, or "the same" everywhere."""
     varying, *marks = [
-        known | axes if name == state else known - axes for name, known in states_of(aval).items()
+        names | axes if name == state else names - axes for name, names in states_of(aval).items()
     ]
     return marked(aval.update(varying=varying), Marks(*marks), mesh)
 
