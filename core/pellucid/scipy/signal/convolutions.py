@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, ShapeError, UnsupportedError
 from pellucid.ir.avals import ShapedArray
 from pellucid.numpy.compiled import numpy_function

@@ -6,7 +6,6 @@ unified approach to short-time Fourier analysis and synthesis (1977); for the me
 
 from __future__ import annotations
 
-import math
 import operator
 import warnings
 from collections.abc import Callable
