@@ -6,6 +6,9 @@ core knows none of them. `__init__.pyi` shows the same names to type checkers; a
 """
 
 import importlib
+import importlib.machinery
+import sys
+from types import ModuleType
 from typing import Any
 
 from pellucid import wiring as _wiring
@@ -90,7 +93,7 @@ __all__ = sorted(_ORIGINS)  # noqa: PLE0605  # pyright: ignore[reportUnsupported
 
 
 def __getattr__(name: str) -> Any:
-    """Load what the public name `name` stands for: a name of the core, a submodule, an installed tool."""
+    """Load a public name: one of the core, a submodule, or an installed tool."""
     origin = _ORIGINS.get(name)
     if origin is not None:
         module, original = origin
@@ -112,6 +115,32 @@ def _tool(name: str) -> Any:
         tool for tool in metadata.entry_points(group="pellucid.tools") if tool.name == name
     ]
     return entry_points[0].load() if entry_points else None
+
+
+class _Tools:
+    """Importer of installed tools as submodules: `from pellucid.profiler import profile`."""
+
+    def __init__(self, tool: ModuleType) -> None:
+        self.tool = tool
+        self.spec = tool.__spec__
+
+    @classmethod
+    def find_spec(cls, name: str, path: Any = None, target: Any = None) -> Any:
+        package, _, tool_name = name.rpartition(".")
+        tool = _tool(tool_name) if package == __name__ else None
+        if tool is None:
+            return None
+        loader: Any = cls(tool)
+        return importlib.machinery.ModuleSpec(name, loader)
+
+    def create_module(self, spec: Any) -> ModuleType:
+        return self.tool
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec  # which the import system replaced
+
+
+sys.meta_path.append(_Tools)
 
 
 def __dir__() -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pellucid.analysis.hlo import RUNS_PROGRAMS, Computation, Instruction
+from pellucid.analysis.hlo import RUNS_PROGRAMS, Instruction, Module
 from pellucid.analysis.hlo_program import HloReading, read_hlo
-from pellucid.analysis.opcodes import is_exchange, is_free, opcode_of
+from pellucid.analysis.kernels import category_of, instructions_within
+from pellucid.analysis.opcodes import is_free
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.events import (
     CompilationFinished,
@@ -21,23 +22,6 @@ from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import Compiled
 from pellucid.introspect import schema
 from pellucid.xla.compile import peak_bytes
-
-Category = Literal["fusion", "library", "custom", "copy", "collective", "other"]
-
-_LIBRARY_OPCODES = frozenset(
-    {"dot", "convolution", "fft", "sort", "cholesky", "triangular-solve", "topk"}
-)
-_LIBRARY_TARGETS = (
-    "__onednn$",
-    "__cublas$",
-    "__cudnn$",
-    "lapack_",
-    "cusolver",
-    "TopK",
-    "Eigen",
-    "ducc_",
-    "__ynn$",
-)
 
 
 def compiled(x: Any, *args: Any, with_program: bool = True) -> schema.CompiledRecord:
@@ -146,32 +130,13 @@ def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
                 name=instruction.name,
                 category=category_of(instruction),
                 hlo_equation=reading.record.equations.id[row],
-                equations=_equations(instruction, reading.module.called(instruction)),
+                equations=_equations(reading.module, instruction),
                 flops=columns["flops"][row],
                 bytes_accessed=columns["bytes"][row],
             )
 
 
-def category_of(instruction: Instruction) -> Category:
-    """The kind of kernel that an instruction becomes."""
-    opcode = opcode_of(instruction.opcode)
-    if opcode == "fusion":
-        return "fusion"
-    if is_exchange(opcode):
-        return "collective"
-    if opcode == "custom-call":
-        target = instruction.attributes.get("custom_call_target", "").strip('"')
-        return "library" if target.startswith(_LIBRARY_TARGETS) else "custom"
-    if opcode in _LIBRARY_OPCODES:
-        return "library"
-    return "copy" if opcode in ("copy", "transpose") else "other"
-
-
-def _equations(instruction: Instruction, called: list[Computation]) -> list[int]:
+def _equations(module: Module, instruction: Instruction) -> list[int]:
     """The user's equations that an instruction computes, by itself or inside."""
-    inner = called if instruction.opcode == "fusion" else []
-    instructions = [
-        instruction,
-        *(each for computation in inner for each in computation.instructions),
-    ]
-    return list(dict.fromkeys(each.equation for each in instructions if each.equation is not None))
+    within = instructions_within(module, instruction)
+    return list(dict.fromkeys(each.equation for each in within if each.equation is not None))

@@ -34,6 +34,8 @@ class Instruction(NamedTuple):
     """The name that the operation had in StableHLO, without the equation's id; empty where XLA made it."""
     equation: int | None = None
     """Id of the equation that it was lowered from; None where XLA made it."""
+    frame: int = 0
+    """Number of the place that it comes from in `Module.frames`; 0 for none."""
 
     @property
     def shapes(self) -> list[Shape]:
@@ -47,6 +49,19 @@ class Instruction(NamedTuple):
             count = _TRIP_COUNT.search(self.attributes.get("backend_config", ""))
             return int(count.group(1)) if count else None
         return 1 if self.opcode in ("fusion", "call", "async-start") else None
+
+
+class SourceFrame(NamedTuple):
+    """A place in a Python file, with the place that called it."""
+
+    file: str
+    function: str
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+    caller: int
+    """Its number in `Module.frames`; 0 for none."""
 
 
 class Computation(NamedTuple):
@@ -74,6 +89,8 @@ class Module:
         self.computations = parse(text)
         """The entry first."""
         self.by_name = {each.name: each for each in self.computations}
+        self.frames = source_frames(text)
+        """The places that instructions come from, by number."""
 
     def called(self, instruction: Instruction) -> list[Computation]:
         """The computations that an instruction calls."""
@@ -110,6 +127,9 @@ _OPCODE = re.compile(r"\s*([\w-]+)\(")
 _NAME = re.compile(r"%([\w.$-]+)")
 _PATH = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _TYPE = re.compile(r'op_type="([^"]*)"')
+_FRAME = re.compile(r"stack_frame_id=(\d+)")
+_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+"""Sections in front of the computations: numbered texts, then numbered rows of numbers."""
 _ID_IN_PATH = re.compile(r"#(e\d+)$")
 """In programs over several devices, which lose types of operations, ids of equations stand behind names."""
 _CALLING = frozenset({
@@ -119,6 +139,7 @@ _CALLING = frozenset({
 RUNS_PROGRAMS = frozenset({"async-start", "call", "conditional", "while"})
 """Opcodes whose computations are programs; those of others combine elements, or are one kernel."""
 _TRIP_COUNT = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+_ASSIGNED = re.compile(r"=(\d+)")
 _CLOSING = {"(": ")", "{": "}", "[": "]"}
 
 
@@ -160,7 +181,7 @@ def parse_instruction(line: str) -> Instruction | None:
     inside = rest[opcode.end() : end - 1]
     name_and_root = match.group(2), bool(match.group(1))
     is_leaf = opcode.group(1) in ("parameter", "constant")
-    attributes, called, path, equation = _attributes(rest[end:])
+    attributes, called, path, equation, frame = _attributes(rest[end:])
     return Instruction(
         *name_and_root,
         rest[:type_end].strip(),
@@ -171,15 +192,16 @@ def parse_instruction(line: str) -> Instruction | None:
         called,
         path,
         equation,
+        frame,
     )
 
 
 def _attributes(
     text: str,
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]], str, int | None]:
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]], str, int | None, int]:
     attributes: list[tuple[str, str]] = []
     called: list[tuple[str, str]] = []
-    path, equation = "", None
+    path, equation, frame = "", None, 0
     for item in _items(text):
         name, equals, value = item.partition("=")
         if not equals:
@@ -198,9 +220,40 @@ def _attributes(
             kind = _TYPE.search(value) or _ID_IN_PATH.search(path)
             equation = None if kind is None else equation_id(kind.group(1))
             path = _ID_IN_PATH.sub("", path)
+            place = _FRAME.search(value)
+            frame = 0 if place is None else int(place.group(1))
         else:
             attributes.append((name, value))
-    return attributes, called, path, equation
+    return attributes, called, path, equation, frame
+
+
+def source_frames(text: str) -> dict[int, SourceFrame]:
+    """The places that a module's instructions come from, by number, read from the tables of its text.
+
+    XLA prints the number of a frame's caller one too high, so that of an outermost frame as its own or as 1.
+    """
+    tables: dict[str, dict[int, str]] = {}
+    rows: dict[int, str] | None = None
+    for line in text.split("\n"):
+        if line in _TABLES:
+            rows = tables[line] = {}
+        elif line.endswith("{"):
+            break
+        elif rows is not None and line:
+            number, _, row = line.partition(" ")
+            rows[int(number)] = row
+    files, functions, locations, frames = (tables.get(name, {}) for name in _TABLES)
+    result: dict[int, SourceFrame] = {}
+    for number, row in frames.items():
+        location, caller = _numbers(row)
+        file, function, line, end_line, column, end_column = _numbers(locations[location])
+        names = files[file].strip('"'), functions[function].strip('"')
+        result[number] = SourceFrame(*names, line, end_line, column, end_column, caller - 1)
+    return result
+
+
+def _numbers(row: str) -> list[int]:
+    return [int(number) for number in _ASSIGNED.findall(row)]
 
 
 def _items(text: str) -> Iterator[str]:

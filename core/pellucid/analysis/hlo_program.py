@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.analysis.costs import Costs
 from pellucid.analysis.hlo import Computation, Instruction, Module, module_of
-from pellucid.analysis.opcodes import Details, operation_cost, operation_of
+from pellucid.analysis.kernels import instruction_cost
+from pellucid.analysis.opcodes import operation_of
 from pellucid.analysis.shapes import Shape, bits_of, hlo_shapes
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
@@ -48,18 +47,6 @@ def read_hlo(
     text = xla_hlo.program_text(loaded) if listing else None
     record = writer.write(module.computations, text, source_lines=source_lines)
     return HloReading(record, module, writer.rows)
-
-
-def _details(instruction: Instruction, operands: Sequence[Shape]) -> Details:
-    attributes = instruction.attributes
-    if instruction.opcode == "dot":
-        axes = re.findall(r"\d+", attributes.get("lhs_contracting_dims", ""))
-        return Details(summed=math.prod(operands[0].dims[int(d)] for d in axes))
-    if instruction.opcode == "convolution":
-        kernel = attributes["dim_labels"].split("->")[0].split("_")[1]
-        return Details(summed=operands[1].size / max(1, operands[1].dims[kernel.index("o")]))
-    window = re.search(r"size=([\dx]+)", attributes.get("window", ""))
-    return Details(window=math.prod(map(int, window.group(1).split("x")))) if window else Details()
 
 
 class _HloWriter:
@@ -131,10 +118,7 @@ class _HloWriter:
             self.spans.span(equation.source) if equation is not None else -1,
             origins=() if origin is None else [origin],
         )
-        operands = [shape for name in instruction.operands for shape in shapes[name]]
-        details = _details(instruction, operands)
-        cost = operation_cost(row, operands, shapes[instruction.name], details)
-        self.costs.add(cost, row.bodies)
+        self.costs.add(instruction_cost(instruction, shapes), row.bodies)
 
     def type(self, text: str) -> int:
         index = self.types.get(text)

@@ -7,8 +7,8 @@ import pytest
 
 import pellucid as pl
 from pellucid import analysis, lax
-from pellucid.analysis.compiled import category_of
 from pellucid.analysis.hlo import parse_instruction
+from pellucid.analysis.kernels import category_of
 from pellucid.introspect.errors import ArgumentTypeError
 
 

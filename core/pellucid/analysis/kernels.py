@@ -1,0 +1,227 @@
+"""Kernels of an optimized program: what each computes, from which of the user's lines, and what it costs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Container, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from pellucid.analysis.costs import FREE, Cost
+from pellucid.analysis.hlo import RUNS_PROGRAMS, Computation, Instruction, Module
+from pellucid.analysis.opcodes import (
+    Details,
+    is_exchange,
+    is_free,
+    opcode_of,
+    operation_cost,
+    operation_of,
+)
+from pellucid.analysis.shapes import Shape
+
+Category = Literal["fusion", "library", "custom", "copy", "collective", "other"]
+Attribution = Literal["own", "inferred", "none"]
+"""Where the lines of a kernel come from: its own instructions, kernels beside it, or nowhere."""
+
+TRANSCENDENTAL_FLOPS = 10.0
+"""Operations that one transcendental function counts for in the shares of a fusion's members."""
+MAX_INFERENCE_STEPS = 6
+"""Number of operands or users away that a kernel without a line looks for one."""
+
+_LIBRARY_OPCODES = frozenset(
+    {"dot", "convolution", "fft", "sort", "cholesky", "triangular-solve", "topk"}
+)
+_LIBRARY_TARGETS = (
+    "__onednn$",
+    "__cublas$",
+    "__cudnn$",
+    "lapack_",
+    "cusolver",
+    "TopK",
+    "Eigen",
+    "ducc_",
+    "__ynn$",
+)
+
+
+class Member(NamedTuple):
+    """An instruction within a kernel."""
+
+    path: str
+    """Its operation's name in StableHLO, `jit(f)/vmap(g)/mul`."""
+    equation: int | None
+    frame: int
+    """Its number in `Module.frames`; 0 for none."""
+    share: float
+    """Estimated share of the kernel's time; the shares of a kernel add up to 1."""
+
+
+class Kernel(NamedTuple):
+    """An instruction that is executed as one."""
+
+    name: str
+    opcode: str
+    category: Category
+    members: Sequence[Member]
+    attribution: Attribution
+    cost: Cost
+    """Of one run. Of a fusion, operations of its members, and bytes of its own operands and results."""
+    runs_programs: bool
+    """Whether it is a loop, branch or call, whose parts are kernels themselves."""
+
+
+def kernels(module: Module, names: Container[str] | None = None) -> dict[str, Kernel]:
+    """The kernels of a module by name: those in `names`, or all that its programs run."""
+    computations = (
+        module.computations
+        if names is not None
+        else [*{run.computation.name: run.computation for run in module.runs()}.values()]
+    )
+    return {
+        kernel.name: kernel
+        for computation in computations
+        for kernel in _Reader(module, computation).kernels(names)
+    }
+
+
+def category_of(instruction: Instruction) -> Category:
+    """The kind of kernel that an instruction becomes."""
+    opcode = opcode_of(instruction.opcode)
+    if opcode == "fusion":
+        return "fusion"
+    if is_exchange(opcode):
+        return "collective"
+    if opcode == "custom-call":
+        target = instruction.attributes.get("custom_call_target", "").strip('"')
+        return "library" if target.startswith(_LIBRARY_TARGETS) else "custom"
+    if opcode in _LIBRARY_OPCODES:
+        return "library"
+    return "copy" if opcode in ("copy", "transpose") else "other"
+
+
+def instructions_within(module: Module, instruction: Instruction) -> Iterator[Instruction]:
+    """An instruction, and those that it fuses."""
+    yield instruction
+    if instruction.opcode == "fusion":
+        for computation in module.called(instruction):
+            yield from computation.instructions
+
+
+def instruction_cost(instruction: Instruction, shapes: dict[str, list[Shape]]) -> Cost:
+    """Cost of one run of an instruction without the programs inside it; `shapes` has those of its operands."""
+    operands = [shape for name in instruction.operands for shape in shapes[name]]
+    details = _details(instruction, operands)
+    return operation_cost(
+        operation_of(instruction.opcode), operands, shapes[instruction.name], details
+    )
+
+
+def _details(instruction: Instruction, operands: Sequence[Shape]) -> Details:
+    attributes = instruction.attributes
+    if instruction.opcode == "dot":
+        axes = re.findall(r"\d+", attributes.get("lhs_contracting_dims", ""))
+        return Details(summed=math.prod(operands[0].dims[int(d)] for d in axes))
+    if instruction.opcode == "convolution":
+        kernel = attributes["dim_labels"].split("->")[0].split("_")[1]
+        return Details(summed=operands[1].size / max(1, operands[1].dims[kernel.index("o")]))
+    window = re.search(r"size=([\dx]+)", attributes.get("window", ""))
+    return Details(window=math.prod(map(int, window.group(1).split("x")))) if window else Details()
+
+
+class _Reader:
+    """Reads the kernels of one computation."""
+
+    def __init__(self, module: Module, computation: Computation) -> None:
+        self.module = module
+        self.by_name = {each.name: each for each in computation.instructions}
+        self.shapes = shapes_of(computation)
+        self._users: dict[str, list[str]] | None = None
+
+    def kernels(self, names: Container[str] | None) -> Iterator[Kernel]:
+        for instruction in self.by_name.values():
+            if instruction.name in names if names is not None else not is_free(instruction.opcode):
+                yield self.kernel(instruction)
+
+    def kernel(self, instruction: Instruction) -> Kernel:
+        weights, cost = self.members(instruction)
+        attribution: Attribution = "own"
+        if not any(member.frame for member in weights):
+            near = self.near(instruction)
+            if near is not None:
+                weights, attribution = self.members(near)[0], "inferred"
+            elif not weights:
+                attribution = "none"
+        total = sum(weights.values())
+        return Kernel(
+            instruction.name, instruction.opcode, category_of(instruction),
+            [member._replace(share=weight / total) for member, weight in weights.items()],
+            attribution, cost, instruction.opcode in RUNS_PROGRAMS,
+        )  # fmt: skip
+
+    def members(self, instruction: Instruction) -> tuple[dict[Member, float], Cost]:
+        """(weights of the origins of a kernel's instructions, cost of one run of it)."""
+        weights: dict[Member, float] = defaultdict(float)
+        cost = instruction_cost(instruction, self.shapes)
+        if instruction.opcode != "fusion":
+            if instruction.path:
+                weights[Member(instruction.path, instruction.equation, instruction.frame, 0)] = 1.0
+            return weights, cost
+        total = FREE
+        for computation in self.module.called(instruction):
+            shapes = shapes_of(computation)
+            for each in computation.instructions:
+                if is_free(each.opcode):
+                    continue
+                member_cost = instruction_cost(each, shapes)
+                total = total.plus(member_cost)
+                if each.path:
+                    flops, transcendentals = (
+                        member_cost.flops or 0,
+                        member_cost.transcendentals or 0,
+                    )
+                    elements = sum(shape.size for shape in shapes[each.name])
+                    weights[Member(each.path, each.equation, each.frame, 0)] += (
+                        flops + TRANSCENDENTAL_FLOPS * transcendentals + elements
+                    )
+        bytes_moved = sum(
+            shape.bytes
+            for name in (*instruction.operands, instruction.name)
+            for shape in self.shapes[name]
+        )
+        return weights, total._replace(bytes=bytes_moved)
+
+    def near(self, instruction: Instruction) -> Instruction | None:
+        """The nearest instruction with a line: an operand, a user, theirs, and so on."""
+        seen, ring = {instruction.name}, [instruction.name]
+        for _ in range(MAX_INFERENCE_STEPS):
+            ring = [
+                name
+                for each in ring
+                for name in (*self.by_name[each].operands, *self.users.get(each, ()))
+                if name not in seen and not seen.add(name)
+            ]
+            for name in ring:
+                each = self.by_name[name]
+                within = instructions_within(self.module, each)
+                if each.opcode not in RUNS_PROGRAMS and any(one.frame for one in within):
+                    return each
+        return None
+
+    @property
+    def users(self) -> dict[str, list[str]]:
+        """For each instruction, those that take it as operand."""
+        if self._users is None:
+            self._users = defaultdict(list)
+            for each in self.by_name.values():
+                for operand in each.operands:
+                    self._users[operand].append(each.name)
+        return self._users
+
+
+def shapes_of(computation: Computation) -> dict[str, list[Shape]]:
+    """The arrays of each instruction's result."""
+    return {each.name: each.shapes for each in computation.instructions}
+
+
+__all__ = ["Attribution", "Category", "Kernel", "Member", "kernels"]

@@ -1,0 +1,55 @@
+"""XLA's recorder of what its runtime and compiler do, its trace server, and the number that recordings have for a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib import _profile_data, _profiler
+
+ProfileData = _profile_data.ProfileData
+ProfileEvent = _profile_data.ProfileEvent
+ProfilePlane = _profile_data.ProfilePlane
+ProfileOptions = _profiler.ProfileOptions
+Session = _profiler.ProfilerSession
+Annotation = _profiler.TraceMe
+start_server = _profiler.start_server
+register_subprocess = _profiler.register_subprocess
+instruction_profile = _profiler.get_fdo_profile
+
+_ID_FIELD = 5
+"""Number of the field `id` of HloModuleProto."""
+
+
+def module_id(module: Any) -> int:
+    """The id of an HLO module, which recordings call `program_id`: unique in this process."""
+    return _varint_field(module.as_serialized_hlo_module_proto(), _ID_FIELD)
+
+
+def _varint_field(message: bytes, number: int) -> int:
+    """The varint of the first field `number` of a protobuf message; 0, the default, where it is absent."""
+    i, end = 0, len(message)
+    while i < end:
+        tag, i = _varint(message, i)
+        kind = tag & 7
+        if kind == 0:
+            value, i = _varint(message, i)
+            if tag >> 3 == number:
+                return value
+        elif kind == 2:
+            size, i = _varint(message, i)
+            i += size
+        else:
+            i += 8 if kind == 1 else 4
+    return 0
+
+
+def _varint(message: bytes, i: int) -> tuple[int, int]:
+    """(the number encoded at `i`, the position behind it)."""
+    value = shift = 0
+    while True:
+        byte = message[i]
+        i += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, i
+        shift += 7

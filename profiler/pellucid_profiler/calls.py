@@ -1,0 +1,147 @@
+"""Calls of jitted functions, steps and annotations: what the host did, and which runs of programs it started."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid_profiler.operations import Operations, matched
+from pellucid_profiler.xspace import ABSENT, Column, Events
+
+_CALL = "PjitFunction("
+"""Begin of the name of the event of a jitted function's call."""
+_RECORDED, _STARTED = "ThreadpoolListener::Record", "ThreadpoolListener::StartRegion"
+"""Events of work that a thread hands to others: where it is handed over, and where it begins."""
+
+
+@dataclass(eq=False)
+class Spans:
+    """Activities of the host: one entry of each column for one span of time on one thread."""
+
+    name: Column
+    """Number of its name."""
+    thread: Column
+    start_ns: Column
+    end_ns: Column
+    parent: Column
+    """The innermost span of the thread that it lies in; `ABSENT` for none."""
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+@dataclass(eq=False)
+class Calls:
+    """Calls of jitted functions: one entry of each column for one call."""
+
+    name: Column
+    """Number of the function's name."""
+    thread: Column
+    start_ns: Column
+    end_ns: Column
+    """When Python went on."""
+    run: Column
+    """The run of a program that it started; `ABSENT` where no operation was recorded."""
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+def nesting(thread: Column, start_ns: Column, end_ns: Column) -> Column:
+    """For each span the innermost other one of its thread that it lies in; `ABSENT` for none."""
+    parents = np.full(len(thread), ABSENT)
+    open_spans: list[int] = []
+    # Of spans that begin together the longest is outermost.
+    for row in np.lexsort((-end_ns, start_ns, thread)):
+        while open_spans and (
+            thread[open_spans[-1]] != thread[row] or end_ns[open_spans[-1]] < end_ns[row]
+        ):
+            open_spans.pop()
+        if open_spans:
+            parents[row] = open_spans[-1]
+        open_spans.append(int(row))
+    return parents
+
+
+def spans_of(events: Events, operations: Operations) -> Spans:
+    """Spans of the host: all events but operations, their ends, and the bookkeeping of threads."""
+    is_host = np.array(
+        [not name.startswith(("end: ", "ThreadpoolListener::")) for name in events.names], bool
+    )
+    chosen = is_host[events.name] if len(events) else np.zeros(0, bool)
+    chosen[operations.event] = False
+    rows = np.flatnonzero(chosen)
+    rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
+    columns = events.thread[rows], events.start_ns[rows], events.end_ns[rows]
+    return Spans(events.name[rows], *columns, parent=nesting(*columns))
+
+
+def calls_of(events: Events, operations: Operations) -> Calls:
+    """The calls of jitted functions of a recording, outermost ones, each with the run that it started."""
+    is_call = np.array([name.startswith(_CALL) for name in events.names], bool)
+    rows = np.flatnonzero(is_call[events.name]) if len(events) else np.zeros(0, np.int64)
+    rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
+    thread, start, end = events.thread[rows], events.start_ns[rows], events.end_ns[rows]
+    outermost = nesting(thread, start, end) == ABSENT
+    rows, thread, start, end = (each[outermost] for each in (rows, thread, start, end))
+    calls = Calls(events.name[rows], thread, start, end, np.full(len(rows), ABSENT))
+    runs, first = np.unique(operations.run, return_index=True)
+    began = _origins(events, operations.thread[first], operations.start_ns[first])
+    called_by = _enclosing(calls, *began)
+    started = called_by != ABSENT
+    calls.run[called_by[started]] = runs[started]
+    # A program whose operands weren't there yet was begun by the thread that made them. The runs of a program are
+    # numbered in the order in which they are called.
+    modules = events.stat("hlo_module")[operations.event[first]]
+    for number in np.unique(calls.name):
+        function = events.names[number].removeprefix(_CALL).removesuffix(")")
+        rest = np.flatnonzero((calls.name == number) & (calls.run == ABSENT))
+        is_of_function = [events.names[module] == module_name(function) for module in modules]
+        waiting = runs[~started & np.array(is_of_function, bool)]
+        n = min(len(waiting), len(rest))
+        calls.run[rest[:n]] = waiting[len(waiting) - n :]  # others were called before the recording
+    return calls
+
+
+def module_name(function: str) -> str:
+    """The name of the HLO module of a jitted function.
+
+    >>> module_name("<lambda>")
+    'jit__lambda_'
+    """
+    return "jit_" + (re.sub(r"[^\w.]", "_", function) or "f")
+
+
+def _origins(events: Events, thread: Column, time_ns: Column) -> tuple[Column, Column]:
+    """(threads, times) at which work was handed over that was done on `thread` at `time_ns`; itself where it wasn't."""
+    regions = np.flatnonzero(events.texts_are(events.name, _STARTED))
+    records = np.flatnonzero(events.texts_are(events.name, _RECORDED))
+    record_of = matched(events.stat("_c")[regions], events.stat("_p")[records], records)
+    order = np.lexsort((events.start_ns[regions], events.thread[regions]))
+    regions, record_of = regions[order], record_of[order]
+    threads, times = thread.copy(), time_ns.copy()
+    keys = list(zip(events.thread[regions], events.start_ns[regions], strict=True))
+    begins = np.array(keys, dtype=[("thread", np.int64), ("start", np.int64)])
+    begin = np.array(list(zip(thread, time_ns, strict=True)), dtype=begins.dtype)
+    at = np.searchsorted(begins, begin, side="right") - 1
+    is_region = (at >= 0) & (events.thread[regions][at] == thread) if len(regions) else at >= 0
+    rows = np.where(is_region, record_of[at], ABSENT) if len(regions) else np.full(len(at), ABSENT)
+    handed = rows != ABSENT
+    threads[handed], times[handed] = events.thread[rows[handed]], events.start_ns[rows[handed]]
+    return threads, times
+
+
+def _enclosing(calls: Calls, thread: Column, time_ns: Column) -> Column:
+    """The call on each thread at each time; `ABSENT` where there is none."""
+    result = np.full(len(thread), ABSENT)
+    for each in np.unique(calls.thread):
+        rows = np.flatnonzero(calls.thread == each)
+        chosen = np.flatnonzero(thread == each)
+        at = np.searchsorted(calls.start_ns[rows], time_ns[chosen], side="right") - 1
+        inside: npt.NDArray[np.bool_] = at >= 0
+        inside &= calls.end_ns[rows][at] >= time_ns[chosen]
+        result[chosen[inside]] = rows[at[inside]]
+    return result

@@ -1,0 +1,109 @@
+"""Runs of instructions: when each began and was complete, in which run of which program, on which device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid_profiler.xspace import ABSENT, Column, Events
+
+_END = "end: "
+"""Begin of the names of events that mark where an asynchronous kernel is complete."""
+
+
+@dataclass(eq=False)
+class Operations:
+    """Executed instructions in the order in which they began: one entry of each column for one execution."""
+
+    event: Column
+    """Its row among the events."""
+    instruction: Column
+    """Number of its name."""
+    program: Column
+    """The program's number in the recording."""
+    run: Column
+    """Number of the run of the program; unique in a recording."""
+    device: Column
+    """Position among the devices of the process."""
+    thread: Column
+    start_ns: Column
+    end_ns: Column
+    """When it was complete."""
+    own_end_ns: Column
+    """When the event itself ended: for an asynchronous kernel, when it was started."""
+    iteration: Column
+    """How often the instruction had run in its run, on its device: the iteration of the loop around it."""
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+    @property
+    def duration_ns(self) -> Column:
+        """Nanoseconds until each was complete."""
+        return self.end_ns - self.start_ns
+
+
+def operations_of(events: Events) -> Operations:
+    """The executed instructions of a recording."""
+    rows = np.flatnonzero(events.stat("hlo_op") != ABSENT)
+    rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
+    columns = {
+        name: events.stat(stat)[rows]
+        for name, stat in (
+            ("instruction", "hlo_op"),
+            ("program", "program_id"),
+            ("run", "run_id"),
+            ("device", "device_ordinal"),
+        )
+    }
+    return Operations(
+        event=rows,
+        thread=events.thread[rows],
+        start_ns=events.start_ns[rows],
+        end_ns=np.maximum(events.end_ns[rows], _completions(events, rows)),
+        own_end_ns=events.end_ns[rows],
+        iteration=running_count(
+            columns["run"], columns["device"], columns["program"], columns["instruction"]
+        ),
+        **columns,
+    )
+
+
+def _completions(events: Events, rows: Column) -> Column:
+    """When each of `rows` was complete, by the event that consumes what it produces; `ABSENT` where there is none."""
+    is_end = np.array([name.startswith(_END) for name in events.names], bool)
+    ends = np.flatnonzero(is_end[events.name])
+    return matched(events.stat("_p")[rows], events.stat("_c")[ends], events.end_ns[ends])
+
+
+def matched(keys: Column, other_keys: Column, values: Column) -> Column:
+    """For each key the value of the same key among `other_keys`, which are unique; `ABSENT` where there is none."""
+    if not len(other_keys):
+        return np.full(len(keys), ABSENT)
+    order = np.argsort(other_keys, kind="stable")
+    at = np.minimum(np.searchsorted(other_keys[order], keys), len(order) - 1)
+    is_same = (other_keys[order][at] == keys) & (keys != ABSENT)
+    return np.where(is_same, values[order][at], ABSENT)
+
+
+def running_count(*columns: Column) -> Column:
+    """For each row, how many rows before it agree with it in all columns."""
+    groups = grouped(*columns)
+    order = np.argsort(groups, kind="stable")
+    in_order = groups[order]
+    begins = np.flatnonzero(np.r_[True, in_order[1:] != in_order[:-1]]) if len(order) else order
+    counts = np.empty(len(order), np.int64)
+    sizes = np.diff(np.r_[begins, len(order)])
+    counts[order] = np.arange(len(order)) - np.repeat(begins, sizes)
+    return counts
+
+
+def grouped(*columns: Column) -> Column:
+    """A number for each row, equal where rows agree in all columns."""
+    groups: npt.NDArray[np.int64] = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        _, numbers = np.unique(column, return_inverse=True)
+        _, groups = np.unique(groups * (numbers.max(initial=0) + 1) + numbers, return_inverse=True)
+    return groups

@@ -1,0 +1,243 @@
+"""Recording: `with profile() as session: ...`, `start` and `stop`, and names for parts of a run."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
+
+import numpy as np
+
+from pellucid.introspect import recording
+from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
+from pellucid_profiler.calls import calls_of, spans_of
+from pellucid_profiler.operations import operations_of
+from pellucid_profiler.session import Session
+from pellucid_profiler.sources import ProgramInfo, program_info
+from pellucid_profiler.xspace import read_events
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+LAST_EVENTS_SECONDS = 0.002
+"""Seconds from the last operation to the end of a session: its end is recorded a little later."""
+
+_current: Profile | None = None
+_last: Profile | None = None
+_lock = threading.Lock()
+
+
+class Profile:
+    """A session that is being recorded, or was: as a context manager it records its block.
+
+    Attributes and methods are those of `Session`; asking for one waits for the thread that converts the recording.
+    """
+
+    def __init__(self, *, python: bool = False) -> None:
+        self._python = python
+        self._session: Any = None
+        self._executables: list[Any] = []
+        self._recorded: Future[bytes] = Future()
+        self._result: Future[Session] | None = None
+
+    def __enter__(self) -> Self:
+        global _current, _last
+        recording.wait_for_devices()
+        with _lock:
+            if _current is not None:
+                raise _is_recording()
+            if _last is not None:
+                wait(
+                    [_last._recorded]
+                )  # XLA has one session at a time, until its events are collected
+            options = recording.ProfileOptions()
+            options.python_tracer_level = int(self._python)
+            options.raise_error_on_start_failure = True
+            options.enable_hlo_proto = False  # programs are read from their executables
+            self._executables = recording.live_executables()
+            try:
+                self._session = recording.Session(options)
+            except RuntimeError as error:
+                raise _is_recording() from error
+            _current = _last = self
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:  # fmt: skip
+        self._stop()
+
+    def _stop(self) -> None:
+        global _current
+        with _lock:
+            session, self._session = self._session, None
+            if session is None:
+                return
+            _current = None
+        try:
+            recording.wait_for_devices()
+            time.sleep(LAST_EVENTS_SECONDS)
+        finally:
+            # Programs may be gone when the recording is read; the lists keep them.
+            executables = [*self._executables, *recording.live_executables()]
+            self._executables = []
+            self._result = Future()
+            threading.Thread(
+                target=self._convert, args=(session, executables), name="pellucid profiler"
+            ).start()
+
+    def _convert(self, session: Any, executables: list[Any]) -> None:
+        assert self._result is not None
+        try:
+            self._recorded.set_result(session.stop())
+        except BaseException as error:  # raised where the session is asked for
+            self._recorded.set_exception(error)
+        try:
+            self._result.set_result(session_of(self._recorded.result(), executables))
+        except BaseException as error:
+            self._result.set_exception(error)
+
+    def wait(self, timeout_seconds: float | None = None) -> Session:
+        """The session, once the recording is converted.
+
+        Raises: ArgumentValueError while it is being recorded; TimeoutError.
+        """
+        if self._result is None:
+            raise ArgumentValueError(
+                "this profile has no session: it is being recorded, or never began.",
+                do="Ask behind the `with` block, or after `stop()`.",
+            )
+        return self._result.result(timeout_seconds)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.wait(), name)
+
+    def __repr__(self) -> str:
+        if self._result is None:
+            return "Profile(being recorded)" if self._session is not None else "Profile(not begun)"
+        if not self._result.done():
+            return "Profile(being converted)"
+        return repr(self._result.result())
+
+
+def profile(*, python: bool = False) -> Profile:
+    """Records what runs in a `with` block: operations of devices, calls, compilation, annotations.
+
+    It begins when the devices have done what was started before, and ends when they have done what was started in it.
+    `python` also records calls of Python functions, which makes them about 0.2 us slower each.
+
+    Raises: ArgumentValueError if a session is being recorded already: there is one for a process.
+
+    >>> f, x = pl.jit(lambda x: jnp.sin(x) @ x), jnp.ones((64, 64))
+    >>> with profile() as session:
+    ...     y = f(x)
+    >>> len(session.calls)
+    1
+    """
+    return Profile(python=python)
+
+
+def start(*, python: bool = False) -> Profile:
+    """Begin to record until `stop`.
+
+    Raises: ArgumentValueError if a session is being recorded already.
+    """
+    return Profile(python=python).__enter__()
+
+
+def stop() -> Profile:
+    """End the session that `start` began, and give it.
+
+    Raises: ArgumentValueError if none is being recorded.
+    """
+    current = _current
+    if current is None:
+        raise ArgumentValueError(
+            "no session is being recorded.", do="Begin one with `pl.profiler.start()`."
+        )
+    current._stop()
+    return current
+
+
+def _is_recording() -> ArgumentValueError:
+    return ArgumentValueError(
+        "a session is being recorded already, and a process has one at a time.",
+        do="End it with `pl.profiler.stop()`, or leave its `with` block, first.",
+    )
+
+
+def session_of(recorded: bytes, executables: list[Any]) -> Session:
+    """The session of what XLA recorded, a serialized XSpace, joined to the programs of `executables`.
+
+    Raises: ArgumentValueError for bytes that are no whole recording.
+    """
+    events = read_events(recorded)
+    operations = operations_of(events)
+    modules = {events.names[i] for i in np.unique(events.stat("hlo_module")) if i >= 0}
+    loaded = recording.loaded_modules(executables, modules)
+    programs: dict[int, ProgramInfo] = {}
+    for number in map(int, np.unique(operations.program)):
+        rows = np.unique(operations.instruction[operations.program == number])
+        names = [events.names[i] for i in rows]
+        module = loaded.get(number)
+        programs[number] = ProgramInfo("", {}) if module is None else program_info(module, names)
+    return Session(
+        names=events.names,
+        threads=events.threads,
+        programs=programs,
+        operations=operations,
+        calls=calls_of(events, operations),
+        spans=spans_of(events, operations),
+        begin_unix_ns=events.session.get("profile_start_time", 0),
+        recording=recorded,
+    )
+
+
+def annotate(name: str, **details: Any) -> Any:
+    """A context manager that names a part of the host's time in recordings; `details` are numbers and texts.
+
+    Raises: UnsupportedError for characters in which XLA's recorder encodes details.
+
+    >>> with annotate("load batch", size=32):
+    ...     pass
+    """
+    for text in (name, *details, *(each for each in details.values() if isinstance(each, str))):
+        if set(text) & set("#,="):
+            raise UnsupportedError(
+                "names and texts in recordings can't have the characters '#', ',' and '='.",
+                got=f"got {text!r}",
+            )
+    return recording.Annotation(name, **details)
+
+
+def step(number: int) -> Any:
+    """A context manager around step `number` of a loop, by which recordings are divided.
+
+    >>> for i in range(2):
+    ...     with step(i):
+    ...         pass
+    """
+    return annotate("step", step_num=number)
+
+
+def annotate_function(
+    function: Callable[P, R], name: str | None = None, **details: Any
+) -> Callable[P, R]:
+    """`function`, named in recordings whenever it runs.
+
+    >>> annotate_function(abs)(-1)
+    1
+    """
+
+    @functools.wraps(function)
+    def annotated(*args: P.args, **kwargs: P.kwargs) -> R:
+        with annotate(name or function.__name__, **details):
+            return function(*args, **kwargs)
+
+    return annotated

@@ -1,0 +1,314 @@
+"""A recorded session: what ran, when, and whose it is, as tables whose totals add up."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.introspect.errors import ArgumentValueError
+from pellucid_profiler.calls import Calls, Spans, nesting
+from pellucid_profiler.operations import Operations
+from pellucid_profiler.sources import InstructionInfo, Place, ProgramInfo, unknown_instruction
+from pellucid_profiler.xspace import ABSENT, Column
+
+FORMAT = 1
+"""Rises when the file's arrays change their meaning; readers take the last two."""
+
+T = TypeVar("T")
+
+
+class OperationRow(NamedTuple):
+    """An instruction of a program, over the whole session."""
+
+    program: str
+    instruction: str
+    category: str
+    attribution: str
+    count: int
+    """Executions, on all devices."""
+    seconds: float
+    """Until they were complete, together; of a container what its parts leave."""
+    flops: float | None
+    """Estimated, of all executions together."""
+    bytes: float | None
+
+
+class LineRow(NamedTuple):
+    """A line of the user's, over the whole session. Seconds are those of devices, added up."""
+
+    place: Place | None
+    """None for what belongs to no line."""
+    forward_seconds: float
+    backward_seconds: float
+    """Of the derivative's operations that the line caused."""
+    measured_seconds: float
+    """Of operations that are this line's alone; the rest is estimated, or inferred from operations beside."""
+    flops: float
+
+    @property
+    def seconds(self) -> float:
+        """Forward and backward."""
+        return self.forward_seconds + self.backward_seconds
+
+
+class Totals(NamedTuple):
+    """The whole session, in seconds."""
+
+    wall_seconds: float
+    """From the first event to the last."""
+    operation_seconds: float
+    """All operations on all devices, added up."""
+    measured_seconds: float
+    """Of `operation_seconds`: of operations that are one line's alone."""
+    estimated_seconds: float
+    """Of operations of several lines, split by estimated cost, and of those whose line is inferred."""
+    unattributed_seconds: float
+    """Of operations without a line."""
+    busy_seconds: float
+    """During which some operation ran, averaged over the devices that ran any."""
+
+
+@dataclass(eq=False)
+class Session:
+    """A recording, joined to programs. Rows of `operations` name their instruction and program by number.
+
+    `lines`, `by_operation`, `by_category` and `by_scope` are the same seconds, cut in other ways.
+    """
+
+    names: list[str]
+    threads: list[str]
+    programs: dict[int, ProgramInfo]
+    operations: Operations
+    calls: Calls
+    spans: Spans
+    begin_unix_ns: int
+    """When it began, nanoseconds since 1970; other times count from then."""
+    recording: bytes = b""
+    """XLA's recording, a serialized XSpace; empty for a session that was loaded."""
+
+    # What there is ---------------------------------------------------------------------------------
+
+    @cached_property
+    def infos(self) -> list[InstructionInfo]:
+        """The instructions that ran; rows of `info_of_operation` number them."""
+        return [self._info(*key) for key in self._keys[0]]
+
+    @property
+    def info_of_operation(self) -> Column:
+        """For each operation the number of its instruction in `infos`."""
+        return self._keys[1]
+
+    @cached_property
+    def _keys(self) -> tuple[list[tuple[int, int]], Column]:
+        pairs = np.stack([self.operations.program, self.operations.instruction], axis=1)
+        unique, numbers = np.unique(pairs, axis=0, return_inverse=True)
+        return [(int(a), int(b)) for a, b in unique], numbers.reshape(-1)
+
+    def _info(self, program: int, instruction: int) -> InstructionInfo:
+        name = self.names[instruction]
+        return self.programs[program].instructions.get(name) or unknown_instruction(name)
+
+    @cached_property
+    def seconds_of_operation(self) -> npt.NDArray[np.float64]:
+        """Seconds of each operation; of the outermost container what its parts leave, of others in it nothing."""
+        ops = self.operations
+        seconds = ops.duration_ns / 1e9
+        container = np.array([info.is_container for info in self.infos], bool)
+        is_container = container[self.info_of_operation] if len(ops) else np.zeros(0, bool)
+        rows = np.flatnonzero(is_container)
+        if not rows.size:
+            return seconds
+        lane = ops.device[rows] * (len(ops) + 1) + np.unique(ops.run, return_inverse=True)[1][rows]
+        is_outermost = nesting(lane, ops.start_ns[rows], ops.end_ns[rows]) == ABSENT
+        seconds[rows] = 0
+        for device in np.unique(ops.device[rows]):
+            busy = self._busy(device, ~is_container)
+            outermost = rows[is_outermost & (ops.device[rows] == device)]
+            covered = _before(busy, ops.end_ns[outermost]) - _before(busy, ops.start_ns[outermost])
+            seconds[outermost] = np.maximum(ops.duration_ns[outermost] - covered, 0) / 1e9
+        return seconds
+
+    def _busy(self, device: int, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Disjoint intervals [n, 2] of nanoseconds during which chosen operations ran on a device."""
+        rows = np.flatnonzero(chosen & (self.operations.device == device))
+        start, end = self.operations.start_ns[rows], self.operations.end_ns[rows]
+        reached = np.maximum.accumulate(end) if len(end) else end
+        is_first = np.r_[True, start[1:] > reached[:-1]] if len(end) else np.zeros(0, bool)
+        last = np.r_[np.flatnonzero(is_first)[1:] - 1, len(end) - 1] if len(end) else []
+        return (
+            np.stack([start[is_first], reached[last]], axis=1)
+            if len(end)
+            else np.zeros((0, 2), np.int64)
+        )
+
+    # Tables ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def by_operation(self) -> list[OperationRow]:
+        """The instructions that ran, the one with most time first."""
+        numbers = self.info_of_operation
+        seconds = np.bincount(numbers, self.seconds_of_operation, len(self.infos))
+        counts = np.bincount(numbers, minlength=len(self.infos))
+        rows = [
+            OperationRow(
+                self.programs[program].name, info.name, info.category, info.attribution,
+                int(count), float(total), _times(info.flops, count), _times(info.bytes, count),
+            )
+            for (program, _), info, count, total in zip(
+                self._keys[0], self.infos, counts, seconds, strict=True
+            )
+        ]  # fmt: skip
+        return sorted(rows, key=lambda row: -row.seconds)
+
+    @cached_property
+    def lines(self) -> list[LineRow]:
+        """The user's lines that took time on devices, the one with most first; what is no line's under None."""
+        forward: dict[Place | None, float] = defaultdict(float)
+        backward: dict[Place | None, float] = defaultdict(float)
+        measured: dict[Place | None, float] = defaultdict(float)
+        flops: dict[Place | None, float] = defaultdict(float)
+        for info, count, seconds in self._totals_of_infos():
+            rest = 1.0
+            for share in info.shares:
+                part = seconds * share.share
+                (backward if share.is_backward else forward)[share.place] += part
+                measured[share.place] += part if info.is_measured else 0.0
+                flops[share.place] += (info.flops or 0.0) * count * share.share
+                rest -= share.share
+            if not info.shares:
+                forward[None] += seconds * rest
+        places = [*dict.fromkeys([*forward, *backward])]
+        rows = [
+            LineRow(place, forward[place], backward[place], measured[place], flops[place])
+            for place in places
+        ]
+        return sorted(rows, key=lambda row: -row.seconds)
+
+    def by_category(self) -> dict[str, float]:
+        """Seconds of operations by kind: `fusion`, `library`, `custom`, `copy`, `collective`, `other`."""
+        return self._summed(lambda info: [(info.category, 1.0)])
+
+    def by_scope(self) -> dict[str, float]:
+        """Seconds of operations by the transformations, calls and `named_scope`s around them."""
+        return self._summed(
+            lambda info: [(share.scope, share.share) for share in info.shares] or [("", 1.0)]
+        )
+
+    def _summed(
+        self, keys: Callable[[InstructionInfo], Iterable[tuple[str, float]]]
+    ) -> dict[str, float]:
+        totals: dict[str, float] = defaultdict(float)
+        for info, _, seconds in self._totals_of_infos():
+            for key, share in keys(info):
+                totals[key] += seconds * share
+        return dict(sorted(totals.items(), key=lambda item: -item[1]))
+
+    def _totals_of_infos(self) -> Iterable[tuple[InstructionInfo, int, float]]:
+        numbers = self.info_of_operation
+        counts = np.bincount(numbers, minlength=len(self.infos))
+        seconds = np.bincount(numbers, self.seconds_of_operation, len(self.infos))
+        return zip(self.infos, map(int, counts), map(float, seconds), strict=True)
+
+    @cached_property
+    def totals(self) -> Totals:
+        """The whole session; measured, estimated and not attributed seconds add up to those of operations."""
+        ops = self.operations
+        measured = unattributed = total = 0.0
+        for info, _, seconds in self._totals_of_infos():
+            total += seconds
+            measured += seconds if info.is_measured and info.shares[0].place else 0.0
+            lost = sum(share.share for share in info.shares if share.place is None)
+            unattributed += seconds * (lost if info.shares else 1.0)
+        devices = np.unique(ops.device)
+        everything = np.ones(len(ops), bool)
+        busy = [float(np.diff(self._busy(d, everything), axis=1).sum()) / 1e9 for d in devices]
+        starts = [each.start_ns.min() for each in (ops, self.spans) if len(each)]
+        ends = [each.end_ns.max() for each in (ops, self.spans) if len(each)]
+        return Totals(
+            wall_seconds=float(max(ends) - min(starts)) / 1e9 if starts else 0.0,
+            operation_seconds=total,
+            measured_seconds=measured,
+            estimated_seconds=total - measured - unattributed,
+            unattributed_seconds=unattributed,
+            busy_seconds=sum(busy) / len(busy) if busy else 0.0,
+        )
+
+    # Files -----------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the session into one file, which `load` reads on any machine."""
+        texts = {
+            "format": FORMAT,
+            "names": self.names,
+            "threads": self.threads,
+            "begin_unix_ns": self.begin_unix_ns,
+            "programs": [[key, program.to_json()] for key, program in self.programs.items()],
+        }
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            archive.writestr("session.json", json.dumps(texts))
+            for table in _TABLES:
+                for name, column in vars(getattr(self, table)).items():
+                    with archive.open(f"{table}.{name}.npy", "w", force_zip64=True) as file:
+                        np.lib.format.write_array(file, column, allow_pickle=False)
+
+
+_TABLES: dict[str, Any] = {"operations": Operations, "calls": Calls, "spans": Spans}
+
+
+def load(path: str | os.PathLike[str]) -> Session:
+    """The session that `Session.save` wrote.
+
+    Raises: ArgumentValueError for a file that is no whole session, FileNotFoundError.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            texts = json.loads(archive.read("session.json"))
+            tables = {
+                table: kind(**{
+                    field.name: np.lib.format.read_array(
+                        io.BytesIO(archive.read(f"{table}.{field.name}.npy")), allow_pickle=False
+                    )
+                    for field in fields(kind)
+                })
+                for table, kind in _TABLES.items()
+            }  # fmt: skip
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+        raise ArgumentValueError(
+            "this file is no whole session of the profiler.",
+            got=f"{os.fspath(path)}: {error}",
+            do="Save the session again with `session.save(path)`.",
+        ) from None
+    if texts["format"] != FORMAT:
+        raise ArgumentValueError(
+            "this session was saved by another version of the profiler.",
+            got=f"{os.fspath(path)}: format {texts['format']}, this version reads {FORMAT}",
+        )
+    programs = {key: ProgramInfo.from_json(value) for key, value in texts["programs"]}
+    return Session(
+        names=texts["names"], threads=texts["threads"], programs=programs,
+        begin_unix_ns=texts["begin_unix_ns"], **tables,
+    )  # fmt: skip
+
+
+def _before(intervals: npt.NDArray[np.int64], times: Column) -> npt.NDArray[np.float64]:
+    """Nanoseconds of disjoint intervals [n, 2], in order, that lie before each of `times`."""
+    if not len(intervals):
+        return np.zeros(len(times))
+    lengths = np.r_[0, np.cumsum(intervals[:, 1] - intervals[:, 0])]
+    corners = np.r_[0, intervals.reshape(-1)]
+    heights = np.r_[0, np.stack([lengths[:-1], lengths[1:]], axis=1).reshape(-1)]
+    return np.interp(times, corners, heights)
+
+
+def _times(value: float | None, count: int) -> float | None:
+    return None if value is None else value * int(count)

@@ -1,0 +1,111 @@
+"""Programs of a session: for each instruction that ran, the user's lines, its category and its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from pellucid import analysis
+from pellucid.introspect.recording import LoadedModule
+
+
+class Place(NamedTuple):
+    """A line of the user's, in a file or cell."""
+
+    file: str
+    line: int
+    function: str
+
+
+class Share(NamedTuple):
+    """A part of an instruction's time."""
+
+    place: Place | None
+    """None where nobody knows."""
+    scope: str
+    """The operation's name in StableHLO, without its last part: transformations, calls and scopes around it."""
+    operation: str
+    """The last part of that name: the primitive's."""
+    equation: int | None
+    share: float
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether a derivative's transposition made it."""
+        return "transpose(" in self.scope
+
+
+class InstructionInfo(NamedTuple):
+    """An instruction of an optimized program: its lines, category and cost."""
+
+    name: str
+    opcode: str
+    category: str
+    """`fusion`, `library`, `custom`, `copy`, `collective` or `other`."""
+    attribution: str
+    """`own`, `inferred` from instructions beside it, or `none`."""
+    shares: Sequence[Share]
+    flops: float | None
+    transcendentals: float | None
+    bytes: float | None
+    is_container: bool
+    """Whether it is a loop, branch or call, whose parts are instructions themselves."""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether all its time is one line's, which needs no estimate."""
+        return self.attribution == "own" and len({share.place for share in self.shares}) == 1
+
+
+class ProgramInfo(NamedTuple):
+    """A program of a session."""
+
+    name: str
+    instructions: dict[str, InstructionInfo]
+    """By name; only those that ran."""
+
+    def to_json(self) -> Any:
+        """This program as lists and dictionaries."""
+        return [self.name, [*self.instructions.values()]]
+
+    @classmethod
+    def from_json(cls, value: Any) -> ProgramInfo:
+        """The program that `to_json` gave."""
+        name, rows = value
+        instructions: dict[str, InstructionInfo] = {}
+        for row in rows:
+            info = InstructionInfo(*row)
+            shares = [Share(*share) for share in info.shares]
+            placed = [share._replace(place=share.place and Place(*share.place)) for share in shares]
+            instructions[info.name] = info._replace(shares=placed)
+        return cls(name, instructions)
+
+
+def program_info(loaded: LoadedModule, instructions: Iterable[str]) -> ProgramInfo:
+    """A loaded program, of which `instructions` ran."""
+    module = analysis.HloModule(loaded.text())
+    places = {
+        number: Place(frame.file, frame.line, frame.function)
+        for number, frame in module.frames.items()
+    }
+    infos: dict[str, InstructionInfo] = {}
+    for name, kernel in analysis.kernels(module, frozenset(instructions)).items():
+        shares = [
+            Share(places.get(member.frame), *_scope(member.path), member.equation, member.share)
+            for member in kernel.members
+        ]
+        infos[name] = InstructionInfo(
+            name, kernel.opcode, kernel.category, kernel.attribution, shares,
+            *kernel.cost, is_container=kernel.runs_programs,
+        )  # fmt: skip
+    return ProgramInfo(loaded.name, infos)
+
+
+def unknown_instruction(name: str) -> InstructionInfo:
+    """An instruction of a program that is gone, or that XLA added: it has a name only."""
+    return InstructionInfo(name, "", "other", "none", [], None, None, None, is_container=False)
+
+
+def _scope(path: str) -> tuple[str, str]:
+    scope, _, operation = path.rpartition("/")
+    return scope, operation

@@ -1,0 +1,91 @@
+"""The protobuf wire format, for many messages at once: arrays of positions in, arrays of numbers out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Positions = npt.NDArray[np.int64]
+
+VARINT, FIXED64, LENGTH_DELIMITED, FIXED32 = 0, 1, 2, 5
+"""Wire types."""
+
+
+def varints(data: Bytes, positions: Positions) -> tuple[npt.NDArray[np.uint64], Positions]:
+    """(the varints that begin at `positions`, the positions behind them)."""
+    byte = data[positions]
+    numbers = (byte & 127).astype(np.uint64)
+    ends = positions + 1
+    rest = np.flatnonzero(byte >= 128)
+    shift = 7
+    while rest.size:
+        byte = data[ends[rest]]
+        numbers[rest] |= (byte & 127).astype(np.uint64) << np.uint64(shift)
+        ends[rest] += 1
+        rest = rest[byte >= 128]
+        shift += 7
+    return numbers, ends
+
+
+def fields(message: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """(number, wire type, value or begin, end) of each field of one message in `message[start:end]`.
+
+    Of a length-delimited field the last two are where its content begins and ends, of others the value and its end.
+
+    Raises: ValueError for bytes that are no message.
+
+    >>> list(fields(bytes([0x08, 0x96, 0x01, 0x12, 0x01, 0x41]), 0, 6))
+    [(1, 0, 150, 3), (2, 2, 5, 6)]
+    """
+    i = start
+    while i < end:
+        tag, i = varint(message, i, end)
+        kind = tag & 7
+        if kind == VARINT:
+            value, i = varint(message, i, end)
+            yield tag >> 3, kind, value, i
+            continue
+        if kind == LENGTH_DELIMITED:
+            size, i = varint(message, i, end)
+        elif kind in (FIXED64, FIXED32):
+            size = 8 if kind == FIXED64 else 4
+        else:
+            raise ValueError(f"wire type {kind} at byte {i}")
+        if i + size > end:
+            raise ValueError(f"a field ends at byte {i + size} of {end}")
+        if kind == LENGTH_DELIMITED:
+            yield tag >> 3, kind, i, i + size
+        else:
+            yield tag >> 3, kind, int.from_bytes(message[i : i + size], "little"), i + size
+        i += size
+
+
+def varint(message: bytes, i: int, end: int) -> tuple[int, int]:
+    """(the varint at `i`, the position behind it).
+
+    Raises: ValueError for one that isn't over by `end`.
+    """
+    value = shift = 0
+    while i < end:
+        byte = message[i]
+        i += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, i
+        shift += 7
+    raise ValueError(f"a number isn't over at byte {end}")
+
+
+def put_varints(column: npt.NDArray[np.uint8], numbers: npt.NDArray[np.uint64]) -> None:
+    """Write `numbers` [n] as varints of the width of `column` [n, width], padded: longer than needed, and legal."""
+    numbers = numbers.astype(np.uint64)
+    width = column.shape[1]
+    for k in range(width):
+        byte = (numbers & np.uint64(127)).astype(np.uint8)
+        if k < width - 1:
+            byte |= np.uint8(128)
+        column[:, k] = byte
+        numbers = numbers >> np.uint64(7)

@@ -1,0 +1,267 @@
+"""Reads what XLA records, serialized XSpace messages, into one table of events.
+
+Fields (openxla/xla, tsl/profiler/protobuf/xplane.proto): XSpace planes 1; XPlane name 2, lines 3, event_metadata 4,
+stat_metadata 5, stats 6; XLine id 1, name 2, timestamp_ns 3, events 4; XEvent metadata_id 1, offset_ps 2, duration_ps
+3, stats 4; XStat metadata_id 1, double 2, uint64 3, int64 4, str 5, bytes 6, ref 7; entries of maps key 1, value 2;
+XEventMetadata and XStatMetadata id 1, name 2.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.introspect.errors import ArgumentValueError
+from pellucid_profiler.wire import Bytes, Positions, fields, varint, varints
+
+ABSENT = -1
+"""In a column of a stat: the event has none."""
+CHUNK_EVENTS = 1 << 16
+"""Events that are decoded at once: their arrays fit the cache."""
+
+Column = npt.NDArray[np.int64]
+
+
+class Names:
+    """Texts by number; a text that comes again has the same number."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """The number of `text`."""
+        number = self._numbers.setdefault(text, len(self.texts))
+        if number == len(self.texts):
+            self.texts.append(text)
+        return number
+
+
+@dataclass(eq=False)
+class Events:
+    """All events of a recording, in the order of the file: one entry of each column for one event."""
+
+    names: list[str]
+    """Texts; columns of names and of textual stats hold numbers of them."""
+    threads: list[str]
+    """Names of planes' lines; `thread` holds numbers of them."""
+    planes: list[str]
+    """For each thread the name of its plane."""
+    name: Column
+    thread: Column
+    start_ns: Column
+    """Since the session began."""
+    end_ns: Column
+    stats: dict[str, Column]
+    """For each stat its values, `ABSENT` where an event has none; texts by number."""
+    session: dict[str, Any]
+    """Stats of the recording: `profile_start_time` and `profile_stop_time`, nanoseconds since 1970."""
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def stat(self, name: str) -> Column:
+        """The column of a stat; all `ABSENT` if no event has it."""
+        column = self.stats.get(name)
+        return np.full(len(self), ABSENT) if column is None else column
+
+    def texts_are(self, numbers: Column, *texts: str) -> npt.NDArray[np.bool_]:
+        """Which of `numbers` are those of one of `texts`."""
+        numbers_of_texts = [number for number, text in enumerate(self.names) if text in texts]
+        return np.isin(numbers, numbers_of_texts)
+
+
+def read_events(recording: bytes) -> Events:
+    """The events of a serialized XSpace.
+
+    Raises: ArgumentValueError for bytes that are no whole recording.
+    """
+    try:
+        return _Reader(recording).read()
+    except (ValueError, IndexError, UnicodeDecodeError) as error:
+        raise ArgumentValueError(
+            "these bytes are no whole recording of XLA (a serialized XSpace).",
+            got=f"{len(recording)} bytes; {error}",
+            do="Record again, or look whether the file was written to its end.",
+        ) from None
+
+
+class _Reader:
+    def __init__(self, recording: bytes) -> None:
+        self.message = recording
+        self.data: Bytes = np.frombuffer(recording, np.uint8)
+        self.names = Names()
+        self.threads: list[str] = []
+        self.planes: list[str] = []
+        self.parts: dict[str, list[Column]] = defaultdict(list)
+        self.stats: dict[str, list[tuple[Column, Column]]] = defaultdict(list)
+        self.session: dict[str, Any] = {}
+        self.count = 0
+
+    def read(self) -> Events:
+        for number, _, start, end in fields(self.message, 0, len(self.message)):
+            if number == 1:
+                self.plane(start, end)
+        columns = {
+            name: np.concatenate(self.parts[name]) if self.parts[name] else np.zeros(0, np.int64)
+            for name in ("name", "thread", "start_ns", "end_ns")
+        }
+        return Events(
+            names=self.names.texts,
+            threads=self.threads,
+            planes=self.planes,
+            stats={name: self.column(pairs) for name, pairs in self.stats.items()},
+            session=self.session,
+            **columns,
+        )
+
+    def column(self, pairs: list[tuple[Column, Column]]) -> Column:
+        values = np.full(self.count, ABSENT)
+        for rows, numbers in pairs:
+            values[rows] = numbers
+        return values
+
+    def text(self, start: int, end: int) -> str:
+        return self.message[start:end].decode()
+
+    def plane(self, start: int, end: int) -> None:
+        name = ""
+        lines: list[tuple[int, int]] = []
+        events: dict[int, int] = {}
+        stats: dict[int, str] = {}
+        own_stats: list[tuple[int, int]] = []
+        for number, _, at, stop in fields(self.message, start, end):
+            if number == 2:
+                name = self.text(at, stop)
+            elif number == 3:
+                lines.append((at, stop))
+            elif number == 4:
+                key, text = self.metadata(at, stop)
+                events[key] = self.names.number(text)
+            elif number == 5:
+                key, text = self.metadata(at, stop)
+                stats[key] = text
+            elif number == 6:
+                own_stats.append((at, stop))
+        if name == "Task Environment":
+            for at, stop in own_stats:
+                parts = {n: value for n, _, value, _ in fields(self.message, at, stop)}
+                if number := parts.get(3, parts.get(4)):
+                    self.session[stats[parts[1]]] = number
+        numbers_of_names = _table(events)
+        refs = _table({key: self.names.number(text) for key, text in stats.items()})
+        for at, stop in lines:
+            self.line(name, at, stop, numbers_of_names, stats, refs)
+
+    def metadata(self, start: int, end: int) -> tuple[int, str]:
+        """(id, name) of an entry of a plane's metadata."""
+        key, name = 0, ""
+        for number, _, at, stop in fields(self.message, start, end):
+            if number == 1:
+                key = at
+            else:
+                for inner, _, begin, finish in fields(self.message, at, stop):
+                    if inner == 2:
+                        name = self.text(begin, finish)
+        return key, name
+
+    def line(
+        self, plane: str, start: int, end: int, names: Column, stats: dict[int, str], refs: Column
+    ) -> None:
+        begin_ns, name = 0, ""
+        message, positions = self.message, list[int]()
+        i = start
+        while i < end:
+            # Events are nearly all there is; their tag is 0x22 and their length has one byte or two.
+            if message[i] == 0x22:
+                size = message[i + 1]
+                i += 2
+                if size >= 128:
+                    size, i = varint(message, i - 1, end)
+                positions += (i, i + size)
+                i += size
+                continue
+            number, _, value, i = next(fields(message, i, end))
+            if number == 3:
+                begin_ns = value
+            elif number == 2:
+                name = self.text(value, i)
+        if i != end:
+            raise ValueError(f"a line ends at byte {i} of {end}")
+        thread = len(self.threads)
+        self.threads.append(name)
+        self.planes.append(plane)
+        bounds = np.array(positions, np.int64).reshape(-1, 2)
+        for first in range(0, len(bounds), CHUNK_EVENTS):
+            self.events(bounds[first : first + CHUNK_EVENTS], thread, begin_ns, names, stats, refs)
+
+    def events(
+        self, bounds: Column, thread: int, begin_ns: int, names: Column, stats: dict[int, str],
+        refs: Column,
+    ) -> None:  # fmt: skip
+        """Decode events of one thread together: one field of each in every round."""
+        n = len(bounds)
+        at, ends = bounds[:, 0].copy(), bounds[:, 1]
+        numbers = np.zeros((4, n), np.int64)  # metadata_id, offset_ps, duration_ps by field
+        stat_bounds: list[tuple[Column, Positions, Positions]] = []
+        active = np.flatnonzero(at < ends)
+        while active.size:
+            tags = self.data[at[active]]
+            values, after = varints(self.data, at[active] + 1)
+            for field in (1, 2, 3):
+                rows = tags == field << 3
+                numbers[field, active[rows]] = values[rows]
+            rows = tags == 0x22
+            size = np.where(tags & 7 == 2, values, 0).astype(np.int64)
+            stat_bounds.append((active[rows], after[rows], after[rows] + size[rows]))
+            at[active] = after + size
+            active = active[at[active] < ends[active]]
+        if (at != ends).any():
+            raise ValueError("an event isn't over where its message is")
+        start_ns = numbers[2] // 1000
+        self.parts["name"].append(names[numbers[1]])
+        self.parts["thread"].append(np.full(n, thread))
+        self.parts["start_ns"].append(begin_ns + start_ns)
+        self.parts["end_ns"].append(begin_ns + (numbers[2] + numbers[3]) // 1000)
+        rows, starts, stops = (np.concatenate(parts) for parts in zip(*stat_bounds, strict=True))
+        self.event_stats(rows, starts, stops, stats, refs)
+        self.count += n
+
+    def event_stats(
+        self, rows: Column, starts: Positions, ends: Positions, stats: dict[int, str], refs: Column
+    ) -> None:
+        if not rows.size:
+            return
+        # metadata_id comes first; a value follows, unless it is the default.
+        kinds, at = varints(self.data, starts + 1)
+        has_value = at < ends
+        tags = np.where(has_value, self.data[np.minimum(at, len(self.data) - 1)], 0)
+        is_varint = (tags == 3 << 3) | (tags == 4 << 3) | (tags == 7 << 3)
+        values = np.zeros(len(rows), np.int64)
+        numbers, _ = varints(self.data, at[is_varint] + 1)
+        values[is_varint] = numbers.astype(np.int64)
+        is_ref = tags == 7 << 3
+        values[is_ref] = refs[values[is_ref]]
+        for i in np.flatnonzero((tags == 0x2A) | (tags == 0x11)):
+            _, kind, value, stop = next(fields(self.message, int(at[i]), int(ends[i])))
+            text = self.text(value, stop) if kind == 2 else str(_double(value))
+            values[i] = self.names.number(text)
+        for kind in np.unique(kinds):
+            chosen = kinds == kind
+            self.stats[stats[int(kind)]].append((rows[chosen] + self.count, values[chosen]))
+
+
+def _double(bits: int) -> float:
+    return float(np.array(bits, np.uint64).view(np.float64))
+
+
+def _table(by_key: dict[int, int]) -> Column:
+    """The values of a dictionary by key, as an array."""
+    table = np.zeros(max(by_key, default=0) + 1, np.int64)
+    for key, value in by_key.items():
+        table[key] = value
+    return table

@@ -1,0 +1,186 @@
+"""Sessions of programs whose work is known: joins, totals, files and faults."""
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+from pellucid import numpy as jnp
+from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid.profiler import Session, load, profile
+from pellucid_profiler.report import report
+
+
+def layer(carry, w):
+    return jnp.tanh(carry @ w), None
+
+
+def loss(weights, x):
+    y, _ = pl.lax.scan(layer, x, weights)
+    return (jnp.sort(y, axis=0) ** 2).sum()
+
+
+@pl.jit
+def train_step(weights, x):
+    return weights - 0.1 * pl.grad(loss)(weights, x)
+
+
+N_LAYERS, N_CALLS = 5, 4
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    """Four calls of a training step; the first runs before the session."""
+    weights, x = jnp.full((N_LAYERS, 64, 64), 0.01), jnp.ones((64, 64))
+    weights = train_step(weights, x)
+    with profile() as recorded:
+        for _ in range(N_CALLS):
+            weights = train_step(weights, x)
+    return recorded.wait()
+
+
+def test_each_call_has_its_run(session: Session) -> None:
+    names = [session.names[number] for number in session.calls.name]
+    assert names == ["PjitFunction(train_step)"] * N_CALLS
+    runs = session.calls.run
+    assert len(set(runs)) == N_CALLS
+    assert list(runs) == sorted(runs)
+    counts = [np.count_nonzero(session.operations.run == run) for run in runs]
+    assert len(set(counts)) == 1, "all runs of a program execute the same instructions"
+    assert counts[0] > 0
+
+
+def test_iterations_of_loops_are_counted(session: Session) -> None:
+    ops = session.operations
+    executed = ops.iteration[ops.run == session.calls.run[0]]
+    assert executed.max() == N_LAYERS - 1
+
+
+def test_totals_add_up(session: Session) -> None:
+    totals = session.totals
+    parts = totals.measured_seconds + totals.estimated_seconds + totals.unattributed_seconds
+    assert parts == pytest.approx(totals.operation_seconds)
+    sums = {
+        "operations": sum(row.seconds for row in session.by_operation),
+        "lines": sum(row.seconds for row in session.lines),
+        "categories": sum(session.by_category().values()),
+        "scopes": sum(session.by_scope().values()),
+    }
+    assert sums == pytest.approx(dict.fromkeys(sums, totals.operation_seconds))
+    assert 0 < totals.busy_seconds <= totals.wall_seconds
+
+
+def test_nearly_all_time_is_on_lines(session: Session) -> None:
+    totals = session.totals
+    assert totals.unattributed_seconds <= 0.05 * totals.operation_seconds
+
+
+def test_backward_operations_are_their_forward_lines(session: Session) -> None:
+    code = layer.__code__
+    [row] = [
+        row
+        for row in session.lines
+        if row.place is not None and row.place.line == code.co_firstlineno + 1
+        and row.place.file == code.co_filename
+    ]  # fmt: skip
+    assert row.forward_seconds > 0
+    assert row.backward_seconds > 0
+
+
+def test_flops_of_products_are_those_of_all_iterations(session: Session) -> None:
+    flops = sum(row.flops or 0 for row in session.by_operation if row.instruction.startswith("dot"))
+    in_fusions = sum(row.flops or 0 for row in session.by_operation if row.category == "fusion")
+    # Forward, two of the derivative, and perhaps one again: each 2 n^3 a layer.
+    least = 3 * N_CALLS * N_LAYERS * 2 * 64**3
+    assert least <= flops + in_fusions <= 1.5 * least
+
+
+def test_a_saved_session_is_the_same(session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "step.plprof"
+    session.save(path)
+    loaded = load(path)
+    assert loaded.totals == session.totals
+    assert loaded.lines == session.lines
+    assert loaded.by_operation == session.by_operation
+    assert report(loaded) == report(session)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 but no archive", b"text"])
+def test_foreign_files_raise(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "foreign.plprof"
+    path.write_bytes(content)
+    with pytest.raises(ArgumentValueError, match="no whole session"):
+        load(path)
+
+
+def test_reports_name_lines_and_shares(session: Session) -> None:
+    text = report(session)
+    assert "4 calls in" in text
+    assert "return jnp.tanh(carry @ w), None" in text
+    assert "% measured by line" in text
+
+
+def test_an_empty_session_says_so() -> None:
+    with profile() as recorded:
+        pass
+    assert "Nothing ran on devices" in report(recorded.wait())
+    assert recorded.totals.operation_seconds == 0
+
+
+def test_a_second_session_is_refused() -> None:
+    with profile(), pytest.raises(ArgumentValueError, match="one at a time"):
+        profile().__enter__()
+
+
+def test_a_session_ends_with_an_exception() -> None:
+    recorded = profile()
+    with pytest.raises(ZeroDivisionError), recorded:
+        _ = 1 / 0
+    assert recorded.totals.wall_seconds >= 0
+    with profile():
+        pass
+
+
+def test_calls_of_threads_have_their_runs() -> None:
+    functions = [pl.jit(lambda x, i=i: jnp.sin(x) @ x + i) for i in range(3)]
+    x = jnp.ones((64, 64))
+    for function in functions:
+        function(x).block_until_ready()
+    with profile() as recorded:
+        threads = [threading.Thread(target=lambda f=f: f(x).block_until_ready()) for f in functions]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(recorded.calls) == 3
+    assert len(set(recorded.calls.run)) == 3
+    assert (recorded.calls.run != -1).all()
+
+
+def test_devices_are_told_apart() -> None:
+    mesh = pl.make_mesh((8,), ("x",))
+    x = pl.device_put(jnp.ones((64, 64)), pl.NamedSharding(mesh, pl.P("x")))
+    f = pl.jit(lambda x: jnp.sin(x).sum())
+    f(x).block_until_ready()
+    with profile() as recorded:
+        f(x).block_until_ready()
+    assert set(recorded.operations.device) == set(range(8))
+    assert "collective" in recorded.by_category()
+
+
+def test_a_program_compiled_in_the_session_has_lines() -> None:
+    with profile() as recorded:
+        pl.jit(lambda x: jnp.cos(x) @ x)(jnp.ones((64, 64)))
+    assert any(row.place is not None for row in recorded.lines)
+
+
+def test_asking_while_recording_raises() -> None:
+    with profile() as recorded, pytest.raises(ArgumentValueError, match="being recorded"):
+        recorded.wait()
+
+
+def test_details_that_the_recorder_cant_encode_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="can't have the characters"):
+        pl.profiler.annotate("a", text="x,y")
