@@ -1,24 +1,31 @@
 """Profiler: records runs of programs, and attributes their time to lines, operations and scopes."""
 
-from pellucid_profiler.recorder import (
-    Profile,
-    annotate,
-    annotate_function,
-    profile,
-    start,
-    step,
-    stop,
+from pellucid.introspect.recording import (
+    ProfileData,
+    ProfileEvent,
+    ProfileOptions,
+    ProfilePlane,
+    register_subprocess,
 )
+from pellucid_profiler.perfetto import perfetto_trace, save_perfetto
+from pellucid_profiler.recorder import Profile, annotate, profile, start, step, stop
 from pellucid_profiler.session import Session, load
+from pellucid_profiler.traces import (
+    StepTraceAnnotation,
+    TraceAnnotation,
+    annotate_function,
+    device_memory_profile,
+    save_device_memory_profile,
+    start_server,
+    start_trace,
+    stop_server,
+    stop_trace,
+    trace,
+)
 
 __all__ = [
-    "Profile",
-    "Session",
-    "annotate",
-    "annotate_function",
-    "load",
-    "profile",
-    "start",
-    "step",
-    "stop",
-]
+    "Profile", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session", "StepTraceAnnotation",
+    "TraceAnnotation", "annotate", "annotate_function", "device_memory_profile", "load", "perfetto_trace", "profile",
+    "register_subprocess", "save_device_memory_profile", "save_perfetto", "start", "start_server", "start_trace", "step",
+    "stop", "stop_server", "stop_trace", "trace",
+]  # fmt: skip

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, wait
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,9 +17,6 @@ from pellucid_profiler.operations import operations_of
 from pellucid_profiler.session import Session
 from pellucid_profiler.sources import ProgramInfo, program_info
 from pellucid_profiler.xspace import read_events
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 LAST_EVENTS_SECONDS = 0.002
 """Seconds from the last operation to the end of a session: its end is recorded a little later."""
@@ -37,8 +32,8 @@ class Profile:
     Attributes and methods are those of `Session`; asking for one waits for the thread that converts the recording.
     """
 
-    def __init__(self, *, python: bool = False) -> None:
-        self._python = python
+    def __init__(self, *, options: Any = None) -> None:
+        self._options = options
         self._session: Any = None
         self._executables: list[Any] = []
         self._recorded: Future[bytes] = Future()
@@ -54,10 +49,8 @@ class Profile:
                 wait(
                     [_last._recorded]
                 )  # XLA has one session at a time, until its events are collected
-            options = recording.ProfileOptions()
-            options.python_tracer_level = int(self._python)
+            options = recording_options() if self._options is None else self._options
             options.raise_error_on_start_failure = True
-            options.enable_hlo_proto = False  # programs are read from their executables
             self._executables = recording.live_executables()
             try:
                 self._session = recording.Session(options)
@@ -113,6 +106,10 @@ class Profile:
             )
         return self._result.result(timeout_seconds)
 
+    def recorded(self) -> bytes:
+        """XLA's recording, a serialized XSpace, once the session ended."""
+        return self._recorded.result()
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -140,7 +137,15 @@ def profile(*, python: bool = False) -> Profile:
     >>> len(session.calls)
     1
     """
-    return Profile(python=python)
+    return Profile(options=recording_options(python=python))
+
+
+def recording_options(*, python: bool = False) -> Any:
+    """Options of XLA's recorder for a session."""
+    options = recording.ProfileOptions()
+    options.python_tracer_level = int(python)
+    options.enable_hlo_proto = False  # programs are read from their executables
+    return options
 
 
 def start(*, python: bool = False) -> Profile:
@@ -148,7 +153,7 @@ def start(*, python: bool = False) -> Profile:
 
     Raises: ArgumentValueError if a session is being recorded already.
     """
-    return Profile(python=python).__enter__()
+    return profile(python=python).__enter__()
 
 
 def stop() -> Profile:
@@ -224,20 +229,3 @@ def step(number: int) -> Any:
     ...         pass
     """
     return annotate("step", step_num=number)
-
-
-def annotate_function(
-    function: Callable[P, R], name: str | None = None, **details: Any
-) -> Callable[P, R]:
-    """`function`, named in recordings whenever it runs.
-
-    >>> annotate_function(abs)(-1)
-    1
-    """
-
-    @functools.wraps(function)
-    def annotated(*args: P.args, **kwargs: P.kwargs) -> R:
-        with annotate(name or function.__name__, **details):
-            return function(*args, **kwargs)
-
-    return annotated

@@ -23,6 +23,18 @@ OURS = {
     },
     "pellucid.distributed": {"KeyValueStore", "barrier", "key_value_store", "report_error"},
     "pellucid.errors": {"PellucidError"},
+    "pellucid.profiler": {
+        "Profile",
+        "Session",
+        "annotate",
+        "load",
+        "perfetto_trace",
+        "profile",
+        "save_perfetto",
+        "start",
+        "step",
+        "stop",
+    },
     "pellucid.sharding": {"use_mesh"},  # as releases before 0.10 spelled it
 }
 """Names that the reference does not have."""

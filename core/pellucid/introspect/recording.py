@@ -8,16 +8,15 @@ from typing import Any, NamedTuple
 from pellucid.runtime import platforms
 from pellucid.xla import hlo as xla_hlo
 from pellucid.xla.profiling import (
-    Annotation as Annotation,
-    ProfileData as ProfileData,
-    ProfileEvent as ProfileEvent,
-    ProfileOptions as ProfileOptions,
-    ProfilePlane as ProfilePlane,
-    Session as Session,
-    instruction_profile as instruction_profile,
+    Annotation,
+    ProfileData,
+    ProfileEvent,
+    ProfileOptions,
+    ProfilePlane,
+    Session,
     module_id,
-    register_subprocess as register_subprocess,
-    start_server as start_server,
+    register_subprocess,
+    start_server,
 )
 
 
@@ -43,6 +42,16 @@ class LoadedModule(NamedTuple):
         return xla_hlo.full_text(self.module)
 
 
+def heap_profile(platform: str | None = None) -> bytes:
+    """The arrays of a platform (by default that of the default device) by the Python lines that made them, as pprof."""
+    return platforms.client(platform).heap_profile()
+
+
+def start_platforms() -> None:
+    """Start the platforms that programs would run on."""
+    platforms.client(None)
+
+
 def live_executables() -> list[Any]:
     """The executables of all started platforms that are alive; holding the list keeps them so."""
     return [each for client in platforms.started_clients() for each in client.live_executables()]
@@ -53,3 +62,10 @@ def loaded_modules(executables: list[Any], names: Container[str]) -> dict[int, L
     modules = [module for each in executables for module in each.hlo_modules()]
     numbered = [(module_id(module), module) for module in modules if module.name in names]
     return {number: LoadedModule(number, module.name, module) for number, module in numbered}
+
+
+__all__ = [
+    "Annotation", "LoadedModule", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session",
+    "heap_profile", "live_executables", "loaded_modules", "register_subprocess", "start_platforms", "start_server",
+    "wait_for_devices",
+]  # fmt: skip

@@ -14,7 +14,6 @@ Session = _profiler.ProfilerSession
 Annotation = _profiler.TraceMe
 start_server = _profiler.start_server
 register_subprocess = _profiler.register_subprocess
-instruction_profile = _profiler.get_fdo_profile
 
 _ID_FIELD = 5
 """Number of the field `id` of HloModuleProto."""

@@ -1,0 +1,166 @@
+"""The reference's names: traces in directories that XProf opens, annotations, a server, memory profiles."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gzip
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from pellucid.introspect import recording
+from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
+from pellucid.introspect.recording import Annotation as TraceAnnotation
+from pellucid_profiler import recorder
+from pellucid_profiler.perfetto import save_perfetto
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_traces: list[tuple[recorder.Profile, Path, bool]] = []
+"""The trace that is being recorded: its profile, its directory, and whether it becomes a Perfetto trace, too."""
+_servers: list[Any] = []
+
+
+def start_trace(
+    log_dir: os.PathLike[str] | str,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: Any = None,
+) -> None:
+    """Begin to record until `stop_trace`, which writes the recording into `log_dir`.
+
+    `profiler_options`: a `ProfileOptions`. Raises: ArgumentValueError if a session is being recorded; UnsupportedError for `create_perfetto_link`, which would
+    open a server for a page of the internet.
+
+    >>> import tempfile
+    >>> start_trace(tempfile.mkdtemp())
+    >>> stop_trace()
+    """
+    if create_perfetto_link:
+        raise UnsupportedError(
+            "start_trace makes no link to a page of the internet.",
+            do="Pass `create_perfetto_trace=True`, and open the file `perfetto_trace.pftrace` in the Perfetto UI.",
+        )
+    profile = recorder.Profile(options=profiler_options).__enter__()
+    _traces.append((profile, Path(log_dir), create_perfetto_trace))
+
+
+def stop_trace() -> None:
+    """End the recording that `start_trace` began, and write it.
+
+    The file `plugins/profile/<time>/<host>.xplane.pb` is what XProf and TensorBoard open.
+    Raises: ArgumentValueError if none was begun.
+    """
+    if not _traces:
+        raise ArgumentValueError(
+            "no trace is being recorded.", do="Begin one with `pl.profiler.start_trace(log_dir)`."
+        )
+    profile, log_dir, is_perfetto = _traces.pop()
+    profile.__exit__(None, None, None)
+    folder = log_dir / "plugins" / "profile" / time.strftime("%Y_%m_%d_%H_%M_%S")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{socket.gethostname()}.xplane.pb").write_bytes(profile.recorded())
+    if is_perfetto:
+        save_perfetto(profile.wait(), folder / "perfetto_trace.pftrace")
+
+
+@contextlib.contextmanager
+def trace(
+    log_dir: os.PathLike[str] | str,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: Any = None,
+) -> Iterator[None]:
+    """Records a `with` block into a directory, as `start_trace` and `stop_trace` do.
+
+    >>> import tempfile
+    >>> with trace(tempfile.mkdtemp()):
+    ...     y = jnp.sin(1.0)
+    """
+    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
+    try:
+        yield
+    finally:
+        stop_trace()
+
+
+class StepTraceAnnotation(TraceAnnotation):
+    """A context manager around a step of training, by which XProf divides recordings; `step_num` is its number.
+
+    >>> with StepTraceAnnotation("train", step_num=1):
+    ...     y = jnp.sin(1.0)
+    """
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        super().__init__(name, _r=1, **kwargs)
+
+
+def annotate_function(
+    func: Callable[P, R], name: str | None = None, **decorator_kwargs: Any
+) -> Callable[P, R]:
+    """`func`, named in recordings whenever it runs; `decorator_kwargs` are details of the annotation.
+
+    >>> annotate_function(abs)(-1)
+    1
+    """
+
+    @functools.wraps(func)
+    def annotated(*args: P.args, **kwargs: P.kwargs) -> R:
+        with TraceAnnotation(name or func.__name__, **decorator_kwargs):
+            return func(*args, **kwargs)
+
+    return annotated
+
+
+def device_memory_profile(backend: str | None = None) -> bytes:
+    """Bytes that the arrays of a platform hold, by the Python lines that made them: a gzipped pprof protobuf.
+
+    `backend`: a platform, by default that of the default device.
+
+    >>> len(device_memory_profile()) > 0
+    True
+    """
+    return gzip.compress(recording.heap_profile(backend))
+
+
+def save_device_memory_profile(filename: str, backend: str | None = None) -> None:
+    """Write `device_memory_profile` into a file, for `pprof`.
+
+    >>> import tempfile
+    >>> save_device_memory_profile(tempfile.mkstemp()[1])
+    """
+    Path(filename).write_bytes(device_memory_profile(backend))
+
+
+def start_server(port: int, requires_backend: bool = True) -> Any:
+    """Answer XProf and TensorBoard on `port` when they ask this process to record; gives the server.
+
+    `requires_backend`: start the platforms first, without which nothing is recorded of devices.
+    Raises: ArgumentValueError if a server runs already: there is one for a process.
+    """
+    if _servers:
+        raise ArgumentValueError(
+            "a profiler server runs already, and a process has one at a time.",
+            do="End it with `pl.profiler.stop_server()` first.",
+        )
+    if requires_backend:
+        recording.start_platforms()
+    _servers.append(recording.start_server(port))
+    return _servers[0]
+
+
+def stop_server() -> None:
+    """End the server that `start_server` began.
+
+    Raises: ArgumentValueError if there is none.
+    """
+    if not _servers:
+        raise ArgumentValueError(
+            "no profiler server runs.", do="Start one with `pl.profiler.start_server(port)`."
+        )
+    _servers.clear()
