@@ -197,6 +197,18 @@ def index_array(jax, c):
     return lambda x, i: x[i], (X, np.array([0, 7])), c.index_checks
 
 
+def known_index(jax, c):
+    return lambda x: x[5], (X,), c.index_checks
+
+
+def known_negative_index(jax, c):
+    return lambda x: x[None, :, None][:, -9], (X,), c.index_checks
+
+
+def known_index_of_matrix(jax, c):
+    return lambda x, i: x[i, 7], (np.ones((2, 3), np.float32), 1), c.index_checks
+
+
 def window(jax, c):
     return lambda x, i: jax.lax.dynamic_slice(x, (i,), (2,)), (X, 2), c.index_checks
 

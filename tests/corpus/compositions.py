@@ -395,7 +395,8 @@ def differential_equation(jax, x, times, rate):
     start = lambda x: {"a": x[0], "b": x[1:3]}
     solve = lambda x, times, rate: odeint(slope, start(x), times, rate, rtol=1e-6, atol=1e-6)
     loss = lambda x, times, rate: jnp.sum(solve(x, times, rate)["b"] ** 2)
-    return solve(x, times, rate), jax.jit(jax.grad(loss, argnums=(0, 1, 2)))(x, times, rate)
+    gradient = jax.jit(jax.grad(loss, argnums=(0, 1, 2)))(x, times, rate)
+    return solve(x, times, rate), gradient, jax.grad(loss, argnums=1)(x, times, rate)
 
 
 # Loops and branches ---------------------------------------------------------------------------------------------

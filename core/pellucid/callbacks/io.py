@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import EffectsError
 from pellucid.callbacks.host import FlatCallback, result_types
-from pellucid.callbacks.pure import HostCall, each_element, flat_arguments, not_differentiable
+from pellucid.callbacks.pure import (
+    HostCall,
+    check_sharding,
+    each_element,
+    flat_arguments,
+    not_differentiable,
+)
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.effects import io_effect, ordered_io_effect
 from pellucid.lowering.host_calls import host_call
@@ -75,15 +81,17 @@ def io_callback(
     It is called exactly as often as the program gets there, also if nobody uses its results, which have the
     structure, shapes and dtypes of `result_shape_dtypes` (None for none). Those that are `ordered` are called in
     program order, within a program and from one program to the next. `effects_barrier` waits for all. Under `vmap`
-    it is called for each element, if it is not ordered. It has no derivative.
+    it is called for each element, if it is not ordered. It has no derivative. `sharding` is as for `pure_callback`.
 
-    Raises: CallbackError where the function raises an exception (which is its cause), or returns something else.
+    Raises: CallbackError where the function raises an exception (which is its cause), or returns something else;
+    UnsupportedError for a `sharding` over several devices, or within `shard_map`.
 
     >>> seen = []
     >>> io_callback(lambda x: seen.append(int(x)), None, 3)
     >>> seen
     [3]
     """
+    check_sharding("io_callback", sharding)
     leaves, in_tree = flat_arguments("io_callback", callback, args, kwargs)
     avals, out_tree = result_types("io_callback", result_shape_dtypes)
     flat = FlatCallback("io_callback", callback, in_tree, out_tree)

@@ -11,6 +11,7 @@ from pellucid.base.errors import (
     ArgumentValueError,
     CallbackBatchingError,
     DerivativeRuleError,
+    UnsupportedError,
 )
 from pellucid.callbacks.host import FlatCallback, result_types
 from pellucid.higher_order import loops
@@ -26,6 +27,8 @@ from pellucid.primitives.movement import move_axis
 from pellucid.primitives.slicing import index_in_dim
 from pellucid.refs.access import get
 from pellucid.runtime.transfer import from_host
+from pellucid.sharding.current_mesh import get_abstract_mesh
+from pellucid.sharding.single_device import SingleDeviceSharding
 from pellucid.tracing.discharge import is_reference
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
@@ -174,6 +177,24 @@ def flat_arguments(
     return leaves, tree
 
 
+def check_sharding(caller: str, sharding: Any) -> None:
+    """Raise UnsupportedError for a `sharding` of results over several devices, or where each device has its own part."""
+    if sharding is None:
+        return
+    if type(sharding) is not SingleDeviceSharding:
+        raise UnsupportedError(
+            f"{caller} takes a SingleDeviceSharding: its results lie on one device.",
+            got=f"sharding: {sharding!r:.80}",
+            do="Leave `sharding` out, and `device_put` the results.",
+        )
+    if get_abstract_mesh().manual_axes:
+        raise UnsupportedError(
+            f"{caller} takes no sharding within shard_map: each device calls the function for its part.",
+            got=f"sharding: {sharding!r:.80}",
+            do="Leave `sharding` out.",
+        )
+
+
 def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
@@ -188,9 +209,11 @@ def pure_callback(
     `result_shape_dtypes`. A program may call it more or less often than it is written down. `vmap_method` chooses how
     `vmap` calls it: "sequential" calls it for each element; "expand_dims", "broadcast_all" and "legacy_vectorized"
     call it once with a leading batch axis, where what is the same for the whole batch has an axis of size 1, the
-    whole axis, or none. It has no derivative. `sharding` is where the results lie.
+    whole axis, or none. It has no derivative. `sharding` is the device of the results outside of compiled programs,
+    which place them as others.
 
-    Raises: CallbackError where the function raises an exception (which is its cause), or returns something else.
+    Raises: CallbackError where the function raises an exception (which is its cause), or returns something else;
+    UnsupportedError for a `sharding` over several devices, or within `shard_map`.
 
     >>> import numpy as np
     >>> from pellucid import ShapeDtypeStruct, jit
@@ -203,6 +226,7 @@ def pure_callback(
             got=repr(vmap_method),
             do=f"Choose one of {', '.join(map(repr, VMAP_METHODS))}.",
         )
+    check_sharding("pure_callback", sharding)
     leaves, in_tree = flat_arguments("pure_callback", callback, args, kwargs)
     avals, out_tree = result_types("pure_callback", result_shape_dtypes)
     flat = FlatCallback("pure_callback", callback, in_tree, out_tree)

@@ -95,7 +95,7 @@ def odeint(
         raise ShapeError(
             "odeint takes the times as an array of one dimension.", got=f"t: {type_of(t).text()}"
         )
-    y0 = tree_map(jnp.asarray, y0)
+    y0, args = tree_map(jnp.asarray, (y0, args))
     converted, captured = closure_convert(func, y0, t[0], *args)
     flat_y0, unravel = ravel_pytree(y0)
 
@@ -224,7 +224,8 @@ _solution = custom_vjp(_solve, nondiff_argnums=(0, 1))
 
 def _forward(func: Callable[..., Any], settings: Settings, y0: Any, times: Any, *args: Any) -> Any:
     ys = _solution(func, settings, y0, times, *args)
-    return ys, (ys, times, args)
+    # Where derivatives are taken outside of other traces, NumPy's arrays arrive as such.
+    return ys, (ys, *tree_map(jnp.asarray, (times, args)))
 
 
 def _backward(func: Callable[..., Any], settings: Settings, saved: Any, cotangent: Any) -> Any:

@@ -184,11 +184,13 @@ class Cut(NamedTuple):
     strides: list[int]
     reversed: list[int]
     dropped: list[int]
+    outside: list[int]
+    """Axes along which it begins out of bounds: `dynamic_slice` moves it, and `checkify` sees it."""
 
 
 def _window(entries: Sequence[Entry], shape: Shape, lookup: Lookup) -> Cut | None:
     """The window that scalars and slices cut out; None where some of it might have to be filled."""
-    cut = Cut([], [], [], [], [])
+    cut = Cut([], [], [], [], [], [])
     fills = lookup.mode in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT)
     dtype = index_dtype(shape)
     for entry in entries:
@@ -206,12 +208,17 @@ def _window(entries: Sequence[Entry], shape: Shape, lookup: Lookup) -> Cut | Non
         else:
             start = entry.index
             if type(start) is int:
-                start += size if start < 0 and lookup.wrap_negative_indices else 0
-                if not 0 <= start < size:
+                wraps = start < 0 and lookup.wrap_negative_indices
+                if not 0 <= (start + size if wraps else start) < size:
                     if fills:
                         return None
                     check_not_empty(size, axis, shape)
-                    start = min(max(start, 0), size - 1)
+                    if lookup.mode is not GatherScatterMode.CLIP and (start >= 0 or wraps):
+                        cut.outside.append(axis)
+                    else:
+                        start = 0 if start < 0 else size - 1
+                elif wraps:
+                    start += size
             elif fills:
                 return None
             else:
@@ -236,12 +243,13 @@ def _cut(x: Any, cut: Cut) -> Any:
     shape = type_of(x).shape
     zeros = [0] * len(shape)
     strided = any(stride > 1 for stride in cut.strides)
-    if all(type(start) is int for start in cut.starts):
+    if all(type(start) is int for start in cut.starts) and not cut.outside:
         limits = [start + span for start, span in zip(cut.starts, cut.spans, strict=True)]
         if cut.starts != zeros or tuple(limits) != shape or strided:
             x = static_slice(x, cut.starts, limits, cut.strides if strided else None)
     else:
-        x = dynamic_slice(x, cut.starts, cut.spans, allow_negative_indices=False)
+        wraps = [axis in cut.outside for axis in range(len(shape))]
+        x = dynamic_slice(x, cut.starts, cut.spans, allow_negative_indices=wraps)
         x = static_slice(x, zeros, cut.spans, cut.strides) if strided else x
     x = rev(x, cut.reversed) if cut.reversed else x
     return squeeze(x, cut.dropped) if cut.dropped else x

@@ -85,7 +85,8 @@ def reshape(
     if copy is False:
         raise ArgumentValueError("jnp.reshape can't give a view, so copy=False is refused.")
     aval = aval_of("reshape", a)
-    sizes = _inferred(aval, (shape,) if np.ndim(shape) == 0 else tuple(shape))
+    stated = (shape,) if np.ndim(shape) == 0 else tuple(shape)
+    sizes = movement.inferred_sizes("jnp.reshape", aval.shape, stated)
     if order == "F":
         reversed_axes = tuple(range(aval.ndim))[::-1]
         turned = _reshape(transpose(a, reversed_axes), sizes[::-1], out_sharding)
@@ -93,27 +94,6 @@ def reshape(
     if order not in ("C", "A", "K"):
         raise ArgumentValueError(f"jnp.reshape: order is 'C' or 'F', got {order!r}.")
     return _reshape(a, sizes, out_sharding)
-
-
-def _inferred(aval: Any, sizes: tuple[Any, ...]) -> tuple[int, ...]:
-    try:
-        given = tuple([canonical_size(s) for s in sizes])
-    except TypeError:
-        raise ArgumentTypeError(
-            "jnp.reshape needs sizes that are ints known when tracing.", got=f"got shape {sizes}"
-        ) from None
-    unknown = [i for i, s in enumerate(given) if type(s) is int and s == -1]
-    if not unknown:
-        return given
-    known = math.prod([s for s in given if s != -1])
-    last = exact_quotient(aval.size, known)
-    if len(unknown) > 1 or last is None:
-        raise ShapeError(
-            f"jnp.reshape can't turn {aval.size} elements into shape {given}.",
-            got=f"operand: {aval.text()}",
-            do="Use -1 at most once, and sizes that divide the number of elements.",
-        )
-    return tuple(last if i == unknown[0] else s for i, s in enumerate(given))
 
 
 @numpy_function(static=("sizes", "out_sharding"))

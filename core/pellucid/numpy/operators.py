@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ShapeError
+from pellucid.ir.avals import AbstractRef
 from pellucid.numpy import (
     creation,
     cumulative,
@@ -32,6 +33,7 @@ from pellucid.primitives.reshard import reshard
 from pellucid.primitives.scalars import scalar
 from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing.context import context
+from pellucid.tracing.discharge import is_reference
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import as_operand, is_array_like, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
@@ -148,11 +150,15 @@ def _contains(x: Any, item: Any) -> Any:
 def _reshape(
     x: Any, *args: Any, order: str = "C", copy: bool | None = None, out_sharding: Any = None
 ) -> Any:
+    if is_reference(x):
+        return AbstractRef.methods["reshape"](x, *args)
     shape = args[0] if len(args) == 1 else args
     return manipulation.reshape(x, shape, order, copy=copy, out_sharding=out_sharding)
 
 
 def _transpose(x: Any, *args: Any) -> Any:
+    if is_reference(x):
+        return AbstractRef.methods["transpose"](x, *args)
     axes = (
         None
         if not args or args == (None,)
@@ -261,7 +267,7 @@ METHODS: dict[str, Any] = {
     "trace": reductions.trace, "var": statistics.var,
 }  # fmt: skip
 PROPERTIES: dict[str, Any] = {
-    "T": manipulation.transpose, "mT": manipulation.matrix_transpose, "real": elementwise.real,
+    "T": _transpose, "mT": manipulation.matrix_transpose, "real": elementwise.real,
     "imag": elementwise.imag, "at": index_update.indexer,
 }  # fmt: skip
 

@@ -29,7 +29,7 @@ def check_is_array(aval: Any, path: str) -> None:
     if not isinstance(aval, ShapedArray):
         raise UnsupportedError(
             "shard_map takes arrays, no references or tokens.", got=f"{path}: {aval.text()}",
-            do="Make references inside the function, and return what they hold.",
+            do="Make references inside the function, or pass them as arguments.",
         )  # fmt: skip
 
 

@@ -380,7 +380,7 @@ def _transposed(
     everywhere is shared out among the positions, and those of an operand that all have in full are summed.
     """
     made = params.jaxpr.out_avals
-    avals = [aval if nz else None for aval, nz in zip(made, nonzero, strict=True)]
+    avals = [aval.cotangent() if nz else None for aval, nz in zip(made, nonzero, strict=True)]
     derived = transpose_jaxpr(params.jaxpr.jaxpr, linear, avals, False)
     if params.check_vma:
         return derived

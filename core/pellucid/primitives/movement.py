@@ -7,8 +7,14 @@ import operator
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from pellucid.base.dims import canonical_shape
-from pellucid.base.errors import ArgumentValueError, AxisError, ShapeError, expecting
+from pellucid.base.dims import canonical_shape, canonical_size, exact_quotient
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    AxisError,
+    ShapeError,
+    expecting,
+)
 from pellucid.base.typing import Axes, Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.facets import LaidOut
@@ -204,6 +210,31 @@ def reshape(
         operand,
         params=ReshapeParams(None, sizes, reshape_p.stated_layout(out_sharding)),
     )
+
+
+def inferred_sizes(caller: str, old: Shape, sizes: Sequence[Any]) -> Shape:
+    """`sizes` to which an array of shape `old` is reshaped; one that is -1 follows from the others.
+
+    Raises: ArgumentTypeError for sizes that aren't known, ShapeError if no size can stand for -1.
+    """
+    try:
+        shape = tuple([canonical_size(s) for s in sizes])
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{caller} needs sizes that are ints known when tracing.", got=f"got shape {sizes}"
+        ) from None
+    unknown = [i for i, s in enumerate(shape) if type(s) is int and s == -1]
+    if not unknown:
+        return shape
+    n_elements = math.prod(old)
+    last = exact_quotient(n_elements, math.prod([s for s in shape if s != -1]))
+    if len(unknown) > 1 or last is None:
+        raise ShapeError(
+            f"{caller} can't turn {n_elements} elements into shape {shape}.",
+            got=f"operand: shape {list(old)}",
+            do="Use -1 at most once, and sizes that divide the number of elements.",
+        )
+    return (*shape[: unknown[0]], last, *shape[unknown[0] + 1 :])
 
 
 # transpose ----------------------------------------------------------------------------------------

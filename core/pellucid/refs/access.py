@@ -9,11 +9,11 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
 from pellucid.higher_order.bodies import widens
 from pellucid.ir.avals import AbstractRef, shaped_array
-from pellucid.ir.rules import Operands
 from pellucid.primitives.broadcasting import broadcast_to
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.filled import zeros
 from pellucid.refs import index as indexing
+from pellucid.refs.index import RefIndex
 from pellucid.refs.primitives import (
     EmptyRefParams,
     NewRefParams,
@@ -26,7 +26,16 @@ from pellucid.refs.primitives import (
     new_ref_p,
     swap_p,
 )
-from pellucid.refs.view import RefIndexer, RefView, Step, steps_of
+from pellucid.refs.transforms import Bitcast
+from pellucid.refs.view import (
+    RefIndexer,
+    RefView,
+    Step,
+    bitcast,
+    reshaped,
+    steps_of,
+    transposed,
+)
 from pellucid.tracing.discharge import is_reference
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import is_array_like, type_of
@@ -136,12 +145,18 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "swap") -> Any:
 
 
 def _swap(caller: str, ref: Any, idx: Any, value: Any) -> Any:
-    base, [first, *inner] = _steps(caller, ref, idx)
-    value = _fitting(caller, base, *(inner or [first])[-1], value)
+    base, steps = _steps(caller, ref, idx)
+    value = _fitting(caller, RefView(base, tuple(steps)), value)
+    return _replaced(base, steps, value, indexing.written)
+
+
+def _replaced(base: Any, steps: list[Step], value: Any, update: Callable[..., Any]) -> Any:
+    """The old part of `base` at `steps`, which `update(array, index, operands, value)` changes."""
+    first, *inner = steps
     if not inner:
         return bind1(swap_p, base, value, *first[1], params=PartParams(first[0]))
     part = _get(base, first)
-    new = _updated(part, inner, value, indexing.written)
+    new = _updated(part, inner, value, update)
     bind(swap_p, base, new, *first[1], params=PartParams(first[0]))
     return _read(part, inner)
 
@@ -157,8 +172,12 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     >>> ref
     Ref([2., 0., 1.], dtype=float32)
     """
-    base, [first, *inner] = _steps("addupdate", ref, idx)
-    x = _fitting("addupdate", base, *(inner or [first])[-1], x)
+    base, steps = _steps("addupdate", ref, idx)
+    first, *inner = steps
+    x = _fitting("addupdate", RefView(base, tuple(steps)), x)
+    if any(type(step) is Bitcast for step, _ in inner):  # sums of bits aren't bits of sums
+        _replaced(base, steps, x, indexing.added)
+        return
     if inner:
         shape = first[0].result_shape([type_of(i).shape for i in first[1]])
         x = _updated(zeros(shaped_array(shape, base.dtype)), inner, x, indexing.added)
@@ -172,7 +191,7 @@ def _reference(caller: str, ref: Any) -> Any:
 
 
 def _steps(caller: str, ref: Any, idx: Any) -> tuple[Any, list[Step]]:
-    """(the reference, the indices that lead to its part `ref[idx]`), for a reference or a view of one."""
+    """(the reference, the steps that lead to its part `ref[idx]`), for a reference or a view of one."""
     if type(ref) is not RefView:
         _reference(caller, ref)
     return steps_of(caller, ref, ... if idx is None else idx)
@@ -183,22 +202,24 @@ def _get(ref: Any, step: Step) -> Any:
 
 
 def _read(part: Any, steps: Sequence[Step]) -> Any:
-    for index, operands in steps:
-        part = indexing.read(part, index, operands)
+    for step, operands in steps:
+        part = indexing.read(part, step, operands) if type(step) is RefIndex else step.applied(part)
     return part
 
 
 def _updated(part: Any, steps: Sequence[Step], value: Any, update: Callable[..., Any]) -> Any:
     """`part` with its part at `steps` changed by `update(array, index, operands, value)`."""
-    [(index, operands), *rest] = steps
+    [(step, operands), *rest] = steps
     if not rest:
-        return update(part, index, operands, value)
-    inner = _updated(indexing.read(part, index, operands), rest, value, update)
-    return indexing.written(part, index, operands, inner)
+        return update(part, step, operands, value)
+    inner = _updated(_read(part, steps[:1]), rest, value, update)
+    if type(step) is RefIndex:
+        return indexing.written(part, step, operands, inner)
+    return step.inverted(inner)
 
 
-def _fitting(caller: str, ref: Any, index: Any, operands: Operands, value: Any) -> Any:
-    """`value` with the type of the part of `ref`: repeated to its shape, weak numbers converted to its dtype."""
+def _fitting(caller: str, view: RefView, value: Any) -> Any:
+    """`value` with the type of the part `view`: repeated to its shape, weak numbers converted to its dtype."""
     if is_reference(value):
         raise ArgumentTypeError(
             f"{caller}: the new value is a reference.",
@@ -206,15 +227,15 @@ def _fitting(caller: str, ref: Any, index: Any, operands: Operands, value: Any) 
             do="Read what it holds: `ref[...]`.",
         )
     aval: Any = type_of(value)
-    shape = index.result_shape([type_of(x).shape for x in operands])
-    if aval.dtype != ref.dtype and not (aval.weak_type and widens(aval.dtype, ref.dtype)):
+    if aval.dtype != view.dtype and not (aval.weak_type and widens(aval.dtype, view.dtype)):
         raise DtypeError(
             f"{caller}: the new value has another dtype than the reference.",
-            got=f"{ref.aval.text()}, new value {aval.text()}",
-            do=f"Convert it: `value.astype({str(ref.dtype)!r})`.",
+            got=f"{view.ref.aval.text()}, new value {aval.text()}",
+            do=f"Convert it: `value.astype({str(view.dtype)!r})`.",
         )
-    if aval.dtype != ref.dtype or aval.weak_type:
-        value = convert_element_type(value, ref.dtype)
+    if aval.dtype != view.dtype or aval.weak_type:
+        value = convert_element_type(value, view.dtype)
+    shape = view.shape
     if aval.shape == shape:
         return value
     try:
@@ -222,13 +243,17 @@ def _fitting(caller: str, ref: Any, index: Any, operands: Operands, value: Any) 
     except ShapeError:
         raise ShapeError(
             f"{caller}: the new value doesn't fit the part of the reference.",
-            got=f"{ref.aval.text()}, part of shape {list(shape)}, new value {aval.text()}",
+            got=f"{view.ref.aval.text()}, part of shape {list(shape)}, new value {aval.text()}",
         ) from None
 
 
 # Methods of references, of those that are traced, too.
 AbstractRef.methods.update(
     at=RefIndexer,
+    T=transposed,
+    reshape=reshaped,
+    transpose=transposed,
+    bitcast=bitcast,
     get=lambda ref, idx=...: get(ref, idx),
     set=lambda ref, value, idx=...: set(ref, idx, value),
     swap=lambda ref, value, idx=...: swap(ref, idx, value),

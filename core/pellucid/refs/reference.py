@@ -74,6 +74,11 @@ class Ref(Described, metaclass=_RefType):
         return AbstractRef.methods["at"](self)
 
     @property
+    def T(self) -> Any:
+        """A view of the value with its axes reversed."""
+        return AbstractRef.methods["T"](self)
+
+    @property
     def sharding(self) -> Any:
         return self.value.sharding
 

@@ -1,4 +1,4 @@
-"""`ref.at[index]`: references to parts of a reference's value."""
+"""`ref.at[index]`, `ref.reshape(…)`, …: references to parts of a reference's value, or to other forms of it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ import functools
 import math
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ShapeError
 from pellucid.base.tree import register_pytree_node
 from pellucid.ir.avals import AbstractRef
+from pellucid.primitives.movement import canonical_axis, inferred_sizes
 from pellucid.refs.index import RefIndex, parsed
+from pellucid.refs.transforms import Bitcast, Reshaped, Transform, Transposed
 from pellucid.tracing.values import type_of
 
-Step = tuple[RefIndex, tuple[Any, ...]]
-"""An index, and its operands."""
+Step = tuple[RefIndex | Transform, tuple[Any, ...]]
+"""An index or a transformation, and the operands of the index."""
 
 
 class RefView:
-    """A reference to a part of the value of `ref`; `steps` are the indices, each into the part before it.
+    """A reference to a part of the value of `ref`: `steps` lead to it, each from the part before it.
+
+    The first is an index, which may be that of the whole.
 
     It is read and written like a reference, and a tree with the reference and the operands of the indices as leaves:
     compiled functions, branches, loops and `checkpoint` take it where they take a reference.
@@ -31,12 +36,13 @@ class RefView:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        index, operands = self.steps[-1]
-        return index.result_shape([type_of(x).shape for x in operands])
+        step, operands = self.steps[-1]
+        return step.result_shape([type_of(x).shape for x in operands])
 
     @property
     def dtype(self) -> Any:
-        return self.ref.dtype
+        casts = [step.new_dtype for step, _ in self.steps if type(step) is Bitcast]
+        return casts[-1] if casts else self.ref.dtype
 
     @property
     def ndim(self) -> int:
@@ -49,6 +55,10 @@ class RefView:
     @property
     def at(self) -> RefIndexer:
         return RefIndexer(self)
+
+    @property
+    def T(self) -> RefView:
+        return transposed(self)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -87,8 +97,57 @@ class RefIndexer:
         return f"RefIndexer({self.ref!r})"
 
 
+def reshaped(ref: Any, *shape: Any) -> RefView:
+    """`ref.reshape(*shape)`: a view of the elements of `ref`, in row-major order, with `shape`; one size may be -1.
+
+    Raises: ShapeError for a shape with another number of elements.
+    """
+    stated = shape if len(shape) != 1 or type(shape[0]) is int else tuple(shape[0])
+    sizes = inferred_sizes("reshape", ref.shape, stated)
+    if math.prod(sizes) != ref.size:
+        raise ShapeError(
+            f"reshape: a reference can't be seen in shape {list(sizes)}, which has another number of elements.",
+            got=f"a reference of shape {list(ref.shape)}",
+        )
+    return _transformed("reshape", ref, Reshaped(ref.shape, sizes))
+
+
+def transposed(ref: Any, *permutation: Any) -> RefView:
+    """`ref.transpose(*permutation)`: a view of `ref` with its axes permuted; reversed by default.
+
+    Raises: ShapeError unless `permutation` has each axis once.
+    """
+    axes = permutation if len(permutation) != 1 or type(permutation[0]) is int else permutation[0]
+    if not permutation or axes is None:
+        axes = range(ref.ndim)[::-1]
+    order = tuple([canonical_axis(axis, ref.ndim) for axis in axes])
+    if sorted(order) != list(range(ref.ndim)):
+        raise ShapeError(
+            f"transpose needs a permutation of {ref.ndim} axes, got {order}.",
+            got=f"a reference of shape {list(ref.shape)}",
+        )
+    return _transformed("transpose", ref, Transposed(ref.shape, order))
+
+
+def bitcast(ref: Any, dtype: Any) -> RefView:
+    """`ref.bitcast(dtype)`: a view of the bits of `ref` as elements of `dtype`.
+
+    The last dimension but one takes up another width: to a dtype `n` times narrower each row becomes `n` rows, the
+    lowest bits first. Raises: ShapeError for rows that don't make up whole ones of the other width.
+    """
+    new_dtype = dtypes.check_user_dtype(dtype, "bitcast")
+    cast = Bitcast(ref.shape, ref.dtype, new_dtype)
+    cast.result_shape(())
+    return _transformed("bitcast", ref, cast)
+
+
+def _transformed(caller: str, ref: Any, transform: Transform) -> RefView:
+    base, steps = steps_of(caller, ref, ...)
+    return RefView(base, (*steps, (transform, ())))
+
+
 def steps_of(caller: str, ref: Any, index: Any) -> tuple[Any, list[Step]]:
-    """(the reference behind `ref`, which may be a view of it, the indices that lead to `ref[index]`)."""
+    """(the reference behind `ref`, which may be a view of it, the steps that lead to `ref[index]`, the last an index)."""
     if type(ref) is not RefView:
         parsed_index, operands = parsed(caller, index, ref.shape)
         return ref, [(parsed_index, tuple(operands))]
@@ -100,20 +159,20 @@ def steps_of(caller: str, ref: Any, index: Any) -> tuple[Any, list[Step]]:
             do="Pass the reference itself where it is batched or cut, and take the part inside.",
         )
     last, operands = parsed(caller, index, ref.shape)
-    if not last.is_full:
+    if not last.is_full or type(steps[-1][0]) is not RefIndex:
         steps.append((last, tuple(operands)))
     return ref.ref, steps
 
 
-def _unflattened(indices: Any, children: Any) -> RefView:
-    return RefView(children[0], tuple(zip(indices, children[1:], strict=True)))
+def _unflattened(kinds: Any, children: Any) -> RefView:
+    return RefView(children[0], tuple(zip(kinds, children[1:], strict=True)))
 
 
 register_pytree_node(
     RefView,
     lambda view: (
         (view.ref, *(operands for _, operands in view.steps)),
-        tuple([index for index, _ in view.steps]),
+        tuple([step for step, _ in view.steps]),
     ),
     _unflattened,
 )

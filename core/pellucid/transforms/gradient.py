@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from pellucid.base.tree import (
 )
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from pellucid.ir.rules import Avals, LinearOperand, Operands, Zero
+from pellucid.primitives.addends import marks_of
+from pellucid.sharding.mesh import AxisType
 from pellucid.tracing.context import plumbing, use_transformation
 from pellucid.tracing.function import name_of
 from pellucid.tracing.staging import stage
@@ -193,6 +195,7 @@ def _differentiated(
         [out_aval] = program.out_avals
         check_real_output(out_aval, caller, "result", holomorphic=holomorphic)
         operands = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # type: ignore[arg-type]
+        _check_addends(out_aval, (), "the result", name_of(fun))
         with plumbing("grad"), use_transformation("transpose"):
             cotangents = [ones(out_aval)] if program.nonzero_out[0] else []
             argument_cotangents = iter(
@@ -421,8 +424,29 @@ def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: st
                 ],
                 do="Convert it; cotangents of integers have dtype float0.",
             )
+        if type(ct) is not Zero:
+            _check_addends(out_aval, marks_of(aval).unreduced, f"result[{i}]", name)
         checked.append(ct)
     return checked
+
+
+def _check_addends(aval: Any, unreduced: Iterable[Any], path: str, name: str) -> None:
+    """Raise ArgumentValueError if a cotangent of `aval`, `unreduced` over some axes, would count once per position.
+
+    In `shard_map` each position has its own cotangent of a reduced value, and their sum is the cotangent.
+    """
+    shown = aval.shown_sharding
+    missing = [
+        axis
+        for axis in marks_of(aval).reduced.difference(unreduced)
+        if shown.mesh.axis_type_by_name[axis] is AxisType.Manual
+    ]
+    if missing:
+        raise ArgumentValueError(
+            f"the cotangent of a value that is reduced over mesh axis {missing[0]!r} must be unreduced over it.",
+            got=f"{path} of `{name}`: {aval.text()}",
+            do=f'Cast the result, `lax.pcast(x, {missing[0]!r}, to="varying")`, and sum it as you mean it.',
+        )
 
 
 # linear_transpose -----------------------------------------------------------------------------------------

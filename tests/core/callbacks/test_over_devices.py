@@ -5,9 +5,9 @@ import pytest
 
 import pellucid as pl
 from pellucid import lax
-from pellucid.base.errors import CallbackError, EffectsError
+from pellucid.base.errors import CallbackError, EffectsError, UnsupportedError
 from pellucid.experimental import checkify, io_callback
-from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P
+from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
 
 SHAPE = pl.ShapeDtypeStruct((8, 2), np.float32)
 
@@ -107,3 +107,23 @@ def test_ordered_callbacks_run_where_one_device_has_all(wrap):
     two = Mesh(np.array(pl.devices()[:2]), ("x",))
     with pytest.raises(EffectsError, match="effects in an order"):
         pl.shard_map(note, mesh=two, in_specs=pl.P("x"), out_specs=pl.P("x"))(np.arange(2.0))
+
+
+@pytest.mark.parametrize("caller", [pl.pure_callback, io_callback])
+def test_results_lie_on_one_device(x, caller):
+    def f(v, sharding):
+        return caller(
+            lambda a: np.asarray(a) + 1, pl.ShapeDtypeStruct(v.shape, v.dtype), v, sharding=sharding
+        )
+
+    last = SingleDeviceSharding(pl.devices()[7])
+    assert f(np.ones(2, np.float32), last).devices() == {pl.devices()[7]}
+    for wrap in (lambda g: g, pl.jit):
+        with pytest.raises(UnsupportedError, match="takes a SingleDeviceSharding"):
+            wrap(lambda v: f(v, x.sharding))(x)
+        with pytest.raises(UnsupportedError, match="within shard_map"):
+            wrap(
+                pl.shard_map(
+                    lambda v: f(v, last), mesh=x.sharding.mesh, in_specs=P("a"), out_specs=P("a")
+                )
+            )(x)

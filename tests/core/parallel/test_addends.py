@@ -254,3 +254,47 @@ def test_a_scalar_beside_addends_has_a_whole_cotangent(mesh):
     )
     gradient = pl.jit(pl.grad(lambda s: (inside(s, X, x) ** 2).sum()))(np.float32(2))
     np.testing.assert_allclose(gradient, 4 * ((X @ X) ** 2).sum(), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("body", "in_spec", "out_spec", "seed"),
+    [
+        (addends, PARTS, P(unreduced={"x"}), P(reduced={"x"})),
+        (
+            lambda x: lax.all_gather(x, "x", tiled=True, to="reduced"),
+            PARTS, P(reduced={"x"}), P(unreduced={"x"}),
+        ),
+    ],
+    ids=["addends", "gathered"],
+)  # fmt: skip
+def test_cotangents_into_a_region_have_the_marks_of_the_other_kind(
+    mesh, body, in_spec, out_spec, seed
+):
+    """`pull` of a linear `f` is its transpose: <f(x), ct> = <x, pull(ct)>."""
+    x = pl.device_put(X, NamedSharding(mesh, in_spec))
+    f = mapped(body, out_spec, in_spec)
+    y = f(x)
+    ct = pl.reshard(jnp.asarray(np.sin(np.arange(y.size)).reshape(y.shape), np.float32), seed)
+
+    def pulled(x, ct):
+        return pl.vjp(f, x)[1](ct)[0]
+
+    for pull in (pulled, pl.jit(pulled)):
+        np.testing.assert_allclose(
+            np.vdot(x, pull(x, ct)), np.vdot(np.asarray(y), np.asarray(ct)), rtol=1e-4
+        )
+    check_jaxpr(pl.make_jaxpr(pulled)(x, ct))
+
+
+def test_the_gradient_of_a_reduced_result_is_refused_where_it_would_count_twice(mesh):
+    x = pl.device_put(X, NamedSharding(mesh, P("x")))
+
+    def loss(x):
+        return (lax.all_gather(x, "x", tiled=True, to="reduced") ** 2).sum()
+
+    with pytest.raises(ArgumentValueError, match="must be unreduced over it"):
+        mapped(pl.grad(loss))(x)
+    with pytest.raises(ArgumentValueError, match="must be unreduced over it"):
+        mapped(lambda x: pl.vjp(loss, x)[1](jnp.float32(1))[0])(x)
+    gradient = mapped(lambda x: pl.vjp(loss, x)[1](addends(lax.pcast(1 / 4, "x", to="varying")))[0])
+    np.testing.assert_allclose(gradient(x), 2 * X, rtol=1e-5)

@@ -7,7 +7,7 @@ from message_checks import check_message
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import grad, jit, lax, vmap
-from pellucid.base.errors import ArgumentTypeError, DeletedArrayError
+from pellucid.base.errors import ArgumentTypeError, DeletedArrayError, ShapeError
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 
@@ -183,3 +183,73 @@ def test_what_was_given_up_is_not_used_in_a_compiled_function(give_up):
         return ref[...]
 
     check_message(lambda: f(1.0), DeletedArrayError, f"was used after `{give_up.__name__}`")
+
+
+VIEWS = {
+    "reshape": (lambda ref: ref.reshape(3, -1), lambda x: x.reshape(3, 4)),
+    "reshape of a part": (lambda ref: ref.at[1:3].reshape((2, 3, 1)), lambda x: x[1:3, :, None]),
+    "part of a reshape": (lambda ref: ref.reshape(2, 6).at[1, ::2], lambda x: x.reshape(2, 6)[1, ::2]),
+    "transpose": (lambda ref: ref.transpose(1, 0), lambda x: x.T),
+    "transpose of a transpose": (lambda ref: ref.T.transpose((1, 0)).at[2], lambda x: x[2]),
+    "transpose of a part": (lambda ref: ref.at[::2].T, lambda x: x[::2].T),
+    "bitcast": (lambda ref: ref.bitcast(np.int32).at[1:], lambda x: x.view(np.int32)[1:]),
+    "bitcast there and back": (lambda ref: ref.bitcast(np.int8).bitcast(np.float32).T, lambda x: x.T),
+}  # fmt: skip
+
+
+def changed(view):
+    """Read, write, add to and swap parts of a view; gives all that was read."""
+    before = view[...]
+    view[0] = 7
+    view[1] += 2
+    view.addupdate(3, 1)
+    return before, view.swap(5, 1), view[...]
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_in_other_shapes_orders_and_dtypes_change_their_reference(name):
+    view_of, array_of = VIEWS[name]
+    expected = X.copy()
+    part = array_of(expected)
+    before = part.copy()
+    part[0] = 7
+    part[1] += 5
+    old = part[1].copy()
+    part[1] = 5
+    for call in (changed, jit(changed)):
+        ref = pl.new_ref(X)
+        results = call(view_of(ref))
+        for result, wanted in zip(results, (before, old, part), strict=True):
+            assert result.dtype == wanted.dtype
+            assert np.array_equal(result, wanted)
+        assert np.array_equal(ref[...], expected)
+    ref = pl.new_ref(X)
+    jit(lambda ref: changed(view_of(ref)))(ref)
+    assert np.array_equal(ref[...], expected)
+
+
+def test_rows_take_up_the_width_of_a_bitcast():
+    words = pl.new_ref(np.arange(8, dtype=np.uint32).reshape(2, 4) * 0x10001)
+    halves = words.bitcast(np.uint16)
+    assert halves.shape == (4, 4)
+    assert np.array_equal(halves[...], np.repeat(np.arange(8).reshape(2, 4), 2, axis=0))
+    halves[1] = 0  # the high bits of the first row
+    assert words[...].tolist() == [[0, 1, 2, 3], *[[0x10001 * i for i in range(4, 8)]]]
+    octets = pl.new_ref(np.zeros((4, 2), np.uint8))
+    octets.bitcast(np.uint32)[0, 1] = 0x04030201
+    assert octets[...].tolist() == [[0, 1], [0, 2], [0, 3], [0, 4]]
+
+
+@pytest.mark.parametrize(
+    ("view_of", "text"),
+    [
+        (lambda ref: ref.reshape(5, 2), "another number of elements"),
+        (lambda ref: ref.reshape(5, -1), "can't turn 12 elements"),
+        (lambda ref: ref.transpose(0, 0), "permutation of 2 axes"),
+        (lambda ref: ref.at[:3].bitcast(np.complex64), "whole rows"),
+        (lambda ref: ref.at[0].bitcast(np.int16), "reshape first"),
+    ],
+)
+def test_forms_that_do_not_fit_are_refused(view_of, text):
+    for f in (view_of, jit(view_of)):
+        check_message(lambda f=f: f(pl.new_ref(X)), ShapeError, text)
