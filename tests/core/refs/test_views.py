@@ -219,9 +219,9 @@ def test_views_in_other_shapes_orders_and_dtypes_change_their_reference(name):
     for call in (changed, jit(changed)):
         ref = pl.new_ref(X)
         results = call(view_of(ref))
-        for result, wanted in zip(results, (before, old, part), strict=True):
-            assert result.dtype == wanted.dtype
-            assert np.array_equal(result, wanted)
+        for result, expected_part in zip(results, (before, old, part), strict=True):
+            assert result.dtype == expected_part.dtype
+            assert np.array_equal(result, expected_part)
         assert np.array_equal(ref[...], expected)
     ref = pl.new_ref(X)
     jit(lambda ref: changed(view_of(ref)))(ref)
