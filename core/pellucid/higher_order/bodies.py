@@ -19,7 +19,9 @@ from pellucid.ir.rules import Avals, Operands
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.varying import vary
 from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.tracing.fingerprint import fingerprint
 from pellucid.tracing.function import name_of
+from pellucid.tracing.reuse import note_reuse
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import result_leaves
@@ -41,8 +43,8 @@ class Body(NamedTuple):
 
 
 @cached(4096, weakly=True)
-def _known(function: Callable[..., Any], *key: Any) -> list[Body]:
-    """The list that holds the body of `function` for `key`, once it is traced."""
+def _known(function: Callable[..., Any], *key: Any) -> list[tuple[Body, Any]]:
+    """The list that holds the body of `function` for `key`, once it is traced, with the function's fingerprint then."""
     return []
 
 
@@ -71,10 +73,12 @@ def known_body(
     except TypeError:  # neither hashed nor referred to weakly
         bodies = []
     if bodies:
-        return bodies[0]
+        body, content = bodies[0]
+        note_reuse(function, content)
+        return body
     body = trace()
     if not any(isinstance(c, Tracer) for c in body.consts):
-        bodies.append(body)
+        bodies.append((body, fingerprint(function)))
     return body
 
 

@@ -47,6 +47,7 @@ from pellucid.tracing.discharge import ValueProgram, check_distinct, check_resul
 from pellucid.tracing.fingerprint import fingerprint
 from pellucid.tracing.function import Call, FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.replay import replay
+from pellucid.tracing.reuse import note_reuse, traced_with_reuses
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind
 from pellucid.tracing.tracer import Tracer
@@ -64,6 +65,7 @@ class Program:
         "call",
         "consts",
         "executables",
+        "fingerprint",
         "in_layouts",
         "in_shardings",
         "lock",
@@ -90,6 +92,8 @@ class Program:
         self.lock = threading.RLock()
         """Held while an executable is compiled: threads that need the same one wait for it."""
         self.miss: Miss | None = None
+        self.fingerprint: Any = None
+        """Content of the function when it was traced; None if it can't be known."""
         placements = params.in_shardings
         self.in_shardings = None if placements is None else placements[len(consts) :]
         self.nested: JitParams | None = None
@@ -285,19 +289,23 @@ class Jitted:
         if program is not None:
             if on.cache_looked:
                 publish(on.cache_looked, CacheLooked(self.spec.name, self.spec.function, True))
+            if self.share:
+                note_reuse(self.spec.function, program.fingerprint)
             return program
         content = self._content(key)
         program = _shared_program(content)
         if program is not None:
             return self.programs.setdefault(key, program)
         start = time.perf_counter()
-        program = self.trace(call)
+        program, is_current = traced_with_reuses(lambda: self.trace(call))
         self._note_miss(program, key, call, time.perf_counter() - start)
         if any(map(_is_traced, program.consts)):
             return program
         # Another thread may have traced the function meanwhile: all take the same program, compiled once.
         program = self.programs.setdefault(key, program)
-        _share(content, program)
+        if content is not None and is_current:
+            program.fingerprint = content[0]
+            _share(content, program)
         return program
 
     def _content(self, key: Key) -> Any:

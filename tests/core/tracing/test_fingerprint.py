@@ -254,3 +254,34 @@ def test_a_function_around_a_jitted_one_is_another_function():
     assert float(pl.jit(around)(3.0)) == 10.0
     assert float(pl.jit(pl.grad(inner))(3.0)) == 6.0
     assert not hasattr(pl.grad(inner), "lower")
+
+
+@pytest.mark.parametrize(
+    ("called", "code"),
+    [
+        ("@pl.jit\ndef called(x): return x * k", "def f(x): return called(x) + 1"),
+        (
+            "def called(c, x): return c * k, None",
+            "def f(x): return pl.lax.scan(called, x, None, length=1)[0] + 1",
+        ),
+        (
+            "@pl.checkpoint\ndef called(x): return x * k",
+            "def f(x): return pl.jit(lambda x: called(x))(x) + 1",
+        ),
+    ],
+    ids=["jit", "scan", "inside"],
+)
+def test_a_program_with_an_old_one_inside_is_not_shared(called, code) -> None:
+    """A called function keeps its program when a global changes, but no new function takes it over."""
+    scope = {"__name__": "__main__", "pl": pl, "k": 3.0}
+
+    def defined():
+        exec(compile(code, "<cell>", "exec"), scope)
+        return pl.jit(scope["f"])
+
+    exec(compile(called, "<cell>", "exec"), scope)
+    assert float(defined()(1.0)) == 4
+    scope["k"] = 5.0
+    assert float(defined()(1.0)) == 4  # as in the reference
+    exec(compile(called, "<cell>", "exec"), scope)
+    assert float(defined()(1.0)) == 6
