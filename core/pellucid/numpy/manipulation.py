@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.dims import canonical_size, exact_quotient
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
