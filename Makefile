@@ -15,7 +15,7 @@ NOTEBOOK ?= $(wildcard notebooks/01_first_look.ipynb)
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lab test test-all references test-browser bench bench-lab gallery lint format types layers check snapshots wheel clean
+.PHONY: help environment lab test test-all references test-browser bench bench-lab gallery lint format types layers check snapshots api docs wheel clean
 
 help: ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -74,6 +74,9 @@ snapshots: environment ## rewrite generated types, the lists of public and of mi
 	$(BIN)/python tools/public_api.py
 	$(BIN)/python tools/missing_api.py
 	$(BIN)/python -m pellucid.introspect rules > tests/snapshots/rule_matrix.txt
+
+api: environment ## count the reference's names that exist, and those with compatible parameters, by module
+	$(BIN)/python tools/missing_api.py --counts
 
 wheel: environment ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

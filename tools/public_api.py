@@ -1,8 +1,11 @@
 """Writes down every public name, so that a review shows when one comes, goes or changes its signature.
 
-Public is what `__all__` of a package lists, or of a module directly in a package's folder. Facades of `pellucid`, such
-modules without `__all__`, show all that they import. `--check` compares with tests/snapshots/public_api.txt and writes nothing.
+Public is what `__all__` of a package lists, or of a module directly in a package's folder. Modules that the reference
+has, too, are public at any depth; these and modules directly in pellucid show all that they import if they have no `__all__`. `--check` compares with tests/snapshots/public_api.txt and writes nothing.
 """
+
+from __future__ import annotations
+import __future__
 
 import argparse
 import difflib
@@ -15,10 +18,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.missing_api import default_text, reference_names  # noqa: E402  (a tool beside this one)
+
 SNAPSHOT = Path("tests/snapshots/public_api.txt")
 PACKAGES = ("pellucid", "pellucid_kernel", "pellucid_viz", "pellucid_profiler")
+FACADES = frozenset(reference_names())
+"""Modules that the reference has, by the names that they have here."""
+NOT_SHOWN = (
+    types.ModuleType,
+    __future__._Feature,
+)  # what `from __future__` imports is an object, too
 SKIPPED = {"__main__", "wiring"}
-LITERALS = (str, int, float, bool, type(None))
 
 
 def public_modules(package: types.ModuleType) -> Iterator[types.ModuleType]:
@@ -26,7 +38,8 @@ def public_modules(package: types.ModuleType) -> Iterator[types.ModuleType]:
     yield package
     for entry in pkgutil.walk_packages(package.__path__, prefix=f"{package.__name__}."):
         parent, _, name = entry.name.rpartition(".")
-        if name not in SKIPPED and (entry.ispkg or parent == package.__name__):
+        is_outer = name not in SKIPPED and (entry.ispkg or parent == package.__name__)
+        if is_outer or entry.name in FACADES:
             module = importlib.import_module(entry.name)
             if names_of(module) is not None:
                 yield module
@@ -36,17 +49,12 @@ def names_of(module: types.ModuleType) -> list[str] | None:
     """The names that `module` shows; None if it is no public one."""
     if hasattr(module, "__all__"):
         return list(module.__all__)
-    if module.__name__.rpartition(".")[0] not in ("pellucid", "pellucid.experimental") or hasattr(
-        module, "__path__"
-    ):
+    parent = module.__name__.rpartition(".")[0]
+    is_outer = parent in ("pellucid", "pellucid.experimental") and not hasattr(module, "__path__")
+    if not is_outer and module.__name__ not in FACADES:
         return None
     values = vars(module).items()
-    return [n for n, x in values if n[0] != "_" and not isinstance(x, types.ModuleType)]
-
-
-def default_text(default: object) -> str:
-    """A default value as text that is equal on every machine."""
-    return repr(default) if isinstance(default, LITERALS) else "..."
+    return [n for n, x in values if n[0] != "_" and not isinstance(x, NOT_SHOWN)]
 
 
 def signature_text(function: object) -> str:
@@ -77,12 +85,13 @@ class Verbatim:
 
 
 def lines_of(name: str, value: object) -> Iterator[str]:
-    """One line for `value`, and for a class one for each of its own public methods."""
+    """One line for `value`, and for a class that isn't NumPy's one for each public method that it defines."""
     if isinstance(value, types.ModuleType):
         yield f"{name}: module"
     elif isinstance(value, type):
         yield f"{name}: class"
-        for attribute, member in sorted(vars(value).items()):
+        is_numpy = value.__module__.partition(".")[0] == "numpy"
+        for attribute, member in () if is_numpy else sorted(vars(value).items()):
             # Static and class methods are called through their function.
             method: object = getattr(member, "__func__", member)
             if not attribute.startswith("_") and callable(method):

@@ -140,6 +140,11 @@ class Traced(Stage):
         self._leaves = leaves
 
     @property
+    def out_avals(self) -> Any:
+        """Types of the results, in their structure."""
+        return self.out_tree.unflatten(self._program.params.jaxpr.out_avals)
+
+    @property
     def jaxpr(self) -> ClosedJaxpr:
         """The program, with what the function closes over as constants."""
         return self._program.values.closed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -272,6 +273,11 @@ class ClosedJaxpr:
     @property
     def out_avals(self) -> tuple[AbstractValue, ...]:
         return self.jaxpr.out_avals
+
+    invars, outvars, constvars, debug_info = (
+        property(operator.attrgetter(f"jaxpr.{name}"), doc=f"`{name}` of the jaxpr.")
+        for name in ("invars", "outvars", "constvars", "debug_info")
+    )
 
     @property
     def literals(self) -> list[Any]:

@@ -10,8 +10,8 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.promotion import aval_of, canonical, convert
-from pellucid.numpy.reductions import promoted, refuse_out, single_axis, static_dtype
+from pellucid.numpy.promotion import aval_of, canonical, convert, refuse_out
+from pellucid.numpy.reductions import promoted, single_axis, static_dtype
 from pellucid.primitives import cumulative
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.filled import filled

@@ -22,6 +22,7 @@ from pellucid.numpy.promotion import (
     promote_dtypes_inexact,
     promote_dtypes_numeric,
     promote_shapes,
+    refuse_out,
 )
 from pellucid.primitives import arithmetic, complex_parts, logical, transcendental
 from pellucid.primitives.broadcasting import broadcast_in_dim
@@ -41,7 +42,8 @@ from pellucid.tracing.values import type_of
 def _unary(
     name: str, function: Callable[[Any], Any], promote: Callable[..., list[Any]], doc: str
 ) -> Any:
-    def apply(x: Any, /) -> Any:
+    def apply(x: Any, /, out: None = None, where: None = None) -> Any:
+        refuse_out(name, out, where)
         return function(promote(name, x)[0])
 
     return _named(apply, name, doc)
@@ -50,7 +52,8 @@ def _unary(
 def _binary(
     name: str, function: Callable[[Any, Any], Any], promote: Callable[..., list[Any]], doc: str
 ) -> Any:
-    def apply(x: Any, y: Any, /) -> Any:
+    def apply(x: Any, y: Any, /, out: None = None, where: None = None) -> Any:
+        refuse_out(name, out, where)
         return function(*promote(name, x, y))
 
     return _named(apply, name, doc)
@@ -278,7 +281,7 @@ def _check_real(name: str, *operands: Any, error: type[PellucidError] = Argument
 
 
 @numpy_function
-def trunc(x: Any, /) -> Any:
+def trunc(x: Any) -> Any:
     """`x` without its fraction, rounded towards zero."""
     [x] = promote_dtypes("trunc", x)
     if type_of(x).dtype.kind in "iub":
@@ -531,15 +534,17 @@ def _weak_if_all_are(x: Any, *operands: Any) -> Any:
 
 
 @numpy_function
-def logaddexp(x1: Any, x2: Any, /) -> Any:
+def logaddexp(x1: Any, x2: Any, /, out: None = None, where: None = None) -> Any:
     """`log(exp(x1) + exp(x2))`, without overflow where the result has none."""
+    refuse_out("logaddexp", out, where)
     result = _log_of_sum("logaddexp", x1, x2, transcendental.exp, 1.0)
     return _weak_if_all_are(result, x1, x2) if _is_complex(result) else result
 
 
 @numpy_function
-def logaddexp2(x1: Any, x2: Any, /) -> Any:
+def logaddexp2(x1: Any, x2: Any, /, out: None = None, where: None = None) -> Any:
     """`log2(2**x1 + 2**x2)`, without overflow where the result has none."""
+    refuse_out("logaddexp2", out, where)
     result = _log_of_sum("logaddexp2", x1, x2, transcendental.exp2, 1 / np.log(2.0))
     return _weak_if_all_are(result, x1, x2)
 

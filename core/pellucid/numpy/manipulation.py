@@ -641,6 +641,16 @@ def diag(v: Any, k: int = 0) -> Any:
     return _diag(v, operator.index(k))
 
 
+def diagflat(v: Any, k: int = 0) -> Any:
+    """A matrix with the elements of `v`, of any shape, on its diagonal number `k`.
+
+    >>> diagflat(np.array([[1, 2]]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
+    return _diag(ravel(v), operator.index(k))
+
+
 @numpy_function(static="k")
 def _diag(v: Any, k: int) -> Any:
     n, zero = _shape(v)[0] + abs(k), constant_like(v, 0)
@@ -690,7 +700,7 @@ def _triangle(m: Any, k: Any, upper: bool) -> Any:
 
 __all__ = [
     "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to",
-    "column_stack", "concat", "concatenate", "diag", "diagonal", "dsplit", "dstack", "expand_dims", "flip",
+    "column_stack", "concat", "concatenate", "diag", "diagflat", "diagonal", "dsplit", "dstack", "expand_dims", "flip",
     "fliplr", "flipud", "hsplit", "hstack", "matrix_transpose", "moveaxis", "nonzero", "permute_dims", "ravel",
     "repeat", "reshape", "roll", "rollaxis", "rot90", "split", "squeeze", "stack", "swapaxes", "tile", "transpose",
     "tril", "triu", "unstack", "vsplit", "vstack", "where",

@@ -10,7 +10,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.cumulative import accumulated
-from pellucid.numpy.promotion import aval_of, canonical, convert, promote_shapes
+from pellucid.numpy.promotion import aval_of, canonical, convert, promote_shapes, refuse_out
 from pellucid.numpy.reductions import (
     AND,
     MAX,
@@ -24,7 +24,6 @@ from pellucid.numpy.reductions import (
     position,
     promoted,
     reduced,
-    refuse_out,
     single_axis,
     static_axis,
     static_dtype,

@@ -41,8 +41,9 @@ from pellucid.numpy.promotion import (
     promote_dtypes_inexact,
     promote_dtypes_numeric,
     promote_shapes,
+    refuse_out,
 )
-from pellucid.numpy.reductions import any, refuse_out, sum
+from pellucid.numpy.reductions import any, sum
 from pellucid.primitives.conversion import bitcast_convert_type
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing.values import type_of

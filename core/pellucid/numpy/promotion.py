@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import config, dtypes
-from pellucid.base.errors import ArgumentTypeError, ShapeError
+from pellucid.base.errors import ArgumentTypeError, ShapeError, UnsupportedError
 from pellucid.ir.avals import ShapedArray
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
 from pellucid.primitives.conversion import convert_element_type, converted
@@ -133,6 +133,19 @@ def promote_shapes(name: str, *operands: Any) -> list[Any]:
         x if not s or len(s) == rank else expand_dims(x, range(rank - len(s)))
         for x, s in zip(operands, shapes, strict=True)
     ]
+
+
+def refuse_out(name: str, out: Any, where: Any = None) -> None:
+    """Raise UnsupportedError for an array to write into, or a mask of elements to write: arrays don't change."""
+    if out is not None:
+        raise UnsupportedError(
+            f"jnp.{name} can't write into `out`: arrays don't change.", do="Use the result."
+        )
+    if where is not None:
+        raise UnsupportedError(
+            f"jnp.{name} can't leave elements of a result unwritten, as `where` demands.",
+            do=f"Use `jnp.where(mask, jnp.{name}(…), other)`.",
+        )
 
 
 def note_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:

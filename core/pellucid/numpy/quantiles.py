@@ -20,8 +20,8 @@ from pellucid.numpy.manipulation import (
     reshape,
     where,
 )
-from pellucid.numpy.promotion import aval_of, canonical, convert
-from pellucid.numpy.reductions import Axis, any, argmax, refuse_out, static_axis, sum
+from pellucid.numpy.promotion import aval_of, canonical, convert, refuse_out
+from pellucid.numpy.reductions import Axis, any, argmax, static_axis, sum
 from pellucid.numpy.selection import take_along_axis
 from pellucid.numpy.sorting import argsort, sort
 from pellucid.tracing.values import type_of

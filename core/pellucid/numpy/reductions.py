@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.numpy import elementwise
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.manipulation import canonical_axes, diagonal
-from pellucid.numpy.promotion import aval_of, canonical, convert
+from pellucid.numpy.promotion import aval_of, canonical, convert, refuse_out
 from pellucid.primitives import arithmetic, logical
 from pellucid.primitives.broadcasting import (
     broadcast_in_dim,
@@ -54,14 +54,6 @@ def static_axis(axis: Any) -> Any:
 def static_dtype(name: str, dtype: Any) -> Any:
     """A user's `dtype` as an array has it; None stays."""
     return None if dtype is None else dtypes.check_user_dtype(dtype, f"jnp.{name}")
-
-
-def refuse_out(name: str, out: Any) -> None:
-    """Raise UnsupportedError if there is an array to write into: arrays don't change."""
-    if out is not None:
-        raise UnsupportedError(
-            f"jnp.{name} can't write into `out`: arrays don't change.", do="Use the result."
-        )
 
 
 def wide(dtype: Any) -> Any:

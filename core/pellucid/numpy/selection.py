@@ -26,8 +26,8 @@ from pellucid.numpy.manipulation import (
     tile,
     where,
 )
-from pellucid.numpy.promotion import aval_of, promote_dtypes
-from pellucid.numpy.reductions import argmax, refuse_out
+from pellucid.numpy.promotion import aval_of, promote_dtypes, refuse_out
+from pellucid.numpy.reductions import argmax
 from pellucid.primitives.broadcasting import broadcast_shapes
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing.tracer import Tracer

@@ -21,6 +21,7 @@ from pellucid.primitives import (
     sorting,
 )
 from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing.values import type_of
 
@@ -51,14 +52,27 @@ def argsort(
     order: None = None,
     stable: bool = True,
     descending: bool = False,
+    dtype: Any = None,
 ) -> Any:
-    """The indices that sort `a` along `axis` (raveled first if it is None).
+    """The indices that sort `a` along `axis` (raveled first if it is None), of `dtype` or of the default integer dtype.
 
-    >>> argsort(np.array([3, 1, 2]))
-    Array([1, 2, 0], dtype=int32)
+    Raises: ArgumentValueError for a `dtype` that isn't one of integers, or is too narrow for the axis.
+
+    >>> argsort(np.array([3, 1, 2]), dtype="int8")
+    Array([1, 2, 0], dtype=int8)
     """
     a, axis = _along(a, axis, "argsort", kind, order)
-    return _argsort(a, axis, stable, descending)
+    indices = _argsort(a, axis, stable, descending)
+    if dtype is None:
+        return indices
+    dtype = dtypes.check_user_dtype(dtype, "jnp.argsort")
+    size = type_of(a).shape[axis]
+    if dtype.kind not in "iu" or size - 1 > dtypes.iinfo(dtype).max:
+        raise ArgumentValueError(
+            "jnp.argsort gives indices of an integer dtype that holds the last one.",
+            got=f"dtype: {dtype}, size of the axis: {size}",
+        )
+    return convert_element_type(indices, dtype)
 
 
 def _along(a: Any, axis: int | None, name: str, kind: Any, order: Any) -> tuple[Any, int]:

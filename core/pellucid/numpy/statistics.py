@@ -18,13 +18,13 @@ from pellucid.numpy.promotion import (
     convert,
     promote_dtypes_inexact,
     promote_shapes,
+    refuse_out,
 )
 from pellucid.numpy.reductions import (
     SUM,
     Axis,
     masked,
     reduced,
-    refuse_out,
     static_axis,
     static_dtype,
     wide,

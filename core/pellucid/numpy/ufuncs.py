@@ -11,7 +11,7 @@ from pellucid.higher_order.loops import fori_loop, scan
 from pellucid.numpy import cumulative, elementwise, reductions
 from pellucid.numpy.creation import arange, asarray, full
 from pellucid.numpy.manipulation import broadcast_to, concatenate, moveaxis, ravel, reshape, where
-from pellucid.numpy.promotion import aval_of
+from pellucid.numpy.promotion import aval_of, refuse_out
 from pellucid.numpy.vectorized import vectorize
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing.values import type_of
@@ -89,7 +89,7 @@ class ufunc(metaclass=_UfuncType):
         Array(6, dtype=int32)
         """
         self._check_binary("reduce")
-        reductions.refuse_out(f"{self.__name__}.reduce", out)
+        refuse_out(f"{self.__name__}.reduce", out)
         if where is not None and self.identity is None and initial is None:
             raise ArgumentValueError(
                 f"{self.__name__}.reduce needs an initial value where elements are left out.",
@@ -147,7 +147,7 @@ class ufunc(metaclass=_UfuncType):
         Array([1, 3, 6], dtype=int32)
         """
         self._check_binary("accumulate")
-        reductions.refuse_out(f"{self.__name__}.accumulate", out)
+        refuse_out(f"{self.__name__}.accumulate", out)
         if (method := self._methods["accumulate"]) is not None:
             return method(a, axis=axis, dtype=dtype)
         x = asarray(a, dtype=dtype)
@@ -201,7 +201,7 @@ class ufunc(metaclass=_UfuncType):
         Array([1, 5], dtype=int32)
         """
         self._check_binary("reduceat")
-        reductions.refuse_out(f"{self.__name__}.reduceat", out)
+        refuse_out(f"{self.__name__}.reduceat", out)
         x = asarray(a, dtype=dtype)
         axis = canonical_axis(axis, x.ndim)
         x, starts = moveaxis(x, axis, 0), asarray(indices)

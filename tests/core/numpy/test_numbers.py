@@ -327,3 +327,20 @@ def test_derivatives_of_sums_of_logarithms_where_the_operands_are_equal(function
         curvature = np.log(base) / 4 * np.array([[1, -1], [-1, 1]])
         np.testing.assert_allclose(pl.hessian(f)(np.array(x, np.float32)), curvature, rtol=1e-6)
     assert pl.jvp(function, (2.0, 2.0), (1.0, 0.0))[1] == 0.5
+
+
+def test_ufuncs_take_no_array_to_write_into() -> None:
+    assert jnp.add(1, 2, out=None, where=None) == 3
+    assert jnp.logaddexp(0.0, 0.0, out=None, where=None) == jnp.log(2.0)
+    for function in (jnp.add, jnp.subtract, jnp.logaddexp, jnp.logaddexp2):
+        with pytest.raises(NotImplementedError, match="out"):
+            function(1.0, 2.0, out=np.zeros(()))
+        with pytest.raises(NotImplementedError, match=r"jnp\.where"):
+            function(1.0, 2.0, where=np.array(True))
+
+
+def test_indices_of_argsort_have_the_dtype_asked_for_if_it_holds_them() -> None:
+    assert jnp.argsort(jnp.zeros((2, 128)), dtype="int8").dtype == np.int8
+    for size, dtype in ((129, "int8"), (2, float), (2, bool)):
+        with pytest.raises(ValueError, match="integer dtype"):
+            jnp.argsort(jnp.zeros(size), dtype=dtype)

@@ -1,11 +1,10 @@
 """`pellucid.scipy.linalg`: SciPy's linear algebra. Options about memory and checks of elements have no effect."""
 
-from pellucid.numpy.linalg import det as det, inv as inv
 from pellucid.scipy.linalg import equations, functions, special_matrices
 from pellucid.scipy.linalg.equations import *
 from pellucid.scipy.linalg.functions import *
 from pellucid.scipy.linalg.special_matrices import *
 
 __all__ = sorted([  # noqa: PLE0605  # pyright: ignore[reportUnsupportedDunderAll]
-    "det", "inv", *equations.__all__, *functions.__all__, *special_matrices.__all__,
+    *equations.__all__, *functions.__all__, *special_matrices.__all__,
 ])  # fmt: skip

@@ -53,6 +53,28 @@ def _columns(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
     return repeated(a, batch), repeated(b, batch), is_vector
 
 
+# Determinants and inverses ------------------------------------------------------------------------
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Determinants of matrices of shape [..., n, n], as `numpy.linalg.det` gives them.
+
+    >>> det(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array(-2., dtype=float32)
+    """
+    return numpy_linalg.det(a)
+
+
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Inverses of matrices of shape [..., n, n], as `numpy.linalg.inv` gives them.
+
+    >>> inv(np.array([[2.0, 0.0], [0.0, 4.0]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
+    return numpy_linalg.inv(a)
+
+
 # Triangular systems and Cholesky ------------------------------------------------------------------
 
 
@@ -454,6 +476,6 @@ def _eigh_tridiagonal(d: Any, e: Any) -> tuple[Any, Any]:
 
 
 __all__ = [
-    "cho_factor", "cho_solve", "cholesky", "eigh", "eigh_tridiagonal", "lu", "lu_factor", "lu_solve", "qr", "qr_multiply",
+    "cho_factor", "cho_solve", "cholesky", "det", "eigh", "eigh_tridiagonal", "inv", "lu", "lu_factor", "lu_solve", "qr", "qr_multiply",
     "solve", "solve_triangular", "svd",
 ]  # fmt: skip
