@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("core", "kernel", "viz", "profiler", "tools", "tests", "benchmarks")
+FOLDERS = ("core", "kernel", "viz", "profiler", "tools", "tests", "benchmarks", "examples")
 ALLOWED = Path("tools/prose_allowed.txt")
 
 VAGUE_NAMES = {

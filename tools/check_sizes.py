@@ -14,7 +14,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FILE_LIMIT = 900
 FUNCTION_LOOK = 80
-FOLDERS = ("core", "kernel", "viz", "profiler", "lab-extension", "tools", "tests", "benchmarks")
+FOLDERS = (
+    "core",
+    "kernel",
+    "viz",
+    "profiler",
+    "lab-extension",
+    "tools",
+    "tests",
+    "benchmarks",
+    "examples",
+)
 SUFFIXES = {".py", ".ts", ".tsx", ".css"}
 SKIPPED = {"node_modules", "lib", "dist", "__pycache__", "coverage", "output"}
 ALLOWED = Path("tools/sizes_allowed.txt")
