@@ -4,7 +4,7 @@ Submodules load when they are first used.
 """
 
 import importlib
-from typing import Any
+import types
 
 _SUBMODULES = (
     "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial",
@@ -12,7 +12,7 @@ _SUBMODULES = (
 )  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> types.ModuleType:
     """Load the submodule `name`."""
     if name not in _SUBMODULES:
         raise AttributeError(f"module 'pellucid.scipy' has no attribute {name!r}")
