@@ -7,8 +7,11 @@ from pellucid.introspect.recording import (
     ProfilePlane,
     register_subprocess,
 )
+from pellucid_profiler.compilations import Compilation
+from pellucid_profiler.findings import Finding, findings
 from pellucid_profiler.perfetto import perfetto_trace, save_perfetto
 from pellucid_profiler.recorder import Profile, annotate, profile, start, step, stop
+from pellucid_profiler.report import report
 from pellucid_profiler.session import Session, load
 from pellucid_profiler.traces import (
     StepTraceAnnotation,
@@ -24,8 +27,8 @@ from pellucid_profiler.traces import (
 )
 
 __all__ = [
-    "Profile", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session", "StepTraceAnnotation",
-    "TraceAnnotation", "annotate", "annotate_function", "device_memory_profile", "load", "perfetto_trace", "profile",
-    "register_subprocess", "save_device_memory_profile", "save_perfetto", "start", "start_server", "start_trace", "step",
+    "Compilation", "Finding", "Profile", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session", "StepTraceAnnotation",
+    "TraceAnnotation", "annotate", "annotate_function", "findings", "device_memory_profile", "load", "perfetto_trace", "profile",
+    "register_subprocess", "report", "save_device_memory_profile", "save_perfetto", "start", "start_server", "start_trace", "step",
     "stop", "stop_server", "stop_trace", "trace",
 ]  # fmt: skip

@@ -13,7 +13,9 @@ import numpy as np
 from pellucid.introspect import recording
 from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
 from pellucid_profiler.calls import calls_of, spans_of
+from pellucid_profiler.compilations import Compilation, compilations_since
 from pellucid_profiler.operations import operations_of
+from pellucid_profiler.report import report
 from pellucid_profiler.session import Session
 from pellucid_profiler.sources import ProgramInfo, program_info
 from pellucid_profiler.xspace import read_events
@@ -34,6 +36,7 @@ class Profile:
 
     def __init__(self, *, options: Any = None) -> None:
         self._options = options
+        self._begin_ns = 0
         self._session: Any = None
         self._executables: list[Any] = []
         self._recorded: Future[bytes] = Future()
@@ -52,6 +55,7 @@ class Profile:
             options = recording_options() if self._options is None else self._options
             options.raise_error_on_start_failure = True
             self._executables = recording.live_executables()
+            self._begin_ns = time.monotonic_ns()
             try:
                 self._session = recording.Session(options)
             except RuntimeError as error:
@@ -78,19 +82,24 @@ class Profile:
             # Programs may be gone when the recording is read; the lists keep them.
             executables = [*self._executables, *recording.live_executables()]
             self._executables = []
+            compilations = compilations_since(self._begin_ns)
             self._result = Future()
             threading.Thread(
-                target=self._convert, args=(session, executables), name="pellucid profiler"
+                target=self._convert,
+                args=(session, executables, compilations),
+                name="pellucid profiler",
             ).start()
 
-    def _convert(self, session: Any, executables: list[Any]) -> None:
+    def _convert(
+        self, session: Any, executables: list[Any], compilations: list[Compilation]
+    ) -> None:
         assert self._result is not None
         try:
             self._recorded.set_result(session.stop())
         except BaseException as error:  # raised where the session is asked for
             self._recorded.set_exception(error)
         try:
-            self._result.set_result(session_of(self._recorded.result(), executables))
+            self._result.set_result(session_of(self._recorded.result(), executables, compilations))
         except BaseException as error:
             self._result.set_exception(error)
 
@@ -120,7 +129,7 @@ class Profile:
             return "Profile(being recorded)" if self._session is not None else "Profile(not begun)"
         if not self._result.done():
             return "Profile(being converted)"
-        return repr(self._result.result())
+        return report(self._result.result())
 
 
 def profile(*, python: bool = False) -> Profile:
@@ -177,8 +186,8 @@ def _is_recording() -> ArgumentValueError:
     )
 
 
-def session_of(recorded: bytes, executables: list[Any]) -> Session:
-    """The session of what XLA recorded, a serialized XSpace, joined to the programs of `executables`.
+def session_of(recorded: bytes, executables: list[Any], compilations: list[Compilation]) -> Session:
+    """The session of XLA's recording, a serialized XSpace, joined to the programs of `executables`.
 
     Raises: ArgumentValueError for bytes that are no whole recording.
     """
@@ -192,6 +201,7 @@ def session_of(recorded: bytes, executables: list[Any]) -> Session:
         names = [events.names[i] for i in rows]
         module = loaded.get(number)
         programs[number] = ProgramInfo("", {}) if module is None else program_info(module, names)
+    begin_ns = events.session["profile_start_time"]
     return Session(
         names=events.names,
         threads=events.threads,
@@ -199,7 +209,9 @@ def session_of(recorded: bytes, executables: list[Any]) -> Session:
         operations=operations,
         calls=calls_of(events, operations),
         spans=spans_of(events, operations),
-        begin_unix_ns=events.session.get("profile_start_time", 0),
+        compilations=compilations,
+        begin_unix_ns=begin_ns,
+        wall_ns=events.session["profile_stop_time"] - begin_ns,
         recording=recorded,
     )
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Iterator
 
-from pellucid_profiler.session import LineRow, Session
+from pellucid_profiler.findings import findings
+from pellucid_profiler.session import Session
+from pellucid_profiler.text import line_text, seconds_text
 
 MAX_ROWS = 12
 """Lines and operations that a report lists."""
@@ -13,7 +14,8 @@ MAX_ROWS = 12
 
 def report(session: Session) -> str:
     """Where time went, as text."""
-    return "\n".join([*_head(session), "", *_lines(session), "", *_operations(session)])
+    parts = [_head(session), _findings(session), _lines(session), _operations(session)]
+    return "\n\n".join("\n".join(part) for part in parts)
 
 
 def _head(session: Session) -> Iterator[str]:
@@ -33,22 +35,20 @@ def _head(session: Session) -> Iterator[str]:
     )
 
 
+def _findings(session: Session) -> Iterator[str]:
+    for finding in findings(session):
+        yield f"* {finding.text} {finding.evidence}"
+        yield f"  {finding.remedy}"
+
+
 def _lines(session: Session) -> Iterator[str]:
     total = session.totals.operation_seconds or 1.0
     yield "   time   share   forward  backward  line"
     for row in session.lines[:MAX_ROWS]:
         yield (
             f"{seconds_text(row.seconds):>8}  {row.seconds / total:>5.0%}  {seconds_text(row.forward_seconds):>8}"
-            f"  {seconds_text(row.backward_seconds):>8}  {line_text(row)}"
+            f"  {seconds_text(row.backward_seconds):>8}  {line_text(row.place)}"
         )
-
-
-def line_text(row: LineRow) -> str:
-    """Where a line is, and what stands there."""
-    if row.place is None:
-        return "(no line)"
-    code = linecache.getline(row.place.file, row.place.line).strip()
-    return f"{row.place.file.rpartition('/')[2]}:{row.place.line} {code}"
 
 
 def _operations(session: Session) -> Iterator[str]:
@@ -60,15 +60,3 @@ def _operations(session: Session) -> Iterator[str]:
             f"{seconds_text(row.seconds):>8}  {row.seconds / total:>5.0%}  {row.count:>6}"
             f"  {row.program} %{row.instruction} ({row.category}{rate})"
         )
-
-
-def seconds_text(seconds: float) -> str:
-    """A duration in the unit that fits.
-
-    >>> seconds_text(0.0123)
-    '12.3 ms'
-    """
-    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
-        if seconds * factor >= 1 or unit == "µs":
-            return f"{seconds * factor:.3g} {unit}"
-    return "0 s"

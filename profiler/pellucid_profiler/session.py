@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from pellucid.introspect.errors import ArgumentValueError
 from pellucid_profiler.calls import Calls, Spans, nesting
+from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.operations import Operations
 from pellucid_profiler.sources import InstructionInfo, Place, ProgramInfo, unknown_instruction
 from pellucid_profiler.xspace import ABSENT, Column
@@ -65,7 +66,7 @@ class Totals(NamedTuple):
     """The whole session, in seconds."""
 
     wall_seconds: float
-    """From the first event to the last."""
+    """From the session's begin to its end."""
     operation_seconds: float
     """All operations on all devices, added up."""
     measured_seconds: float
@@ -91,8 +92,11 @@ class Session:
     operations: Operations
     calls: Calls
     spans: Spans
+    compilations: list[Compilation]
     begin_unix_ns: int
     """When it began, nanoseconds since 1970; other times count from then."""
+    wall_ns: int
+    """Nanoseconds from its begin to its end."""
     recording: bytes = b""
     """XLA's recording, a serialized XSpace; empty for a session that was loaded."""
 
@@ -232,10 +236,8 @@ class Session:
         devices = np.unique(ops.device)
         everything = np.ones(len(ops), bool)
         busy = [float(np.diff(self._busy(d, everything), axis=1).sum()) / 1e9 for d in devices]
-        starts = [each.start_ns.min() for each in (ops, self.spans) if len(each)]
-        ends = [each.end_ns.max() for each in (ops, self.spans) if len(each)]
         return Totals(
-            wall_seconds=float(max(ends) - min(starts)) / 1e9 if starts else 0.0,
+            wall_seconds=self.wall_ns / 1e9,
             operation_seconds=total,
             measured_seconds=measured,
             estimated_seconds=total - measured - unattributed,
@@ -252,6 +254,8 @@ class Session:
             "names": self.names,
             "threads": self.threads,
             "begin_unix_ns": self.begin_unix_ns,
+            "wall_ns": self.wall_ns,
+            "compilations": self.compilations,
             "programs": [[key, program.to_json()] for key, program in self.programs.items()],
         }
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -295,8 +299,9 @@ def load(path: str | os.PathLike[str]) -> Session:
         )
     programs = {key: ProgramInfo.from_json(value) for key, value in texts["programs"]}
     return Session(
-        names=texts["names"], threads=texts["threads"], programs=programs,
-        begin_unix_ns=texts["begin_unix_ns"], **tables,
+        names=texts["names"], compilations=[Compilation(*row) for row in texts["compilations"]],
+        threads=texts["threads"], programs=programs,
+        begin_unix_ns=texts["begin_unix_ns"], wall_ns=texts["wall_ns"], **tables,
     )  # fmt: skip
 
 

@@ -28,6 +28,17 @@ def misses(n: int | None = None) -> list[schema.MissRecord]:
     return [miss_record(miss) for miss in (recorded if n is None else recorded[-n:] if n else [])]
 
 
+def misses_since(time_ns: int) -> list[schema.MissRecord]:
+    """The misses of jitted functions since `time_ns`, by `time.monotonic_ns`, oldest first.
+
+    >>> begin = time.monotonic_ns()
+    >>> _ = pl.jit(lambda x: x + 1)(2.0)
+    >>> [miss.function for miss in misses_since(begin)]
+    ['<lambda>']
+    """
+    return [miss_record(miss) for miss in list(recent) if miss.time_ns >= time_ns]
+
+
 def miss_record(miss: Miss) -> schema.MissRecord:
     """The record of one miss."""
     frame = source.user_frame(miss.source)

@@ -1,0 +1,51 @@
+"""Compilations during a session: which functions were traced and compiled, for how long, and why."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pellucid.introspect.misses import misses_since
+from pellucid.introspect.schema import MissRecord
+
+
+class Compilation(NamedTuple):
+    """A function that was traced or compiled during a session."""
+
+    function: str
+    file: str
+    """Of the call; empty where it is not the user's."""
+    line: int
+    trace_seconds: float
+    compile_seconds: float
+    """Of lowering and compiling."""
+    entry_count: int
+    """Programs of the function, this one included: above 1 it was compiled again."""
+    causes: list[str]
+    """Differences from the program that fits best: `argument: before -> after`."""
+
+    @property
+    def seconds(self) -> float:
+        """Of tracing, lowering and compiling."""
+        return self.trace_seconds + self.compile_seconds
+
+
+def compilations_since(time_ns: int) -> list[Compilation]:
+    """The compilations since `time_ns`, by `time.monotonic_ns`, oldest first."""
+    return [_compilation(record) for record in misses_since(time_ns)]
+
+
+def _compilation(record: MissRecord) -> Compilation:
+    seconds: dict[str, Any] = {phase.name: phase.seconds for phase in record.phases}
+    return Compilation(
+        function=record.function,
+        file="" if record.source is None else record.source.path,
+        line=record.line or 0,
+        trace_seconds=seconds.get("trace", 0.0),
+        compile_seconds=seconds.get("compile", 0.0),
+        entry_count=record.entry_count,
+        causes=[
+            f"{cause.path}: {cause.before} -> {cause.after}"
+            for cause in record.causes
+            if cause.part != "first_call"
+        ],
+    )

@@ -1,0 +1,144 @@
+"""Findings: what a session shows in plain words, each with its evidence, a remedy, and the time that it would save."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from pellucid_profiler.session import LineRow, Session
+from pellucid_profiler.text import line_text, seconds_text
+
+MIN_SHARE = 0.1
+"""Share of the session's time from which on something is a finding."""
+MIN_SHARE_OF_LINE = 0.3
+"""Share of all operations' time from which on a line is a finding."""
+
+
+class Finding(NamedTuple):
+    """Something that takes time, and what to do about it."""
+
+    text: str
+    """One sentence, with figures."""
+    evidence: str
+    """Where one sees it."""
+    remedy: str
+    saved_seconds: float
+    """At most, of the session's wall time or of its operations."""
+
+
+def findings(session: Session) -> list[Finding]:
+    """The findings of a session, the one that would save most first.
+
+    >>> with pl.profiler.profile() as recorded:
+    ...     _ = pl.jit(lambda x: jnp.sin(x) @ x)(jnp.ones((64, 64))).block_until_ready()
+    >>> [finding.remedy[:20] for finding in findings(recorded.wait())][:1]
+    ['Compile before the m']
+    """
+    rules: list[Callable[[Session], Iterator[Finding]]] = [
+        _compilations, _idle_devices, _lines, _copies, _stragglers,
+    ]  # fmt: skip
+    return sorted(
+        (finding for rule in rules for finding in rule(session)),
+        key=lambda finding: -finding.saved_seconds,
+    )
+
+
+def _compilations(session: Session) -> Iterator[Finding]:
+    by_function: dict[str, list[int]] = defaultdict(list)
+    for i, compilation in enumerate(session.compilations):
+        by_function[compilation.function].append(i)
+    wall = session.totals.wall_seconds
+    for function, rows in by_function.items():
+        compilations = [session.compilations[i] for i in rows]
+        seconds = sum(each.seconds for each in compilations)
+        if seconds < MIN_SHARE * wall:
+            continue
+        causes = [cause for each in compilations for cause in each.causes]
+        times = f"{len(rows)} times" if len(rows) > 1 else "once"
+        yield Finding(
+            f"`{function}` was traced and compiled {times}, which took {seconds_text(seconds)}"
+            f" ({seconds / wall:.0%} of the session).",
+            causes[0] if causes else "It was its first call.",
+            "Keep shapes, dtypes and static arguments the same between calls."
+            if causes
+            else "Compile before the measured part: call the function once outside of the session.",
+            seconds,
+        )
+
+
+def _idle_devices(session: Session) -> Iterator[Finding]:
+    totals = session.totals
+    compiling = sum(each.seconds for each in session.compilations)
+    idle = totals.wall_seconds - totals.busy_seconds - compiling
+    if len(session.calls) > 1 and idle > MIN_SHARE * totals.wall_seconds:
+        yield Finding(
+            f"Devices waited for Python {idle / totals.wall_seconds:.0%} of the time ({seconds_text(idle)}).",
+            f"{len(session.calls)} calls; operations ran during {seconds_text(totals.busy_seconds)} of "
+            f"{seconds_text(totals.wall_seconds)}.",
+            "Jit more of the step at once, and don't read results (`float(x)`, `np.asarray(x)`, printing) in each step.",
+            idle,
+        )
+
+
+def _lines(session: Session) -> Iterator[Finding]:
+    total = session.totals.operation_seconds
+    for row in session.lines[:1]:
+        if row.place is not None and row.seconds > MIN_SHARE_OF_LINE * total:
+            backward = f", {row.backward_seconds / row.seconds:.0%} of it backward"
+            yield Finding(
+                f"{row.seconds / total:.0%} of the operations' time is line {row.place.line}"
+                f"{backward if row.backward_seconds else ''}.",
+                line_text(row.place),
+                _remedy_of_line(row),
+                0.0,
+            )
+
+
+def _remedy_of_line(row: LineRow) -> str:
+    if row.flops:
+        rate = row.flops / row.seconds / 1e9
+        return f"It runs at {rate:.3g} Gflop/s: compare with what the machine can do."
+    return "It only moves data: look for transposes, copies and gathers that could be left out."
+
+
+def _copies(session: Session) -> Iterator[Finding]:
+    seconds = session.by_category().get("copy", 0.0)
+    total = session.totals.operation_seconds
+    if seconds > MIN_SHARE * total:
+        largest = next(row for row in session.by_operation if row.category == "copy")
+        yield Finding(
+            f"Copies and transposes take {seconds / total:.0%} of the operations' time ({seconds_text(seconds)}).",
+            f"The longest is %{largest.instruction} of {largest.program}, {largest.count} times.",
+            "Donate arguments that results replace, and keep the order of axes that the next operation wants.",
+            seconds,
+        )
+
+
+def _stragglers(session: Session) -> Iterator[Finding]:
+    ops = session.operations
+    is_collective = np.array([info.category == "collective" for info in session.infos], bool)
+    rows = (
+        np.flatnonzero(is_collective[session.info_of_operation]) if len(ops) else np.zeros(0, int)
+    )
+    if not rows.size or len(np.unique(ops.device[rows])) < 2:
+        return
+    waited: dict[int, float] = defaultdict(float)
+    keys = np.stack([ops.run[rows], ops.instruction[rows], ops.iteration[rows]], axis=1)
+    _, group = np.unique(keys, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    for number in range(group.max() + 1):
+        members = rows[group == number]
+        start = ops.start_ns[members]
+        last = members[np.argmax(start)]
+        waited[int(ops.device[last])] += float((start.max() - start).mean()) / 1e9
+    device, seconds = max(waited.items(), key=lambda item: item[1])
+    if seconds > MIN_SHARE * session.totals.wall_seconds:
+        yield Finding(
+            f"Collectives wait {seconds_text(seconds)} for device {device}.",
+            f"It began {seconds / sum(waited.values()):.0%} of the waiting that all collectives did.",
+            "Divide its work more evenly, or look what else runs on it.",
+            seconds,
+        )

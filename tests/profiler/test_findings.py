@@ -1,0 +1,116 @@
+"""Findings name what was planted: a slow line, a recompilation, waiting devices, and nothing where all is well."""
+
+import time
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+from pellucid import numpy as jnp
+from pellucid.profiler import Session, profile
+from pellucid_profiler.findings import findings
+from pellucid_profiler.operations import Operations
+from pellucid_profiler.sources import InstructionInfo, ProgramInfo
+
+
+@pytest.fixture(scope="module")
+def step():
+    """A step with one slow line, compiled."""
+
+    @pl.jit
+    def step(x):
+        y = jnp.sin(x)
+        z = jnp.linalg.matrix_power(x, 9)  # the slow line
+        return (y + z) / 1e9
+
+    x = jnp.ones((200, 200))
+    step(x).block_until_ready()
+    return step, x
+
+
+def texts(session: Session) -> str:
+    """All findings, as one text."""
+    return "\n".join(f"{each.text} {each.evidence} {each.remedy}" for each in findings(session))
+
+
+def test_a_slow_line_is_named(step) -> None:
+    function, x = step
+    with profile() as recorded:
+        function(x).block_until_ready()
+    text = texts(recorded.wait())
+    assert "of the operations' time is line" in text
+    assert "z = jnp.linalg.matrix_power(x, 9)" in text
+
+
+def test_a_compilation_again_is_told_with_its_cause(step) -> None:
+    function, _ = step
+    with profile() as recorded:
+        function(jnp.ones((40, 40))).block_until_ready()
+    [compilation] = [each for each in recorded.compilations if each.function == "step"]
+    assert compilation.entry_count == 2
+    assert compilation.compile_seconds > 0
+    text = texts(recorded.wait())
+    assert "`step` was traced and compiled once" in text
+    assert "f32[200,200]" in text
+    assert "f32[40,40]" in text
+
+
+def test_waiting_for_python_is_told(step) -> None:
+    function, x = step
+    with profile() as recorded:
+        for _ in range(3):
+            time.sleep(0.1)
+            function(x).block_until_ready()
+    [finding] = [each for each in findings(recorded.wait()) if "waited for Python" in each.text]
+    assert 0.3 <= finding.saved_seconds <= recorded.totals.wall_seconds
+
+
+def session_of(operations: Operations, infos: dict[str, str]) -> Session:
+    """A session of one program, whose instructions have the categories `infos`, by name."""
+    instructions = {
+        name: InstructionInfo(
+            name, name, category, "none", [], None, None, None, is_container=False
+        )
+        for name, category in infos.items()
+    }
+    with profile() as empty:
+        pass
+    session = empty.wait()
+    session.names = [*infos]
+    session.programs = {0: ProgramInfo("jit_f", instructions)}
+    session.operations = operations
+    session.wall_ns = int(operations.end_ns.max())
+    return session
+
+
+def test_a_straggler_is_named() -> None:
+    n_devices, n_runs = 4, 5
+    device = np.tile(np.arange(n_devices), n_runs)
+    run = np.repeat(np.arange(n_runs), n_devices)
+    # Each run takes 1 s; device 2 comes to the collective half a second later than the others.
+    start = run * 10**9 + np.where(device == 2, 5 * 10**8, 0)
+    zeros = np.zeros(len(run), np.int64)
+    end = (run + 1) * 10**9 - 1
+    operations = Operations(zeros, zeros, zeros, run, device, zeros, start, end, end, zeros)
+    [finding] = findings(session_of(operations, {"all-reduce": "collective"}))
+    assert "wait" in finding.text
+    assert "device 2" in finding.text
+    assert finding.saved_seconds == pytest.approx(n_runs * 0.5 * 3 / 4)
+
+
+def test_copies_are_told() -> None:
+    zeros, run = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    start, end = np.array([0, 10**9]), np.array([10**9, 3 * 10**9])
+    operations = Operations(
+        zeros, np.array([0, 1]), zeros, run, zeros, zeros, start, end, end, zeros
+    )
+    [finding] = findings(session_of(operations, {"dot": "library", "copy.1": "copy"}))
+    assert finding.text.startswith("Copies and transposes take 67%")
+    assert "%copy.1 of jit_f" in finding.evidence
+    assert finding.saved_seconds == 2
+
+
+def test_an_empty_session_has_no_findings() -> None:
+    with profile() as recorded:
+        pass
+    assert findings(recorded.wait()) == []
