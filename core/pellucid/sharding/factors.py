@@ -1,7 +1,7 @@
 """Layouts of results over Explicit mesh axes, derived from the factors of an operation.
 
 A factor is one loop of an operation. A rule lists, for each dimension of each operand and result, the factors that
-the dimension is made of; dimensions that share a factor are cut alike. In a text, dimensions are separated by spaces
+the dimension is made of; dimensions that share a factor are cut alike. As a text, with dimensions separated by spaces
 and arrays by commas:
 
     "i k, k j -> i j"            k is reduced, i and j are kept
@@ -48,7 +48,6 @@ Axes = tuple[AxisName, ...]
 Dims = tuple[tuple[str, ...], ...]
 """For each dimension of an array its factors, major first."""
 
-_DIMENSION = re.compile(r"\([^()]*\)|[^\s()]+")
 _FACTOR = re.compile(r"([^\W\d_]\w*)([!~=^<]*)")
 _RESHARD = "Bring one operand to the other's layout: reshard(operand, PartitionSpec(...))."
 
@@ -63,17 +62,6 @@ class Rule(NamedTuple):
     sizes: Mapping[str, int]
     """Sizes of the factors of dimensions with several, unless they are an operand's dimension alone."""
 
-    def __str__(self) -> str:
-        def dim(factors: tuple[str, ...]) -> str:
-            words = [f + self.marks.get(f, "") for f in factors]
-            return f"({' '.join(words)})" if len(words) > 1 else words[0] if words else "1"
-
-        def side(arrays: tuple[Dims, ...]) -> str:
-            return ", ".join(" ".join(map(dim, dims)) or "." for dims in arrays)
-
-        sizes = "".join(f"; {factor}={size}" for factor, size in self.sizes.items())
-        return f"{side(self.operands)} -> {side(self.results)}{sizes}".strip()
-
 
 def rule_of(factors: Sequence[Any]) -> Rule:
     """The rule of (operands, results) or (operands, results, sizes of factors).
@@ -82,8 +70,8 @@ def rule_of(factors: Sequence[Any]) -> Rule:
 
     Raises: ShardingArgumentError for a word that is none.
 
-    >>> str(rule_of(([["i", "k!"], ["k"]], [["i"]])))
-    'i k!, k! -> i'
+    >>> rule_of(([["i", "k!"], ["k"]], [["i"]])).operands
+    ((('i',), ('k',)), (('k',),))
     """
     operands, results, *sizes = factors
     marks = {}
@@ -107,33 +95,6 @@ def rule_of(factors: Sequence[Any]) -> Rule:
 
     sides = [tuple(tuple(map(parsed, words)) for words in side) for side in (operands, results)]
     return Rule(sides[0], sides[1], marks, *(sizes or [{}]))
-
-
-def parse(text: str) -> Rule:
-    """The rule that `text` describes.
-
-    Raises: ShardingArgumentError for a text that is no rule.
-
-    >>> str(parse("i k,k j->i j"))
-    'i k, k j -> i j'
-    >>> parse("(a b), . -> a b").operands
-    ((('a', 'b'),), ())
-    """
-    arrays, *sizes = text.split(";")
-    sides = arrays.split("->")
-    if len(sides) != 2:
-        raise ShardingArgumentError(
-            "sharding rule: write dimensions of operands, `->`, and dimensions of results.",
-            got=repr(text),
-            do='For example "i k, k j -> i j".',
-        )
-
-    def side(text: str) -> list[list[str]]:
-        parts = text.split(",") if text.strip() else []
-        return [[w for w in _DIMENSION.findall(part) if w != "."] for part in parts]
-
-    pairs = (size.split("=") for size in sizes)
-    return rule_of((side(sides[0]), side(sides[1]), {name.strip(): int(n) for name, n in pairs}))
 
 
 class Linearity(NamedTuple):
