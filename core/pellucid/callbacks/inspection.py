@@ -75,10 +75,10 @@ class InspectSharding(Runs, WithoutResults[InspectShardingParams]):
 
         ctx.keep_alive.append(on_partitioned)
         attributes = {
-            "call_target_name": ctx.string("InspectSharding"),
+            "call_target_name": "InspectSharding",
             "api_version": ctx.integer(1, 32),
-            "has_side_effect": ctx.boolean(True),
-            "backend_config": ctx.string(encode_inspection(on_partitioned)),
+            "has_side_effect": True,
+            "backend_config": encode_inspection(on_partitioned),
         }
         ctx.op("stablehlo.custom_call", ctx.types([aval]), operands, attributes)
         return ()

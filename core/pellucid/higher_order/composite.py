@@ -78,7 +78,7 @@ class Composite(Defined[CompositeParams]):
             ctx.types(ctx.avals_out),
             operands,
             {
-                "name": ctx.string(params.name),
+                "name": params.name,
                 "decomposition": ir.FlatSymbolRefAttr.get(symbol),
                 "composite_attributes": ctx.dictionary(attributes),
                 "version": ctx.integer(params.version, 32),

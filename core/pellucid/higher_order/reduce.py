@@ -227,7 +227,7 @@ class Reduce(CombiningReduction[ReduceParams]):
     def lower(self, ctx, operands, params):
         op = ctx.op(
             "stablehlo.reduce", ctx.types(ctx.avals_out), operands,
-            {"dimensions": ctx.ints(params.dimensions)}, regions=1,
+            {"dimensions": params.dimensions}, regions=1,
         )  # fmt: skip
         ctx.jaxpr_body(op.regions[0], params.jaxpr.jaxpr)
         return list(op.results)

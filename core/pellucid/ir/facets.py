@@ -82,8 +82,8 @@ class LaidOut(Placed):
         return None if out_sharding is None else stated_result(self.name, out_sharding)
 
     def out_sharding(self, params: Any) -> NamedSharding | None:
-        """The layout that was asked for, where the params hold one."""
-        raise NotImplementedError(type(self))
+        """The layout that was asked for, where the params hold one, by default as `out_sharding` or `sharding`."""
+        return params.out_sharding if hasattr(params, "out_sharding") else params.sharding
 
     def placed(self, params):
         asked = self.out_sharding(params)

@@ -57,7 +57,7 @@ class NativeCall(Primitive[NativeCallParams]):
         if ctx.platform == "cpu":
             lapack.register()
         avals, results = ctx.avals_in, ctx.avals_out
-        attributes = {"call_target_name": ctx.string(params.target)}
+        attributes = {"call_target_name": params.target}
         if params.api_version == _FFI:
             attributes |= {
                 "api_version": ctx.integer(_FFI, 32),
@@ -69,7 +69,7 @@ class NativeCall(Primitive[NativeCallParams]):
         else:
             attributes |= {
                 "api_version": ctx.integer(params.api_version, 32),
-                "backend_config": ctx.string(params.config),
+                "backend_config": params.config,
             }
         if params.batch_ndim and ctx.sharding_attributes is not None:
             arrays, n = [*avals, *results], len(avals)

@@ -98,9 +98,9 @@ class TriangularSolve(MatrixPrimitive[TriangularSolveParams]):
         is_adjoint = params.conjugate_a and params.transpose_a
         turn = "ADJOINT" if is_adjoint else "TRANSPOSE" if params.transpose_a else "NO_TRANSPOSE"
         attributes = {
-            "left_side": ctx.boolean(params.left_side),
-            "lower": ctx.boolean(params.lower),
-            "unit_diagonal": ctx.boolean(params.unit_diagonal),
+            "left_side": params.left_side,
+            "lower": params.lower,
+            "unit_diagonal": params.unit_diagonal,
             "transpose_a": ctx.enum("transpose", turn),
         }
         return [ctx.op1("stablehlo.triangular_solve", ctx.avals_out[0], [a, b], attributes)]

@@ -111,7 +111,7 @@ def position_along(ctx: LoweringContext, axes: Sequence[Any]) -> Any:
     one = ctx.tensor((1,), _INDEX)
     part = ctx.op(
         "stablehlo.dynamic_slice", [one], [ctx.constant(table.astype(_INDEX)), number],
-        {"slice_sizes": ctx.ints((1,))},
+        {"slice_sizes": (1,)},
     ).result  # fmt: skip
     return ctx.reshape(part, shaped_array((), _INDEX))
 

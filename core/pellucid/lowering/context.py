@@ -30,7 +30,8 @@ _I64 = np.dtype(np.int64)
 _ELEMENT_BY_ELEMENT = {f"stablehlo.{op}" for op in ("convert", "reverse", "transpose", "reshape")}
 FRONTEND = "mhlo.frontend_attributes"
 """The attribute of an operation that holds what the user says of it to XLA."""
-Attributes: TypeAlias = dict[str, ir.Attribute]
+Attributes: TypeAlias = dict[str, Any]
+"""Attributes of an operation by name: MLIR's, or Python values of the types in `_ATTRIBUTE_OF`."""
 Values: TypeAlias = Sequence[ir.Value]
 
 
@@ -64,7 +65,7 @@ class LoweringContext:
         self.is_slow_in_calls = False
         """Whether XLA has fast kernels for some operation only where the call around it is inlined."""
         self.sharding_attributes: Any = None
-        self.frontend_attributes: Attributes = {}
+        self.frontend_attributes: dict[str, ir.Attribute] = {}
         """The frontend attributes of the equation at hand: metadata that the user passes to XLA."""
         self.replicated: Any = None
         """The placement of a value that each device of the program holds in full."""
@@ -181,7 +182,7 @@ class LoweringContext:
         """A new operation at the insertion point; `.results`, `.regions`."""
         return _create(
             name, results=result_types, operands=operands,
-            attributes=self._with_metadata(attributes), regions=regions, loc=self.location,
+            attributes=self._completed(attributes), regions=regions, loc=self.location,
         )  # fmt: skip
 
     def op1(
@@ -194,7 +195,7 @@ class LoweringContext:
         """The one result of a new operation; `result` is its aval."""
         return _create(
             name, results=[self.type(result)], operands=operands,
-            attributes=self._with_metadata(attributes), loc=self.location,
+            attributes=self._completed(attributes), loc=self.location,
         ).result  # fmt: skip
 
     def note_metadata(self, x: ir.Value, texts: dict[str, str]) -> None:
@@ -207,10 +208,15 @@ class LoweringContext:
         merged |= {key: self.string(text) for key, text in texts.items()}
         attributes[FRONTEND] = self.dictionary(merged)
 
-    def _with_metadata(self, attributes: Attributes | None) -> Any:
-        if not self.frontend_attributes:
-            return attributes
-        return self.frontend_attributes | (attributes or {})
+    def _completed(self, attributes: Attributes | None) -> dict[str, ir.Attribute] | None:
+        """MLIR attributes for those that a rule states, some as Python values, with the user's metadata."""
+        if attributes is None:
+            return self.frontend_attributes or None
+        made_by = _ATTRIBUTE_OF
+        return self.frontend_attributes | {
+            name: made_by[type(x)](self, x) if type(x) in made_by else x
+            for name, x in attributes.items()
+        }
 
     def constant(self, value: Any, dtype: Any = None) -> ir.Value:
         """A constant from a NumPy array or scalar; `dtype` if it isn't the value's own."""
@@ -251,9 +257,7 @@ class LoweringContext:
                 self.reshape(x, shaped_array(unstretched_shape, result.dtype)),
                 [dims[i] for i in unstretched],
             )
-        return self.op1(
-            "stablehlo.broadcast_in_dim", result, [x], {"broadcast_dimensions": self.ints(dims)}
-        )
+        return self.op1("stablehlo.broadcast_in_dim", result, [x], {"broadcast_dimensions": dims})
 
     def broadcast_to(self, x: ir.Value, aval: ShapedArray, shape: Shape) -> ir.Value:
         """`x` of type `aval` repeated to `shape`: a scalar, or an array whose dimensions of size 1 stretch."""
@@ -295,7 +299,7 @@ class LoweringContext:
 
     def transpose(self, x: ir.Value, permutation: Ints, result: Any) -> ir.Value:
         """`x` with permuted axes."""
-        return self.op1("stablehlo.transpose", result, [x], {"permutation": self.ints(permutation)})
+        return self.op1("stablehlo.transpose", result, [x], {"permutation": permutation})
 
     def reduce(self, x: ir.Value, initial: ir.Value, axes: Ints, op: str, result: Any) -> ir.Value:
         """`x` reduced along `axes` by the StableHLO operation `op`, beginning with the scalar `initial`."""
@@ -303,7 +307,7 @@ class LoweringContext:
             "stablehlo.reduce",
             [self.type(result)],
             [x, initial],
-            {"dimensions": self.ints(axes)},
+            {"dimensions": axes},
             regions=1,
         )
         self.scalar_body(reduction.regions[0], op, result.dtype)
@@ -490,3 +494,12 @@ class LoweringContext:
     def from_python(self, function: Function, operands: Values, params: Any = ()) -> list[ir.Value]:
         """Lower by tracing `function(*operands, *params)`, a definition by other primitives."""
         return self.module_lowering.lower_python(function, operands, params)
+
+
+_ATTRIBUTE_OF: dict[type, Callable[[LoweringContext, Any], ir.Attribute]] = {
+    bool: LoweringContext.boolean,
+    int: LoweringContext.integer,
+    **dict.fromkeys((str, bytes), LoweringContext.string),
+    **dict.fromkeys((tuple, list, range), LoweringContext.ints),
+}
+"""How values of Python become attributes; numbers are integers of 64 bits, several of them an array."""

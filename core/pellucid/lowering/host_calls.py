@@ -52,9 +52,9 @@ def host_call(
     ctx.host_callbacks.append(_passing_token(function) if tokens else function)
     ctx.host_failures.append(getattr(function, "failures", None))
     attributes = {
-        "call_target_name": ctx.string(target),
+        "call_target_name": target,
         "api_version": ctx.integer(4, 32),
-        "has_side_effect": ctx.boolean(has_side_effect),
+        "has_side_effect": has_side_effect,
         "backend_config": ctx.dictionary(
             {"index": ir.IntegerAttr.get(ir.IntegerType.get_unsigned(64), index)}
         ),

@@ -88,7 +88,7 @@ def element_at(ctx: LoweringContext, x: Any, aval: Any, index: Any, element: Any
     with ctx.named(scope, "dynamic_slice"):
         row = ctx.op1(
             "stablehlo.dynamic_slice", window, [x, *_starts(ctx, index, full.ndim)],
-            {"slice_sizes": ctx.ints(window.shape)},
+            {"slice_sizes": window.shape},
         )  # fmt: skip
     with ctx.named(scope, "squeeze"):
         return ctx.reshape(row, part)

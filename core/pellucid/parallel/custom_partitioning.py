@@ -88,10 +88,10 @@ class CustomPartitioning(Programs[CustomPartitioningParams]):
         partition = Partition(params, mesh, ctx.platform)
         ctx.keep_alive.append(partition)
         attributes = {
-            "call_target_name": ctx.string(TARGET),
-            "has_side_effect": ctx.boolean(False),
+            "call_target_name": TARGET,
+            "has_side_effect": False,
             "api_version": ctx.integer(2, 32),
-            "backend_config": ctx.string(key_of(partition)),
+            "backend_config": key_of(partition),
         }
         rule = _rule_for(params, mesh, ctx.avals_in, ctx.avals_out)
         if rule is not None:

@@ -306,9 +306,9 @@ class AllToAll(Shown, Exchange[AllToAllParams]):
             return operands
         groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
         attributes = group_attributes(ctx, groups) | {
-            "split_dimension": ctx.integer(params.split_axis),
-            "concat_dimension": ctx.integer(params.concat_axis),
-            "split_count": ctx.integer(groups.shape[1]),
+            "split_dimension": params.split_axis,
+            "concat_dimension": params.concat_axis,
+            "split_count": groups.shape[1],
         }
         result = [ctx.type(ctx.avals_out[0])]
         return list(ctx.op("stablehlo.all_to_all", result, operands, attributes).results)

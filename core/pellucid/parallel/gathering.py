@@ -130,7 +130,7 @@ class AllGather(Shown, Exchange[GatherAxesParams]):
             return [x]
         if not result.size:  # StableHLO gathers no empty values
             return [ctx.zeros(result)]
-        attributes = global_attributes(ctx, groups) | {"all_gather_dim": ctx.integer(dim)}
+        attributes = global_attributes(ctx, groups) | {"all_gather_dim": dim}
         return [ctx.op("stablehlo.all_gather", [ctx.type(result)], [x], attributes).result]
 
     def printed_params(self, equation):
@@ -267,7 +267,7 @@ class ReduceScatter(Exchange[ScatterSumParams]):
         dim, shape = params.scatter_dimension, list(aval.shape)
         shape[dim] //= params.axis_size
         groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
-        attributes = global_attributes(ctx, groups) | {"scatter_dimension": ctx.integer(dim)}
+        attributes = global_attributes(ctx, groups) | {"scatter_dimension": dim}
         part = aval.update(shape=tuple(shape))
         op = ctx.op("stablehlo.reduce_scatter", [ctx.type(part)], operands, attributes, regions=1)
         ctx.scalar_body(op.regions[0], "stablehlo.add", aval.dtype)

@@ -72,7 +72,7 @@ class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
             groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
             config = f"{{replica_groups = {ctx.int_matrix(groups)}, channel_id = 1 : i64}}"
             attributes = {
-                "call_target_name": ctx.string(self.name),
+                "call_target_name": self.name,
                 "backend_config": ctx.attribute(config),
                 "api_version": ctx.integer(4, 32),
             }

@@ -65,9 +65,6 @@ class BroadcastInDim(Shown, LaidOut, Movement[BroadcastInDimParams]):
         sizes = zip(avals[0].shape, params.broadcast_dimensions, strict=True)
         return [[dims[d] if size == params.shape[d] else "1" for size, d in sizes]], [dims]
 
-    def out_sharding(self, params):
-        return params.sharding
-
     def undo(self, cotangent, aval, params):
         aligned = {
             d for i, d in enumerate(params.broadcast_dimensions) if aval.shape[i] == params.shape[d]
@@ -239,9 +236,6 @@ class ReduceSum(LaidOut, Movement[ReduceSumParams]):
                 do="Convert with `.astype`.",
             )
         return reduced_shape(x.shape, params.axes, "reduce_sum")
-
-    def out_sharding(self, params):
-        return params.out_sharding
 
     def undo(self, cotangent, aval, params):
         old_axes = tuple([i for i in range(aval.ndim) if i not in params.axes])

@@ -127,7 +127,7 @@ class Concatenate(Joining[ConcatenateParams]):
         return bind(self, *aligned, params=with_batch_dim(params, ["dimension"], dim)), [dim]
 
     def lower(self, ctx, operands, params):
-        dimension = {"dimension": ctx.integer(params.dimension)}
+        dimension = {"dimension": params.dimension}
         return [ctx.op1("stablehlo.concatenate", ctx.avals_out[0], operands, dimension)]
 
 
@@ -194,7 +194,7 @@ class Stack(Joining[StackParams]):
         aval = physical(ctx.avals_in[0])
         row = shaped_array(inserted(aval.shape, params.axis, 1), aval.dtype)
         rows = [ctx.reshape(x, row) for x in operands]
-        dimension = {"dimension": ctx.integer(params.axis)}
+        dimension = {"dimension": params.axis}
         return [ctx.op1("stablehlo.concatenate", ctx.avals_out[0], rows, dimension)]
 
 

@@ -142,9 +142,6 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
         free += [rhs[j] for j in free_axes(len(rhs), rhs_contract, rhs_batch)]
         return [lhs, rhs], [[*(lhs[i] for i in lhs_batch), *free]]
 
-    def out_sharding(self, params):
-        return params.out_sharding
-
     def operand_cotangent(self, side, cotangent, operands, params):
         x, other = operands[side], operands[1 - side]
         dims, order = cotangent_dimensions(

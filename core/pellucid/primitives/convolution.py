@@ -104,9 +104,6 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
                 result[out_dim] = lhs[dim]
         return [lhs, kernel], [result]
 
-    def out_sharding(self, params):
-        return params.out_sharding
-
     def operand_cotangent(self, side, cotangent, operands, params):
         lhs, rhs = operands
         lhs_spec, rhs_spec, out_spec = params.dimension_numbers
@@ -207,20 +204,18 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
             lhs = ctx.in_even_parts(CUT_GROUPS, lhs, lhs_aval)
             rhs = ctx.in_even_parts(CUT_GROUPS, rhs, rhs_aval)
         attributes = {
-            **{
-                name: ctx.ints(getattr(params, name))
-                for name in ("window_strides", "lhs_dilation", "rhs_dilation")
-            },
-            **{
-                name: ctx.integer(getattr(params, name))
-                for name in ("feature_group_count", "batch_group_count")
-            },
+            **{name: getattr(params, name) for name in _UNCHANGED_ATTRIBUTES},
             "padding": padding_attribute(ctx, params.padding),
             "window_reversal": ctx.bools([False] * len(params.window_strides)),
             "dimension_numbers": _dimensions_attribute(ctx, params.dimension_numbers),
             "precision_config": precision_attribute(ctx, params.precision),
         }
         return [ctx.op1("stablehlo.convolution", ctx.avals_out[0], [lhs, rhs], attributes)]
+
+
+_UNCHANGED_ATTRIBUTES = (
+    "window_strides", "lhs_dilation", "rhs_dilation", "feature_group_count", "batch_group_count",
+)  # fmt: skip
 
 
 def _fast_order(ndim: int) -> ConvDimensionNumbers:

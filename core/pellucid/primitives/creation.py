@@ -70,11 +70,8 @@ class Iota(LaidOut, Primitive[IotaParams]):
     def factors(self, avals, results, params):
         return [], [words(len(params.shape))]
 
-    def out_sharding(self, params):
-        return params.sharding
-
     def lower(self, ctx, operands, params):
-        dimension = {"iota_dimension": ctx.integer(params.dimension)}
+        dimension = {"iota_dimension": params.dimension}
         return [ctx.op1("stablehlo.iota", ctx.avals_out[0], [], dimension)]
 
 
@@ -125,9 +122,6 @@ class Empty(LaidOut, Primitive[EmptyParams]):
 
     def factors(self, avals, results, params):
         return [], [words(len(params.shape))]
-
-    def out_sharding(self, params):
-        return params.out_sharding
 
     def lower(self, ctx, operands, params):
         return [ctx.zeros(ctx.avals_out[0])]  # StableHLO has no array without contents

@@ -119,7 +119,7 @@ class Fft(Movement[FftParams]):
             return [ctx.full(result, 0)]
         attributes = {
             "fft_type": ctx.enum("fft_type", params.fft_type.name),
-            "fft_length": ctx.ints(params.fft_lengths),
+            "fft_length": params.fft_lengths,
         }
         x = ctx.in_even_parts(UNEVEN_FFT, operands[0], ctx.avals_in[0])
         return [ctx.op1("stablehlo.fft", result, [x], attributes)]

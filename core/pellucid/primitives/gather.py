@@ -15,7 +15,7 @@ from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.facets import Shown
-from pellucid.ir.factors import with_mark, words
+from pellucid.ir.factors import Words, with_mark, words
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive, registry
 from pellucid.ir.rules import Avals, BatchDim, is_linear
@@ -43,6 +43,7 @@ from pellucid.primitives.index_dims import (
     check_scatter,
     gathered_shape,
     kept_axes,
+    window_axes,
     window_sizes,
     with_batched_both,
     with_batched_indices,
@@ -106,6 +107,18 @@ def _dimension_numbers(
     return ctx.attribute(f"#stablehlo.{'gather' if is_gather else 'scatter'}<{', '.join(shown)}>")
 
 
+def _words_of_windows(
+    numbers: Any, dims: Words, indices_ndim: int, ndim: int
+) -> tuple[Words, Words]:
+    """Factors of the indices and of the windows' array, for an operand with factors `dims`."""
+    window_dims, _, _, batching, indices_batching = numbers
+    points = words(indices_ndim, len(dims), mark="!")
+    for i, j in zip(batching, indices_batching, strict=True):
+        points[j] = dims[i]
+    outer, inner = iter(points), iter([dims[i] for i in window_axes(numbers, len(dims))])
+    return points, [next(inner) if d in window_dims else next(outer) for d in range(ndim)]
+
+
 def movable_indices(indices: Any, dim: BatchDim) -> tuple[Any, BatchDim]:
     """Batched indices whose last axis still holds the index vectors, and their batch axis."""
     last = type_of(indices).ndim - 1
@@ -148,17 +161,7 @@ class Gather(JointlyLinear[GatherParams]):
         batching = numbers.operand_batching_dims
         whole = {*partial, *numbers.collapsed_slice_dims}.difference(batching)
         dims = with_mark(words(x.ndim), whole, "!")
-        points = words(indices.ndim, x.ndim, mark="!")
-        for i, j in zip(batching, numbers.start_indices_batching_dims, strict=True):
-            points[j] = dims[i]
-        windows = iter(
-            [i for i in range(x.ndim) if i not in (*numbers.collapsed_slice_dims, *batching)]
-        )
-        outer = iter(points)
-        result = [
-            dims[next(windows)] if d in numbers.offset_dims else next(outer)
-            for d in range(results[0].ndim)
-        ]
+        points, result = _words_of_windows(numbers, dims, indices.ndim, results[0].ndim)
         return [dims, points], [result]
 
     def jvp(self, primals, tangents, params):
@@ -204,8 +207,8 @@ class Gather(JointlyLinear[GatherParams]):
         indices, indices_aval = _lowered_indices(ctx, indices, indices_aval)
         attributes = {
             "dimension_numbers": _dimension_numbers(ctx, numbers, result, indices_aval),
-            "slice_sizes": ctx.ints((*params.slice_sizes, *element_shape(aval))),
-            "indices_are_sorted": ctx.boolean(params.indices_are_sorted),
+            "slice_sizes": (*params.slice_sizes, *element_shape(aval)),
+            "indices_are_sorted": params.indices_are_sorted,
         }
         x = ctx.in_even_parts(UNEVEN_GATHER, x, aval, all)
         indices = ctx.in_even_parts(UNEVEN_GATHER, indices, indices_aval, all)
@@ -359,21 +362,12 @@ class Scatter(Shown, Primitive[ScatterParams]):
     def factors(self, avals, results, params):
         x, indices, updates = avals
         numbers = params.dimension_numbers
-        batching = numbers.operand_batching_dims
-        windows = [i for i in range(x.ndim) if i not in (*numbers.inserted_window_dims, *batching)]
-        pairs = list(zip(windows, numbers.update_window_dims, strict=True))
-        covered = [i for i, j in pairs if x.shape[i] == updates.shape[j]]
+        pairs = zip(window_axes(numbers, x.ndim), numbers.update_window_dims, strict=True)
+        covered = {i for i, j in pairs if x.shape[i] == updates.shape[j]}
+        covered.update(numbers.operand_batching_dims)
         # Only dimensions that updates cover, and those that run together, may be cut: as in the operand.
-        dims = [
-            word + ("^" if i in covered or i in batching else "!")
-            for i, word in enumerate(words(x.ndim))
-        ]
-        points = words(indices.ndim, x.ndim, mark="!")
-        for i, j in zip(batching, numbers.scatter_indices_batching_dims, strict=True):
-            points[j] = dims[i]
-        window_of = {j: dims[i] for i, j in pairs}
-        outer = iter(points)
-        update = [window_of[d] if d in window_of else next(outer) for d in range(updates.ndim)]
+        dims = [word + ("^" if i in covered else "!") for i, word in enumerate(words(x.ndim))]
+        points, update = _words_of_windows(numbers, dims, indices.ndim, updates.ndim)
         return [dims, points, update], [dims]
 
     def batch(self, axis, operands, dims, params):
@@ -410,8 +404,8 @@ class Scatter(Shown, Primitive[ScatterParams]):
             "scatter_dimension_numbers": _dimension_numbers(
                 ctx, numbers, updates_aval, indices_aval
             ),
-            "indices_are_sorted": ctx.boolean(params.indices_are_sorted),
-            "unique_indices": ctx.boolean(params.unique_indices),
+            "indices_are_sorted": params.indices_are_sorted,
+            "unique_indices": params.unique_indices,
         }
         [result] = ctx.avals_out
         program = self.update_program(physical(aval).dtype, params)

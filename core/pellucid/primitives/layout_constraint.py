@@ -59,7 +59,7 @@ class LayoutConstraint(Runs, Identity[LayoutConstraintParams]):
             [ir.DenseIntElementsAttr.get(minor_to_major.copy(), type=ir.IndexType.get())]
         )
         attributes = {
-            "call_target_name": ctx.string("LayoutConstraint"),
+            "call_target_name": "LayoutConstraint",
             "api_version": ctx.integer(1, 32),
             "operand_layouts": layouts,
             "result_layouts": layouts,

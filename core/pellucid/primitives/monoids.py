@@ -131,7 +131,7 @@ def lower_reduction(
         "stablehlo.reduce",
         [ctx.type(result)],
         [x, initial],
-        {"dimensions": ctx.ints(axes)},
+        {"dimensions": axes},
         regions=1,
     )
     monoid_body(ctx, reduction.regions[0], monoid, result.dtype)

@@ -167,9 +167,6 @@ class Reshape(LaidOut, Movement[ReshapeParams]):
     def factors(self, avals, results, params):
         return regrouping(avals[0].shape, params.new_sizes)
 
-    def out_sharding(self, params):
-        return params.sharding
-
     def undo(self, cotangent, aval, params):
         return reshape(cotangent, aval.shape)
 
@@ -322,7 +319,7 @@ class Rev(Movement[RevParams]):
         return rev(cotangent, params.dimensions)
 
     def lower(self, ctx, operands, params):
-        dimensions = {"dimensions": ctx.ints(params.dimensions)}
+        dimensions = {"dimensions": params.dimensions}
         return [ctx.op1("stablehlo.reverse", ctx.avals_out[0], operands, dimensions)]
 
 

@@ -102,9 +102,9 @@ def lowered_slice(
 ) -> Any:
     """`stablehlo.slice` of `x`, a value of type `result`."""
     attributes = {
-        "start_indices": ctx.ints(starts),
-        "limit_indices": ctx.ints(limits),
-        "strides": ctx.ints(strides or (1,) * len(starts)),
+        "start_indices": starts,
+        "limit_indices": limits,
+        "strides": strides or (1,) * len(starts),
     }
     return ctx.op1("stablehlo.slice", result, [x], attributes)
 
@@ -234,9 +234,9 @@ def lowered_pad(
 ) -> Any:
     """`stablehlo.pad` of an operand and a padding value, a value of type `result`."""
     attributes = {
-        "edge_padding_low": ctx.ints([low for low, _, _ in config]),
-        "edge_padding_high": ctx.ints([high for _, high, _ in config]),
-        "interior_padding": ctx.ints([interior for _, _, interior in config]),
+        "edge_padding_low": [low for low, _, _ in config],
+        "edge_padding_high": [high for _, high, _ in config],
+        "interior_padding": [interior for _, _, interior in config],
     }
     return ctx.op1("stablehlo.pad", result, operands, attributes)
 

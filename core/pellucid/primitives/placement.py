@@ -141,8 +141,8 @@ def _in_memory(ctx: Any, x: Any, aval: Any, kind: str | None) -> Any:
         aval,
         [x],
         {
-            "call_target_name": ctx.string("annotate_device_placement"),
-            "has_side_effect": ctx.boolean(True),
+            "call_target_name": "annotate_device_placement",
+            "has_side_effect": True,
             "mhlo.frontend_attributes": ctx.dictionary({"_xla_buffer_placement": placement}),
         },
     )

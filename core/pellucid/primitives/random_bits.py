@@ -121,7 +121,7 @@ class Iota2x32Shape(Primitive[Iota2x32ShapeParams]):
         # A sum over dimensions rather than a reshaped iota: each device can compute its part alone.
         position = ctx.full(wide, 0)
         for d in range(len(shape)):
-            along = ctx.op1("stablehlo.iota", wide, [], {"iota_dimension": ctx.integer(d)})
+            along = ctx.op1("stablehlo.iota", wide, [], {"iota_dimension": d})
             stride = ctx.full(wide, math.prod(shape[d + 1 :]))
             step = ctx.op1("stablehlo.multiply", wide, [along, stride])
             position = ctx.op1("stablehlo.add", wide, [position, step])

@@ -271,12 +271,12 @@ class ArgExtreme(OfOneArray[ArgExtremeParams]):
         x, result = ctx.avals_in[0], ctx.avals_out[0]
         [axis] = params.axes
         indices = shaped_array(x.shape, params.index_dtype)
-        places = ctx.op1("stablehlo.iota", indices, [], {"iota_dimension": ctx.integer(axis)})
+        places = ctx.op1("stablehlo.iota", indices, [], {"iota_dimension": axis})
         worst = (lowest if self.direction == "GT" else highest)(x.dtype)
         reduction = ctx.op(
             "stablehlo.reduce", ctx.types([result.update(dtype=x.dtype), result]),
             [operands[0], places, ctx.constant(worst), ctx.constant(params.index_dtype.type(0))],
-            {"dimensions": ctx.ints([axis])}, regions=1,
+            {"dimensions": [axis]}, regions=1,
         )  # fmt: skip
         # Of two (value, index) pairs a NaN wins, then the better value, then the smaller index.
         value, index, truth = (

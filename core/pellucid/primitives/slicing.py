@@ -311,7 +311,7 @@ class DynamicSlice(_Window[DynamicSliceParams]):
         )
 
     def lowered(self, ctx, operands, params, inner):
-        sizes = {"slice_sizes": ctx.ints((*params.slice_sizes, *inner))}
+        sizes = {"slice_sizes": (*params.slice_sizes, *inner)}
         return ctx.op1("stablehlo.dynamic_slice", ctx.avals_out[0], operands, sizes)
 
 

@@ -106,8 +106,8 @@ class Sort(Primitive[SortParams]):
 
     def lower(self, ctx, operands, params):
         attributes = {
-            "dimension": ctx.integer(params.dimension),
-            "is_stable": ctx.boolean(params.is_stable),
+            "dimension": params.dimension,
+            "is_stable": params.is_stable,
         }
         op = ctx.op("stablehlo.sort", ctx.types(ctx.avals_out), operands, attributes, regions=1)
         comparator = _comparator(tuple([a.dtype for a in ctx.avals_in]), params.num_keys)
@@ -262,7 +262,7 @@ class TopK(Greatest[TopKParams]):
         x = ctx.in_even_parts(UNEVEN_TOP_K, x, aval)
         if is_moved:
             x = ctx.transpose(x, order, rows)
-        extremes = ctx.op("chlo.top_k", ctx.types(types), [x], {"k": ctx.integer(k)}).results
+        extremes = ctx.op("chlo.top_k", ctx.types(types), [x], {"k": k}).results
         if not is_moved:
             return list(extremes)
         back = inverse_permutation(order)
@@ -328,7 +328,7 @@ class ApproxTopK(Greatest[ApproxTopKParams]):
             "stablehlo.iota",
             shaped_array(x.shape, _INT32),
             [],
-            {"iota_dimension": ctx.integer(axis)},
+            {"iota_dimension": axis},
         )
         worst = -np.inf if params.is_max_k else np.inf
         initial = [ctx.constant(np.asarray(worst, x.dtype)), ctx.constant(np.int32(-1))]
@@ -342,7 +342,7 @@ class ApproxTopK(Greatest[ApproxTopKParams]):
             "top_k": f"{params.k} : i64",
         }
         attributes = {
-            "call_target_name": ctx.string("ApproxTopK"),
+            "call_target_name": "ApproxTopK",
             "called_computations": ctx.attribute(f"[{comparator}]"),
             "mhlo.backend_config": ctx.attribute(
                 "{" + ", ".join(f"{k} = {v}" for k, v in config.items()) + "}"

@@ -59,9 +59,9 @@ class DceSink(WithoutResults[DceSinkParams]):
     def lower(self, ctx, operands, params):
         if params.prevent_mlir_dce:
             attributes = {
-                "call_target_name": ctx.string("dce_sink"),
+                "call_target_name": "dce_sink",
                 "api_version": ctx.integer(4, 32),
-                "has_side_effect": ctx.boolean(True),
+                "has_side_effect": True,
             }
             ctx.op("stablehlo.custom_call", [], operands, attributes)
         return ()

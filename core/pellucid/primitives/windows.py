@@ -85,10 +85,10 @@ def window_shape(shape: Shape, params: WindowParams, name: str) -> Shape:
 def window_attributes(ctx: Any, params: WindowParams) -> dict[str, Any]:
     """Attributes of `stablehlo.reduce_window`."""
     return {
-        "window_dimensions": ctx.ints(params.window_dimensions),
-        "window_strides": ctx.ints(params.window_strides),
-        "base_dilations": ctx.ints(params.base_dilation),
-        "window_dilations": ctx.ints(params.window_dilation),
+        "window_dimensions": params.window_dimensions,
+        "window_strides": params.window_strides,
+        "base_dilations": params.base_dilation,
+        "window_dilations": params.window_dilation,
         "padding": padding_attribute(ctx, params.padding),
     }
 
@@ -331,8 +331,8 @@ class SelectAndScatterAdd(_Selecting[ScatterParams]):
         op = ctx.op(
             "stablehlo.select_and_scatter", [ctx.type(padded.update(dtype=result.dtype))],
             [values, operands[0], ctx.constant(source.dtype.type(0))],
-            {"window_dimensions": ctx.ints(params.window_dimensions),
-             "window_strides": ctx.ints(params.window_strides),
+            {"window_dimensions": params.window_dimensions,
+             "window_strides": params.window_strides,
              "padding": padding_attribute(ctx, [(0, 0)] * operand.ndim)},
             regions=2,
         )  # fmt: skip
