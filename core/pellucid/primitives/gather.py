@@ -1,4 +1,4 @@
-"""`gather` and `scatter_add`: windows read from an array and added to one; each is the other's transpose."""
+"""`gather` and the primitive of `scatter_add`: windows read from an array and added to one; each is the other's transpose."""
 
 from __future__ import annotations
 
@@ -494,60 +494,7 @@ class ScatterAdd(LinearScatter):
 
 scatter_add_p = ScatterAdd()
 
-
-def scatter_add(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Any:
-    """`operand` with windows of `updates` added where the index vectors `scatter_indices` say.
-
-    Updates at one place are all added. `mode` says what happens to windows outside; by default they are
-    dropped. `indices_are_sorted` and `unique_indices` are promises that may make it faster.
-    Source: StableHLO specification, `scatter`.
-
-    >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
-    >>> scatter_add(np.zeros(3), np.array([[0], [2], [0]]), np.ones(3), places).tolist()
-    [2.0, 0.0, 1.0]
-    """
-    return scattered(
-        scatter_add_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
-
-
-def scattered(
-    primitive: Scatter,
-    operand: Any,
-    indices: Any,
-    updates: Any,
-    numbers: ScatterDimensionNumbers,
-    indices_are_sorted: bool,
-    unique_indices: bool,
-    mode: str | GatherScatterMode | None,
-) -> Any:
-    """The result of a scatter primitive, called with the arguments of its public function."""
-    params = ScatterParams(
-        with_int_fields(numbers),
-        bool(indices_are_sorted),
-        GatherScatterMode.from_any(mode),
-        bool(unique_indices),
-    )
-    return bind1(primitive, operand, indices, updates, params=params)
-
-
 __all__ = [
     "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
-    "gather", "gather_p", "scatter_add", "scatter_add_p",
+    "gather", "gather_p", "scatter_add_p",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Scatters that replace, subtract, multiply, or take the lesser or the greater; `scatter_add` is beside `gather`."""
+"""Scatters that replace, subtract, multiply, or take the lesser or the greater, and the functions of all scatters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base.errors import MissingRule
-from pellucid.base.typing import Shape
+from pellucid.base.typing import Function, Shape
 from pellucid.ir.rules import Zero, is_linear
 from pellucid.primitives.arithmetic import add, div, max, min, mul, neg, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
@@ -21,9 +21,13 @@ from pellucid.primitives.gather import (
     ScatterParams,
     gathered_updates,
     scatter_add_p,
-    scattered,
 )
-from pellucid.primitives.index_dims import GatherScatterMode, ScatterDimensionNumbers, kept_axes
+from pellucid.primitives.index_dims import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    kept_axes,
+    with_int_fields,
+)
 from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.logical import bitwise_or, eq, ne, select_n
 from pellucid.primitives.movement import reshape
@@ -31,6 +35,50 @@ from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
 _IDS = np.dtype(np.uint32)
+
+# Public functions -----------------------------------------------------------------------------------
+
+
+def _function(primitive: Scatter, doc: str) -> Function:
+    """The public function of `primitive`, described by `doc`."""
+
+    def scatter(
+        operand: Any,
+        scatter_indices: Any,
+        updates: Any,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+    ) -> Any:
+        params = ScatterParams(
+            with_int_fields(dimension_numbers),
+            bool(indices_are_sorted),
+            GatherScatterMode.from_any(mode),
+            bool(unique_indices),
+        )
+        return bind1(primitive, operand, scatter_indices, updates, params=params)
+
+    scatter.__name__ = scatter.__qualname__ = primitive.name.replace("-", "_")
+    scatter.__doc__ = doc
+    return scatter
+
+
+scatter_add = _function(
+    scatter_add_p,
+    """`operand` with windows of `updates` added where the index vectors `scatter_indices` say.
+
+    Updates at one place are all added. `mode` says what happens to windows outside; by default they are
+    dropped. `indices_are_sorted` and `unique_indices` are promises that may make it faster.
+    Source: StableHLO specification, `scatter`.
+
+    >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    >>> scatter_add(np.zeros(3), np.array([[0], [2], [0]]), np.ones(3), places).tolist()
+    [2.0, 0.0, 1.0]
+    """,
+)
+
 
 # scatter ------------------------------------------------------------------------------------------
 
@@ -97,16 +145,8 @@ def _numbered(updates: Shape, numbers: ScatterDimensionNumbers) -> Any:
 scatter_p = ScatterReplace()
 
 
-def scatter(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Any:
+scatter = _function(
+    scatter_p,
     """`operand` with windows replaced by `updates` where the index vectors `scatter_indices` say.
 
     Which of several updates for one place remains is undefined. `mode` says what happens to windows outside;
@@ -116,17 +156,8 @@ def scatter(
     >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
     >>> scatter(np.zeros(3), np.array([[2], [0]]), np.array([5.0, 7.0]), places).tolist()
     [7.0, 0.0, 5.0]
-    """
-    return scattered(
-        scatter_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
+    """,
+)
 
 
 # scatter_sub, scatter_mul -------------------------------------------------------------------------
@@ -143,32 +174,15 @@ class ScatterSub(LinearScatter):
 scatter_sub_p = ScatterSub()
 
 
-def scatter_sub(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Any:
+scatter_sub = _function(
+    scatter_sub_p,
     """`operand` with windows of `updates` subtracted where `scatter_indices` say; otherwise as `scatter_add`.
 
     >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
     >>> scatter_sub(np.zeros(3), np.array([[2], [2]]), np.array([1.0, 2.0]), places).tolist()
     [0.0, 0.0, -3.0]
-    """
-    return scattered(
-        scatter_sub_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
+    """,
+)
 
 
 class ScatterMul(JointlyLinear[ScatterParams], Scatter):
@@ -203,16 +217,8 @@ class ScatterMul(JointlyLinear[ScatterParams], Scatter):
 scatter_mul_p = ScatterMul()
 
 
-def scatter_mul(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Any:
+scatter_mul = _function(
+    scatter_mul_p,
     """`operand` with windows multiplied by `updates` where `scatter_indices` say; otherwise as `scatter_add`.
 
     Its derivative with respect to the updates needs `unique_indices=True`.
@@ -220,17 +226,8 @@ def scatter_mul(
     >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
     >>> scatter_mul(np.ones(3), np.array([[2], [2]]), np.array([3.0, 2.0]), places).tolist()
     [1.0, 1.0, 6.0]
-    """
-    return scattered(
-        scatter_mul_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
+    """,
+)
 
 
 # scatter_min, scatter_max -------------------------------------------------------------------------
@@ -271,66 +268,32 @@ class ScatterExtremum(Scatter):
 scatter_min_p = ScatterExtremum("scatter-min", min)
 
 
-def scatter_min(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Any:
+scatter_min = _function(
+    scatter_min_p,
     """`operand` with the lesser of it and `updates` where `scatter_indices` say; otherwise as `scatter_add`.
 
     >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
     >>> scatter_min(np.zeros(3), np.array([[2], [2]]), np.array([1.0, -2.0]), places).tolist()
     [0.0, 0.0, -2.0]
-    """
-    return scattered(
-        scatter_min_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
+    """,
+)
 
 
 scatter_max_p = ScatterExtremum("scatter-max", max)
 
 
-def scatter_max(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Any:
+scatter_max = _function(
+    scatter_max_p,
     """`operand` with the greater of it and `updates` where `scatter_indices` say; otherwise as `scatter_add`.
 
     >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
     >>> scatter_max(np.zeros(3), np.array([[2], [2]]), np.array([1.0, -2.0]), places).tolist()
     [0.0, 0.0, 1.0]
-    """
-    return scattered(
-        scatter_max_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
+    """,
+)
 
 
 __all__ = [
-    "scatter", "scatter_max", "scatter_max_p", "scatter_min", "scatter_min_p", "scatter_mul", "scatter_mul_p",
+    "scatter", "scatter_add", "scatter_max", "scatter_max_p", "scatter_min", "scatter_min_p", "scatter_mul", "scatter_mul_p",
     "scatter_p", "scatter_sub", "scatter_sub_p",
 ]  # fmt: skip

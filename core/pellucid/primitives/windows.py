@@ -20,13 +20,13 @@ from pellucid.primitives.counts import window_combinations, window_comparisons
 from pellucid.primitives.creation import iota
 from pellucid.primitives.families import ANY, NUMBER, check_elements
 from pellucid.primitives.filled import zero_like_elements, zeros
-from pellucid.primitives.gather import scatter_add
 from pellucid.primitives.index_dims import ScatterDimensionNumbers
 from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.logical import ge_p, le_p
 from pellucid.primitives.monoids import MONOIDS, highest, lowest, monoid_body, ordered
 from pellucid.primitives.movement import Movement, OfOneArray, reshape
 from pellucid.primitives.padding import lowered_pad, lowered_slice, pad, slice
+from pellucid.primitives.scatter import scatter_add
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.primitives.window_shapes import (
     Pads,

@@ -15,7 +15,7 @@ from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import iota
 from pellucid.primitives.dslice import Slice
-from pellucid.primitives.gather import gather, scatter_add
+from pellucid.primitives.gather import gather
 from pellucid.primitives.index_dims import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -23,7 +23,7 @@ from pellucid.primitives.index_dims import (
 )
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.padding import slice as static_slice
-from pellucid.primitives.scatter import scatter
+from pellucid.primitives.scatter import scatter, scatter_add
 from pellucid.primitives.slicing import dynamic_slice, dynamic_update_slice, wrapped
 from pellucid.tracing.values import is_array_like, type_of
 
