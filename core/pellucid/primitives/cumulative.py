@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import ArgumentValueError
+from pellucid.base.typing import Function
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import abs, add, max, min, mul, neg, rem, share, sub
@@ -250,68 +251,81 @@ class CumulativeLogSumExp(Scanned):
         ctx.jaxpr_body(region, jaxpr)
 
 
-def _cumulative(primitive: Cumulative, operand: Any, axis: int, reverse: bool) -> Any:
-    return bind1(primitive, operand, params=CumulativeParams(operator.index(axis), bool(reverse)))
+def _function(primitive: Cumulative, doc: str) -> Function:
+    """The public function of `primitive`, described by `doc`."""
+
+    def cumulative(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+        params = CumulativeParams(operator.index(axis), bool(reverse))
+        return bind1(primitive, operand, params=params)
+
+    cumulative.__name__ = cumulative.__qualname__ = primitive.name
+    cumulative.__doc__ = doc
+    return cumulative
 
 
 cumsum_p = CumulativeSum("sum")
 
 
-def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+cumsum = _function(
+    cumsum_p,
     """Sums of the elements up to each one along `axis`; from it to the end if `reverse`.
 
     >>> cumsum(np.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)
-    """
-    return _cumulative(cumsum_p, operand, axis, reverse)
+    """,
+)
 
 
 cumprod_p = CumulativeProduct("prod")
 
 
-def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+cumprod = _function(
+    cumprod_p,
     """Products of the elements up to each one along `axis`; from it to the end if `reverse`.
 
     >>> cumprod(np.array([1, 2, 3]), reverse=True)
     Array([6, 6, 3], dtype=int32)
-    """
-    return _cumulative(cumprod_p, operand, axis, reverse)
+    """,
+)
 
 
 cummax_p = CumulativeMaximum("max")
 
 
-def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+cummax = _function(
+    cummax_p,
     """Greatest of the elements up to each one along `axis`; from it to the end if `reverse`.
 
     >>> cummax(np.array([1, 3, 2]))
     Array([1, 3, 3], dtype=int32)
-    """
-    return _cumulative(cummax_p, operand, axis, reverse)
+    """,
+)
 
 
 cummin_p = CumulativeMinimum("min")
 
 
-def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+cummin = _function(
+    cummin_p,
     """Least of the elements up to each one along `axis`; from it to the end if `reverse`.
 
     >>> cummin(np.array([2, 1, 3]))
     Array([2, 1, 1], dtype=int32)
-    """
-    return _cumulative(cummin_p, operand, axis, reverse)
+    """,
+)
 
 
 cumlogsumexp_p = CumulativeLogSumExp()
 
 
-def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+cumlogsumexp = _function(
+    cumlogsumexp_p,
     """Logarithms of the sums of exponentials of the elements up to each one along `axis`; from it if `reverse`.
 
     >>> cumlogsumexp(np.array([0.0, 0.0]))
     Array([0.       , 0.6931472], dtype=float32)
-    """
-    return _cumulative(cumlogsumexp_p, operand, axis, reverse)
+    """,
+)
 
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError
-from pellucid.base.typing import Axes, Ints
+from pellucid.base.typing import Axes, Function, Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import Zero
 from pellucid.ir.traits import Traits
@@ -145,14 +145,23 @@ class ReduceProd(Reduction):
         return [squeeze(x, (0,))], [squeeze(t, (0,))]
 
 
-def _reduce(primitive: Reduction, operand: Any, axes: Ints) -> Any:
-    return bind1(primitive, operand, params=ReduceParams(tuple([operator.index(a) for a in axes])))
+def _function(primitive: Reduction, doc: str) -> Function:
+    """The public function of `primitive`, described by `doc`."""
+
+    def reduce(operand: Any, axes: Ints) -> Any:
+        params = ReduceParams(tuple([operator.index(a) for a in axes]))
+        return bind1(primitive, operand, params=params)
+
+    reduce.__name__ = reduce.__qualname__ = primitive.name
+    reduce.__doc__ = doc
+    return reduce
 
 
 reduce_max_p = ReduceExtreme("max", ANY)
 
 
-def reduce_max(operand: Any, axes: Ints) -> Any:
+reduce_max = _function(
+    reduce_max_p,
     """Greatest of the elements along `axes`, which disappear; NaN if one is NaN.
 
     Complex numbers compare by real, then by imaginary part. Of no elements, it is the least value of the dtype.
@@ -160,14 +169,15 @@ def reduce_max(operand: Any, axes: Ints) -> Any:
 
     >>> reduce_max(np.array([[1.0, 4.0], [3.0, 2.0]]), (1,))
     Array([4., 3.], dtype=float32)
-    """
-    return _reduce(reduce_max_p, operand, axes)
+    """,
+)
 
 
 reduce_min_p = ReduceExtreme("min", ANY)
 
 
-def reduce_min(operand: Any, axes: Ints) -> Any:
+reduce_min = _function(
+    reduce_min_p,
     """Least of the elements along `axes`, which disappear; NaN if one is NaN.
 
     Complex numbers compare by real, then by imaginary part. Of no elements, it is the greatest value of the dtype.
@@ -175,58 +185,62 @@ def reduce_min(operand: Any, axes: Ints) -> Any:
 
     >>> reduce_min(np.array([[1.0, 4.0], [3.0, 2.0]]), (1,))
     Array([1., 2.], dtype=float32)
-    """
-    return _reduce(reduce_min_p, operand, axes)
+    """,
+)
 
 
 reduce_prod_p = ReduceProd("prod", NUMBER)
 
 
-def reduce_prod(operand: Any, axes: Ints) -> Any:
+reduce_prod = _function(
+    reduce_prod_p,
     """Product of the elements along `axes`, which disappear; 1 for no elements.
 
     Source: StableHLO specification, `reduce` with `multiply`.
 
     >>> reduce_prod(np.array([[1, 4], [3, 2]]), (1,))
     Array([4, 6], dtype=int32)
-    """
-    return _reduce(reduce_prod_p, operand, axes)
+    """,
+)
 
 
 reduce_and_p = ReduceBits("and", BOOL | INTEGER)
 
 
-def reduce_and(operand: Any, axes: Ints) -> Any:
+reduce_and = _function(
+    reduce_and_p,
     """Bitwise and of the elements along `axes`, which disappear; all bits for no elements.
 
     >>> reduce_and(np.array([6, 3]), (0,))
     Array(2, dtype=int32)
-    """
-    return _reduce(reduce_and_p, operand, axes)
+    """,
+)
 
 
 reduce_or_p = ReduceBits("or", BOOL | INTEGER)
 
 
-def reduce_or(operand: Any, axes: Ints) -> Any:
+reduce_or = _function(
+    reduce_or_p,
     """Bitwise or of the elements along `axes`, which disappear.
 
     >>> reduce_or(np.array([6, 3]), (0,))
     Array(7, dtype=int32)
-    """
-    return _reduce(reduce_or_p, operand, axes)
+    """,
+)
 
 
 reduce_xor_p = ReduceBits("xor", BOOL | INTEGER)
 
 
-def reduce_xor(operand: Any, axes: Ints) -> Any:
+reduce_xor = _function(
+    reduce_xor_p,
     """Bitwise exclusive or of the elements along `axes`, which disappear.
 
     >>> reduce_xor(np.array([6, 3]), (0,))
     Array(5, dtype=int32)
-    """
-    return _reduce(reduce_xor_p, operand, axes)
+    """,
+)
 
 
 # argmax and argmin --------------------------------------------------------------------------------
