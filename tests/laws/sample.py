@@ -26,6 +26,7 @@ import pellucid.primitives
 import pellucid.random
 from pellucid.ir.jaxpr import subjaxprs
 from pellucid.primitives.families import kind_of
+from pellucid.random import threefry
 from pellucid.tracing.staging import stage
 from pellucid.tracing.values import type_of
 
@@ -230,6 +231,8 @@ def lax() -> SimpleNamespace:
     decompositions = functions_of(pellucid.linalg)
     return SimpleNamespace(
         **functions_of(pellucid.primitives, pellucid.higher_order),
+        threefry2x32=threefry.threefry2x32,
+        iota_2x32_shape=threefry.iota_2x32_shape,
         linalg=SimpleNamespace(**decompositions),
     )
 

@@ -1,6 +1,5 @@
 """Generators of random bits, under the names of `jax.extend.random`."""
 
-from pellucid.primitives.random_bits import threefry2x32_p
 from pellucid.random.generators import (
     define_prng_impl,
     rbg_prng_impl,
@@ -9,6 +8,7 @@ from pellucid.random.generators import (
     unsafe_rbg_prng_impl,
 )
 from pellucid.random.keys import random_seed, seed_with_impl
+from pellucid.random.threefry import threefry2x32_p
 
 __all__ = [
     "define_prng_impl",

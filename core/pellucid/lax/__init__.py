@@ -114,10 +114,10 @@ from pellucid.primitives.windows import *
 _DENIED = """
 AccuracyParams ArrayCopySemantics accuracy_attributes accuracy_params aligned_for_batch and_
 broadcast_to brought_to canonical_precision checked_shape complex_dtype component_bits
-composite_p converted copy device_put empty_p iota_2x32_shape iota_2x32_shape_p is_float8
+composite_p converted copy device_put empty_p is_float8
 no_derivative nonzero not_ or_ plan_algorithm precision_attribute precv_p preferred_dtype
 product_dtype psend_p ragged_dot_general_p random_gamma_grad_p real_dtype reduce_window_by
-reduced_shape scaled_dot_p threefry2x32 threefry2x32_p unbroadcast with_accuracy xor
+reduced_shape scaled_dot_p unbroadcast with_accuracy xor
 """
 """Names that other modules of the core share, and others under which the reference has something else."""
 

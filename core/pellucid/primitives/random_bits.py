@@ -1,9 +1,8 @@
-"""Random bits: counter-based generators, and XLA's own."""
+"""Random bits by generators of XLA."""
 
 from __future__ import annotations
 
 import enum
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,138 +11,16 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.factors import pointwise
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.traits import Traits
-from pellucid.primitives.arithmetic import add
-from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_shapes
 from pellucid.primitives.counts import threefry_rounds
 from pellucid.primitives.creation import checked_shape
-from pellucid.primitives.families import INTEGER, constant_like, kind_of, texts
-from pellucid.primitives.logical import bitwise_or, bitwise_xor, shift_left, shift_right_logical
+from pellucid.primitives.families import INTEGER, kind_of
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.slicing import dynamic_update_index_in_dim, index_in_dim
 from pellucid.tracing.trace import bind, bind1
 
 _WORD = np.dtype(np.uint32)
-
-# threefry2x32 -------------------------------------------------------------------------------------
-
-
-class Threefry2x32(Primitive[Any]):
-    """Two words of key and two words of counter give two words of random bits, element by element."""
-
-    name = "threefry2x32"
-    traits = Traits(kind="random", flops=threefry_rounds, returns_list=True)
-
-    def abstract_eval(self, avals, params):
-        if len(avals) != 4 or any(a.dtype != _WORD for a in avals):
-            raise DtypeError(
-                "threefry2x32 needs two words of key and two of counter, all uint32.",
-                got=texts("operand", avals),
-            )
-        shape = broadcast_shapes(*(a.shape for a in avals))
-        if any(a.ndim not in (0, len(shape)) for a in avals):
-            raise ShapeError(
-                "threefry2x32 needs operands of one rank, or scalars.",
-                got=texts("operand", avals),
-            )
-        return [shaped_array(shape, _WORD)] * 2
-
-    def factors(self, avals, results, params):
-        return pointwise(avals, results)
-
-    def batch(self, axis, operands, dims, params):
-        aligned, dim = aligned_for_batch(axis, operands, dims)
-        return bind(self, *aligned), [dim, dim]
-
-    def lower(self, ctx, operands, params):
-        return ctx.from_python(_threefry2x32, operands)
-
-
-threefry2x32_p = Threefry2x32()
-
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-_KEY_PARITY = 0x1BD11BDA
-
-
-def _rotated(x: Any, distance: int) -> Any:
-    return bitwise_or(
-        shift_left(x, constant_like(x, distance)),
-        shift_right_logical(x, constant_like(x, 32 - distance)),
-    )
-
-
-def _threefry2x32(k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
-    # Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011: Threefry-2x32-20.
-    keys = [k0, k1, bitwise_xor(bitwise_xor(k0, k1), constant_like(k0, _KEY_PARITY))]
-    x0, x1 = add(x0, k0), add(x1, k1)
-    for i in range(5):
-        for distance in _ROTATIONS[i % 2]:
-            x0 = add(x0, x1)
-            x1 = bitwise_xor(x0, _rotated(x1, distance))
-        x0 = add(x0, keys[(i + 1) % 3])
-        x1 = add(x1, add(keys[(i + 2) % 3], constant_like(k1, i + 1)))
-    return [x0, x1]
-
-
-def threefry2x32(key_high: Any, key_low: Any, count_high: Any, count_low: Any) -> list[Any]:
-    """Two uint32 arrays of random bits from a key of two words and counters of two words.
-
-    A bijection of the counters for each key: equal counters give equal bits, different ones unrelated bits.
-    Source: Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011 (Threefry-2x32-20).
-
-    >>> threefry2x32(*[np.uint32(0)] * 4)
-    [Array(1797259609, dtype=uint32), Array(2579123966, dtype=uint32)]
-    """
-    return bind(threefry2x32_p, key_high, key_low, count_high, count_low)
-
-
-# iota_2x32_shape ----------------------------------------------------------------------------------
-
-
-class Iota2x32ShapeParams(NamedTuple):
-    shape: Shape
-
-
-class Iota2x32Shape(Primitive[Iota2x32ShapeParams]):
-    """Positions in row-major order as numbers of 64 bits, in two words, also where 64-bit types are off."""
-
-    name = "iota_2x32_shape"
-    traits = Traits(kind="creation", flops=0.0)
-
-    def abstract_eval(self, avals, params):
-        return [shaped_array(params.shape, _WORD)] * 2
-
-    def lower(self, ctx, operands, params):
-        shape, words = params.shape, ctx.avals_out[0]
-        wide = shaped_array(shape, np.dtype(np.uint64))
-        # A sum over dimensions rather than a reshaped iota: each device can compute its part alone.
-        position = ctx.full(wide, 0)
-        for d in range(len(shape)):
-            along = ctx.op1("stablehlo.iota", wide, [], {"iota_dimension": d})
-            stride = ctx.full(wide, math.prod(shape[d + 1 :]))
-            step = ctx.op1("stablehlo.multiply", wide, [along, stride])
-            position = ctx.op1("stablehlo.add", wide, [position, step])
-        high = ctx.op1("stablehlo.shift_right_logical", wide, [position, ctx.full(wide, 32)])
-        return [ctx.convert(high, words), ctx.convert(position, words)]
-
-
-iota_2x32_shape_p = Iota2x32Shape()
-
-
-def iota_2x32_shape(shape: Ints) -> list[Any]:
-    """Upper and lower words of the positions of the elements of an array of `shape`: counters for Threefry.
-
-    >>> iota_2x32_shape((3,))
-    [Array([0, 0, 0], dtype=uint32), Array([0, 1, 2], dtype=uint32)]
-    """
-    return bind(
-        iota_2x32_shape_p, params=Iota2x32ShapeParams(checked_shape(shape, "iota_2x32_shape"))
-    )
-
-
-# XLA's generators ---------------------------------------------------------------------------------
 
 
 class RandomAlgorithm(enum.IntEnum):
@@ -286,6 +163,6 @@ def rng_uniform(a: Any, b: Any, shape: Ints) -> Any:
 
 
 __all__ = [
-    "RandomAlgorithm", "iota_2x32_shape", "iota_2x32_shape_p", "rng_bit_generator", "rng_bit_generator_p",
-    "rng_uniform", "rng_uniform_p", "threefry2x32", "threefry2x32_p",
+    "RandomAlgorithm", "rng_bit_generator", "rng_bit_generator_p",
+    "rng_uniform", "rng_uniform_p",
 ]  # fmt: skip

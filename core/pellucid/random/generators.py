@@ -16,12 +16,9 @@ from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.logical import bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.padding import slice as static_slice
-from pellucid.primitives.random_bits import (
-    iota_2x32_shape,
-    rng_bit_generator,
-    threefry2x32,
-)
+from pellucid.primitives.random_bits import rng_bit_generator
 from pellucid.primitives.slicing import index_in_dim
+from pellucid.random.threefry import iota_2x32_shape, threefry2x32
 from pellucid.tracing.values import type_of
 from pellucid.transforms.vmap import vmap
 

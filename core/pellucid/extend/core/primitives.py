@@ -12,7 +12,6 @@ from pellucid.higher_order.remat_policies import name_p as name_p
 from pellucid.lax import *
 from pellucid.lax.linalg import *
 from pellucid.primitives.families import add_any_p as add_jaxvals_p
-from pellucid.primitives.random_bits import threefry2x32_p as threefry2x32_p
 from pellucid.primitives.sharding_constraint import sharding_constraint_p as sharding_constraint_p
 from pellucid.random.gamma import random_gamma_p as random_gamma_p
 from pellucid.random.key_primitives import (
@@ -21,6 +20,7 @@ from pellucid.random.key_primitives import (
     random_seed_p as random_seed_p,
     random_split_p as random_split_p,
 )
+from pellucid.random.threefry import threefry2x32_p as threefry2x32_p
 from pellucid.refs.primitives import get_p as get_p, swap_p as swap_p
 
 _DENIED = """
