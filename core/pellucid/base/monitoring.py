@@ -5,13 +5,11 @@ Core itself publishes typed events (`base.events`); these functions are for code
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from pellucid.base.errors import ArgumentValueError
+from pellucid.base.typing import Function
 
 Value = str | int
-_listeners: dict[str, list[Callable[..., Any]]] = {
+_listeners: dict[str, list[Function]] = {
     "event": [],
     "duration": [],
     "time_span": [],
@@ -49,42 +47,42 @@ def record_scalar(event: str, value: float, **kwargs: Value) -> None:
         listener(event, value, **kwargs)
 
 
-def register_event_listener(callback: Callable[..., Any]) -> None:
+def register_event_listener(callback: Function) -> None:
     """Call `callback(event, **more)` for each event from now on."""
     _listeners["event"].append(callback)
 
 
-def register_event_duration_secs_listener(callback: Callable[..., Any]) -> None:
+def register_event_duration_secs_listener(callback: Function) -> None:
     """Call `callback(event, seconds, **more)` for each duration from now on."""
     _listeners["duration"].append(callback)
 
 
-def register_event_time_span_listener(callback: Callable[..., Any]) -> None:
+def register_event_time_span_listener(callback: Function) -> None:
     """Call `callback(event, start, end, **more)` for each time span from now on."""
     _listeners["time_span"].append(callback)
 
 
-def register_scalar_listener(callback: Callable[..., Any]) -> None:
+def register_scalar_listener(callback: Function) -> None:
     """Call `callback(event, value, **more)` for each value from now on."""
     _listeners["scalar"].append(callback)
 
 
-def unregister_event_listener(callback: Callable[..., Any]) -> None:
+def unregister_event_listener(callback: Function) -> None:
     """Stop calling `callback` for events."""
     _unregister("event", callback)
 
 
-def unregister_event_duration_listener(callback: Callable[..., Any]) -> None:
+def unregister_event_duration_listener(callback: Function) -> None:
     """Stop calling `callback` for durations."""
     _unregister("duration", callback)
 
 
-def unregister_event_time_span_listener(callback: Callable[..., Any]) -> None:
+def unregister_event_time_span_listener(callback: Function) -> None:
     """Stop calling `callback` for time spans."""
     _unregister("time_span", callback)
 
 
-def unregister_scalar_listener(callback: Callable[..., Any]) -> None:
+def unregister_scalar_listener(callback: Function) -> None:
     """Stop calling `callback` for values."""
     _unregister("scalar", callback)
 
@@ -95,7 +93,7 @@ def clear_event_listeners() -> None:
         listeners.clear()
 
 
-def _unregister(kind: str, callback: Callable[..., Any]) -> None:
+def _unregister(kind: str, callback: Function) -> None:
     if callback not in _listeners[kind]:
         raise ArgumentValueError(
             f"this function does not listen to {kind.replace('_', ' ')} measurements.",

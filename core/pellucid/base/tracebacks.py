@@ -9,12 +9,13 @@ import contextlib
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
 from pellucid.base import config
 from pellucid.base.source import is_internal_file, is_user_file
+from pellucid.base.typing import Function
 
 
 def without_internal_frames(held: TracebackType | None) -> TracebackType | None:
@@ -96,7 +97,7 @@ def install() -> None:
 
 
 def _show(
-    following: Callable[..., Any],
+    following: Function,
     kind: type[BaseException],
     error: BaseException,
     held: TracebackType | None,
@@ -108,7 +109,7 @@ def _show(
         following(kind, error, error.__traceback__)
 
 
-def _show_of_thread(following: Callable[..., Any], args: Any) -> None:
+def _show_of_thread(following: Function, args: Any) -> None:
     if args.exc_value is None or not is_filtered(args.exc_value):
         following(args)
         return

@@ -13,9 +13,11 @@ import numpy as np
 from pellucid.base.errors import ArgumentTypeError, UnsupportedError
 from pellucid.base.formats import check_fields
 from pellucid.base.source import capture, user_frame
+from pellucid.base.typing import Function
 from pellucid.callbacks.host import FlatCallback
 from pellucid.callbacks.pure import HostCall, each_element, values_of
 from pellucid.ir.effects import debug_effect, ordered_debug_effect
+from pellucid.ir.rules import Operands, Values
 from pellucid.lowering.host_calls import host_call
 from pellucid.runtime.tokens import tokens
 from pellucid.tracing.trace import bind
@@ -161,8 +163,8 @@ def _options() -> tuple[tuple[str, Any], ...]:
 
 
 def _split(
-    caller: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[list[Any], Any, tuple[tuple[int, Any], ...]]:
+    caller: str, function: Function, args: Operands, kwargs: dict[str, Any]
+) -> tuple[Values, Any, tuple[tuple[int, Any], ...]]:
     """(leaves that are arrays, structure of all, other leaves by position)."""
     leaves, tree = flatten((args, kwargs))
     static = tuple((i, x) for i, x in enumerate(leaves) if not is_array_like(x))
@@ -171,7 +173,7 @@ def _split(
 
 
 def _show(
-    fmt: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, ordered: bool, partitioned: bool,
+    fmt: Any, args: Operands, kwargs: dict[str, Any], *, ordered: bool, partitioned: bool,
     skip_format_check: bool, record: Record | None,
 ) -> None:  # fmt: skip
     if not isinstance(fmt, str):
@@ -256,7 +258,7 @@ def debug_log(
 
 
 def debug_callback(
-    callback: Callable[..., Any] | None = None,
+    callback: Function | None = None,
     *args: Any,
     ordered: bool = False,
     partitioned: bool = False,
@@ -277,7 +279,7 @@ def debug_callback(
     [0.0, 1.0, 2.0]
     """
 
-    def call(callback: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    def call(callback: Function, *args: Any, **kwargs: Any) -> None:
         check_callable(callback, "debug.callback")
         arrays, tree, static = _split("debug.callback", callback, args, kwargs)
         flat = FlatCallback("debug.callback", callback, tree, None, static)
@@ -289,7 +291,7 @@ def debug_callback(
 
 
 def _two_calls(
-    caller: str, second: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]
+    caller: str, second: Callable[..., None], args: Operands, kwargs: dict[str, Any]
 ) -> Callable[..., None]:
     if args or kwargs:
         raise ArgumentTypeError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, CallbackError
 from pellucid.base.source import is_user_file
 from pellucid.base.tree import shown_path, structure_differences
+from pellucid.base.typing import Function
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import Operands
 from pellucid.runtime import platforms
@@ -39,7 +40,7 @@ class FlatCallback:
     def __init__(
         self,
         caller: str,
-        function: Callable[..., Any],
+        function: Function,
         in_tree: Any,
         out_tree: Any = None,
         static: tuple[tuple[int, Any], ...] = (),
@@ -113,7 +114,7 @@ class FlatCallback:
         return HostFunction(self, avals, goes_on=ctx.sharding_attributes is not None)
 
 
-def callback_failed(caller: str, function: Callable[..., Any], error: Exception) -> CallbackError:
+def callback_failed(caller: str, function: Function, error: Exception) -> CallbackError:
     """The error for a function of the user that raised `error`."""
     frames = traceback.extract_tb(error.__traceback__)
     user_frames = [f for f in frames if is_user_file(f.filename)] or frames[1:]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
@@ -13,12 +12,13 @@ from pellucid.base.errors import (
     DerivativeRuleError,
     UnsupportedError,
 )
+from pellucid.base.typing import Function
 from pellucid.callbacks.host import FlatCallback, result_types
 from pellucid.higher_order import loops
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.facets import Runs, Shown
 from pellucid.ir.primitive import P, Primitive, derived_types
-from pellucid.ir.rules import BatchAxis, Dims, Operands
+from pellucid.ir.rules import BatchAxis, Dims, Operands, Values
 from pellucid.ir.traits import HOST
 from pellucid.lowering.host_calls import host_call
 from pellucid.primitives.broadcasting import broadcast
@@ -136,11 +136,11 @@ def each_element(
     params: Any,
     *,
     unrolled: bool,
-) -> list[Any]:
+) -> Values:
     """Results of the equation for each element of a batch, one after another, stacked along a leading axis."""
     batched = [move_axis(x, d, 0) for x, d in zip(operands, dims, strict=True) if d is not None]
 
-    def one(elements: Sequence[Any]) -> list[Any]:
+    def one(elements: Operands) -> Values:
         rest = iter(elements)
         chosen = [x if d is None else next(rest) for x, d in zip(operands, dims, strict=True)]
         return list(bind(primitive, *chosen, params=params))
@@ -151,14 +151,14 @@ def each_element(
     return loops.map(one, batched)
 
 
-def values_of(leaves: Operands) -> list[Any]:
+def values_of(leaves: Operands) -> Values:
     """`leaves` with what references hold in place of them."""
     return [get(x) if is_reference(x) else x for x in leaves]
 
 
 def flat_arguments(
-    caller: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[list[Any], Any]:
+    caller: str, function: Function, args: Operands, kwargs: dict[str, Any]
+) -> tuple[Values, Any]:
     """Leaves and structure of a callback's arguments.
 
     Raises: ArgumentTypeError for leaves that are no arrays of numbers.
@@ -196,7 +196,7 @@ def check_sharding(caller: str, sharding: Any) -> None:
 
 
 def pure_callback(
-    callback: Callable[..., Any],
+    callback: Function,
     result_shape_dtypes: Any,
     *args: Any,
     sharding: Any = None,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, compress
 from typing import Any
 
 import numpy as np
 
 from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.typing import Function
 from pellucid.checks.automatic import check_equation
 from pellucid.checks.check import check_p
 from pellucid.checks.errors import Error, ErrorCategory, JaxException, error_of, user_checks
@@ -19,7 +20,7 @@ from pellucid.higher_order.jit import Defined
 from pellucid.higher_order.structured import Structured, bind_programs
 from pellucid.ir.jaxpr import DebugInfo, Equation, Jaxpr, Lineage, Literal, uses_references
 from pellucid.ir.rewriting import constants_as_inputs, rearranged
-from pellucid.ir.rules import Operands, Results
+from pellucid.ir.rules import Operands, Results, Values
 from pellucid.ir.slots import Slot
 from pellucid.parallel.local_types import REPLICATED
 from pellucid.parallel.manual import shard_map_p
@@ -47,9 +48,7 @@ Errors = frozenset[ErrorCategory]
 _PYTHON_NUMBERS = (bool, int, float, complex)
 
 
-def checkify(
-    f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_checks
-) -> Callable[..., Any]:
+def checkify(f: Function, errors: Iterable[ErrorCategory] = user_checks) -> Function:
     """Transforms `f` into a function that returns (error, result): the first failure of its checks, or none, as a value.
 
     `errors` chooses the checks: `user_checks` (the calls of `check`), `nan_checks`, `div_checks`, `index_checks`, or
@@ -85,7 +84,7 @@ def checkify(
         arrays = list(compress(leaves, is_array))
         trees: list[Any] = []
 
-        def flat(*traced: Any) -> list[Any]:
+        def flat(*traced: Any) -> Values:
             rest = iter(traced)
             filled = [next(rest) if a else x for x, a in zip(leaves, is_array, strict=True)]
             inner_args, inner_kwargs = tree.unflatten(filled)
@@ -104,7 +103,7 @@ def checkify(
     return checked_function
 
 
-def _checked_results(jaxpr: Jaxpr, operands: Operands, errors: Errors) -> tuple[Error, list[Any]]:
+def _checked_results(jaxpr: Jaxpr, operands: Operands, errors: Errors) -> tuple[Error, Values]:
     """(error, results) of `jaxpr`, which has no constants. References hold afterwards what it writes to them."""
     on_values = discharged(jaxpr) if uses_references(jaxpr) else None
     program = jaxpr if on_values is None else on_values.program.jaxpr
@@ -134,7 +133,7 @@ def checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
 def _checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
     sites: list[Site] = []
 
-    def run(*operands: Any) -> list[Any]:
+    def run(*operands: Any) -> Values:
         notes = Notes()
         results = _run(notes, jaxpr, operands, errors)
         sites.extend(notes.sites)
@@ -144,7 +143,7 @@ def _checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
     return Checked(program, consts, tuple(sites))
 
 
-def _run(notes: Notes, jaxpr: Jaxpr, operands: Operands, errors: Errors) -> list[Any]:
+def _run(notes: Notes, jaxpr: Jaxpr, operands: Operands, errors: Errors) -> Values:
     values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
     with use_facts() as facts:
         for equation in jaxpr.equations:
@@ -212,10 +211,10 @@ def _structured(
     sites = [site for i in order for site in bodies[i].sites]
     n = len(nothing(sites)) if sites else 0
 
-    def run(i: int, inputs: Operands) -> list[Any]:
+    def run(i: int, inputs: Operands) -> Values:
         return replay(bodies[i].program.jaxpr, (), *bodies[i].consts, *inputs)
 
-    def noted(i: int, results: Results, next_groups: Sequence[Operands]) -> list[Any]:
+    def noted(i: int, results: Results, next_groups: Sequence[Operands]) -> Values:
         """Notes of program `i`, and of predicates on the operands of the next run."""
         if not sites:
             return []
@@ -244,7 +243,7 @@ def _structured(
     programs, consts = [], []
     for i, slot in enumerate(slots.programs):
 
-        def step(*values: Any, i: int = i, slot: Slot = slot) -> list[Any]:
+        def step(*values: Any, i: int = i, slot: Slot = slot) -> Values:
             inputs, next_groups, previous = new_slots.taken(slot, values), [*groups], []
             for carry, _ in slots.carries:
                 previous, inputs[carry] = inputs[carry][:n], inputs[carry][n:]
@@ -278,7 +277,7 @@ def _shard_map(notes: Notes, params: Any, operands: Operands, errors: Errors) ->
         body = checked_program(params.jaxpr.jaxpr, errors)
         n = body.n_notes if body.sites else 0
 
-        def run(*parts: Any) -> list[Any]:
+        def run(*parts: Any) -> Values:
             results = replay(body.program.jaxpr, (), *parts)
             return [*(broadcast(x, (1,)) for x in results[:n]), *results[body.n_notes :]]
 

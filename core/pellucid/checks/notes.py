@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid.checks.errors import Site
 from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.rules import Operands, Results
+from pellucid.ir.rules import Operands, Results, Values
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import stop_gradient
@@ -28,7 +28,7 @@ class Checked(NamedTuple):
     """
 
     program: ClosedJaxpr
-    consts: list[Any]
+    consts: Values
     sites: tuple[Site, ...]
 
     @property
@@ -42,7 +42,7 @@ class Notes:
 
     def __init__(self) -> None:
         self.code: Any = NONE
-        self.values: list[Any] = []
+        self.values: Values = []
         self.sites: list[Site] = []
 
     def add(self, site: Site, has_failed: Any, values: Operands = ()) -> None:
@@ -72,17 +72,17 @@ class Notes:
         else:
             self.code = select_n(bitwise_and(eq(self.code, NONE), has_failed), self.code, code)
 
-    def results(self) -> list[Any]:
+    def results(self) -> Values:
         """The notes as results of the rewritten program."""
         return [self.code, *self.values]
 
 
-def nothing(sites: Sequence[Site]) -> list[Any]:
+def nothing(sites: Sequence[Site]) -> Values:
     """The notes of a program in which none of `sites` failed."""
     return [NONE, *(zeros(a) for s in sites for a in s.avals)]
 
 
-def first(before: Operands, after: Operands) -> list[Any]:
+def first(before: Operands, after: Operands) -> Values:
     """Of two notes of the same sites the earlier that has a failure; empty notes of no sites stay empty."""
     if not before:
         return []

@@ -13,6 +13,7 @@ from pellucid.ir.avals import AbstractRef
 from pellucid.ir.facets import Runs
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import constants_as_inputs
+from pellucid.ir.rules import Avals, Operands, Values
 from pellucid.runtime.array import default_sharding
 from pellucid.runtime.assembly import make_array_from_callback
 from pellucid.runtime.executable import Executable
@@ -93,7 +94,7 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
     )
 
 
-def _applied(primitive: Primitive[Any], params: Any, operands: tuple[Any, ...]) -> Any:
+def _applied(primitive: Primitive[Any], params: Any, operands: Operands) -> Any:
     from_tracers(operands)
     avals = tuple([type_of(x) for x in operands])
     positions = None
@@ -121,13 +122,13 @@ def _applied(primitive: Primitive[Any], params: Any, operands: tuple[Any, ...]) 
 def _program(
     primitive: Primitive[Any],
     params: Any,
-    avals: tuple[Any, ...],
+    avals: Avals,
     positions: tuple[int, ...] | None,
     context: Any,
 ) -> ValueProgram:
     """The program of one primitive, whose operand i is argument `positions[i]`."""
 
-    def apply(*xs: Any) -> list[Any]:
+    def apply(*xs: Any) -> Values:
         operands = xs if positions is None else [xs[i] for i in positions]
         return bind(primitive, *operands, params=params)
 
@@ -147,7 +148,7 @@ def _executable(program: ValueProgram, name: str, place: Where) -> Executable:
 clearing(CallCache.clear_all)
 
 
-def from_tracers(operands: tuple[Any, ...]) -> None:
+def from_tracers(operands: Operands) -> None:
     """Raise UnexpectedTracerError if a tracer reached a computation outside its trace."""
     for x in operands:
         if isinstance(x, Tracer):

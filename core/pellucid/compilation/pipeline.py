@@ -33,7 +33,7 @@ from pellucid.ir.avals import aval_at
 from pellucid.ir.checking import check_jaxpr
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
 from pellucid.ir.rewriting import constants_as_inputs, inlined, remove_dead_equations
-from pellucid.ir.rules import Avals
+from pellucid.ir.rules import Avals, Mask, Values
 from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module, ordered
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.failures import callback_failure
@@ -63,7 +63,7 @@ class Request(NamedTuple):
     """For each argument, a sharding over the placement's devices, or None where the compiler decides."""
     result_shardings: tuple[Any, ...] | None
     """For each result a sharding, or None where the compiler decides; None if it decides over all."""
-    donated: tuple[bool, ...] = ()
+    donated: Mask = ()
     keep_unused: bool = False
     committed: bool = False
     compiler_options: tuple[tuple[str, Any], ...] = ()
@@ -95,10 +95,10 @@ class LoweredProgram(NamedTuple):
     request: Request
     jaxpr: Jaxpr
     """The program that was lowered; its first arguments are the constants."""
-    consts: list[Any]
+    consts: Values
     kept: list[bool]
     module: LoweredModule
-    in_avals: tuple[Any, ...]
+    in_avals: Avals
     options: ModuleOptions
     const_shardings: tuple[Any, ...] = ()
 
@@ -292,7 +292,7 @@ def _digest(lowered: LoweredProgram) -> str:
     return hashlib.sha256(bytecode_without_locations(lowered.module.module)).hexdigest()[:8]
 
 
-def _placements(lowered: LoweredProgram, loaded: Any) -> tuple[list[Any], list[Any]]:
+def _placements(lowered: LoweredProgram, loaded: Any) -> tuple[Values, Values]:
     """Where the executable takes its arguments, constants left out, and gives its results."""
     request, whole = lowered.request, lowered.request.replicated
     arguments = list(request.argument_shardings)
@@ -399,7 +399,7 @@ def _const_sharding(const: Any, request: Request) -> Any:
     return request.replicated
 
 
-def inline_small_calls(jaxpr: Jaxpr) -> tuple[Jaxpr, list[Any]]:
+def inline_small_calls(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
     """The program in which calls marked `inline` have become part of their caller."""
 
     def body_of(equation: Equation) -> ClosedJaxpr | None:
@@ -411,8 +411,8 @@ def inline_small_calls(jaxpr: Jaxpr) -> tuple[Jaxpr, list[Any]]:
 
 
 def _without_dead_code(
-    jaxpr: Jaxpr, consts: list[Any], request: Request
-) -> tuple[Jaxpr, list[Any], list[bool]]:
+    jaxpr: Jaxpr, consts: Values, request: Request
+) -> tuple[Jaxpr, Values, list[bool]]:
     pruned, used = remove_dead_equations(jaxpr, keep_inputs=request.keep_unused)
     live = set(pruned.constvars)
     consts = [c for v, c in zip(jaxpr.constvars, consts, strict=True) if v in live]
@@ -463,7 +463,7 @@ def _layout_modes(
     )
 
 
-def _aliases(jaxpr: Jaxpr, donated: Sequence[bool], request: Request) -> tuple[int | None, ...]:
+def _aliases(jaxpr: Jaxpr, donated: Mask, request: Request) -> tuple[int | None, ...]:
     """For each donated argument, the first result of its type that no other argument took.
 
     With several devices the partitioner decides layouts, so only XLA can match them.

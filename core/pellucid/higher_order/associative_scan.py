@@ -9,6 +9,7 @@ from typing import Any
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr
 from pellucid.higher_order.bodies import stand_in, types_of
+from pellucid.ir.rules import Values
 from pellucid.primitives.concatenation import concatenate, stack
 from pellucid.primitives.movement import canonical_axis, reshape, rev
 from pellucid.primitives.slicing import slice_in_dim
@@ -48,7 +49,7 @@ def associative_scan(
             got=[f"{path}: {a.text()}" for path, a in zip(paths, avals, strict=True)][:8],
         )
 
-    def combined(a: list[Any], b: list[Any]) -> list[Any]:
+    def combined(a: Values, b: Values) -> Values:
         results, out_tree = flatten(fn(tree.unflatten(a), tree.unflatten(b)))
         if out_tree != tree:
             raise ArgumentTypeError(
@@ -63,14 +64,12 @@ def associative_scan(
     return tree.unflatten([rev(x, (axis,)) for x in prefixes] if reverse else prefixes)
 
 
-def _prefixes(
-    combined: Callable[[list[Any], list[Any]], list[Any]], elems: list[Any], axis: int
-) -> list[Any]:
+def _prefixes(combined: Callable[[Values, Values], Values], elems: Values, axis: int) -> list[Any]:
     size = type_of(elems[0]).shape[axis]
     if size < 2:
         return elems
 
-    def every_other(xs: list[Any], start: int, end: int | None = None) -> list[Any]:
+    def every_other(xs: Values, start: int, end: int | None = None) -> Values:
         return [slice_in_dim(x, start, end, stride=2, axis=axis) for x in xs]
 
     pairs = combined(every_other(elems, 0, -1), every_other(elems, 1))

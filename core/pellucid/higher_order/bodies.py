@@ -12,10 +12,11 @@ from pellucid.base import dtypes
 from pellucid.base.caching import cached
 from pellucid.base.errors import ArgumentTypeError, EffectsError
 from pellucid.base.tree import keystr, structure_differences
+from pellucid.base.typing import Function
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.rules import Avals, Operands
+from pellucid.ir.rules import Avals, Operands, Values
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.varying import vary
 from pellucid.sharding.partition_spec import PartitionSpec
@@ -34,7 +35,7 @@ class Body(NamedTuple):
     """A traced function. Its program takes (`consts`, the values it closes over; its arguments)."""
 
     program: ClosedJaxpr
-    consts: list[Any]
+    consts: Values
     out_tree: Any
 
     @property
@@ -43,17 +44,17 @@ class Body(NamedTuple):
 
 
 @cached(4096, weakly=True)
-def _known(function: Callable[..., Any], *key: Any) -> list[tuple[Body, Any]]:
+def _known(function: Function, *key: Any) -> list[tuple[Body, Any]]:
     """The list that holds the body of `function` for `key`, once it is traced, with the function's fingerprint then."""
     return []
 
 
 def traced(
-    function: Callable[..., Any],
+    function: Function,
     in_tree: Any,
     avals: Avals,
     caller: str,
-    call: Callable[..., Any] | None = None,
+    call: Function | None = None,
 ) -> Body:
     """The program of `function(*args)`, where `args` has the structure `in_tree` and leaves of types `avals`.
 
@@ -64,9 +65,7 @@ def traced(
     return known_body(function, key, lambda: _traced(function, in_tree, avals, caller, call))
 
 
-def known_body(
-    function: Callable[..., Any], key: tuple[Any, ...], trace: Callable[[], Body]
-) -> Body:
+def known_body(function: Function, key: tuple[Any, ...], trace: Callable[[], Body]) -> Body:
     """The body that `trace` returns, remembered for the function and `key` under the options in force."""
     try:
         bodies = _known(function, *key, trace_context())
@@ -83,16 +82,16 @@ def known_body(
 
 
 def body_of(
-    function: Callable[..., Any],
+    function: Function,
     in_tree: Any,
     avals: Avals,
     caller: str,
-    call: Callable[..., Any] | None = None,
+    call: Function | None = None,
 ) -> Body:
     """As `traced`, but traced at each call, and with any effects."""
     trees: list[Any] = []
 
-    def flat(*leaves: Any) -> list[Any]:
+    def flat(*leaves: Any) -> Values:
         args = in_tree.unflatten(leaves)
         result = function(*args) if call is None else call(function, *args)
         results, tree = result_leaves(result, caller, function)
@@ -151,7 +150,7 @@ def _bare(aval: Any) -> Any:
 
 def check_carry(
     caller: str,
-    function: Callable[..., Any],
+    function: Function,
     in_tree: Any,
     in_avals: Avals,
     out_tree: Any,
@@ -199,7 +198,7 @@ def _advice(taken: Any, returned: Any) -> str:
     return "Shapes of a carry can't change: begin with the final shape, or return another one."
 
 
-def strengthened(values: Operands, avals: Avals, out_avals: Avals) -> list[Any]:
+def strengthened(values: Operands, avals: Avals, out_avals: Avals) -> Values:
     """Initial values of a carry, as the body returns them: of a wider dtype where they are weakly typed, varying."""
     return [
         _strengthened(x, aval, out) for x, aval, out in zip(values, avals, out_avals, strict=True)
@@ -207,8 +206,8 @@ def strengthened(values: Operands, avals: Avals, out_avals: Avals) -> list[Any]:
 
 
 def settled(
-    values: list[Any], trace: Callable[[list[Any]], tuple[Body, Any]], tree: Any
-) -> tuple[list[Any], Body, Any]:
+    values: Values, trace: Callable[[Values], tuple[Body, Any]], tree: Any
+) -> tuple[Values, Body, Any]:
     """(initial values of a carry, a loop's body for them, structure of the carry it returns).
 
     `trace` gives the last two for types of the carry. The values are strengthened until the body keeps their types.
@@ -248,7 +247,7 @@ def types_of(values: Operands) -> list[Any]:
     return [type_of(x) for x in values]
 
 
-def stand_in(name: str, *parameters: str) -> Callable[..., Any]:
+def stand_in(name: str, *parameters: str) -> Function:
     """A function with a name and parameters alone, by which messages name the arguments of control flow."""
 
     def function(*args: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr, structure_differences
+from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import (
     Body,
     differing_types,
@@ -109,7 +110,7 @@ def _index_of_predicate(pred: Any) -> Any:
 
 
 def switch(
-    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NO_OPERAND
+    index: Any, branches: Sequence[Function], *operands: Any, operand: Any = _NO_OPERAND
 ) -> Any:
     """`branches[index](*operands)`; an index that is out of range is moved into it. Only one branch runs.
 
@@ -144,7 +145,7 @@ def switch(
 
 
 def _branch(
-    caller: str, index: Any, functions: Sequence[Callable[..., Any]], names: Sequence[str], operands: tuple[Any, ...],
+    caller: str, index: Any, functions: Sequence[Function], names: Sequence[str], operands: tuple[Any, ...],
     platforms: Any = None,
 ) -> Any:  # fmt: skip
     """Results of the function number `index`."""
@@ -186,7 +187,7 @@ def _without_forwarded(
 
 def check_branches(
     caller: str,
-    functions: Sequence[Callable[..., Any]],
+    functions: Sequence[Function],
     names: Sequence[str],
     bodies: Sequence[Body],
 ) -> None:
@@ -215,7 +216,7 @@ def check_branches(
 
 
 def platform_dependent(
-    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
+    *args: Any, default: Function | None = None, **per_platform: Function
 ) -> Any:
     """The result of the function for the platform that the program is compiled for: `cpu=`, `tpu=`, `cuda=`, `rocm=`.
 

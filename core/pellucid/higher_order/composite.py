@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from pellucid.base.errors import (
     TracedValueError,
 )
 from pellucid.base.tree import tree_flatten
+from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import traced
 from pellucid.higher_order.jit import Defined, JitParams
 from pellucid.ir.jaxpr import ClosedJaxpr
@@ -90,7 +90,7 @@ class Composite(Defined[CompositeParams]):
 composite_p = Composite()
 
 
-def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
+def composite(decomposition: Function, name: str, version: int = 0) -> Function:
     """`decomposition` as one operation called `name`, which a compiler that knows it may compute in its own way.
 
     Positional arguments of the function that is given back are the operands, trees of arrays; keywords are attributes:

@@ -17,7 +17,17 @@ from pellucid.higher_order.structured import (
 from pellucid.ir.facets import Linearized, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Avals, BatchAxis, BatchDim, LinearOperand, Operands, Results, Zero
+from pellucid.ir.rules import (
+    Avals,
+    BatchAxis,
+    BatchDim,
+    LinearOperand,
+    Mask,
+    Operands,
+    Results,
+    Values,
+    Zero,
+)
 from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.loops import case
@@ -162,9 +172,9 @@ def platform_branch(platform: str, platforms: Platforms) -> int:
 
 def _agreeing(
     params: CondParams,
-    derive: Callable[[Jaxpr, Sequence[bool]], Any],
-    mask_of: Callable[[Any], Sequence[bool]] = lambda d: d.mask,
-) -> tuple[list[Any], list[bool]]:
+    derive: Callable[[Jaxpr, Mask], Any],
+    mask_of: Callable[[Any], Mask] = lambda d: d.mask,
+) -> tuple[Values, list[bool]]:
     """What `derive(branch, wanted results)` makes of each branch, so that the masks of all are the same."""
     jaxprs = [b.jaxpr for b in params.branches]
     masks = [mask_of(derive(jaxpr, False)) for jaxpr in jaxprs]  # type: ignore[arg-type]
@@ -183,28 +193,28 @@ class SplitBranches(NamedTuple):
     """
 
     primal: tuple[ClosedJaxpr, ...]
-    consts: list[Any]
+    consts: Values
     linear: tuple[ClosedJaxpr, ...]
     places: list[Source]
-    constants: list[Any]
+    constants: Values
     mask: list[bool]
 
 
-def split_branches(params: CondParams, nonzero: tuple[bool, ...]) -> SplitBranches:
+def split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
     """The primal and the linear parts of all branches, for operands that have tangents where `nonzero`."""
     key = ("split branches", nonzero, tuple([b.jaxpr for b in params.branches[1:]]))
     return remembered(params.branches[0].jaxpr, key, lambda: _split_branches(params, nonzero))
 
 
-def _split_branches(params: CondParams, nonzero: tuple[bool, ...]) -> SplitBranches:
+def _split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
     parts, mask = _agreeing(
         params, lambda jaxpr, want: linearize_jaxpr(jaxpr, nonzero, want), lambda p: p.nonzero_out
     )
     n_results = len(mask)
     shared_avals, shared_of = _shared_residuals(params, parts, n_results)
     places: list[Source] = []
-    avals: list[Any] = []
-    constants: list[Any] = []
+    avals: Avals = []
+    constants: Values = []
     positions_of: list[list[int]] = []  # for each branch, those of its residuals in `places`
     for part, shared in zip(parts, shared_of, strict=True):
         shared_positions = {source: position for position, source in shared.items()}
@@ -247,13 +257,13 @@ def _split_branches(params: CondParams, nonzero: tuple[bool, ...]) -> SplitBranc
 
 def _shared_residuals(
     params: CondParams, parts: Sequence[LinearizedJaxpr], n_results: int
-) -> tuple[list[Any], list[dict[int, Source]]]:
+) -> tuple[Values, list[dict[int, Source]]]:
     """(types of the residuals that branches share, for each branch: which of its own are at which position).
 
     An operand takes a position that other residuals need anyway, if there is one in each branch that saves it: so
     loops don't save it for all steps.
     """
-    avals: list[Any] = []
+    avals: Avals = []
     shared_of: list[dict[int, Source]] = [{} for _ in parts]
     for part, shared in zip(parts, shared_of, strict=True):
         for source in part.sources:
@@ -285,7 +295,7 @@ def _with_shared_residuals(
     """The primal branch that gives its results, then the shared residuals; zeros for those of other branches."""
     jaxpr = part.primal.jaxpr
 
-    def branch(*operands: Any) -> list[Any]:
+    def branch(*operands: Any) -> Values:
         results = replay(jaxpr, (), *operands)
         values = {"result": results, "input": operands[len(part.consts) :]}
         residuals = [
@@ -301,8 +311,8 @@ def _with_shared_residuals(
 
 
 def _all_branches(
-    axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: CondParams
-) -> tuple[list[Any], list[BatchDim]]:
+    axis: BatchAxis, operands: Operands, dims: tuple[BatchDim, ...], params: CondParams
+) -> tuple[Values, list[BatchDim]]:
     """Results where elements of a batch choose different branches: all are computed, and selected from.
 
     Where an element doesn't choose a branch, no derivative flows through its operands: NaNs of that branch would.

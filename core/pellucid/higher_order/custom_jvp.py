@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
 from pellucid.base.tree import shown_path, structure_differences, tree_map
+from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import types_of
 from pellucid.higher_order.custom_rules import (
     CustomFunction,
@@ -28,7 +29,7 @@ from pellucid.higher_order.custom_rules import (
     refuse_captured,
 )
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Dims, Operands, Zero
+from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Dims, Mask, Operands, Values, Zero
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.tracing.context import context
 from pellucid.tracing.function import name_of
@@ -56,11 +57,11 @@ class CustomJvpCall(NamedTuple):
     symbolic_zeros: bool
     debug: DebugInfo
 
-    def bind(self, operands: tuple[Any, ...]) -> list[Any]:
+    def bind(self, operands: Operands) -> Values:
         """Results under the current trace."""
         return context.trace.custom_jvp_call(self, operands)
 
-    def staged(self, trace: Any, operands: tuple[Any, ...]) -> list[Any]:
+    def staged(self, trace: Any, operands: Operands) -> Values:
         """Results of an equation of `trace` that calls this."""
         program, consts = stage_open(self.function, types_of(operands), self.debug)
         params = CustomJvpParams(
@@ -77,11 +78,11 @@ class CustomJvpCall(NamedTuple):
         """
         places = ResultPlaces(self.name, axis, dims)
 
-        def function(*operands: Any) -> list[Any]:
+        def function(*operands: Any) -> Values:
             return places.place(*batch_flat(self.function, axis, operands, dims, tag))
 
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
-            def run(*values: Any) -> list[Any]:
+            def run(*values: Any) -> Values:
                 results, out_tangents = self.rule(values[: len(primals)], values[len(primals) :])
                 return [*results, *out_tangents]
 
@@ -102,7 +103,7 @@ class CustomJvpParams(NamedTuple):
     """`call_jaxpr` has no constants: its first `num_consts` inputs are what the function closes over."""
 
     call_jaxpr: ClosedJaxpr
-    jvp: Callable[..., Any]
+    jvp: Function
     jvp_name: str
     name: str
     num_consts: int
@@ -125,7 +126,7 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
             params.name, calling(jaxpr), rule, params.jvp_name, params.symbolic_zeros, debug_of(jaxpr)
         )  # fmt: skip
 
-    def restricted(self, params: CustomJvpParams, used: Sequence[bool]) -> CustomJvpParams:
+    def restricted(self, params: CustomJvpParams, used: Mask) -> CustomJvpParams:
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
             results, out_tangents = params.jvp(primals, tangents)
             return list(compress(results, used)), list(compress(out_tangents, used))
@@ -159,9 +160,9 @@ class custom_jvp(CustomFunction):
     """
 
     definitions = "defjvp or defjvps"
-    jvp: Callable[..., Any] | None = None
+    jvp: Function | None = None
 
-    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+    def defjvp(self, jvp: Function, symbolic_zeros: bool = False) -> Function:
         """Define the derivative: `jvp(primals, tangents)` gives (result, tangent).
 
         With `symbolic_zeros`, tangents known to be zero are `SymbolicZero`s instead of arrays.
@@ -171,7 +172,7 @@ class custom_jvp(CustomFunction):
         self.symbolic_zeros = symbolic_zeros
         return jvp
 
-    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+    def defjvps(self, *jvps: Function | None) -> None:
         """Define the derivative one argument at a time: `jvps[i](tangent, result, *primals)`, or None for zero."""
         if self.nondiff_argnums:
             raise ArgumentTypeError("defjvps can't be used with nondiff_argnums.", do="Use defjvp.")
@@ -179,7 +180,7 @@ class custom_jvp(CustomFunction):
         def rule(primals: Operands, tangents: Operands) -> Any:
             result = self(*primals)
             leaves, tree = flatten(result)
-            total: list[Any] = [Zero(type_of(x).tangent()) for x in leaves]
+            total: Values = [Zero(type_of(x).tangent()) for x in leaves]
             for t, jvp in zip(tangents, jvps, strict=True):
                 if jvp is not None:
                     terms = tree.flatten_up_to(jvp(t, result, *primals))
@@ -210,7 +211,7 @@ class custom_jvp(CustomFunction):
         return results, _checked_tangents(rule, tangent, call.out_tree, types_of(results))
 
 
-def _checked_tangents(rule: str, tangent: Any, tree: Any, avals: Avals) -> list[Any]:
+def _checked_tangents(rule: str, tangent: Any, tree: Any, avals: Avals) -> Values:
     """Leaves of a tangent that a rule returned; raises DerivativeRuleError where it doesn't fit the result."""
     pairs, tangent_tree = flatten_with_path(tangent, lambda path, x: isinstance(x, SymbolicZero))
     if tangent_tree != tree:
@@ -218,7 +219,7 @@ def _checked_tangents(rule: str, tangent: Any, tree: Any, avals: Avals) -> list[
             f"{rule} returned a tangent of another structure than the result.",
             got=[d.text("tangent") for d in structure_differences(tree, tangent_tree)[:3]],
         )
-    checked: list[Any] = []
+    checked: Values = []
     for (path, t), aval in zip(pairs, avals, strict=True):
         expected, tangent_aval = aval.tangent(), type_of(t)
         if tangent_aval.shape != expected.shape or tangent_aval.dtype != expected.dtype:

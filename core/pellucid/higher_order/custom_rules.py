@@ -11,6 +11,7 @@ from itertools import compress
 from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError, PellucidError
+from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import types_of
 from pellucid.higher_order.structured import Structured
 from pellucid.ir.avals import Described
@@ -18,7 +19,17 @@ from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from pellucid.ir.primitive import P
 from pellucid.ir.rewriting import remove_dead_equations
-from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, Results, Zero
+from pellucid.ir.rules import (
+    Avals,
+    BatchAxis,
+    BatchDim,
+    Dims,
+    Mask,
+    Operands,
+    Results,
+    Values,
+    Zero,
+)
 from pellucid.ir.slots import call_slots
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.discharge import inline_on_cells
@@ -73,7 +84,7 @@ class Signature:
     """The signature of a function with rules of its own: binds the arguments of a call to positions."""
 
     def __init__(
-        self, function: Callable[..., Any], nondiff_argnums: Any = (), nondiff_argnames: Any = ()
+        self, function: Function, nondiff_argnums: Any = (), nondiff_argnames: Any = ()
     ) -> None:
         self.name = name_of(function)
         self.signature = signature_of(function)
@@ -84,7 +95,7 @@ class Signature:
         named, _ = resolve_arguments(function, None, nondiff_argnames or None, "nondiff")
         self.nondiff = tuple(sorted({*indices(nondiff_argnums, "nondiff_argnums"), *named}))
 
-    def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def positional(self, args: Operands, kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments by position, defaults included."""
         if self.signature is None or (not kwargs and self.is_plain):
             if kwargs:
@@ -108,7 +119,7 @@ class Signature:
             )
         return bound.args
 
-    def split(self, args: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
+    def split(self, args: Operands) -> tuple[Values, Values]:
         """(arguments that are differentiated, the others)."""
         if self.nondiff and self.nondiff[-1] >= len(args):
             raise ArgumentTypeError(
@@ -118,7 +129,7 @@ class Signature:
         differentiated = [x for i, x in enumerate(args) if i not in self.nondiff]
         return differentiated, [args[i] for i in self.nondiff]
 
-    def joined(self, differentiated: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    def joined(self, differentiated: Sequence[Any], others: Sequence[Any]) -> Values:
         """All arguments in their order: the inverse of `split`."""
         args = list(differentiated)
         for i, x in zip(self.nondiff, others, strict=True):
@@ -132,7 +143,7 @@ class ForwardsDefinitions:
     So decorators can be stacked: `custom_vjp(custom_vmap(f)).def_vmap` defines the batching rule.
     """
 
-    fun: Callable[..., Any]
+    fun: Function
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("def") and "fun" in self.__dict__:
@@ -150,7 +161,7 @@ class CustomFunction(ForwardsDefinitions):
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Function,
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ) -> None:
@@ -192,7 +203,7 @@ class FlatCall:
     """
 
     def __init__(
-        self, custom: CustomFunction, in_tree: Any, others: list[Any], in_avals: list[Any]
+        self, custom: CustomFunction, in_tree: Any, others: list[Any], in_avals: Avals
     ) -> None:
         self.custom = custom
         self.caller = type(custom).__name__
@@ -201,13 +212,13 @@ class FlatCall:
         self.others = others
         self.in_avals = in_avals
         self.out_tree: Any = None
-        self.out_avals: list[Any] | None = None
+        self.out_avals: Avals | None = None
 
-    def arguments(self, leaves: Operands) -> list[Any]:
+    def arguments(self, leaves: Operands) -> Values:
         """The arguments of the user's function with these leaves."""
         return self.custom.signature.joined(self.in_tree.unflatten(leaves), self.others)
 
-    def function(self, *leaves: Any) -> list[Any]:
+    def function(self, *leaves: Any) -> Values:
         """Flat results of the user's function."""
         fun = self.custom.fun
         results, self.out_tree = result_leaves(fun(*self.arguments(leaves)), self.caller, fun)
@@ -218,7 +229,7 @@ class FlatCall:
         """The user's rule in messages."""
         return f"the {kind} rule `{name_of(rule)}` of `{self.name}`"
 
-    def rule_results(self, rule: str, value: Any) -> list[Any]:
+    def rule_results(self, rule: str, value: Any) -> Values:
         """Flat results that a rule returned; raises DerivativeRuleError where they aren't of the function's type."""
         results, tree = result_leaves(value, self.caller, self.custom.fun)
         avals = types_of(results)
@@ -256,16 +267,16 @@ def batch_with_zeros(
     operands: Operands,
     dims: Dims,
     tag: object = None,
-) -> tuple[list[Any], list[BatchDim]]:
+) -> tuple[Values, list[BatchDim]]:
     """`batch_flat` for operands and results that may be `Zero`.
 
     A `Zero` among `operands` has the type of a batch; one among the results has the type of an element, and no batch
     axis.
     """
     mask = nonzero_mask(operands)
-    elements: list[Any] = []
+    elements: Values = []
 
-    def run(*values: Any) -> list[Any]:
+    def run(*values: Any) -> Values:
         rest = iter(values)
         inputs = [
             next(rest) if nz else Zero(unbatched(x.aval, d))
@@ -294,7 +305,7 @@ class ResultPlaces:
         self.always = axis.name is not None or any(d is not None for d in dims)
         self.dims: list[BatchDim] = []
 
-    def place(self, results: Results, dims: Dims, tangent_dims: Dims = ()) -> list[Any]:
+    def place(self, results: Results, dims: Dims, tangent_dims: Dims = ()) -> Values:
         """`results`, whose batch axes are at `dims`, with their batch axes where they belong.
 
         `tangent_dims` are the batch axes of their tangents, where a rule gave these too.
@@ -306,7 +317,7 @@ class ResultPlaces:
             self.check_unbatched((*dims, *tangent_dims))
         return self.moved(results, dims)
 
-    def moved(self, values: Operands, dims: Dims) -> list[Any]:
+    def moved(self, values: Operands, dims: Dims) -> Values:
         """`values`, one for each result, whose batch axes are at `dims`, with those of the results."""
         return [
             x if place is None or type(x) is Zero else brought_to(self.axis, x, d, place)
@@ -377,7 +388,7 @@ class DerivativeCall(Shown, CustomCall[P]):
         """The call that was staged, with the constants as first operands."""
         raise NotImplementedError(type(self))
 
-    def restricted(self, params: Any, used: Sequence[bool]) -> Any:
+    def restricted(self, params: Any, used: Mask) -> Any:
         """Params with rules that give only the `used` results."""
         raise NotImplementedError(type(self))
 
@@ -416,7 +427,7 @@ class DerivativeCall(Shown, CustomCall[P]):
         return shown
 
 
-def calling(jaxpr: Jaxpr) -> Callable[..., list[Any]]:
+def calling(jaxpr: Jaxpr) -> Callable[..., Values]:
     """The program `jaxpr` as a function."""
     return lambda *operands: replay(jaxpr, (), *operands)
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pellucid.base import dtypes
 from pellucid.base.errors import DerivativeRuleError, UnexpectedTracerError
 from pellucid.base.tree import Partial, shown_path, structure_differences, tree_flatten
+from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import body_of, types_of
 from pellucid.higher_order.custom_rules import (
     CustomFunction,
@@ -31,7 +32,7 @@ from pellucid.higher_order.remat_opt import optimized
 from pellucid.ir.facets import OnReferences, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import Programs, derived_types
-from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, Zero
+from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Dims, Mask, Operands, Values, Zero
 from pellucid.ir.traits import CONTROL
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.primitives.varying import vary
@@ -59,8 +60,8 @@ from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
 class Forward(NamedTuple):
     """Results and residuals of the forward function; `form` is passed on to the backward function."""
 
-    results: list[Any]
-    residuals: list[Any]
+    results: Values
+    residuals: Values
     form: Any
 
 
@@ -73,18 +74,18 @@ class CustomVjpCall(NamedTuple):
 
     name: str
     function: Callable[..., Sequence[Any]]
-    forward: Callable[[Operands, Sequence[bool]], Forward]
-    backward: Callable[[Any, Operands, Operands], list[Any]]
+    forward: Callable[[Operands, Mask], Forward]
+    backward: Callable[[Any, Operands, Operands], Values]
     forward_name: str
     backward_name: str
     symbolic_zeros: bool
     debug: DebugInfo
 
-    def bind(self, operands: tuple[Any, ...]) -> list[Any]:
+    def bind(self, operands: Operands) -> Values:
         """Results under the current trace."""
         return context.trace.custom_vjp_call(self, operands)
 
-    def rule(self, primals: Operands, tangents: Operands) -> tuple[list[Any], list[Any]]:
+    def rule(self, primals: Operands, tangents: Operands) -> tuple[Values, Values]:
         """Results, and tangents that only reverse mode can compute; references are passed without theirs."""
         tangents = [
             Zero(t.aval) if is_reference(x) else t for x, t in zip(primals, tangents, strict=True)
@@ -104,7 +105,7 @@ class CustomVjpCall(NamedTuple):
         out_tangents = bind(custom_lin_p, *residuals, *nonzero(tangents), params=params)
         return results, spread(out_tangents, differentiable, avals)
 
-    def staged(self, trace: Any, operands: tuple[Any, ...]) -> list[Any]:
+    def staged(self, trace: Any, operands: Operands) -> Values:
         """Results of an equation of `trace` that calls this."""
         program, consts = stage_open(self.function, types_of(operands), self.debug)
         params = CustomVjpParams(
@@ -122,13 +123,13 @@ class CustomVjpCall(NamedTuple):
         """
         places = ResultPlaces(self.name, axis, dims)
 
-        def function(*operands: Any) -> list[Any]:
+        def function(*operands: Any) -> Values:
             return places.place(*batch_flat(self.function, axis, operands, dims, tag))
 
-        def forward(operands: Operands, perturbed: Sequence[bool]) -> Forward:
+        def forward(operands: Operands, perturbed: Mask) -> Forward:
             inner: list[Forward] = []
 
-            def run(*values: Any) -> list[Any]:
+            def run(*values: Any) -> Values:
                 inner.append(self.forward(values, perturbed))
                 return [*inner[0].results, *inner[0].residuals]
 
@@ -137,7 +138,7 @@ class CustomVjpCall(NamedTuple):
             results = places.place(values[:n], value_dims[:n])
             return Forward(results, values[n:], (inner[0].form, value_dims[n:]))
 
-        def backward(form: Any, residuals: Operands, cotangents: Operands) -> list[Any]:
+        def backward(form: Any, residuals: Operands, cotangents: Operands) -> Values:
             inner_form, residual_dims = form
             n = len(residuals)
             cts, ct_dims = batch_with_zeros(
@@ -152,9 +153,9 @@ class CustomVjpCall(NamedTuple):
         return self._replace(function=function, forward=forward, backward=backward), places.dims
 
 
-def _of_operands(axis: BatchAxis, cotangents: Operands, ct_dims: Dims, dims: Dims) -> list[Any]:
+def _of_operands(axis: BatchAxis, cotangents: Operands, ct_dims: Dims, dims: Dims) -> Values:
     """Cotangents of operands with batch axes at `dims`; sums over the batch for operands without one."""
-    cts: list[Any] = []
+    cts: Values = []
     for ct, ct_dim, dim in zip(cotangents, ct_dims, dims, strict=True):
         if type(ct) is Zero:
             cts.append(Zero(batched_aval(ct.aval, axis, dim)))
@@ -172,10 +173,10 @@ def _of_operands(axis: BatchAxis, cotangents: Operands, ct_dims: Dims, dims: Dim
 class CustomVjpParams(NamedTuple):
     """`call_jaxpr` has no constants: its first `num_consts` inputs are what the function closes over."""
 
-    bwd: Callable[..., Any]
+    bwd: Function
     bwd_name: str
     call_jaxpr: ClosedJaxpr
-    fwd: Callable[..., Any]
+    fwd: Function
     fwd_name: str
     name: str
     num_consts: int
@@ -190,11 +191,11 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
     def call_of(self, params: CustomVjpParams) -> CustomVjpCall:
         n, jaxpr = params.num_consts, params.call_jaxpr.jaxpr
 
-        def forward(operands: Operands, perturbed: Sequence[bool]) -> Forward:
+        def forward(operands: Operands, perturbed: Mask) -> Forward:
             refuse_captured(params.name, list(compress(operands[:n], perturbed)))
             return params.fwd(operands[n:], perturbed[n:])
 
-        def backward(form: Any, residuals: Operands, cotangents: Operands) -> list[Any]:
+        def backward(form: Any, residuals: Operands, cotangents: Operands) -> Values:
             captured = [Zero(a.tangent()) for a in jaxpr.in_avals[:n]]
             return [*captured, *params.bwd(form, residuals, cotangents)]
 
@@ -203,14 +204,14 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
             params.symbolic_zeros, debug_of(jaxpr),
         )  # fmt: skip
 
-    def restricted(self, params: CustomVjpParams, used: Sequence[bool]) -> CustomVjpParams:
+    def restricted(self, params: CustomVjpParams, used: Mask) -> CustomVjpParams:
         avals = params.call_jaxpr.out_avals
 
-        def forward(operands: Operands, perturbed: Sequence[bool]) -> Forward:
+        def forward(operands: Operands, perturbed: Mask) -> Forward:
             results, residuals, form = params.fwd(operands, perturbed)
             return Forward(list(compress(results, used)), residuals, form)
 
-        def backward(form: Any, residuals: Operands, cotangents: Operands) -> list[Any]:
+        def backward(form: Any, residuals: Operands, cotangents: Operands) -> Values:
             return params.bwd(form, residuals, spread(cotangents, used, avals))
 
         return params._replace(fwd=forward, bwd=backward)
@@ -224,10 +225,10 @@ class _Backward(NamedTuple):
 
     call: CustomVjpCall
     form: Any
-    out_avals: tuple[Any, ...]
-    perturbed: tuple[bool, ...]
+    out_avals: Avals
+    perturbed: Mask
 
-    def __call__(self, residuals: Operands, cotangents: Operands) -> list[Any]:
+    def __call__(self, residuals: Operands, cotangents: Operands) -> Values:
         """Cotangents of the perturbed operands, from those of the differentiable results."""
         differentiable = [a.tangent().dtype != dtypes.float0 for a in self.out_avals]
         full = spread(cotangents, differentiable, self.out_avals)
@@ -238,9 +239,9 @@ class CustomLinParams(NamedTuple):
     """`perturbed` marks the operands of the function that have tangents, `out_avals` are types of the results' tangents."""
 
     bwd: _Backward
-    perturbed: tuple[bool, ...]
+    perturbed: Mask
     num_res: int
-    out_avals: tuple[Any, ...]
+    out_avals: Avals
     symbolic_zeros: bool
 
 
@@ -274,7 +275,7 @@ class CustomLin(OnReferences, Shown, Programs[CustomLinParams]):
         places = [0] * len(params.out_avals)
         out_avals = tuple([batched_aval(a, axis, 0) for a in params.out_avals])
 
-        def backward(form: Any, residuals: Operands, cotangents: Operands) -> list[Any]:
+        def backward(form: Any, residuals: Operands, cotangents: Operands) -> Values:
             cts, ct_dims = batch_with_zeros(
                 lambda *values: params.bwd(values[:n], values[n:]),
                 axis, (*residuals, *cotangents), (*dims[:n], *places),
@@ -375,14 +376,14 @@ class custom_vjp(CustomFunction):
     """
 
     definitions = "defvjp"
-    fwd: Callable[..., Any] | None = None
-    bwd: Callable[..., Any] | None = None
+    fwd: Function | None = None
+    bwd: Function | None = None
     optimize_remat = False
 
     def defvjp(
         self,
-        fwd: Callable[..., Any],
-        bwd: Callable[..., Any],
+        fwd: Function,
+        bwd: Function,
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
@@ -422,14 +423,14 @@ class _Rules(NamedTuple):
 
     custom: custom_vjp
     call: FlatCall
-    fwd: Callable[..., Any]
-    bwd: Callable[..., Any]
+    fwd: Function
+    bwd: Function
 
-    def optimized_forward(self, operands: Operands, perturbed: Sequence[bool]) -> Forward:
+    def optimized_forward(self, operands: Operands, perturbed: Mask) -> Forward:
         """`forward` as one equation, which runs the function where no residuals are needed."""
         parts: list[Forward] = []
 
-        def flat(*leaves: Any) -> list[Any]:
+        def flat(*leaves: Any) -> Values:
             parts.append(self.forward(leaves, perturbed))
             return [*parts[0].results, *parts[0].residuals]
 
@@ -437,7 +438,7 @@ class _Rules(NamedTuple):
         n = len(parts[0].results)
         return Forward(values[:n], values[n:], parts[0].form)
 
-    def forward(self, operands: Operands, perturbed: Sequence[bool]) -> Forward:
+    def forward(self, operands: Operands, perturbed: Mask) -> Forward:
         """Results and residuals of the user's forward function; the form is the structures of both."""
         call, leaves = self.call, operands
         if self.custom.symbolic_zeros:
@@ -448,7 +449,7 @@ class _Rules(NamedTuple):
         residuals, tree = result_leaves(pair[1], "custom_vjp", self.fwd, may_be_references=True)
         return Forward(results, residuals, (call.out_tree, tree))
 
-    def backward(self, form: Any, residuals: Operands, cotangents: Operands) -> list[Any]:
+    def backward(self, form: Any, residuals: Operands, cotangents: Operands) -> Values:
         """Flat cotangents of the user's backward function, which are checked; `Zero` for None."""
         out_tree, residual_tree = form
         arguments = [as_rule_argument(ct, self.custom.symbolic_zeros) for ct in cotangents]
@@ -458,7 +459,7 @@ class _Rules(NamedTuple):
         return _checked_cotangents(self.call, self.call.rule_name("bwd", self.bwd), result)
 
 
-def _checked_cotangents(call: FlatCall, rule: str, result: Any) -> list[Any]:
+def _checked_cotangents(call: FlatCall, rule: str, result: Any) -> Values:
     """Leaves of what a backward function returned; raises DerivativeRuleError where they don't fit the arguments."""
     children = call.in_tree.children()
     result = tuple(result) if isinstance(result, list) else result
@@ -469,10 +470,10 @@ def _checked_cotangents(call: FlatCall, rule: str, result: Any) -> list[Any]:
             got=f"got {shown}, expected tuple of {len(children)}",
             do="Use None for arguments whose cotangent is zero; a single cotangent is written `(ct,)`.",
         )
-    cotangents: list[Any] = []
+    cotangents: Values = []
     for position, (part, child) in enumerate(zip(result, children, strict=True)):
         cotangents += _leaves_like(rule, position, part, child)
-    checked: list[Any] = []
+    checked: Values = []
     for i, (ct, aval) in enumerate(zip(cotangents, call.in_avals, strict=True)):
         expected = aval.tangent()
         is_zero = ct is None or isinstance(ct, (Zero, SymbolicZero))
@@ -495,7 +496,7 @@ def _checked_cotangents(call: FlatCall, rule: str, result: Any) -> list[Any]:
     return checked
 
 
-def _leaves_like(rule: str, position: int, part: Any, tree: Any) -> list[Any]:
+def _leaves_like(rule: str, position: int, part: Any, tree: Any) -> Values:
     """For each leaf of an argument of structure `tree` its cotangent in `part`, where None stands for whole subtrees."""
     leaves, part_tree = tree_flatten(part, lambda x: x is None)
     if part_tree == tree:
@@ -519,7 +520,7 @@ def _leaves_like(rule: str, position: int, part: Any, tree: Any) -> list[Any]:
 # Built on it ----------------------------------------------------------------------------------------------
 
 
-def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(fun: Function) -> Function:
     """A function with its own reverse derivative: `fun` gives (result, function from cotangent to cotangents).
 
     Raises: ArgumentTypeError where `fun` returns no pair; DerivativeRuleError for cotangents that don't fit the arguments.
@@ -543,7 +544,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         run = lambda *xs: body.out_tree.unflatten(calling(body.program.jaxpr)(*xs))
         return result, Partial(run, *body.consts)
 
-    def bwd(rule: Callable[..., Any], cotangent: Any) -> Any:
+    def bwd(rule: Function, cotangent: Any) -> Any:
         cotangents = rule(*flatten(cotangent)[0])
         return cotangents if isinstance(cotangents, (tuple, list)) else (cotangents,)
 
@@ -551,9 +552,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped_fun
 
 
-def closure_convert(
-    fun: Callable[..., Any], *example_args: Any
-) -> tuple[Callable[..., Any], list[Any]]:
+def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values]:
     """`(converted, values)`: `fun` with the values it captured that may be differentiated as further arguments.
 
     `converted(*args, *values)` is `fun(*args)` for arguments of the types of `example_args`.

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from pellucid.base.errors import BatchingRuleError
 from pellucid.base.tree import TreeError, broadcast_prefix_to, structure_differences
+from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import traced, types_of
 from pellucid.higher_order.custom_rules import (
     CustomCall,
@@ -21,7 +22,7 @@ from pellucid.higher_order.scan import transposed_flat
 from pellucid.ir.facets import Linearized, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.rewriting import rearranged
-from pellucid.ir.rules import BatchAxis, LinearOperand, Operands, Results, Zero
+from pellucid.ir.rules import BatchAxis, LinearOperand, Mask, Operands, Results, Values, Zero
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
@@ -96,7 +97,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
         n = len(derived.mask)
         both = _differentiated(params.rule, mask, params.num_consts, derived.mask)
 
-        def rule(size: int, flags: Sequence[bool], operands: Operands) -> FlatResults:
+        def rule(size: int, flags: Mask, operands: Operands) -> FlatResults:
             values, out_flags = both(size, flags, operands)
             return values[n:], out_flags[n:]
 
@@ -135,14 +136,12 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
 custom_vmap_call_p = CustomVmapCall()
 
 
-def _in_front(axis: BatchAxis, values: Operands, flags: Sequence[bool]) -> list[Any]:
+def _in_front(axis: BatchAxis, values: Operands, flags: Mask) -> Values:
     """`values` with batch axes in front, which those at `flags` have there already."""
     return [x if b else brought_to(axis, x, None, 0) for x, b in zip(values, flags, strict=True)]
 
 
-def _differentiated(
-    rule: FlatRule, nonzero: Sequence[bool], n_consts: int, mask: Sequence[bool]
-) -> FlatRule:
+def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) -> FlatRule:
     """The batching rule of the function of values and tangents: the derivative of `rule`.
 
     An operand counts as batched for `rule` if both its primal and its tangent are. Where only one of them is,
@@ -154,7 +153,7 @@ def _differentiated(
     nonzero = nonzero[n_consts:]
     n = len(nonzero)
 
-    def of_both(size: int, batched: Sequence[bool], operands: Operands) -> FlatResults:
+    def of_both(size: int, batched: Mask, operands: Operands) -> FlatResults:
         axis = BatchAxis(size)
         primal_flags = list(batched[:n])
         rest = iter(batched[n:])
@@ -162,7 +161,7 @@ def _differentiated(
             next(rest) if nz else b for nz, b in zip(nonzero, primal_flags, strict=True)
         ]
 
-        def both(flags: Sequence[bool], values: Operands) -> FlatResults:
+        def both(flags: Mask, values: Operands) -> FlatResults:
             """Results, then tangents, of `rule` for operands that are batched as `flags` say."""
             tangents = spread(values[n:], nonzero, types_of(values[:n]))
             out_flags: list[bool] = []
@@ -178,7 +177,7 @@ def _differentiated(
         if not any(map(operator.and_, primal_flags, tangent_flags)):
             element_flags: list[bool] = []
 
-            def one(*elements: Any) -> list[Any]:
+            def one(*elements: Any) -> Values:
                 values, element_flags[:] = both([False] * n, elements)
                 return values
 
@@ -201,19 +200,19 @@ def _differentiated(
     return of_both
 
 
-def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Sequence[bool]) -> FlatRule:
+def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Mask) -> FlatRule:
     """The rule of the transposed function: the transpose of the rule, with every operand batched.
 
     `linear` has the types of the operands in which the function is linear, and None for the others.
     """
 
-    def of_cotangents(size: int, batched: Sequence[bool], operands: Operands) -> FlatResults:
+    def of_cotangents(size: int, batched: Mask, operands: Operands) -> FlatResults:
         axis = BatchAxis(size)
         values = iter(_in_front(axis, operands, batched))
         residuals = [next(values) if aval is None else None for aval in linear]
         cotangents = list(values)
 
-        def run(*tangents: Any) -> list[Any]:
+        def run(*tangents: Any) -> Values:
             rest = iter(tangents)
             inputs = [next(rest) if x is None else x for x in residuals]
             results, flags = rule(size, [True] * len(inputs), inputs)
@@ -226,7 +225,7 @@ def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Sequence[bool]) 
     return of_cotangents
 
 
-def _refuse_captured(size: int, batched: Sequence[bool], operands: Operands) -> NoReturn:
+def _refuse_captured(size: int, batched: Mask, operands: Operands) -> NoReturn:
     raise BatchingRuleError(
         "a function with its own batching rule captures a value by which it is differentiated.",
         do="Pass the value as an argument: the rule is one of arguments.",
@@ -253,16 +252,16 @@ class custom_vmap(ForwardsDefinitions):
     array([2, 3], dtype=int32)
     """
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
+    def __init__(self, fun: Function) -> None:
         check_callable(fun, "custom_vmap")
         self.fun = fun
         self.signature = Signature(fun)
-        self.vmap_rule: Callable[..., Any] | None = None
+        self.vmap_rule: Function | None = None
         self.__wrapped__ = fun
         self.__name__ = name_of(fun)
         self.__doc__ = getattr(fun, "__doc__", None)
 
-    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+    def def_vmap(self, vmap_rule: Function) -> Function:
         """Define the batching rule; returns it, so that this may be a decorator."""
         check_callable(vmap_rule, "def_vmap")
         self.vmap_rule = vmap_rule
@@ -288,13 +287,11 @@ class custom_vmap(ForwardsDefinitions):
         )
 
 
-def _flat_rule(
-    custom: custom_vmap, rule: Callable[..., Any], in_tree: Any, out_tree: Any
-) -> FlatRule:
+def _flat_rule(custom: custom_vmap, rule: Function, in_tree: Any, out_tree: Any) -> FlatRule:
     """The user's rule on flat values, with its answers checked."""
     what = f"the batching rule `{name_of(rule)}` of `{custom.__name__}`"
 
-    def flat(size: int, batched: Sequence[bool], operands: Operands) -> FlatResults:
+    def flat(size: int, batched: Mask, operands: Operands) -> FlatResults:
         pair = rule(size, list(in_tree.unflatten(batched)), *in_tree.unflatten(operands))
         result, batched_result = as_pair(
             pair, what, "result, whether it is batched", BatchingRuleError
@@ -324,7 +321,7 @@ def _flat_rule(
     return flat
 
 
-def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+def sequential_vmap(f: Function) -> custom_vmap:
     """`f`, whose batched form computes one element after another.
 
     >>> from pellucid import vmap
@@ -334,12 +331,12 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     sequential = custom_vmap(f)
 
     @sequential.def_vmap
-    def rule(axis_size: int, in_batched: list[Any], *args: Any) -> Any:
+    def rule(axis_size: int, in_batched: Values, *args: Any) -> Any:
         leaves, tree = flatten(args)
         flags = flatten(tuple(in_batched))[0]
         batched = list(itertools.compress(leaves, flags))
 
-        def one(elements: list[Any]) -> Any:
+        def one(elements: Values) -> Any:
             rest = iter(elements)
             filled = [next(rest) if b else x for x, b in zip(leaves, flags, strict=True)]
             return f(*tree.unflatten(filled))

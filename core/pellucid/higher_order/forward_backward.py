@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from pellucid.base.typing import Function
 from pellucid.higher_order.jitted import jit
 from pellucid.transforms.arguments import check_callable
 from pellucid.transforms.gradient import (
@@ -18,8 +18,8 @@ from pellucid.transforms.gradient import (
 
 
 def fwd_and_bwd(
-    fun: Callable[..., Any], argnums: Argnums, has_aux: bool = False, jitted: bool = True
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    fun: Function, argnums: Argnums, has_aux: bool = False, jitted: bool = True
+) -> tuple[Function, Function]:
     """The forward and the backward pass of `fun` as two functions, so that each is compiled once.
 
     `forward(*args)` gives what `vjp` does, differentiated by the arguments at `argnums`;

@@ -8,6 +8,7 @@ from pellucid.higher_order.calls import Call
 from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import P
+from pellucid.ir.rules import Mask
 from pellucid.ir.slots import call_slots
 
 
@@ -16,7 +17,7 @@ class JitParams(NamedTuple):
 
     name: str
     jaxpr: ClosedJaxpr
-    donated_invars: tuple[bool, ...] = ()
+    donated_invars: Mask = ()
     inline: bool = False
     keep_unused: bool = False
     in_shardings: tuple[Any, ...] | None = None

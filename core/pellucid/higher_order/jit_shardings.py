@@ -9,7 +9,7 @@ from pellucid.base.errors import ArgumentValueError
 from pellucid.base.tree import broadcast_prefix_to, is_none
 from pellucid.ir.avals import aval_at
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
-from pellucid.ir.rules import Avals, Operands, Results
+from pellucid.ir.rules import Avals, Operands, Results, Values
 from pellucid.primitives.reshard import reshard
 from pellucid.primitives.sharding_constraint import constrained
 from pellucid.sharding.errors import PartitionSpecError
@@ -31,7 +31,7 @@ Layouts = tuple[Layout | AutoLayout | None, ...] | None
 class Stated(NamedTuple):
     """A tree of placements as the user wrote it, in a form that can key caches."""
 
-    leaves: tuple[Any, ...]
+    leaves: Operands
     tree: Any
 
 
@@ -138,13 +138,13 @@ def with_constraints(
 ) -> ClosedJaxpr:
     """The program for calls with arguments of types `avals` in other programs: placements are constraints inside."""
 
-    def body(*operands: Any) -> list[Any]:
+    def body(*operands: Any) -> Values:
         return _each(results, replay(jaxpr, (), *_each(arguments, operands)))
 
     return ClosedJaxpr(*stage(body, avals, jaxpr.debug))
 
 
-def _each(placements: Placements, values: Operands) -> list[Any]:
+def _each(placements: Placements, values: Operands) -> Values:
     if placements is None:
         return list(values)
     return [x if s is None else _at(x, s) for x, s in zip(values, placements, strict=True)]

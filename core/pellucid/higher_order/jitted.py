@@ -16,6 +16,7 @@ from pellucid.base.caching import cached, clearing
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, IntegerRangeError
 from pellucid.base.events import CacheLooked, logger, on, publish
 from pellucid.base.source import capture
+from pellucid.base.typing import Function
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, Request, compile_lowered, lower_program
@@ -35,7 +36,7 @@ from pellucid.higher_order.jit_shardings import (
 from pellucid.higher_order.misses import Key, Miss, reasons_for, reasons_for_place
 from pellucid.ir.facets import Runs
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
-from pellucid.ir.rules import Operands
+from pellucid.ir.rules import Operands, Values
 from pellucid.runtime import donation, platforms
 from pellucid.runtime.array import note_donated
 from pellucid.runtime.executable import Executable
@@ -79,7 +80,7 @@ class Program:
     )
 
     def __init__(
-        self, params: JitParams, consts: list[Any], out_tree: Any, call: Call,
+        self, params: JitParams, consts: Values, out_tree: Any, call: Call,
         in_layouts: Layouts = None, out_layouts: Layouts = None,
     ) -> None:  # fmt: skip
         self.params = params
@@ -267,7 +268,7 @@ class Jitted:
         got = [f"{path}: {text}" for path, text in zip(paths, error.got * len(paths), strict=False)]
         return IntegerRangeError(what, got=got, do=error.do)
 
-    def staged(self, program: Program, leaves: Operands) -> list[Any]:
+    def staged(self, program: Program, leaves: Operands) -> Values:
         """Results of a call under a trace."""
         params = program.params_of_call()
         if params.inline:
@@ -337,7 +338,7 @@ class Jitted:
         # What refers to the call outlives it where tracing fails, and must not keep its arrays.
         call = call._replace(leaves=[])
 
-        def flat(*leaves: Any) -> list[Any]:
+        def flat(*leaves: Any) -> Values:
             results, tree = flatten(spec.run(call, leaves))
             check_results_are_values(f"`{spec.name}`", results)
             trees.append(tree)
@@ -458,7 +459,7 @@ def _forget_programs() -> None:
 
 
 def jit(
-    fun: Callable[..., Any] | None = None,
+    fun: Function | None = None,
     *,
     in_shardings: Any = None,
     out_shardings: Any = None,
@@ -521,7 +522,7 @@ def jit(
     return callable_of(jitted, fun)
 
 
-def callable_of(jitted: Jitted, fun: Callable[..., Any]) -> Any:
+def callable_of(jitted: Jitted, fun: Function) -> Any:
     """The C++ callable of a jitted function, with its stages as attributes."""
     spec = jitted.spec
     call = make_call(
@@ -547,7 +548,7 @@ def callable_of(jitted: Jitted, fun: Callable[..., Any]) -> Any:
     return call
 
 
-def _with_named_static_arguments(jitted: Jitted, call: Callable[..., Any]) -> Any:
+def _with_named_static_arguments(jitted: Jitted, call: Function) -> Any:
     """`call`, whose errors name a static argument that can't be hashed; C++ doesn't know the name."""
 
     def checked(*args: Any, **kwargs: Any) -> Any:
@@ -561,7 +562,7 @@ def _with_named_static_arguments(jitted: Jitted, call: Callable[..., Any]) -> An
     return checked
 
 
-def _with_donated_arguments_deleted(jitted: Jitted, call: Callable[..., Any]) -> Any:
+def _with_donated_arguments_deleted(jitted: Jitted, call: Function) -> Any:
     """`call`, which marks donated arrays as deleted by this function.
 
     C++ doesn't mark them, and a later use would fail in XLA, with XLA's message.

@@ -7,11 +7,12 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
+from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import type_lines, types_of
 from pellucid.higher_order.custom_jvp import CustomJvpCall
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import Programs
-from pellucid.ir.rules import Avals, LinearOperand, Operands, Results, Zero
+from pellucid.ir.rules import Avals, LinearOperand, Operands, Results, Values, Zero
 from pellucid.ir.traits import CONTROL
 from pellucid.primitives.arithmetic import neg
 from pellucid.primitives.broadcasting import brought_to
@@ -56,7 +57,7 @@ class LinearSolveParams(NamedTuple):
     const_lengths: LinearSolveTuple
     jaxprs: LinearSolveTuple
 
-    def split(self, values: Operands) -> tuple[LinearSolveTuple, list[Any]]:
+    def split(self, values: Operands) -> tuple[LinearSolveTuple, Values]:
         """`values`, one for each operand: (those for the constants, those for the right-hand side)."""
         *consts, b = _split(self.const_lengths, values)
         return LinearSolveTuple(*consts), b
@@ -66,7 +67,7 @@ class LinearSolveParams(NamedTuple):
         return LinearSolveParams(self.const_lengths.transposed(), self.jaxprs.transposed())
 
 
-def _split(sizes: Sequence[int], values: Operands) -> list[list[Any]]:
+def _split(sizes: Sequence[int], values: Operands) -> list[Values]:
     """Consecutive parts of `values` of these sizes, and the rest."""
     rest = iter(values)
     return [*(list(islice(rest, n)) for n in sizes), list(rest)]
@@ -163,15 +164,15 @@ linear_solve_p = LinearSolve()
 
 class _Program(NamedTuple):
     program: ClosedJaxpr
-    consts: list[Any]
+    consts: Values
     aux_tree: Any
 
 
 def _program(
     caller: str,
     what: str,
-    function: Callable[..., Any],
-    call: Callable[..., Any],
+    function: Function,
+    call: Function,
     tree: Any,
     avals: Avals,
     more_avals: Avals = (),
@@ -185,7 +186,7 @@ def _program(
     aux_trees: list[Any] = []
     in_tree = treedef_tuple([tree, tree] if more_avals else [tree])
 
-    def flat(*leaves: Any) -> list[Any]:
+    def flat(*leaves: Any) -> Values:
         result, aux = call(*in_tree.unflatten(leaves)), None
         if has_aux:
             result, aux = with_aux(result, function, caller)
@@ -249,9 +250,7 @@ def custom_linear_solve(
     leaves = checked_leaves(leaves, caller, solve, (None, b), {})
     avals = types_of(leaves)
 
-    def solver_of(
-        what: str, solver: Callable[..., Any], operator: Callable[[Any], Any]
-    ) -> _Program:
+    def solver_of(what: str, solver: Function, operator: Callable[[Any], Any]) -> _Program:
         call = lambda y: solver(operator, y)
         return _program(caller, what, solver, call, tree, avals, has_aux=has_aux)
 
@@ -314,11 +313,11 @@ def custom_root(
     of_f, solver, of_tangents = (part.program.jaxpr for part in parts)
     sizes, n = [len(part.consts) for part in parts], len(avals)
 
-    def function(*operands: Any) -> list[Any]:
+    def function(*operands: Any) -> Values:
         _, consts, _, guess = _split(sizes, operands)
         return replay(solver, (), *consts, *guess)
 
-    def rule(primals: Operands, tangents: Operands) -> tuple[list[Any], list[Any]]:
+    def rule(primals: Operands, tangents: Operands) -> tuple[Values, Values]:
         results = call.bind(tuple(primals))
         root = results[:n]
         f_consts, _, tangent_consts, _ = _split(sizes, primals)

@@ -13,10 +13,11 @@ from pellucid.base import config
 from pellucid.base.dims import canonical_size
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr, tree_map
+from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import check_carry, settled, stand_in, traced, types_of
 from pellucid.higher_order.scan import ScanParams, scan_p, unstacked
 from pellucid.higher_order.while_loop import WhileParams, while_p
-from pellucid.ir.rules import Operands
+from pellucid.ir.rules import Avals, Operands, Values
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.concatenation import concatenate, stack
 from pellucid.primitives.conversion import convert_element_type
@@ -83,8 +84,8 @@ def scan(
 
 
 def _with_parts_of_references(
-    f: Callable[..., Any], tree: Any, leaves: Operands, length: int
-) -> tuple[Callable[..., Any], list[Any]]:
+    f: Function, tree: Any, leaves: Operands, length: int
+) -> tuple[Function, Values]:
     """(`f`, inputs of its steps) with the number of the step in place of each reference, whose part `f` gets."""
     references = [x if is_reference(x) else None for x in leaves]
 
@@ -101,7 +102,7 @@ def _with_parts_of_references(
 
 
 def _scan(
-    f: Callable[..., Any], call: Callable[..., Any] | None, init: tuple[Any, Any], xs: tuple[Any, Any],
+    f: Function, call: Function | None, init: tuple[Any, Any], xs: tuple[Any, Any],
     length: int, reverse: bool, unroll: int,
 ) -> tuple[Any, Any]:  # fmt: skip
     """`scan` of checked, flattened arguments; with `call`, each step is `call(f, carry, x)`."""
@@ -109,7 +110,7 @@ def _scan(
     in_tree = treedef_tuple([init_tree, xs_tree])
     x_avals = [unstacked(a) for a in types_of(xs_leaves)]
 
-    def trace(avals: list[Any]) -> Any:
+    def trace(avals: Avals) -> Any:
         body = traced(f, in_tree, [*avals, *x_avals], "scan", call)
         return body, _pair(body.out_tree, f)[0]
 
@@ -131,7 +132,7 @@ def _scan(
 def _check_carry(
     caller: str,
     is_counted: bool,
-    f: Callable[..., Any],
+    f: Function,
     taken: tuple[Any, Any],
     returned: tuple[Any, Any],
 ) -> None:
@@ -148,7 +149,7 @@ def _check_carry(
     check_carry(caller, f, *taken, *returned)
 
 
-def _pair(tree: Any, f: Callable[..., Any]) -> tuple[Any, Any]:
+def _pair(tree: Any, f: Function) -> tuple[Any, Any]:
     children = tree.children()
     if tree.node_data() is None or tree.node_data()[0] not in (tuple, list) or len(children) != 2:
         raise ArgumentTypeError(
@@ -163,7 +164,7 @@ def _shown(tree: Any) -> str:
     return "one value" if node is None else f"{node[0].__name__} with {len(tree.children())} items"
 
 
-def _scan_length(xs: Any, avals: list[Any], length: Any) -> int:
+def _scan_length(xs: Any, avals: Avals, length: Any) -> int:
     if length is not None:
         try:
             length = canonical_size(length)
@@ -211,7 +212,7 @@ def _unroll(unroll: Any, length: int) -> int:
 
 
 def _scanned_by_python(
-    f: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool
+    f: Function, carry: Any, xs: Any, length: int, reverse: bool
 ) -> tuple[Any, Any]:
     if length == 0:
         raise ArgumentValueError(
@@ -252,13 +253,13 @@ def while_loop(
 
 
 def _while(
-    cond_fun: Callable[..., Any], test: Callable[..., Any] | None, body_fun: Callable[..., Any],
-    turn: Callable[..., Any] | None, leaves: list[Any], tree: Any,
+    cond_fun: Function, test: Function | None, body_fun: Function,
+    turn: Function | None, leaves: Values, tree: Any,
 ) -> Any:  # fmt: skip
     """`while_loop` of a checked, flattened value; with `turn`, the body is `turn(body_fun, value)`, and so with `test`."""
     in_tree = treedef_tuple([tree])
 
-    def trace(avals: list[Any]) -> Any:
+    def trace(avals: Avals) -> Any:
         body = traced(body_fun, in_tree, avals, "while_loop", turn)
         return body, body.out_tree
 
@@ -277,7 +278,7 @@ def _while(
     return tree.unflatten(bind(while_p, *condition.consts, *body.consts, *leaves, params=params))
 
 
-def check_predicate(caller: str, function: Callable[..., Any], tree: Any, avals: Any) -> None:
+def check_predicate(caller: str, function: Function, tree: Any, avals: Any) -> None:
     """Raise ArgumentTypeError unless a condition gives a scalar boolean."""
     if (
         tree.num_nodes == 1
@@ -351,16 +352,12 @@ def fori_loop(
     return _while(_is_below, None, body_fun, _counted_turn, [start, end, *leaves], value_tree)[2]
 
 
-def _counted_step(
-    body_fun: Callable[..., Any], carry: tuple[Any, Any], _: None
-) -> tuple[Any, None]:
+def _counted_step(body_fun: Function, carry: tuple[Any, Any], _: None) -> tuple[Any, None]:
     i, value = carry
     return (_next(i), body_fun(i, value)), None
 
 
-def _counted_turn(
-    body_fun: Callable[..., Any], value: tuple[Any, Any, Any]
-) -> tuple[Any, Any, Any]:
+def _counted_turn(body_fun: Function, value: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
     i, end, inner = value
     return _next(i), end, body_fun(i, inner)
 
@@ -373,7 +370,7 @@ def _next(i: Any) -> Any:
     return add(i, constant_like(i, 1))
 
 
-def _counter(bounds: list[Any]) -> Any:
+def _counter(bounds: Values) -> Any:
     """The dtype of the counter: that of the bounds, which must agree unless one is a Python int beside an integer."""
     strong = {a.dtype for a in bounds if not a.weak_type}
     are_integers = {kind_of(a.dtype) in INTEGER for a in bounds}

@@ -12,11 +12,12 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ShapeError
+from pellucid.base.typing import Function, Shape
 from pellucid.higher_order.bodies import differing_types, stand_in, types_of
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import P, Programs, derived_types
-from pellucid.ir.rules import Avals, BatchAxis, Operands
+from pellucid.ir.rules import Avals, BatchAxis, Operands, Values
 from pellucid.ir.traits import Traits
 from pellucid.primitives.broadcasting import (
     broadcast_in_dim,
@@ -63,7 +64,7 @@ class Combination(NamedTuple):
     """A function that combines two elements, as a program of scalars: (first, second) -> combined."""
 
     jaxpr: ClosedJaxpr
-    consts: list[Any]
+    consts: Values
 
 
 def combination(
@@ -73,7 +74,7 @@ def combination(
     check_callable(computation, caller)
     scalars = [shaped_array((), a.dtype) for a in avals]
 
-    def flat(*leaves: Any) -> list[Any]:
+    def flat(*leaves: Any) -> Values:
         first, second = treedef_tuple([tree, tree]).unflatten(leaves)
         results, out_tree = result_leaves(computation(first, second), caller, computation)
         if out_tree != tree or differing_types(scalars, types_of(results)):
@@ -90,7 +91,7 @@ def combination(
     return Combination(program, consts)
 
 
-def _monoid(combined: Combination, avals: Avals, initial: Sequence[Any]) -> str | None:
+def _monoid(combined: Combination, avals: Avals, initial: Operands) -> str | None:
     """The name of the monoid that a combination is, if the initial value is its identity."""
     jaxpr = combined.jaxpr.jaxpr
     value = concrete_value(initial[0]) if len(initial) == 1 else None
@@ -114,8 +115,8 @@ class Arguments(NamedTuple):
 
     tree: Any
     arrays: list[Any]
-    avals: list[Any]
-    initial: list[Any]
+    avals: Avals
+    initial: Values
     combination: Combination
     monoid: str | None
 
@@ -167,11 +168,11 @@ class CombiningReduction(Programs[P]):
     varies_jointly = True
     types = derived_types
 
-    def shape(self, shape: tuple[int, ...], params: P) -> tuple[int, ...]:
+    def shape(self, shape: Shape, params: P) -> Shape:
         """The shape of the result for an operand of shape `shape`."""
         raise NotImplementedError(type(self))
 
-    def decomposed(self, values: Operands, params: P) -> list[Any]:
+    def decomposed(self, values: Operands, params: P) -> Values:
         """The results by operations that can be differentiated and batched."""
         raise NotImplementedError(type(self))
 
@@ -238,7 +239,7 @@ reduce_p = Reduce()
 
 def _halved(
     jaxpr: ClosedJaxpr, values: Operands, dimensions: Sequence[int], consts: Operands = ()
-) -> list[Any]:
+) -> Values:
     """The reduction written as combinations of halves, so that it can be differentiated and batched."""
     n = len(values) // 2
     operands, initial = values[:n], values[n:]
@@ -266,9 +267,7 @@ def _halved(
     return combined(starts, [reshape(x, shape) for x in rest])
 
 
-def _on_arrays(
-    jaxpr: ClosedJaxpr, consts: Operands, a: Sequence[Any], b: Sequence[Any]
-) -> list[Any]:
+def _on_arrays(jaxpr: ClosedJaxpr, consts: Operands, a: Sequence[Any], b: Sequence[Any]) -> Values:
     """A program of scalars applied to each pair of elements of arrays of one shape."""
     shape = type_of(a[0]).shape
     size = math.prod(shape)
@@ -318,7 +317,7 @@ def reduce(
     return arguments.tree.unflatten(results)
 
 
-_BY_MONOID: dict[str, Callable[..., Any]] = {
+_BY_MONOID: dict[str, Function] = {
     "sum": reduce_sum, "prod": reduce_prod, "max": reduce_max, "min": reduce_min,
     "and": reduce_and, "or": reduce_or, "xor": reduce_xor,
 }  # fmt: skip

@@ -16,7 +16,7 @@ from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
 from pellucid.ir.primitive import called
 from pellucid.ir.rewriting import inlined, remove_dead_equations, with_known
-from pellucid.ir.rules import Operands, Zero
+from pellucid.ir.rules import Mask, Operands, Values, Zero
 from pellucid.primitives.placement import device_put
 from pellucid.sharding.memory import space_of_kind
 from pellucid.tracing.context import context, named_scope
@@ -37,7 +37,7 @@ class RematParams(NamedTuple):
     differentiated: bool
     jaxpr: ClosedJaxpr
     policy: Policy | None
-    prevent_cse: bool | tuple[bool, ...]
+    prevent_cse: bool | Mask
 
     def on(self, program: ClosedJaxpr) -> RematParams:
         """Params of a call of a program derived from this one."""
@@ -108,20 +108,20 @@ class RematParts(NamedTuple):
     """
 
     primal: ClosedJaxpr
-    consts: list[Any]
+    consts: Values
     linear: ClosedJaxpr
-    needed: tuple[bool, ...]
-    constants: list[Any]
-    mask: tuple[bool, ...]
+    needed: Mask
+    constants: Values
+    mask: Mask
 
 
-def split_remat(params: RematParams, nonzero: tuple[bool, ...]) -> RematParts:
+def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     """The parts of a rematerialized program whose operands have tangents where `nonzero`."""
     key = ("split remat", nonzero, params.policy)
     return remembered(params.jaxpr.jaxpr, key, lambda: _split_remat(params, nonzero))
 
 
-def _split_remat(params: RematParams, nonzero: tuple[bool, ...]) -> RematParts:
+def _split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
     n_results = len(parts.nonzero_out)
     body = parts.primal.jaxpr
@@ -159,7 +159,7 @@ def _saved(body: Jaxpr, policy: Policy | None) -> dict[Var, bool | Offloadable]:
     return saved
 
 
-def _residual_atoms(parts: LinearizedJaxpr, body: Jaxpr) -> list[Any]:
+def _residual_atoms(parts: LinearizedJaxpr, body: Jaxpr) -> Values:
     """The residuals, without the constants, as atoms of the primal program."""
     first = len(parts.consts)
     return [
@@ -179,7 +179,7 @@ def _primal_program(
     if not any(isinstance(how, Offloadable) for how in kept.values()):
         return ClosedJaxpr(pruned)
 
-    def primal(*operands: Any) -> list[Any]:
+    def primal(*operands: Any) -> Values:
         values = replay(pruned, (), *operands)
         away = [
             _moved(x, how.dst) if isinstance(how, Offloadable) else x
@@ -193,7 +193,7 @@ def _primal_program(
 def _linear_program(
     parts: LinearizedJaxpr,
     recompute: Jaxpr,
-    constant: Sequence[bool],
+    constant: Mask,
     kept: Sequence[bool | Offloadable],
     n_needed: int,
 ) -> ClosedJaxpr:
@@ -208,7 +208,7 @@ def _linear_program(
     avals += [a for a, c in zip(residual_avals, constant, strict=True) if c]
     avals += linear.in_avals[len(constant) :]
 
-    def run(*operands: Any) -> list[Any]:
+    def run(*operands: Any) -> Values:
         inputs = list(operands[:n_known])
         for i, how in enumerate(kept):
             if isinstance(how, Offloadable):
@@ -232,7 +232,7 @@ def _moved(x: Any, memory: str) -> Any:
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,
-    prevent_cse: bool | tuple[bool, ...] = True,
+    prevent_cse: bool | Mask = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
@@ -277,7 +277,7 @@ def checkpoint(
     return rematerialized
 
 
-def _on_values(params: RematParams, operands: Operands) -> list[Any]:
+def _on_values(params: RematParams, operands: Operands) -> Values:
     """Results of a rematerialized program with references, which are read before it and written after it.
 
     So what the backward pass computes again begins with the values that the forward pass began with, and writes
@@ -306,7 +306,7 @@ def _has_rules_with_references(jaxpr: Jaxpr) -> bool:
 def _traced(spec: FunctionSpec, call: FunctionCall) -> Body:
     trees: list[Any] = []
 
-    def flat(*leaves: Any) -> list[Any]:
+    def flat(*leaves: Any) -> Values:
         results, tree = result_leaves(spec.run(call, leaves), "checkpoint", spec.function)
         trees.append(tree)
         return results

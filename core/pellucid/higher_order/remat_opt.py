@@ -11,7 +11,7 @@ from pellucid.higher_order.jit import Defined
 from pellucid.higher_order.structured import with_common_consts
 from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.rules import Operands
+from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.trace import bind
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.vmap import batch_jaxpr
@@ -71,7 +71,7 @@ def optimized(
     function: Callable[..., Sequence[Any]],
     operands: Operands,
     name: str,
-) -> list[Any]:
+) -> Values:
     """Results and residuals of `forward`, in whose place `function` runs where no residual is needed.
 
     Both are functions of flat values; the results of `function` are the first of those of `forward`.

@@ -11,7 +11,7 @@ from pellucid.ir.avals import shaped_array
 from pellucid.ir.facets import Linearized
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from pellucid.ir.rewriting import rearranged, remove_dead_equations, with_known
-from pellucid.ir.rules import Avals, LinearOperand, Operands, Results, Zero
+from pellucid.ir.rules import Avals, LinearOperand, Mask, Operands, Results, Values, Zero
 from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.lowering.loops import counter_dtype, element_at, while_loop, with_element_at
 from pellucid.lowering.module import ordered
@@ -214,7 +214,7 @@ class Scan(Linearized, Structured[ScanParams]):
         dtype = counter_dtype(length)
         counter = shaped_array((), dtype)
 
-        def step(i: Any, carry: Operands, ys: Operands) -> tuple[list[Any], list[Any]]:
+        def step(i: Any, carry: Operands, ys: Operands) -> tuple[Values, Values]:
             index = i
             if params.reverse:
                 last = ctx.constant(dtype.type(length - 1))
@@ -251,11 +251,11 @@ class Scan(Linearized, Structured[ScanParams]):
         elif trips:
             limit = trips * unroll
 
-            def condition(values: list[Any]) -> Any:
+            def condition(values: Values) -> Any:
                 with ctx.named("", "lt"):
                     return ctx.compare(values[0], ctx.constant(dtype.type(limit)), "LT", counter)
 
-            def body(values: list[Any]) -> list[Any]:
+            def body(values: Values) -> Values:
                 i, rest_values = values[0], values[1:]
                 new_carry, new_ys = steps(i, rest_values[:n_carry], rest_values[n_carry:], unroll)
                 return [advanced(i, unroll), *new_carry, *new_ys]
@@ -272,7 +272,7 @@ class Scan(Linearized, Structured[ScanParams]):
 scan_p = Scan()
 
 
-def _residuals(operands: Operands) -> list[Any]:
+def _residuals(operands: Operands) -> Values:
     return [x for x in operands if type(x) is not LinearOperand]
 
 
@@ -281,12 +281,12 @@ def _residuals(operands: Operands) -> list[Any]:
 
 class _JvpBody(NamedTuple):
     program: ClosedJaxpr
-    consts: list[Any]
-    mask: tuple[bool, ...]
-    carried: tuple[bool, ...]
+    consts: Values
+    mask: Mask
+    carried: Mask
 
 
-def _jvp_body(params: ScanParams, nonzero: Sequence[bool]) -> _JvpBody:
+def _jvp_body(params: ScanParams, nonzero: Mask) -> _JvpBody:
     """The body of values and tangents: inputs and results are (values, tangents) within each of their groups."""
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
     consts_nz, carry_nz, xs_nz = params.split(list(nonzero))
@@ -330,17 +330,17 @@ class ScanParts(NamedTuple):
     """
 
     primal: ClosedJaxpr
-    consts: list[Any]
+    consts: Values
     hoisted: Jaxpr
     linear: ClosedJaxpr
     fixed: tuple[Source, ...]
     per_step: tuple[Source, ...]
-    constants: list[Any]
-    mask: tuple[bool, ...]
-    carried: tuple[bool, ...]
+    constants: Values
+    mask: Mask
+    carried: Mask
 
 
-def split_scan(params: ScanParams, nonzero: tuple[bool, ...]) -> ScanParts:
+def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
     """The primal and the linear part of a scan whose operands have tangents where `nonzero`."""
     # What is saved is saved in each step.
     worth = Worth(-(-WORTH_AN_EQUATION // max(params.length, 1)), by_kernel=False)
@@ -348,7 +348,7 @@ def split_scan(params: ScanParams, nonzero: tuple[bool, ...]) -> ScanParts:
     return remembered(params.jaxpr.jaxpr, key, lambda: _split_scan(params, nonzero, worth))
 
 
-def _split_scan(params: ScanParams, nonzero: tuple[bool, ...], worth: Worth) -> ScanParts:
+def _split_scan(params: ScanParams, nonzero: Mask, worth: Worth) -> ScanParts:
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
     consts_nz, carried, xs_nz = params.split(list(nonzero))
     n_ys = len(jaxpr.outvars) - n_carry
@@ -366,8 +366,8 @@ def _split_scan(params: ScanParams, nonzero: tuple[bool, ...], worth: Worth) -> 
     body = parts.primal.jaxpr
     n_consts = len(parts.consts) + params.num_consts
     invariant = _invariant_atoms(body, n_consts)
-    hoisted: list[Any] = []
-    per_step: list[Any] = []
+    hoisted: Values = []
+    per_step: Values = []
     places = [
         _place(parts, source, params, invariant, hoisted, per_step) for source in parts.sources
     ]
@@ -406,8 +406,8 @@ def _place(
     source: Any,
     params: ScanParams,
     invariant: set[Any],
-    hoisted: list[Any],
-    per_step: list[Any],
+    hoisted: Values,
+    per_step: Values,
 ) -> Source:
     """Where the residual from `source` is found; notes in the lists what must be hoisted or stacked for it."""
     if source.kind == "constant":
@@ -431,7 +431,7 @@ def _place(
     return Source("result", n_results + _index_of(atom, per_step))
 
 
-def _index_of(atom: Any, atoms: list[Any]) -> int:
+def _index_of(atom: Any, atoms: Values) -> int:
     """The position of `atom` in `atoms`, to which it is added if it is not there."""
     if atom not in atoms:
         atoms.append(atom)
@@ -439,7 +439,7 @@ def _index_of(atom: Any, atoms: list[Any]) -> int:
 
 
 def _with_hoisted(
-    body: Jaxpr, n_consts: int, results: Results, hoisted: Sequence[Any]
+    body: Jaxpr, n_consts: int, results: Results, hoisted: Operands
 ) -> tuple[ClosedJaxpr, Jaxpr]:
     """(the body with `results` and with `hoisted` as further constants, the program that computes these)."""
     consts, rest = body.invars[:n_consts], body.invars[n_consts:]
@@ -455,7 +455,7 @@ def _with_hoisted(
 # Transpose --------------------------------------------------------------------------------------------
 
 
-def _linear_operands(params: ScanParams, is_operand: Sequence[bool]) -> tuple[bool, ...]:
+def _linear_operands(params: ScanParams, is_operand: Mask) -> Mask:
     """The operands in which the loop is linear: those marked as linear operands, and carries that depend on them.
 
     Such a carry begins with a constant, which is zero because the loop is linear.
@@ -485,23 +485,19 @@ class TransposedBody(NamedTuple):
     """
 
     program: ClosedJaxpr
-    consts: list[Any]
-    consts_mask: tuple[bool, ...]
-    carry_mask: tuple[bool, ...]
-    xs_mask: tuple[bool, ...]
+    consts: Values
+    consts_mask: Mask
+    carry_mask: Mask
+    xs_mask: Mask
 
 
-def transposed_body(
-    params: ScanParams, linear: tuple[bool, ...], ct_avals: tuple[Any, ...]
-) -> TransposedBody:
+def transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> TransposedBody:
     """The body of the reversed loop for operands that are `linear`; `ct_avals` are types of cotangents, None for zeros."""
     key = ("transposed body", linear, ct_avals, params.num_consts, params.num_carry)
     return remembered(params.jaxpr.jaxpr, key, lambda: _transposed_body(params, linear, ct_avals))
 
 
-def _transposed_body(
-    params: ScanParams, linear: tuple[bool, ...], ct_avals: tuple[Any, ...]
-) -> TransposedBody:
+def _transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> TransposedBody:
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
     consts_linear, _, xs_linear = params.split(linear)
     n_consts, n_xs = sum(consts_linear), sum(xs_linear)
@@ -533,7 +529,7 @@ def _transposed_body(
     sum_avals = list(derived.program.out_avals[:n_sums])
     n_derived = len(derived.consts)
 
-    def body(*arguments: Any) -> list[Any]:
+    def body(*arguments: Any) -> Values:
         parts = iter(arguments)
         take = lambda n: [next(parts) for _ in range(n)]
         consts, residual_consts, sums, carry_cts, ys_cts = map(
@@ -553,7 +549,7 @@ def _transposed_body(
 
 
 def _transposed_by_parts(
-    scan: Scan, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ScanParams
+    scan: Scan, cotangents: Operands, operands: Operands, params: ScanParams
 ) -> Results:
     """Transpose a loop that also carries what is not linear, such as a counter."""
 
@@ -567,9 +563,7 @@ def _transposed_by_parts(
     return cotangents_of(operands, cts, [True] * len(avals))
 
 
-def transposed_flat(
-    function: Callable[..., Results], avals: Avals, cotangents: Operands
-) -> list[Any]:
+def transposed_flat(function: Callable[..., Results], avals: Avals, cotangents: Operands) -> Values:
     """Cotangents of the arguments, of types `avals`, of a linear function of flat values: its derivative at zero, transposed."""
     at_zero = [*map(zeros, avals)]
     _, program, _ = linearize_flat(lambda *xs: (function(*xs), ()), at_zero, [True] * len(at_zero))

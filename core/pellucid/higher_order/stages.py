@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from pellucid.base.errors import (
@@ -12,13 +12,14 @@ from pellucid.base.errors import (
     TracedValueError,
 )
 from pellucid.base.tree.differences import structure_differences
+from pellucid.base.typing import Function, Shape
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.rules import Operands
+from pellucid.ir.rules import Operands, Values
 from pellucid.runtime import platforms
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import layout_of
@@ -42,7 +43,7 @@ class ArgInfo(NamedTuple):
     donated: bool
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         return self.aval.shape
 
     @property
@@ -376,7 +377,7 @@ def shapes(jitted: Any, /, *args: Any, **kwargs: Any) -> Any:
     return trace(jitted, *args, **kwargs).out_info
 
 
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
     """Shapes and dtypes of `fun(*args, **kwargs)`, without computing it.
 
     >>> eval_shape(lambda x: x @ x, ShapeDtypeStruct((2, 2), np.float32))
@@ -394,7 +395,7 @@ def _traced(
     call = spec.call(args, kwargs)
     trees: list[Any] = []
 
-    def flat(*leaves: Any) -> list[Any]:
+    def flat(*leaves: Any) -> Values:
         results, tree = flatten(spec.run(call, leaves))
         trees.append(tree)
         return results
@@ -404,12 +405,12 @@ def _traced(
 
 
 def make_jaxpr(
-    fun: Callable[..., Any],
+    fun: Function,
     static_argnums: int | Sequence[int] = (),
     axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
     abstracted_axes: Any = None,
-) -> Callable[..., Any]:
+) -> Function:
     """A function that gives the program of `fun` for its arguments, instead of running it.
 
     >>> print(make_jaxpr(lambda x: -x)(1.0))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, compress
-from typing import Any
 
 from pellucid.base.errors import EffectsError
 from pellucid.ir.facets import OnReferences
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
 from pellucid.ir.primitive import P, Programs
 from pellucid.ir.rewriting import rearranged, remove_dead_equations
-from pellucid.ir.rules import Operands, Results
+from pellucid.ir.rules import Avals, Mask, Operands, Results, Values
 from pellucid.ir.slots import Group, Role, Slots
 from pellucid.ir.traits import CONTROL
 from pellucid.tracing.discharge import Cell, discharged, held
@@ -108,14 +107,12 @@ class Structured(OnReferences, Programs[P]):
         )
 
 
-def _resized(groups: Sequence[Group], used: Sequence[Sequence[bool]]) -> tuple[Group, ...]:
+def _resized(groups: Sequence[Group], used: Sequence[Mask]) -> tuple[Group, ...]:
     """`groups` with the `used` operands, or results, alone."""
     return tuple([Group(g.role, sum(flags)) for g, flags in zip(groups, used, strict=True)])
 
 
-def _pruned(
-    slots: Slots, used: Sequence[bool]
-) -> tuple[list[ClosedJaxpr] | None, list[bool], list[bool]]:
+def _pruned(slots: Slots, used: Mask) -> tuple[list[ClosedJaxpr] | None, list[bool], list[bool]]:
     """(programs for the `used` results, which operands they take, which results they give).
 
     Carries that a program needs for the next run are among the results. None stands for unchanged programs.
@@ -183,7 +180,7 @@ def bind_programs(
 
 def with_common_consts(
     programs: Sequence[ClosedJaxpr], consts: Sequence[Operands]
-) -> tuple[tuple[ClosedJaxpr, ...], list[Any]]:
+) -> tuple[tuple[ClosedJaxpr, ...], Values]:
     """Programs that take all `consts`, equal objects once, in front of their common inputs; and these constants.
 
     The first inputs of each program are its own constants.
@@ -199,11 +196,9 @@ def with_common_consts(
     ), [*values.values()]
 
 
-def with_common_inputs(
-    program: ClosedJaxpr, positions: Sequence[int], avals: Sequence[Any]
-) -> ClosedJaxpr:
+def with_common_inputs(program: ClosedJaxpr, positions: Sequence[int], avals: Avals) -> ClosedJaxpr:
     """The program with inputs of types `avals` in front, of which its first inputs are those at `positions`."""
-    front: list[Any] = [*avals]
+    front: Values = [*avals]
     for i, position in enumerate(positions):
         front[position] = i
     return rearranged(program, [*front, *range(len(positions), len(program.jaxpr.invars))])

@@ -12,7 +12,7 @@ from typing import Any
 from pellucid.higher_order.bodies import Body, types_of
 from pellucid.ir.jaxpr import Jaxpr, Literal
 from pellucid.ir.primitive import called
-from pellucid.ir.rules import Operands
+from pellucid.ir.rules import Avals, Operands, Values
 from pellucid.primitives.varying import pvary_p, vary
 from pellucid.tracing.context import context
 from pellucid.tracing.replay import replay
@@ -36,7 +36,7 @@ def varying_alike(bodies: list[Body], axes: frozenset[Any]) -> list[Body]:
     return [_with_varying_results(body, result_axes) for body in bodies]
 
 
-def _with_constants(body: Body, consts: list[Any]) -> Body:
+def _with_constants(body: Body, consts: Values) -> Body:
     """`body` with its constants exchanged for others, which may vary over more axes."""
     if all(a is b for a, b in zip(consts, body.consts, strict=True)):
         return body
@@ -47,7 +47,7 @@ def _with_constants(body: Body, consts: list[Any]) -> Body:
     )
 
 
-def _replayed(jaxpr: Jaxpr, operands: Operands) -> list[Any]:
+def _replayed(jaxpr: Jaxpr, operands: Operands) -> Values:
     """Results of a program on operands that vary over more axes than those it was traced with."""
     values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
 
@@ -68,12 +68,12 @@ def _replayed(jaxpr: Jaxpr, operands: Operands) -> list[Any]:
 
 
 def _with_varying_results(body: Body, result_axes: Sequence[frozenset[Any]]) -> Body:
-    avals: list[Any] = list(body.out_avals)
+    avals: Avals = list(body.out_avals)
     if all(aval.varying == axes for aval, axes in zip(avals, result_axes, strict=True)):
         return body
     jaxpr = body.program.jaxpr
 
-    def run(*operands: Any) -> list[Any]:
+    def run(*operands: Any) -> Values:
         results = replay(jaxpr, (), *operands)
         return [vary(x, axes) for x, axes in zip(results, result_axes, strict=True)]
 

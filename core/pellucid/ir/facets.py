@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pellucid.ir.rules import Operands, Results, Values
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.stated import stated_result
 
@@ -41,9 +42,7 @@ class Linearized:
     is_linearized = True
     """Off where a class inherits the rule and its jvp rule is all it needs."""
 
-    def linearize(
-        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
-    ) -> Any:
+    def linearize(self, trace: Any, primals: Operands, tangents: Operands, params: Any) -> Any:
         """(results, their tangents): the results under the parent trace, the tangents staged by `trace`."""
         raise NotImplementedError(type(self))
 
@@ -56,7 +55,7 @@ class OnReferences:
     always_transformed = False
     """Whether derivative and batch rules are wanted though no operand has a tangent or a batch axis."""
 
-    def discharge(self, operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def discharge(self, operands: Operands, params: Any) -> Results:
         """Evaluate with each reference replaced by a mutable `Cell`: reads return its `value`, writes assign it."""
         raise NotImplementedError(type(self))
 
@@ -109,7 +108,7 @@ class Runs:
     calls_python = False
     """Whether params contain a user callback. Such programs are never shared between functions."""
 
-    def run(self, operands: tuple[Any, ...], params: Any) -> list[Any]:
+    def run(self, operands: Operands, params: Any) -> Values:
         """Results outside a trace."""
         raise NotImplementedError(type(self))
 
@@ -117,6 +116,6 @@ class Runs:
 class Folds:
     """A primitive whose results are sometimes known without an equation."""
 
-    def fold(self, operands: tuple[Any, ...], params: Any) -> list[Any] | None:
+    def fold(self, operands: Operands, params: Any) -> Values | None:
         """Results while a program is staged, or None if it takes an equation."""
         raise NotImplementedError(type(self))

@@ -13,7 +13,7 @@ from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
 from pellucid.ir.effects import Effects, no_effects
 from pellucid.ir.facets import LaidOut, OnReferences
 from pellucid.ir.factors import Factors
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Operands, Results, Values, Zero
 from pellucid.ir.slots import Slots
 from pellucid.ir.traits import Traits
 from pellucid.sharding.explicit_types import operand_of, sharding_type_error, shown_sharding
@@ -73,7 +73,7 @@ class Primitive(Generic[P]):
         results = binder(self, *operands, params=params_of(self, params))
         return list(results) if self.multiple_results else results[0]
 
-    def get_bind_params(self, params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def get_bind_params(self, params: Mapping[str, Any]) -> tuple[Values, dict[str, Any]]:
         """What an interpreter passes to `bind` before and after the operands: nothing, and `params`."""
         return [], dict(params)
 
@@ -100,15 +100,15 @@ class Primitive(Generic[P]):
 
     # Rules ------------------------------------------------------------------------------------
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: P) -> Sequence[AbstractValue]:
+    def abstract_eval(self, avals: Avals, params: P) -> Sequence[AbstractValue]:
         """Types of the results, without sharding; raises for operands that do not fit."""
         raise self.missing("abstract_eval")
 
-    def effects(self, avals: tuple[Any, ...], params: P) -> Effects:
+    def effects(self, avals: Avals, params: P) -> Effects:
         """Effects of an equation with these operands."""
         return no_effects
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: P) -> Factors | None:
+    def factors(self, avals: Avals, results: Results, params: P) -> Factors | None:
         """Which dimensions of operands and results are cut together, in the words of `sharding/factors.py`.
 
         Asked only if some operand's type has a sharding, or the user stated that of the result. None where the
@@ -123,31 +123,27 @@ class Primitive(Generic[P]):
             "Gather them first with reshard(x, PartitionSpec()), or leave the axes to the compiler: auto_axes.",
         )
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: P
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Operands, tangents: Operands, params: P) -> tuple[Any, Any]:
         """(results, their tangents). A tangent may be `Zero`, never all of those given."""
         raise self.missing("jvp")
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: P
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents: Operands, operands: Operands, params: P) -> Results:
         """Cotangents of the operands given as `LinearOperand`, or `Zero`; None for the others."""
         raise self.missing("transpose")
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: P
+        self, axis: BatchAxis, operands: Operands, dims: tuple[BatchDim, ...], params: P
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         """Apply to operands whose batch axis is at `dims`: (results, their dims)."""
         raise self.missing("batch")
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: P) -> Sequence[Any]:
+    def lower(self, ctx: Any, operands: Operands, params: P) -> Results:
         """StableHLO values of the results."""
         raise self.missing("lower")
 
     # ------------------------------------------------------------------------------------------
 
-    def types(self, avals: tuple[Any, ...], params: P) -> tuple[tuple[AbstractValue, ...], Effects]:
+    def types(self, avals: Avals, params: P) -> tuple[tuple[AbstractValue, ...], Effects]:
         """(types of the results, effects): the type rule, remembered for (params, avals)."""
         key = (params, avals)
         typed = self._types.get(key)
@@ -158,7 +154,7 @@ class Primitive(Generic[P]):
             self._types[key] = typed
         return typed
 
-    def typed(self, avals: tuple[Any, ...], results: Sequence[Any], params: P) -> Sequence[Any]:
+    def typed(self, avals: Avals, results: Results, params: P) -> Sequence[Any]:
         """The types `results` with what they say of meshes: the last step of the type rule.
 
         By default they are laid out over Explicit mesh axes as the operands are, and vary over the manual axes over
@@ -175,9 +171,7 @@ class Primitive(Generic[P]):
         axes = frozenset().union(*varying)
         return [r.update(varying=axes) if type(r) is ShapedArray else r for r in results]
 
-    def _laid_out(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: P
-    ) -> Sequence[AbstractValue]:
+    def _laid_out(self, avals: Avals, results: Results, params: P) -> Sequence[AbstractValue]:
         """`results` with their shardings over Explicit mesh axes, as factors and traits imply or the user stated."""
         factors = self.factors(avals, results, params)
         if factors is None:
@@ -242,7 +236,7 @@ class Programs(Primitive[P]):
 
 
 def derived_types(
-    self: Primitive[Any], avals: tuple[Any, ...], params: Any
+    self: Primitive[Any], avals: Avals, params: Any
 ) -> tuple[tuple[AbstractValue, ...], Effects]:
     """(types of the results, effects), by the rules of a primitive; as `types` of a class that
     must not remember params.
@@ -291,7 +285,7 @@ def params_of(primitive: Primitive[P], params: Mapping[str, Any]) -> P:
         ) from None
 
 
-def binder(primitive: Primitive[Any], *operands: Any, params: Any) -> Sequence[Any]:
+def binder(primitive: Primitive[Any], *operands: Any, params: Any) -> Results:
     """Replaced by `bind` of `tracing.trace` when that module loads."""
     raise RuntimeError("pellucid.tracing.trace is not loaded")
 
@@ -304,7 +298,7 @@ def _by_name(name: str) -> Primitive[Any]:
     return registry[name]
 
 
-def tangents_of(results: Sequence[Any], primals_out: Sequence[AbstractValue]) -> list[Any]:
+def tangents_of(results: Results, primals_out: Sequence[AbstractValue]) -> Values:
     """Tangents where None stands for a zero tangent."""
     return [
         Zero(aval.tangent()) if tangent is None else tangent

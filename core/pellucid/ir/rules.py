@@ -57,6 +57,10 @@ Operands: TypeAlias = Sequence[Any]
 """What an equation takes, or its primals, tangents, cotangents: arrays, tracers, numbers; `Zero` where a rule says so."""
 Results: TypeAlias = Sequence[Any]
 """What an equation gives, in the order of its results."""
+Values: TypeAlias = list[Any]
+"""Operands or results in a list of their own, which its receiver may change."""
+Mask: TypeAlias = Sequence[bool]
+"""A flag for each operand or result: whether it has a tangent, is batched, is used."""
 Avals: TypeAlias = Sequence[Any]
 """Types of operands or results."""
 Dims: TypeAlias = Sequence[BatchDim]

@@ -10,6 +10,8 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pellucid.ir.rules import Operands, Values
+
 if TYPE_CHECKING:
     from pellucid.ir.jaxpr import ClosedJaxpr
 
@@ -72,26 +74,26 @@ class Slots(NamedTuple):
         results = [i for i, group in enumerate(self.results) if group.role is Role.CARRY]
         return list(zip(operands, results, strict=True))
 
-    def split(self, values: Sequence[Any]) -> list[list[Any]]:
+    def split(self, values: Operands) -> list[Values]:
         """`values`, one for each operand, group by group."""
         return _split(self.operands, values)
 
-    def split_results(self, values: Sequence[Any]) -> list[list[Any]]:
+    def split_results(self, values: Operands) -> list[Values]:
         """`values`, one for each result, group by group."""
         return _split(self.results, values)
 
     def gathered(
         self, slot: Slot, groups: Sequence[Sequence[Any]] | Mapping[int, Sequence[Any]]
-    ) -> list[Any]:
+    ) -> Values:
         """The values for the inputs of a program, from those for all operands by group."""
         return [x for group in slot.takes for x in groups[group]]
 
-    def taken(self, slot: Slot, values: Sequence[Any]) -> dict[int, list[Any]]:
+    def taken(self, slot: Slot, values: Operands) -> dict[int, Values]:
         """`values`, one for each input of a program, by position of the operand group."""
         sizes = [self.operands[group] for group in slot.takes]
         return dict(zip(slot.takes, _split(sizes, values), strict=True))
 
-    def given(self, slot: Slot, values: Sequence[Any]) -> list[tuple[int, list[Any]]]:
+    def given(self, slot: Slot, values: Operands) -> list[tuple[int, Values]]:
         """`values`, one for each result of a program, with the position of their result group."""
         sizes = [self.results[group] for group in slot.gives]
         return list(zip(slot.gives, _split(sizes, values), strict=True))
@@ -108,7 +110,7 @@ def call_slots(program: ClosedJaxpr) -> Slots:
     )
 
 
-def _split(groups: Sequence[Group], values: Sequence[Any]) -> list[list[Any]]:
+def _split(groups: Sequence[Group], values: Operands) -> list[Values]:
     parts, start = [], 0
     for group in groups:
         parts.append(list(values[start : start + group.size]))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import ArgumentValueError, IndexingError, NonConcreteBooleanIndexError
-from pellucid.ir.rules import Operands
+from pellucid.ir.rules import Operands, Values
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.broadcasting import broadcast_shapes, broadcast_to
 from pellucid.primitives.concatenation import concatenate
@@ -104,7 +104,7 @@ class RefIndex(NamedTuple):
         )
 
 
-def parsed(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, list[Any]]:
+def parsed(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, Values]:
     """The index that the user wrote, for arrays of `shape`, and its operands.
 
     Raises: IndexingError for masks, strings and other items that are no indices, ArgumentValueError for positions out of
@@ -121,7 +121,7 @@ def parsed(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, list[Any]]:
     at = dots[0] if dots else len(items)
     items[at : at + len(dots)] = [slice(None)] * missing
     entries: list[Window | None] = []
-    operands: list[Any] = []
+    operands: Values = []
     vectors: list[int] = []
     for axis, (entry, dim) in enumerate(zip(items, shape, strict=True)):
         if isinstance(entry, slice):
@@ -215,7 +215,7 @@ def _position(caller: str, entry: Any, dim: int) -> Any:
 # Reading and writing arrays ------------------------------------------------------------------------------
 
 
-def _starts(index: RefIndex, operands: Operands) -> list[Any]:
+def _starts(index: RefIndex, operands: Operands) -> Values:
     rest = iter(operands)
     return [
         next(rest) if e is None or e.start is None else np.int32(e.start) for e in index.entries
@@ -227,14 +227,14 @@ class _Settled(NamedTuple):
 
     part: Any
     index: RefIndex
-    operands: list[Any]
-    starts: list[Any]
+    operands: Values
+    starts: Values
 
 
 def _settled(array: Any, index: RefIndex, operands: Operands) -> _Settled:
     """The part of `array` that windows with traced starts select."""
-    starts: list[Any] = []
-    rest: list[Any] = []
+    starts: Values = []
+    rest: Values = []
     shape: list[int] = []
     entries: list[Window | None] = []
     values = iter(operands)
@@ -314,7 +314,7 @@ def _sliced(array: Any, index: RefIndex) -> Any:
     ]
     if all(w.covers(d) for w, d in zip(windows, index.shape, strict=True)):
         return array
-    starts: list[Any] = [w.start for w in windows]
+    starts: Values = [w.start for w in windows]
     stops = [
         min(s + w.size * w.stride, d) for s, w, d in zip(starts, windows, index.shape, strict=True)
     ]

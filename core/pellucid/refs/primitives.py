@@ -18,7 +18,7 @@ from pellucid.ir.effects import (
 )
 from pellucid.ir.facets import Linearized, OnReferences, Runs, Shown
 from pellucid.ir.primitive import NoParams, P, Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, Zero
+from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Dims, Operands, Values, Zero
 from pellucid.ir.traits import INDEXING, Traits
 from pellucid.primitives.broadcasting import broadcast, broadcast_to
 from pellucid.primitives.creation import empty, iota
@@ -201,7 +201,7 @@ class PartParams(NamedTuple):
 def _compiled(function: Any, index: RefIndex, *, donates: bool) -> Any:
     """`function` (of an array, the index, its operands, a new value) as a compiled program on arrays."""
 
-    def on_arrays(array: Any, operands: list[Any], *new: Any) -> Any:
+    def on_arrays(array: Any, operands: Values, *new: Any) -> Any:
         return function(array, index, operands, *new)
 
     on_arrays.__name__ = function.__name__
@@ -260,7 +260,7 @@ def _part(equation: Any, ref: str, operands: Sequence[str]) -> str:
 class Write(Shown, OfReference[PartParams]):
     """Base class of primitives that take (reference, new value, operands of the index)."""
 
-    def check(self, avals: tuple[Any, ...], params: PartParams) -> Any:
+    def check(self, avals: Avals, params: PartParams) -> Any:
         """The type of the part; raises EffectsError for a new value of another type."""
         ref, new, *operands = avals
         part = shaped_array(params.index.result_shape([a.shape for a in operands]), ref.dtype)
@@ -290,10 +290,10 @@ class Write(Shown, OfReference[PartParams]):
     def batched(
         self,
         axis: BatchAxis,
-        operands: tuple[Any, ...],
+        operands: Operands,
         dims: tuple[BatchDim, ...],
         params: PartParams,
-    ) -> tuple[list[Any], int]:
+    ) -> tuple[Values, int]:
         """(results for the whole batch, position of the part's batch axis)."""
         (ref, new, *rest), (dim, new_dim, *rest_dims) = operands, dims
         if dim is None:
@@ -425,9 +425,9 @@ def batched_index(
     dim: BatchDim,
     operands: Operands,
     dims: Dims,
-) -> tuple[RefIndex, list[Any], int]:
+) -> tuple[RefIndex, Values, int]:
     """(the index of a batch of parts, its operands, position of the parts' batch axis)."""
-    avals: list[Any] = [type_of(x) for x in operands]
+    avals: Avals = [type_of(x) for x in operands]
     entries, shape = list(index.entries), list(index.shape)
     are_starts = [e is not None for e in entries if e is None or e.start is None]
     if any(is_start and d is not None for is_start, d in zip(are_starts, dims, strict=True)):
@@ -443,7 +443,7 @@ def batched_index(
         return RefIndex(tuple(shape), tuple(entries), 0), list(operands), out
     ranks = [a.ndim - (d is not None) for a, d in zip(avals, dims, strict=True)]
     rank = max(ranks)
-    vectors: list[Any] = []
+    vectors: Values = []
     for x, aval, d, is_start in zip(operands, avals, dims, are_starts, strict=True):
         if is_start:
             vectors.append(x)

@@ -13,7 +13,7 @@ from pellucid.base import config, dtypes
 from pellucid.base.errors import ForbiddenError, UnsupportedError
 from pellucid.ir.avals import ShapedArray, aval_at, physical
 from pellucid.ir.effects import Effect
-from pellucid.ir.rules import Avals, Operands, Results
+from pellucid.ir.rules import Avals, Mask, Operands, Results, Values
 from pellucid.runtime.extended import ExtendedArray
 from pellucid.runtime.failures import raise_runtime_error
 from pellucid.runtime.shared_program import LaunchPoint, SharedProgram
@@ -47,9 +47,9 @@ class Executable:
     out_avals: Avals
     in_shardings: Sequence[Sharding]
     out_shardings: Sequence[Sharding]
-    kept: Sequence[bool]
+    kept: Mask
     """Whether the compiled program still takes each argument."""
-    consts: Sequence[Any]
+    consts: Operands
     committed: bool
     effects: Sequence[Effect] = ()
     has_side_effects: bool = False
@@ -94,7 +94,7 @@ class Executable:
             else SharedProgram(self.name, self.in_avals, self.loaded, shardings, self.digest)
         )
 
-    def __call__(self, arguments: Operands) -> list[Any]:
+    def __call__(self, arguments: Operands) -> Values:
         """Results of the program on flat `arguments`; raises ForbiddenError under `no_execution`."""
         if config.no_execution.value:
             raise ForbiddenError(
@@ -120,7 +120,7 @@ class Executable:
             return start(arguments)
         return self._shared.launch(start, arguments, operands)
 
-    def _run_with_tokens(self, arguments: list[Any], operands: Operands) -> list[Any]:
+    def _run_with_tokens(self, arguments: Values, operands: Operands) -> Values:
         devices = self.in_devices
         incoming = [tokens.ordered(effect, devices) for effect in self.effects]
         start = functools.partial(self.loaded.execute_sharded, with_tokens=True)

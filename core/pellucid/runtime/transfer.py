@@ -28,7 +28,7 @@ from pellucid.base.tree import (
 )
 from pellucid.base.tree.paths import shown_path
 from pellucid.ir.avals import ShapedArray, aval_at, physical, shaped_array
-from pellucid.ir.rules import Operands
+from pellucid.ir.rules import Operands, Values
 from pellucid.runtime import donation, guards, host, peers
 from pellucid.runtime.array import (
     check_not_deleted,
@@ -278,11 +278,11 @@ def _has_same_parts(old: Any, new: Any, shape: tuple[int, ...]) -> bool:
     ) == list(new.devices_indices_map(shape).values())
 
 
-def _parts(x: Any) -> list[Any]:
+def _parts(x: Any) -> Values:
     return [x] if len(x._sharding._internal_device_list) == 1 else arrays.shards_of(x)
 
 
-def _copies(x: Any, sharding: Sharding) -> list[Any]:
+def _copies(x: Any, sharding: Sharding) -> Values:
     """Copies of the parts of `x` here, on the devices of `sharding`, which has the same parts."""
     devices = sharding._internal_device_list
     if devices.is_fully_addressable:
@@ -559,7 +559,7 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
-def _arrays_and_others(x: Any) -> tuple[list[Any], list[Any]]:
+def _arrays_and_others(x: Any) -> tuple[Values, Values]:
     """The leaves of the tree `x` that are arrays, and the other ones."""
     leaves = tree_flatten(x)[0]
     of_device = [leaf for leaf in leaves if type(leaf) is ArrayImpl]

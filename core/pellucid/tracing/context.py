@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Self
 
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.late import late
 from pellucid.base.source import NameStack
+from pellucid.base.typing import Function
 from pellucid.ir.jaxpr import Equation, Lineage
 from pellucid.xla import flags
 
@@ -191,7 +192,7 @@ def attribute_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+def named_call(fun: Function, *, name: str | None = None) -> Function:
     """`fun` under `named_scope(name)`; by default the name is that of `fun`.
 
     Raises: ArgumentTypeError for a name that is no string, and for a function without a name where none is given.

@@ -11,7 +11,7 @@ from pellucid.ir.facets import OnReferences
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage, Literal, subjaxprs, uses_references
 from pellucid.ir.primitive import Programs
 from pellucid.ir.rewriting import constants_as_inputs
-from pellucid.ir.rules import Operands, Results
+from pellucid.ir.rules import Mask, Operands, Results, Values
 from pellucid.tracing.context import context, use_facts, use_no_scope, use_trace
 from pellucid.tracing.staging import StagingTrace, StagingTracer
 from pellucid.tracing.tracer import Tracer
@@ -61,10 +61,10 @@ class Discharged(NamedTuple):
     """
 
     program: ClosedJaxpr
-    consts: list[Any]
+    consts: Values
     written: tuple[int, ...]
 
-    def settle(self, operands: Operands, found: Sequence[Any]) -> list[Any]:
+    def settle(self, operands: Operands, found: Sequence[Any]) -> Values:
         """The results among what the program gave for `operands`; cells among these get their final values."""
         n = len(found) - len(self.written)
         for position, value in zip(self.written, found[n:], strict=True):
@@ -72,7 +72,7 @@ class Discharged(NamedTuple):
         return list(found[:n])
 
 
-def held(operands: Operands) -> list[Any]:
+def held(operands: Operands) -> Values:
     """`operands` with what cells hold in place of them."""
     return [x.value if type(x) is Cell else x for x in operands]
 
@@ -92,7 +92,7 @@ def discharged(jaxpr: Jaxpr, operands: Operands | None = None) -> Discharged:
     return found
 
 
-def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, list[Any]]:
+def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
     """`jaxpr` without the references it makes for itself, and further constants in front of its own."""
     if not uses_references(jaxpr):
         return jaxpr, []
@@ -168,7 +168,7 @@ def _knows_references(equation: Any, operands: Operands) -> bool:
     )
 
 
-def inline_on_cells(jaxpr: Jaxpr, operands: Operands) -> list[Any]:
+def inline_on_cells(jaxpr: Jaxpr, operands: Operands) -> Values:
     """Results of `jaxpr`, without constants, on `operands`, some of which may be cells, in the program being written."""
     trace = context.trace
     values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
@@ -219,7 +219,7 @@ class ValueProgram:
         """What is stated for each result, for each result of `closed`: None for the value of a reference."""
         return None if results is None else (*results, *[None] * len(self.written))
 
-    def donated(self, arguments: Sequence[bool]) -> tuple[bool, ...]:
+    def donated(self, arguments: Mask) -> Mask:
         """Whether each input of `closed` may give its memory to results, as values of written references do."""
         given = self.of_inputs(arguments or [False] * len(self.closed.in_avals)) or ()
         return tuple([bool(d) or i in self.written for i, d in enumerate(given)])

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import CellType, FunctionType
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr
+from pellucid.base.typing import Function
 from pellucid.ir.jaxpr import DebugInfo
-from pellucid.ir.rules import Operands
+from pellucid.ir.rules import Avals, Mask, Operands, Values
 from pellucid.tracing.values import type_of
 from pellucid.xla.pytree import flatten, flatten_with_path
 
 
-def name_of(function: Callable[..., Any]) -> str:
+def name_of(function: Function) -> str:
     """What to call `function` in messages and compiled modules."""
     name = getattr(function, "__name__", None)
     if name is None and hasattr(function, "func"):  # functools.partial
@@ -24,7 +25,7 @@ def name_of(function: Callable[..., Any]) -> str:
     return name or type(function).__name__
 
 
-def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
+def signature_of(function: Function) -> inspect.Signature | None:
     """The signature of `function`; None where Python knows none."""
     try:
         return inspect.signature(function)
@@ -32,7 +33,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def _without_captured(function: Callable[..., Any]) -> Callable[..., Any]:
+def _without_captured(function: Function) -> Function:
     """A function with the parameters of `function` that keeps none of its captured values and defaults alive."""
     if type(function) is not FunctionType or hasattr(function, "__signature__"):
         return function
@@ -76,7 +77,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def resolve_arguments(
-    function: Callable[..., Any], argnums: Any, argnames: Any, kind: str
+    function: Function, argnums: Any, argnames: Any, kind: str
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Positions and names of arguments chosen by either; each implies the other where both exist.
 
@@ -128,16 +129,16 @@ NO_STATIC = Static((), ())
 class Call(NamedTuple):
     """One call of a function, taken apart: what is traced and what is static."""
 
-    leaves: list[Any]
+    leaves: Values
     tree: Any
-    avals: tuple[Any, ...]
+    avals: Avals
     static: Static
 
 
 class FunctionSpec(NamedTuple):
     """A user's function with its static and donated arguments."""
 
-    function: Callable[..., Any]
+    function: Function
     name: str
     static_nums: tuple[int, ...] = ()
     static_names: tuple[str, ...] = ()
@@ -250,7 +251,7 @@ class FunctionSpec(NamedTuple):
 
         return DebugInfo(self.name, names)
 
-    def donated(self, call: Call) -> tuple[bool, ...]:
+    def donated(self, call: Call) -> Mask:
         """For each leaf, whether its argument is donated."""
         if not self.donated_nums and not self.donated_names:
             return ()

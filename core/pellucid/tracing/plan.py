@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import Atom, Jaxpr, Literal
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Avals, Operands
+from pellucid.ir.rules import Avals, Operands, Values
 
 
 class Step(NamedTuple):
@@ -27,7 +27,7 @@ class Plan(NamedTuple):
     `results` are positions among the values; `container` is the type of a result that holds several.
     """
 
-    fixed: list[Any]
+    fixed: Values
     literals: list[Literal | None]
     steps: list[Step]
     results: list[int]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable
 from typing import Any, NamedTuple
 
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Lineage, Literal, Var
-from pellucid.ir.rules import Operands
+from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.context import context, use_facts
 
 
@@ -15,11 +15,11 @@ class Pause(NamedTuple):
     """The moment before an equation runs: `values` holds everything computed so far."""
 
     equation: Equation
-    operands: list[Any]
+    operands: Values
     values: dict[Var, Any]
 
 
-def replay(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> list[Any]:
+def replay(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Values:
     """Results of `jaxpr` on `arguments` under the current trace.
 
     What an equation turns into carries its source and scope, and has it as lineage.
@@ -46,7 +46,7 @@ def run_equations(equations: Iterable[Equation], values: dict[Any, Any]) -> None
 
 def eval_jaxpr(
     jaxpr: Jaxpr, consts: Operands, *args: Any, propagate_source_info: bool = True
-) -> list[Any]:
+) -> Values:
     """Results of a program with the constants `consts` on `args`, as a list; traced if the arguments are.
 
     >>> program = pl.make_jaxpr(lambda x: x * 2.0)(1.0)
@@ -56,7 +56,7 @@ def eval_jaxpr(
     return replay(jaxpr, consts, *args)
 
 
-def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[Any]]:
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., Values]:
     """A function that gives the results of a program, with its constants, as a list; `args` are its first arguments.
 
     >>> program = pl.make_jaxpr(lambda x: x + 1)(np.float32(1))
@@ -66,7 +66,7 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[An
     return functools.partial(replay, closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
 
 
-def steps(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Generator[Pause, None, list[Any]]:
+def steps(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Generator[Pause, None, Values]:
     """The same as `replay`, pausing before each equation; its return value is the results."""
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, arguments, strict=True))

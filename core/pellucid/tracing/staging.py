@@ -22,7 +22,7 @@ from pellucid.ir.avals import AbstractValue
 from pellucid.ir.effects import no_effects
 from pellucid.ir.facets import Folds
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, Literal, Var
-from pellucid.ir.rules import Results
+from pellucid.ir.rules import Results, Values
 from pellucid.tracing.context import context, use_no_scope, use_trace
 from pellucid.tracing.leaks import check_no_leaks
 from pellucid.tracing.trace import Trace
@@ -68,7 +68,7 @@ class StagingTrace(Trace):
         self.equations: list[Equation] = []
         self.invars: list[Var] = []
         self.const_vars: dict[int, Var] = {}
-        self.const_values: list[Any] = []
+        self.const_values: Values = []
         self.effects = no_effects
         self.debug = debug
         self.alive = True
@@ -79,7 +79,7 @@ class StagingTrace(Trace):
         self.invars.append(var)
         return StagingTracer(self, var, None)
 
-    def interpret(self, primitive, operands, params) -> list[Any]:
+    def interpret(self, primitive, operands, params) -> Values:
         if isinstance(primitive, Folds):
             folded = primitive.fold(operands, params)
             if folded is not None:
@@ -104,8 +104,8 @@ class StagingTrace(Trace):
 
     def run_plan(self, plan, operands):
         """Write the equations of `plan`, whose types are known; all come from the user's line at hand."""
-        values: list[Any] = [*operands, *plan.fixed]
-        atoms: list[Any] = [
+        values: Values = [*operands, *plan.fixed]
+        atoms: Values = [
             x.variable if type(x) is StagingTracer and x._trace is self else self.atom(x)
             for x in operands
         ]
@@ -168,7 +168,7 @@ class StagingTrace(Trace):
             return x.is_fully_addressable and not x.is_deleted()
         return isinstance(x, (bool, int, float, complex, np.generic, np.ndarray))
 
-    def finish(self, results: Results) -> tuple[Jaxpr, list[Any]]:
+    def finish(self, results: Results) -> tuple[Jaxpr, Values]:
         """The program that computes `results`, and the values of its constants."""
         outvars = [self.atom(x) for x in results]
         jaxpr = Jaxpr(
@@ -206,7 +206,7 @@ def stage(
     function: Callable[..., Sequence[Any]],
     avals: Sequence[AbstractValue],
     debug: DebugInfo | None = None,
-) -> tuple[Jaxpr, list[Any]]:
+) -> tuple[Jaxpr, Values]:
     """The program of `function`, a function of flat values, and the values of its constants.
 
     Names of scopes around the call are no part of it: the equation that runs the program carries them.

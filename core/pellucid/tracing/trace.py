@@ -8,6 +8,7 @@ from typing import Any
 from pellucid.base import tracebacks
 from pellucid.ir import primitive as primitives
 from pellucid.ir.primitive import NO_PARAMS, Primitive
+from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.context import context
 from pellucid.tracing.plan import Plan
 
@@ -22,11 +23,11 @@ class Trace:
     is_eager = False
     """Whether results are computed at once; only then may compiled functions skip Python."""
 
-    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+    def interpret(self, primitive: Primitive[Any], operands: Operands, params: Any) -> Any:
         """Results of `primitive`, as a list."""
         raise NotImplementedError(type(self))
 
-    def run_plan(self, plan: Plan, operands: list[Any]) -> list[Any]:
+    def run_plan(self, plan: Plan, operands: Values) -> Values:
         """Results of a program on `operands`, whose types are those that it was made for."""
         interpret = self.interpret
         values = [*operands, *plan.fixed]
@@ -34,19 +35,19 @@ class Trace:
             values += interpret(primitive, tuple([values[i] for i in reads]), params)
         return [values[i] for i in plan.results]
 
-    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+    def custom_jvp_call(self, call: Any, operands: Operands) -> Any:
         """Results of a function with its own forward derivative, as a list.
 
         `call` has `function(*operands)`, `rule(primals, tangents)`, `batched(axis, dims)` and `staged(trace, operands)`.
         """
         raise NotImplementedError(type(self))
 
-    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+    def custom_vjp_call(self, call: Any, operands: Operands) -> Any:
         """Results of a function with its own reverse derivative, as a list; `call` is as above."""
         raise NotImplementedError(type(self))
 
 
-def bind(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> list[Any]:
+def bind(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> Values:
     """Results of `primitive` applied to `operands` under the current trace."""
     if context.unify is not None:
         operands = context.unify(primitive, operands)

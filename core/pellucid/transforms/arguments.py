@@ -9,8 +9,9 @@ from typing import Any
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DtypeError, RemovedError
 from pellucid.base.tree import shown_path
+from pellucid.base.typing import Function
 from pellucid.ir.avals import ShapedArray
-from pellucid.ir.rules import Operands
+from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.context import use_transformation
 from pellucid.tracing.discharge import check_results_are_values
 from pellucid.tracing.function import FunctionSpec, name_of
@@ -25,7 +26,7 @@ def check_callable(function: Any, caller: str) -> None:
         raise ArgumentTypeError(f"{caller} takes a function.", got=f"got {type(function).__name__}")
 
 
-def wraps(function: Callable[..., Any], what: str) -> Callable[[Callable[..., Any]], Any]:
+def wraps(function: Function, what: str) -> Callable[[Function], Any]:
     """Decorator that gives a transformed function the name and signature of `function`."""
 
     def decorate(transformed: Any) -> Any:
@@ -39,9 +40,7 @@ def wraps(function: Callable[..., Any], what: str) -> Callable[[Callable[..., An
     return decorate
 
 
-def argument_paths(
-    function: Callable[..., Any], args: Operands, kwargs: dict[str, Any]
-) -> tuple[str, ...]:
+def argument_paths(function: Function, args: Operands, kwargs: dict[str, Any]) -> tuple[str, ...]:
     """A name for each leaf of the arguments, as `params["w"]`."""
     return FunctionSpec(function, name_of(function)).argument_paths(args, kwargs)
 
@@ -49,10 +48,10 @@ def argument_paths(
 def checked_leaves(
     leaves: Operands,
     caller: str,
-    function: Callable[..., Any],
+    function: Function,
     args: Operands,
     kwargs: dict[str, Any],
-) -> list[Any]:
+) -> Values:
     """The leaves as traces take them: 64-bit NumPy values are narrowed where the options say so.
 
     Raises ArgumentTypeError that names the leaves that are no arrays.
@@ -80,7 +79,7 @@ def _narrowed(x: Any, aval: Any) -> Any:
 def shaped_leaves(
     leaves: Operands,
     caller: str,
-    function: Callable[..., Any],
+    function: Function,
     args: Operands,
     kwargs: dict[str, Any],
 ) -> list[Any]:
@@ -99,7 +98,7 @@ def shaped_leaves(
 def _not_arrays(
     leaves: Operands,
     caller: str,
-    function: Callable[..., Any],
+    function: Function,
     args: Operands,
     kwargs: dict[str, Any],
 ) -> ArgumentTypeError:
@@ -117,7 +116,7 @@ def described(x: Any) -> str:
     return type_of(x).text() if is_array_like(x) else type(x).__name__
 
 
-def with_aux(result: Any, function: Callable[..., Any], caller: str) -> tuple[Any, Any]:
+def with_aux(result: Any, function: Function, caller: str) -> tuple[Any, Any]:
     """The result of a function that gives (result, auxiliary data), taken apart."""
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         length = f" of length {len(result)}" if isinstance(result, (tuple, list)) else ""
@@ -131,10 +130,10 @@ def with_aux(result: Any, function: Callable[..., Any], caller: str) -> tuple[An
 def result_leaves(
     tree_result: Any,
     caller: str,
-    function: Callable[..., Any],
+    function: Function,
     *,
     may_be_references: bool = False,
-) -> tuple[list[Any], Any]:
+) -> tuple[Values, Any]:
     """Leaves and structure of a function's result.
 
     Raises: ArgumentTypeError for leaves that are no arrays; EffectsError for references, unless `may_be_references`.
@@ -160,7 +159,7 @@ class FlatFunction:
     """
 
     def __init__(
-        self, fun: Callable[..., Any], caller: str, has_aux: bool,
+        self, fun: Function, caller: str, has_aux: bool,
         arguments_of: Callable[[Any], Sequence[Any]], kwargs: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.fun, self.caller, self.has_aux = fun, caller, has_aux
@@ -168,21 +167,21 @@ class FlatFunction:
         self.out_tree: Any = None
         self.aux_tree: Any = None
 
-    def __call__(self, *leaves: Any) -> tuple[list[Any], list[Any]]:
+    def __call__(self, *leaves: Any) -> tuple[Values, Values]:
         with use_transformation("jvp"):
             result = self.fun(*self.arguments_of(leaves), **self.kwargs)
-        aux: list[Any] = []
+        aux: Values = []
         if self.has_aux:
             result, auxiliary = with_aux(result, self.fun, self.caller)
             aux, self.aux_tree = flatten(auxiliary)
         return self.leaves_of(result), aux
 
-    def leaves_of(self, result: Any) -> list[Any]:
+    def leaves_of(self, result: Any) -> Values:
         """The leaves of a result."""
         leaves, self.out_tree = result_leaves(result, self.caller, self.fun)
         return leaves
 
-    def with_aux(self, results: tuple[Any, ...], aux: list[Any]) -> tuple[Any, ...]:
+    def with_aux(self, results: Operands, aux: Values) -> tuple[Any, ...]:
         """`results`, and behind them the auxiliary data with the leaves `aux` if the function gives any."""
         return (*results, self.aux_tree.unflatten(aux)) if self.has_aux else results
 

@@ -7,7 +7,7 @@ disagrees is each argument moved alone, to say which of them is to blame.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,8 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, PellucidError
 from pellucid.base.tree import tree_flatten, tree_flatten_with_path
 from pellucid.base.tree.paths import shown_path
-from pellucid.ir.rules import Operands
+from pellucid.base.typing import Function
+from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.function import name_of
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import check_callable
@@ -37,7 +38,7 @@ class DerivativeMismatchError(PellucidError, AssertionError):
 
 
 def check_grads(
-    f: Callable[..., Any],
+    f: Function,
     args: Operands,
     order: int,
     modes: Sequence[str] = ("fwd", "rev"),
@@ -75,8 +76,8 @@ def check_grads(
 
 
 def check_jvp(
-    f: Callable[..., Any],
-    f_jvp: Callable[..., Any],
+    f: Function,
+    f_jvp: Function,
     args: Operands,
     atol: Tolerance = None,
     rtol: Tolerance = None,
@@ -98,8 +99,8 @@ def check_jvp(
 
 
 def check_vjp(
-    f: Callable[..., Any],
-    f_vjp: Callable[..., Any],
+    f: Function,
+    f_vjp: Function,
     args: Operands,
     atol: Tolerance = None,
     rtol: Tolerance = None,
@@ -126,7 +127,7 @@ def check_vjp(
 
 
 def _check_orders(
-    f: Callable[..., Any], args: tuple[Any, ...], names: list[str], order: int, last: int,
+    f: Function, args: Operands, names: list[str], order: int, last: int,
     modes: Sequence[str], settings: _Settings, what: str,
 ) -> None:  # fmt: skip
     """Check the derivative of `f`, itself a derivative of `order` - 1, and those of its derivatives."""
@@ -153,12 +154,12 @@ def _check_orders(
             )
 
 
-def _linearized(f: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
+def _linearized(f: Function, primals: Any, tangents: Any) -> tuple[Any, Any]:
     value, push = linearize(f, *primals)
     return value, push(*tangents)
 
 
-def _pushed_forward(forward: Callable[..., Any], n: int, *operands: Any) -> Any:
+def _pushed_forward(forward: Function, n: int, *operands: Any) -> Any:
     """Results and tangents, for operands that are as many primals as tangents."""
     return forward(operands[:n], operands[n:])
 
@@ -188,9 +189,7 @@ def _tolerance(given: Tolerance, dtype: Any) -> float:
 class _Point:
     """A function at its arguments, seen as one of their floating and complex leaves alone, which can be moved."""
 
-    def __init__(
-        self, f: Callable[..., Any], args: tuple[Any, ...], names: list[str] | None = None
-    ) -> None:
+    def __init__(self, f: Function, args: Operands, names: list[str] | None = None) -> None:
         check_callable(f, "check_jvp and check_vjp")
         self.f = f
         with_paths, self.structure = tree_flatten_with_path(args)
@@ -214,16 +213,16 @@ class _Point:
             found[i] = tangent
         return self.structure.unflatten(found)
 
-    def value(self, moving: Operands) -> list[Any]:
+    def value(self, moving: Operands) -> Values:
         """The floating and complex results."""
         return [x for x in tree_flatten(self.f(*self.arguments(moving)))[0] if _moves(x)]
 
-    def pulled_back(self, *moving: Any) -> list[Any]:
+    def pulled_back(self, *moving: Any) -> Values:
         """The cotangents of the leaves that move, for cotangents equal to the results."""
         results, pull = _flat_vjp(self, functools.partial(vjp, self.f), *moving)
         return pull(results)
 
-    def direction(self, seed: int) -> list[Any]:
+    def direction(self, seed: int) -> Values:
         """A random direction."""
         return _random_like(self.moving, seed)
 
@@ -256,7 +255,7 @@ def _flat_vjp(point: _Point, f_vjp: Any, *moving: Any) -> Any:
     results, pull = f_vjp(*point.arguments(moving))
     leaves, structure = tree_flatten(results)
 
-    def flat_pull(cotangents: Operands) -> list[Any]:
+    def flat_pull(cotangents: Operands) -> Values:
         given = iter(cotangents)
         every = [next(given) if _moves(x) else np.zeros(np.shape(x), dtypes.float0) for x in leaves]
         found = tree_flatten(tuple(pull(structure.unflatten(every))))[0]
@@ -379,7 +378,7 @@ def _moved(step: float, x: Any, direction: Any) -> Any:
     return _like(x, np.asarray(_wide(x) + step * _wide(direction)))
 
 
-def _random_like(leaves: Operands, seed: int) -> list[Any]:
+def _random_like(leaves: Operands, seed: int) -> Values:
     rng = np.random.default_rng(seed)
 
     def draw(x: Any) -> Any:
@@ -391,7 +390,7 @@ def _random_like(leaves: Operands, seed: int) -> list[Any]:
     return [draw(x) for x in leaves]
 
 
-def _product(xs: Sequence[Any], ys: Operands) -> np.ndarray:
+def _product(xs: Operands, ys: Operands) -> np.ndarray:
     """The real part of the sum of products, which transposition keeps."""
     return np.asarray(sum(np.sum(_wide(x) * _wide(y)).real for x, y in zip(xs, ys, strict=True)))
 

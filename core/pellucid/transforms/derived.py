@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Lineage
 from pellucid.ir.rewriting import constants_as_inputs
-from pellucid.ir.rules import Avals
+from pellucid.ir.rules import Avals, Mask, Values
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
 from pellucid.tracing.tracer import Tracer
@@ -21,7 +21,7 @@ class Derived(NamedTuple):
     """
 
     program: ClosedJaxpr
-    consts: list[Any]
+    consts: Values
     mask: tuple[Any, ...]
 
 
@@ -46,7 +46,7 @@ def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D
 
 def stage_open(
     function: Callable[..., Sequence[Any]], avals: Avals, debug: DebugInfo | None
-) -> tuple[ClosedJaxpr, list[Any]]:
+) -> tuple[ClosedJaxpr, Values]:
     """The program of `function` with its constants as first inputs, and their values."""
     if debug is not None:
         debug = DebugInfo(debug.name, lambda named=debug: _names_for(named, len(avals)))
@@ -60,6 +60,6 @@ def _names_for(debug: DebugInfo, length: int) -> tuple[str, ...]:
     return names if len(names) == length else ()
 
 
-def listed(mask: bool | Sequence[bool], length: int) -> tuple[bool, ...]:
+def listed(mask: bool | Mask, length: int) -> Mask:
     """One flag for each of `length` results, where one may stand for all."""
     return (mask,) * length if isinstance(mask, bool) else tuple(mask)

@@ -17,8 +17,9 @@ from pellucid.base.tree import (
     structure_differences,
     tree_flatten,
 )
+from pellucid.base.typing import Function
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
-from pellucid.ir.rules import Avals, LinearOperand, Operands, Zero
+from pellucid.ir.rules import Avals, LinearOperand, Operands, Values, Zero
 from pellucid.primitives.addends import marks_of
 from pellucid.sharding.mesh import AxisType
 from pellucid.tracing.context import plumbing, use_transformation
@@ -60,9 +61,7 @@ def canonical_argnums(argnums: Any) -> int | tuple[int, ...]:
         ) from None
 
 
-def chosen_arguments(
-    function: Callable[..., Any], argnums: int | tuple[int, ...], args: Operands
-) -> Any:
+def chosen_arguments(function: Function, argnums: int | tuple[int, ...], args: Operands) -> Any:
     """The arguments at `argnums` (one, or a tuple); raises ArgumentTypeError where there is none."""
     positions = (argnums,) if type(argnums) is int else argnums
     for n in positions:  # type: ignore[union-attr]
@@ -75,7 +74,7 @@ def chosen_arguments(
     return args[argnums] if type(argnums) is int else tuple([args[n] for n in argnums])  # type: ignore[union-attr]
 
 
-def with_arguments(args: Operands, argnums: int | tuple[int, ...], chosen: Any) -> list[Any]:
+def with_arguments(args: Operands, argnums: int | tuple[int, ...], chosen: Any) -> Values:
     """`args` with those at `argnums` replaced by `chosen`."""
     replaced = list(args)
     if type(argnums) is int:
@@ -87,7 +86,7 @@ def with_arguments(args: Operands, argnums: int | tuple[int, ...], chosen: Any) 
 
 
 def path_of_leaf(
-    function: Callable[..., Any], argnums: int | tuple[int, ...], args: Operands, index: int
+    function: Function, argnums: int | tuple[int, ...], args: Operands, index: int
 ) -> str:
     """What the leaf number `index` of the chosen arguments is called."""
     numbered = list(range(len(args)))
@@ -102,13 +101,13 @@ def path_of_leaf(
 
 
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Function,
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
+) -> Function:
     """A function that gives the value of `fun`, a real scalar, and its gradient with respect to some arguments.
 
     The gradient has the structure, shapes and dtypes of the arguments at `argnums` (a tuple of them if `argnums`
@@ -136,13 +135,13 @@ def value_and_grad(
 
 
 def grad(
-    fun: Callable[..., Any],
+    fun: Function,
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
+) -> Function:
     """A function that gives the gradient of `fun`, a real scalar, with respect to some arguments.
 
     Everything is as in `value_and_grad`, without the value; with `has_aux` the result is `(gradient, aux)`.
@@ -164,16 +163,16 @@ def grad(
 
 
 def _differentiated(
-    fun: Callable[..., Any],
+    fun: Function,
     caller: str,
     argnums: int | tuple[int, ...],
     has_aux: bool,
     holomorphic: bool,
     allow_int: bool,
-) -> Callable[..., Any]:
+) -> Function:
     """A function of (args, kwargs) that gives the value of `fun`, its gradient, and its auxiliary data if any."""
 
-    def differentiated(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def differentiated(args: Operands, kwargs: dict[str, Any]) -> tuple[Any, ...]:
         leaves, tree = flatten(chosen_arguments(fun, argnums, args))
         leaves = checked_leaves(leaves, caller, fun, args, kwargs)
         avals = [type_of(x) for x in leaves]
@@ -219,7 +218,7 @@ class _ScalarFunction(FlatFunction):
         return [scalar_result(result, self.caller, self.fun)]
 
 
-def scalar_result(result: Any, caller: str, function: Callable[..., Any]) -> Any:
+def scalar_result(result: Any, caller: str, function: Function) -> Any:
     """`result` if it is a scalar array; else raises what says why it has no gradient."""
     try:
         shape = type_of(result).shape
@@ -268,7 +267,7 @@ class VJP:
         program: ClosedJaxpr,
         facts: tuple[Any, ...],
         args_res: Any,
-        opaque_residuals: list[Any],
+        opaque_residuals: Values,
     ) -> None:
         self.name = name
         self.program = program
@@ -354,7 +353,7 @@ register_pytree_node(
 
 
 def vjp(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
+    fun: Function, *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
 ) -> Any:
     """`(fun(*primals), backward)`, where `backward` maps a cotangent of the result to those of the primals.
 
@@ -375,7 +374,7 @@ def vjp(
     program = program.without_dead_code()
     out_tree = flat.out_tree
     positions = {id(x): i for i, x in enumerate(leaves)}
-    opaque: list[Any] = []
+    opaque: Values = []
     sources = []
     used: set[int] = set()
     for residual in program.residuals:
@@ -397,7 +396,7 @@ def vjp(
     return flat.with_aux((out_tree.unflatten(results), backward), aux)
 
 
-def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: str) -> list[Any]:
+def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: str) -> Values:
     """Leaves of a cotangent of a result; raises where structure, shapes or dtypes are not the result's."""
     leaves, tree = tree_flatten(cotangent, lambda x: type(x) is Zero)
     if tree != out_tree:
@@ -452,9 +451,7 @@ def _check_addends(aval: Any, unreduced: Iterable[Any], path: str, name: str) ->
 # linear_transpose -----------------------------------------------------------------------------------------
 
 
-def linear_transpose(
-    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()
-) -> Callable[..., Any]:
+def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = ()) -> Function:
     """The transpose of `fun`, which must be linear: a function from cotangents of its result to those of `primals`.
 
     Of the primals only shapes and dtypes count; `ShapeDtypeStruct`s will do. All are floating or complex, or all
@@ -470,7 +467,7 @@ def linear_transpose(
     avals = shaped_leaves(leaves, "linear_transpose", fun, primals, {})
     trees: list[Any] = []
 
-    def flat(*xs: Any) -> list[Any]:
+    def flat(*xs: Any) -> Values:
         results, out_tree = result_leaves(fun(*in_tree.unflatten(xs)), "linear_transpose", fun)
         trees.append(out_tree)
         return results
@@ -495,7 +492,7 @@ class _Transposed:
         self.in_tree = in_tree
         self.out_tree = out_tree
 
-    def __call__(self, consts: list[Any], cotangent: Any) -> Any:
+    def __call__(self, consts: Values, cotangent: Any) -> Any:
         leaves, tree = flatten(cotangent)
         if tree != self.out_tree or any(
             type_of(ct).strip_weak_type() is not aval.strip_weak_type()  # type: ignore[attr-defined]

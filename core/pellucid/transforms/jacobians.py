@@ -9,7 +9,8 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import DtypeError
-from pellucid.ir.rules import Avals, BatchAxis, LinearOperand
+from pellucid.base.typing import Function, Shape
+from pellucid.ir.rules import Avals, BatchAxis, LinearOperand, Values
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.complex_parts import real
 from pellucid.primitives.concatenation import split
@@ -45,8 +46,8 @@ from pellucid.xla.pytree import flatten
 
 
 def jacfwd(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    fun: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Function:
     """A function that gives the Jacobian of `fun`, column by column in forward mode.
 
     For a result of shape R and an argument of shape A it has shape R + A; trees of results and arguments give a
@@ -64,7 +65,7 @@ def jacfwd(
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten(chosen_arguments(fun, nums, args))
         leaves = checked_leaves(leaves, "jacfwd", fun, args, kwargs)
-        avals: list[Any] = [type_of(x) for x in leaves]
+        avals: Avals = [type_of(x) for x in leaves]
         for i, aval in enumerate(avals):
             _check_forward_input(aval, lambda i=i: path_of_leaf(fun, nums, args, i), holomorphic)
         call = FlatFunction(
@@ -120,12 +121,12 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable[..., Any],
+    fun: Function,
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Function:
     """A function that gives the Jacobian of `fun`, row by row in reverse mode.
 
     Shapes and trees are as in `jacfwd`. Cheap where there are fewer outputs than inputs.
@@ -142,7 +143,7 @@ def jacrev(
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten(chosen_arguments(fun, nums, args))
         leaves = checked_leaves(leaves, "jacrev", fun, args, kwargs)
-        avals: list[Any] = [type_of(x) for x in leaves]
+        avals: Avals = [type_of(x) for x in leaves]
         for i, aval in enumerate(avals):
             check_real_or_complex_input(
                 aval, "jacrev", lambda i=i: path_of_leaf(fun, nums, args, i),
@@ -163,7 +164,7 @@ def jacrev(
             check_real_output(aval, "jacrev", "result", holomorphic=holomorphic)
         operands = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # type: ignore[arg-type]
 
-        def pull(*cotangents: Any) -> list[Any]:
+        def pull(*cotangents: Any) -> Values:
             live = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
             with use_transformation("transpose"):
                 cotangents = backward_pass(program.jaxpr, program.residuals, operands, live)
@@ -192,8 +193,8 @@ jacobian = jacrev
 
 
 def hessian(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    fun: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Function:
     """A function that gives the second derivative of `fun`: forward over reverse mode.
 
     For a result of shape R and arguments of shapes A and B a block has shape R + A + B.
@@ -209,7 +210,7 @@ def hessian(
     )
 
 
-def _as_entries(part: Any, aval: Any, shape: tuple[int, ...]) -> Any:
+def _as_entries(part: Any, aval: Any, shape: Shape) -> Any:
     """Part of a Jacobian in its `shape`, with the dtype and weak type of `aval`; of complex entries the real part."""
     if aval.dtype.kind != "c" and type_of(part).dtype.kind == "c":
         part = real(part)
@@ -228,7 +229,7 @@ def _check_forward_input(aval: Any, path: Callable[[], str], holomorphic: bool) 
         )  # fmt: skip
 
 
-def standard_basis(avals: Avals) -> list[Any]:
+def standard_basis(avals: Avals) -> Values:
     """For values of the types `avals`, all unit vectors of them together, along a new first axis."""
     total = sum(a.size for a in avals)
     ones = eq(*(broadcasted_iota(np.int32, (total, total), i) for i in (0, 1)))
@@ -240,6 +241,6 @@ def standard_basis(avals: Avals) -> list[Any]:
     ]
 
 
-def split_along(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
+def split_along(x: Any, sizes: Sequence[int], axis: int) -> Values:
     """`x` cut along `axis` into parts of `sizes`."""
     return [x] if len(sizes) == 1 else split(x, sizes, axis)

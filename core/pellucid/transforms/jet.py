@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.typing import Function
 from pellucid.ir.primitive import Primitive, called
-from pellucid.ir.rules import Operands, Zero
+from pellucid.ir.rules import Operands, Values, Zero
 from pellucid.primitives.arithmetic import (
     add,
     div,
@@ -59,7 +60,7 @@ Coefficients = list[Any]
 
 
 def jet(
-    fun: Callable[..., Any],
+    fun: Function,
     primals: Operands,
     series: Sequence[Sequence[Any]],
     factorial_scaled: bool = True,
@@ -399,7 +400,7 @@ def _moving(curves: list[Coefficients]) -> set[int]:
     return {i for i, curve in enumerate(curves) if any(c is not None for c in curve[1:])}
 
 
-def _nested(function: Callable[..., Any], curves: list[Coefficients]) -> list[Coefficients]:
+def _nested(function: Function, curves: list[Coefficients]) -> list[Coefficients]:
     """The coefficients of any function of flat values, by forward mode of forward mode.
 
     A function of a point and its first k derivatives, differentiated along the curve, gives one derivative more.
@@ -418,7 +419,7 @@ def _nested(function: Callable[..., Any], curves: list[Coefficients]) -> list[Co
     ]
     n = len(moving)
 
-    def along(k: int, *flat: Any) -> list[Any]:
+    def along(k: int, *flat: Any) -> Values:
         """Results at the point and their first k derivatives, level by level."""
         if k == 0:
             given = dict(zip(moving, flat, strict=True))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
 from pellucid.base.tree import structure_differences
+from pellucid.base.typing import Function
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import is_always_transformed
-from pellucid.ir.rules import Operands, Zero
+from pellucid.ir.rules import Mask, Operands, Values, Zero
 from pellucid.tracing.context import context, plumbing, use_trace
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import Trace
@@ -28,8 +28,8 @@ from pellucid.xla.pytree import flatten
 
 
 def jvp_flat(
-    function: Callable[..., Any], primals: Operands, tangents: Operands
-) -> tuple[list[Any], list[Any], list[Any]]:
+    function: Function, primals: Operands, tangents: Operands
+) -> tuple[Values, Values, Values]:
     """Results of a function of flat values, their tangents, auxiliary values; a tangent may be `Zero`.
 
     `function` gives (results, auxiliary values); the latter may be anything.
@@ -48,9 +48,7 @@ def jvp_flat(
     return [p for p, _ in split], [t for _, t in split], [trace.primal(x) for x in aux]
 
 
-def jvp(
-    fun: Callable[..., Any], primals: Operands, tangents: Operands, has_aux: bool = False
-) -> Any:
+def jvp(fun: Function, primals: Operands, tangents: Operands, has_aux: bool = False) -> Any:
     """`(fun(*primals), tangent)`: the value of `fun` and its derivative in the direction `tangents`.
 
     `tangents` has the structure, shapes and dtypes of `primals` (`float0` for integers). With `has_aux`, `fun`
@@ -140,7 +138,7 @@ class JvpTrace(Trace):
         """The value without its tangent, whatever it is."""
         return x.primal if type(x) is JvpTracer and x._trace is self else x
 
-    def joined(self, primals: Operands, tangents: Operands) -> list[Any]:
+    def joined(self, primals: Operands, tangents: Operands) -> Values:
         """Tracers of values with their tangents; plain values where the tangent is zero."""
         return [
             p if type(t) is Zero else JvpTracer(self, p, t)
@@ -162,9 +160,7 @@ class JvpTrace(Trace):
     def custom_vjp_call(self, call, operands):
         return self._custom_call(call, operands, self.parent.custom_vjp_call)
 
-    def _custom_call(
-        self, call: Any, operands: tuple[Any, ...], undifferentiated: Callable[..., Any]
-    ) -> Any:
+    def _custom_call(self, call: Any, operands: Operands, undifferentiated: Function) -> Any:
         primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
         if all(type(t) is Zero for t in tangents):
             with use_trace(self.parent):
@@ -179,9 +175,7 @@ def concrete_value(x: Any) -> Any:
     return x.concrete() if isinstance(x, Tracer) else x
 
 
-def jvp_jaxpr(
-    jaxpr: Jaxpr, nonzero: Sequence[bool], instantiate_results: bool | Sequence[bool]
-) -> Derived:
+def jvp_jaxpr(jaxpr: Jaxpr, nonzero: Mask, instantiate_results: bool | Mask) -> Derived:
     """The program of values and tangents of `jaxpr`, which has no constants.
 
     Its inputs are the program's, then the tangents of those that are `nonzero`; its results the program's,
@@ -193,10 +187,10 @@ def jvp_jaxpr(
     )
 
 
-def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool]) -> Derived:
+def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: Mask, want: Mask) -> Derived:
     mask: list[bool] = []
 
-    def both(*arguments: Any) -> list[Any]:
+    def both(*arguments: Any) -> Values:
         primals = arguments[: len(jaxpr.invars)]
         live_tangents = iter(arguments[len(jaxpr.invars) :])
         tangents = [

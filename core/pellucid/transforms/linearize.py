@@ -7,17 +7,18 @@ is computed (or staged) by the parent and the linear part is written down, in on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnexpectedTracerError
 from pellucid.base.source import NameStack
 from pellucid.base.tree import Partial, structure_differences
+from pellucid.base.typing import Function
 from pellucid.ir.facets import Linearized
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Lineage
 from pellucid.ir.primitive import Primitive, called, is_always_transformed
 from pellucid.ir.rewriting import constants_as_inputs, remove_dead_equations
-from pellucid.ir.rules import Operands, Results, Zero
+from pellucid.ir.rules import Avals, Mask, Operands, Results, Values, Zero
 from pellucid.tracing.context import context, plumbing, use_trace
 from pellucid.tracing.discharge import is_reference, without_references
 from pellucid.tracing.function import name_of
@@ -46,10 +47,10 @@ class LinearProgram(NamedTuple):
     """
 
     jaxpr: Jaxpr
-    residuals: list[Any]
+    residuals: Values
     nonzero_in: list[bool]
     nonzero_out: list[bool]
-    out_avals: list[Any]
+    out_avals: Avals
 
     def without_dead_code(self) -> LinearProgram:
         """This program with only the residuals that its results need."""
@@ -64,8 +65,8 @@ class LinearProgram(NamedTuple):
 
 
 def linearize_flat(
-    function: Callable[..., Any], primals: Operands, nonzero: Sequence[bool]
-) -> tuple[list[Any], LinearProgram, list[Any]]:
+    function: Function, primals: Operands, nonzero: Mask
+) -> tuple[Values, LinearProgram, Values]:
     """Results of a function of flat values, the linear program of their tangents, auxiliary values.
 
     `function` gives (results, auxiliary values); the latter may be anything.
@@ -108,7 +109,7 @@ def _leave_scope(equations: Sequence[Equation], outer: NameStack) -> None:
             equation.scope = inner[id(scope)]
 
 
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
     """`(fun(*primals), derivative)`, where `derivative(*tangents)` is linear and runs `fun` no more.
 
     The derivative is a tree whose leaves are what it keeps of the point, so it can be returned from `jit`.
@@ -138,14 +139,14 @@ class _Derivative(NamedTuple):
 
     name: str
     program: LinearProgram
-    avals: tuple[Any, ...]
+    avals: Avals
     in_tree: Any
     out_tree: Any
 
     __hash__ = object.__hash__
     __eq__ = object.__eq__
 
-    def __call__(self, residuals: list[Any], *tangents: Any) -> Any:
+    def __call__(self, residuals: Values, *tangents: Any) -> Any:
         leaves, tree = flatten(tangents)
         if tree != self.in_tree:
             differences = structure_differences(self.in_tree, tree, leaves=leaves)
@@ -190,13 +191,11 @@ class LinearizeTrace(JvpTrace):
         self.linear = linear
         super().__init__(parent, RuleTrace(self, parent))
 
-    def stage_linear(
-        self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any
-    ) -> Any:
+    def stage_linear(self, primitive: Primitive[Any], operands: Operands, params: Any) -> Any:
         """Write an equation of the linear program, for rules that split programs."""
         return self.rules.staged(primitive, operands, params)
 
-    def joined(self, primals: Operands, tangents: Operands) -> list[Any]:
+    def joined(self, primals: Operands, tangents: Operands) -> Values:
         """Tracers of values with their tangents; plain values where the tangent is zero.
 
         A tangent that does not depend on the linear inputs (a rule made it of constants) joins them as a constant.
@@ -216,7 +215,7 @@ class LinearizeTrace(JvpTrace):
         var = self.linear.atom(t)
         return StagingTracer(self.linear, var, None)  # type: ignore[arg-type]
 
-    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+    def interpret(self, primitive: Primitive[Any], operands: Operands, params: Any) -> Any:
         primals = []
         tangents = []
         any_nonzero = False
@@ -273,7 +272,7 @@ class RuleTrace(Trace):
             self.primal_results = (results[0].equation,)
         return results
 
-    def staged(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+    def staged(self, primitive: Primitive[Any], operands: Operands, params: Any) -> Any:
         """Write an equation of the linear program."""
         outer = context.lineage
         origins = self.primal_results or (outer.origins if outer is not None else ())
@@ -283,7 +282,7 @@ class RuleTrace(Trace):
         finally:
             context.lineage = outer
 
-    def linear_part(self, primitive: Any, operands: tuple[Any, ...], params: Any) -> Any:
+    def linear_part(self, primitive: Any, operands: Operands, params: Any) -> Any:
         """A program within the rule of a user, linear in some operands, is split into both parts.
 
         A call is made equation by equation. Others are linear, so their derivative at zero is what they are.
@@ -351,14 +350,14 @@ class LinearizedJaxpr(NamedTuple):
     """
 
     primal: ClosedJaxpr
-    consts: list[Any]
+    consts: Values
     linear: ClosedJaxpr
-    nonzero_out: tuple[bool, ...]
+    nonzero_out: Mask
     sources: tuple[Source, ...]
-    constants: list[Any]
+    constants: Values
     forwarded: tuple[int | None, ...]
 
-    def residuals(self, primals: Operands, results: Results) -> list[Any]:
+    def residuals(self, primals: Operands, results: Results) -> Values:
         """Values of the residuals, given the inputs (without `consts`) and all results of the primal program."""
         values_by_kind = {"input": primals, "result": results, "constant": self.constants}
         return [values_by_kind[source.kind][source.index] for source in self.sources]
@@ -366,8 +365,8 @@ class LinearizedJaxpr(NamedTuple):
 
 def linearize_jaxpr(
     jaxpr: Jaxpr,
-    nonzero: Sequence[bool],
-    instantiate_results: Sequence[bool] | bool = False,
+    nonzero: Mask,
+    instantiate_results: Mask | bool = False,
     recompute: Worth | None = None,
 ) -> LinearizedJaxpr:
     """`jaxpr` (without constants) split into its primal and its linear part.
@@ -380,18 +379,18 @@ def linearize_jaxpr(
 
 
 def _linearize_jaxpr(
-    jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool], recompute: Worth | None
+    jaxpr: Jaxpr, nonzero: Mask, want: Mask, recompute: Worth | None
 ) -> LinearizedJaxpr:
     programs: list[LinearProgram] = []
     sources: list[Source] = []
-    constants: list[Any] = []
+    constants: Values = []
     forwarded: list[int | None] = []
 
     def run(*xs: Any) -> Any:
         results = replay(jaxpr, (), *xs)
         return [with_tangent(x) if w else x for x, w in zip(results, want, strict=True)], ()
 
-    def primal(*arguments: Any) -> list[Any]:
+    def primal(*arguments: Any) -> Values:
         trace = context.trace
         results, program, _ = linearize_flat(run, arguments, nonzero)
         program = program.without_dead_code()
@@ -401,7 +400,7 @@ def _linearize_jaxpr(
         inputs = {x.variable: i for i, x in enumerate(arguments)}
         outputs = {x.variable: i for i, x in enumerate(results) if _belongs(x, trace)}
         forwarded[:] = [inputs.get(x.variable) if _belongs(x, trace) else None for x in results]
-        extra: list[Any] = []
+        extra: Values = []
         for residual in program.residuals:
             if not _belongs(residual, trace):
                 sources.append(Source("constant", len(constants)))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pellucid.base.source import user_frame
+from pellucid.base.typing import Function
 from pellucid.ir.jaxpr import DebugInfo, Equation
 from pellucid.tracing.function import name_of
 from pellucid.tracing.staging import StagingTracer, stage
@@ -34,7 +34,7 @@ class Residual(NamedTuple):
         return self.aval.nbytes
 
 
-def residuals_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Residual]:
+def residuals_of(function: Function, *args: Any, **kwargs: Any) -> list[Residual]:
     """Residuals of `function` at arguments of these types, without computing anything."""
     check_callable(function, "saved_residuals")
     leaves, tree = flatten((args, kwargs))
@@ -93,12 +93,12 @@ def _line(equation: Equation) -> str:
     )
 
 
-def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
     """(type, origin) of each value that differentiating `f` at such arguments keeps."""
     return [(r.aval, r.text) for r in residuals_of(f, *args, **kwargs)]
 
 
-def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+def print_saved_residuals(f: Function, *args: Any, **kwargs: Any) -> None:
     """Print the values that differentiating `f` at such arguments keeps, one line each."""
     for aval, text in saved_residuals(f, *args, **kwargs):
         print(f"{aval.text()} {text}")  # noqa: T201  (that is what it is for)

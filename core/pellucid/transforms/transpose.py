@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal
-from pellucid.ir.rules import Avals, LinearOperand, Operands, Zero
+from pellucid.ir.rules import Avals, LinearOperand, Mask, Operands, Values, Zero
 from pellucid.tracing.context import use_facts
 from pellucid.tracing.discharge import without_references
 from pellucid.tracing.replay import run_equations
@@ -16,7 +15,7 @@ from pellucid.transforms.zeros import add_tangents, as_cotangent_of, instantiate
 
 def backward_pass(
     jaxpr: Jaxpr, consts: Operands, operands: Operands, cotangents: Operands
-) -> list[Any]:
+) -> Values:
     """Cotangents of the inputs given as `LinearOperand` (others get None), under the current trace.
 
     `jaxpr` is linear jointly in those inputs. A cotangent may be `Zero`. Equations that depend on no
@@ -82,9 +81,9 @@ def backward_pass(
 
 def transpose_jaxpr(
     jaxpr: Jaxpr,
-    linear: Sequence[bool],
+    linear: Mask,
     cotangent_avals: Avals,
-    instantiate_results: bool | Sequence[bool],
+    instantiate_results: bool | Mask,
     in_avals: Avals | None = None,
 ) -> Derived:
     """The transposed program of `jaxpr`, which has no constants, for cotangents of some types, None for zeros.
@@ -102,12 +101,12 @@ def transpose_jaxpr(
 
 
 def _transpose_jaxpr(
-    jaxpr: Jaxpr, linear: Sequence[bool], cotangent_avals: Avals, want: Sequence[bool],
+    jaxpr: Jaxpr, linear: Mask, cotangent_avals: Avals, want: Mask,
     in_avals: Avals,
 ) -> Derived:  # fmt: skip
     mask: list[bool] = []
 
-    def backward(*arguments: Any) -> list[Any]:
+    def backward(*arguments: Any) -> Values:
         values = iter(arguments)
         operands = [
             LinearOperand(aval) if is_linear else next(values)  # type: ignore[arg-type]

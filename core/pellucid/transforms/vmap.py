@@ -14,11 +14,12 @@ from pellucid.base.tree import (
     shown_path,
     tree_leaves,
 )
+from pellucid.base.typing import Function, Shape
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.axis_names import axis_names
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import Primitive, is_always_transformed
-from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands
+from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Mask, Operands, Values
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.primitives.reshard import ReshardParams, reshard_p
 from pellucid.sharding.named_sharding import NamedSharding
@@ -47,8 +48,8 @@ def batch_flat(
     operands: Operands,
     dims: Dims,
     tag: object = None,
-    users: Callable[..., Any] | None = None,
-) -> tuple[list[Any], list[BatchDim]]:
+    users: Function | None = None,
+) -> tuple[Values, list[BatchDim]]:
     """Results of a function of flat values on a batch of inputs, and where their batch axes are.
 
     With `tag`, that of another BatchTrace, batched values of that trace may be captured by the function. `users` is
@@ -73,14 +74,14 @@ def batch_flat(
 
 
 def vmap(
-    fun: Callable[..., Any],
+    fun: Function,
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
     sum_match: bool = False,
-) -> Callable[..., Any]:
+) -> Function:
     """`fun` applied to each element of a batch, all at once.
 
     `in_axes` says along which axis each argument is batched: an int for all, or a tuple with one entry for each
@@ -111,7 +112,7 @@ def vmap(
         axis = BatchAxis(size, axis_name, spmd_axis_name, _shown_sharding(leaves, dims))
         out_tree: Any = None
 
-        def flat(*xs: Any) -> list[Any]:
+        def flat(*xs: Any) -> Values:
             nonlocal out_tree
             inner_args, inner_kwargs = tree.unflatten(xs)
             results, out_tree = result_leaves(fun(*inner_args, **inner_kwargs), "vmap", fun)
@@ -169,7 +170,7 @@ def _check_axes(what: str, axes: Any) -> None:
 
 
 def input_dims(
-    caller: str, fun: Any, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tree: Any
+    caller: str, fun: Any, in_axes: Any, args: Operands, kwargs: dict[str, Any], tree: Any
 ) -> list[BatchDim]:
     """For each leaf of the arguments, the axis along which it is batched, as the user said it."""
     if type(in_axes) is int:
@@ -190,9 +191,9 @@ def input_dims(
 def batch_size(
     caller: str,
     fun: Any,
-    args: tuple[Any, ...],
+    args: Operands,
     kwargs: dict[str, Any],
-    leaves: list[Any],
+    leaves: Values,
     dims: list[BatchDim],
     axis_size: int | None,
 ) -> tuple[int, list[BatchDim]]:
@@ -298,7 +299,7 @@ class BatchTracer(Tracer):
         return self.value.origin() if isinstance(self.value, Tracer) else None
 
 
-def unbatched_aval(aval: ShapedArray, shape: tuple[int, ...], dim: int) -> ShapedArray:
+def unbatched_aval(aval: ShapedArray, shape: Shape, dim: int) -> ShapedArray:
     """Type of one element of a batch of type `aval`."""
     if aval.shown_sharding is not None:
         return aval.without_dim(dim)
@@ -322,7 +323,7 @@ class BatchTrace(Trace):
             return x.value, x.dim
         return x, None
 
-    def joined(self, values: Operands, dims: Dims) -> list[Any]:
+    def joined(self, values: Operands, dims: Dims) -> Values:
         """Tracers of values with a batch axis; plain values where there is none."""
         return [
             v if d is None else BatchTracer(self, v, d) for v, d in zip(values, dims, strict=True)
@@ -343,9 +344,7 @@ class BatchTrace(Trace):
     def custom_vjp_call(self, call, operands):
         return self._custom_call(call, operands, self.parent.custom_vjp_call)
 
-    def _custom_call(
-        self, call: Any, operands: tuple[Any, ...], on_batches: Callable[..., Any]
-    ) -> Any:
+    def _custom_call(self, call: Any, operands: Operands, on_batches: Function) -> Any:
         values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
         batched, out_dims = call.batched(self.axis, dims, self.tag)
         with use_trace(self.parent):
@@ -362,7 +361,7 @@ def batch_jaxpr(
     jaxpr: Jaxpr,
     axis: BatchAxis,
     dims: Dims,
-    batched_results: bool | Sequence[bool] = False,
+    batched_results: bool | Mask = False,
 ) -> Derived:
     """The program of `jaxpr`, which has no constants, on batches.
 
@@ -374,10 +373,10 @@ def batch_jaxpr(
     return remembered(jaxpr, key, lambda: _batch_jaxpr(jaxpr, axis, dims, want))
 
 
-def _batch_jaxpr(jaxpr: Jaxpr, axis: BatchAxis, dims: Dims, want: Sequence[bool]) -> Derived:
+def _batch_jaxpr(jaxpr: Jaxpr, axis: BatchAxis, dims: Dims, want: Mask) -> Derived:
     out_dims: list[BatchDim] = []
 
-    def run(*operands: Any) -> list[Any]:
+    def run(*operands: Any) -> Values:
         results, found_dims = batch_flat(lambda *xs: replay(jaxpr, (), *xs), axis, operands, dims)
         out_dims[:] = [
             0 if w or d is not None else None for w, d in zip(want, found_dims, strict=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from pellucid.ir.primitive import registry
-from pellucid.ir.rules import Avals, LinearOperand, Operands, Results, Zero
+from pellucid.ir.rules import Avals, LinearOperand, Mask, Operands, Results, Values, Zero
 from pellucid.primitives.addends import recast
 from pellucid.primitives.families import add_any_p
 from pellucid.primitives.filled import instantiate, ones, zeros
@@ -16,7 +16,7 @@ from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind1
 
 
-def spread(tangents: Operands, nonzero: Sequence[bool], avals: Avals) -> list[Any]:
+def spread(tangents: Operands, nonzero: Mask, avals: Avals) -> Values:
     """A tangent for each result of the types `avals`: the next of `tangents` where `nonzero`, else `Zero`."""
     values = iter(tangents)
     return [
@@ -30,12 +30,12 @@ def nonzero_mask(tangents: Operands) -> list[bool]:
     return [type(t) is not Zero for t in tangents]
 
 
-def nonzero(tangents: Operands) -> list[Any]:
+def nonzero(tangents: Operands) -> Values:
     """`tangents` (or cotangents) without those that are `Zero`."""
     return [t for t in tangents if type(t) is not Zero]
 
 
-def cotangents_of(operands: Operands, cotangents: Results, mask: Iterable[bool]) -> list[Any]:
+def cotangents_of(operands: Operands, cotangents: Results, mask: Iterable[bool]) -> Values:
     """The results of a transpose rule: a cotangent for each `LinearOperand`, None for the other operands.
 
     `mask` has a flag for each linear operand: whether `cotangents` holds its cotangent, which is zero otherwise.

@@ -13,12 +13,13 @@ from pellucid.base.tree.flatten import (
     tree_structure,
 )
 from pellucid.base.tree.prefixes import flatten_up_to
+from pellucid.base.typing import Function
 from pellucid.xla.pytree import IsLeaf, IsLeafWithPath, PyTreeDef
 
 _MISSING: Any = object()
 
 
-def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
+def tree_map(f: Function, tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
     """The tree of `f(leaf, *subtrees)` for each leaf of `tree`.
 
     Each tree of `rest` must continue the structure of `tree`: `subtrees` are its parts that
@@ -37,7 +38,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | Non
 
 
 def tree_map_with_path(
-    f: Callable[..., Any],
+    f: Function,
     tree: Any,
     *rest: Any,
     is_leaf: IsLeaf | IsLeafWithPath | None = None,
