@@ -42,10 +42,8 @@ class EvalTrace(Trace):
             return primitive.run(operands, params)
         return compiled_primitive(primitive, params)(*operands)
 
-    def custom_jvp_call(self, call, operands):
+    def custom_call(self, call, operands):
         return call.function(*operands)
-
-    custom_vjp_call = custom_jvp_call
 
     # Values on devices, for what runs without a program.
 

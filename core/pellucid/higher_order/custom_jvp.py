@@ -1,6 +1,6 @@
 """`custom_jvp`: a function whose forward derivative the user defines.
 
-A call meets each trace through `Trace.custom_jvp_call`. Evaluated at once, the Python function runs; when it is
+A call meets each trace through `Trace.custom_call`. Evaluated at once, the Python function runs; when it is
 differentiated, the user's rule runs instead; only a staging trace makes an equation of it, which keeps the rule.
 """
 
@@ -56,10 +56,11 @@ class CustomJvpCall(NamedTuple):
     rule_name: str
     symbolic_zeros: bool
     debug: DebugInfo
+    has_forward_mode: bool = True
 
     def bind(self, operands: Operands) -> Values:
         """Results under the current trace."""
-        return context.trace.custom_jvp_call(self, operands)
+        return context.trace.custom_call(self, operands)
 
     def staged(self, trace: Any, operands: Operands) -> Values:
         """Results of an equation of `trace` that calls this."""

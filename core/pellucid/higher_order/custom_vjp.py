@@ -80,10 +80,11 @@ class CustomVjpCall(NamedTuple):
     backward_name: str
     symbolic_zeros: bool
     debug: DebugInfo
+    has_forward_mode: bool = False
 
     def bind(self, operands: Operands) -> Values:
         """Results under the current trace."""
-        return context.trace.custom_vjp_call(self, operands)
+        return context.trace.custom_call(self, operands)
 
     def rule(self, primals: Operands, tangents: Operands) -> tuple[Values, Values]:
         """Results, and tangents that only reverse mode can compute; references are passed without theirs."""

@@ -215,7 +215,7 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
         return [products], [1 if numbers.mode == "contracting" else 0]
 
     def batch_free(
-        self, operands: tuple[Any, ...], lhs_dim: BatchDim, rhs_dim: BatchDim, params: RaggedParams
+        self, operands: Sequence[Any], lhs_dim: BatchDim, rhs_dim: BatchDim, params: RaggedParams
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         """One batched operand has one more free axis, which must not come before the ragged one."""
         lhs, rhs, group_sizes = operands

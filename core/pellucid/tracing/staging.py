@@ -134,10 +134,8 @@ class StagingTrace(Trace):
             values += [StagingTracer(self, var, equation) for var in results]
         return [values[i] for i in plan.results]
 
-    def custom_jvp_call(self, call, operands):
+    def custom_call(self, call, operands):
         return call.staged(self, operands)
-
-    custom_vjp_call = custom_jvp_call
 
     def atom(self, x: Any) -> Var | Literal:
         """The variable or literal of `x` in this program."""

@@ -35,15 +35,12 @@ class Trace:
             values += interpret(primitive, tuple([values[i] for i in reads]), params)
         return [values[i] for i in plan.results]
 
-    def custom_jvp_call(self, call: Any, operands: Operands) -> Any:
-        """Results of a function with its own forward derivative, as a list.
+    def custom_call(self, call: Any, operands: Operands) -> Any:
+        """Results of a function with its own derivative, as a list.
 
-        `call` has `function(*operands)`, `rule(primals, tangents)`, `batched(axis, dims)` and `staged(trace, operands)`.
+        `call` has `function(*operands)`, `rule(primals, tangents)`, `batched(axis, dims)`, `staged(trace, operands)`
+        and `has_forward_mode`, which is False where only reverse mode can compute the rule's tangents.
         """
-        raise NotImplementedError(type(self))
-
-    def custom_vjp_call(self, call: Any, operands: Operands) -> Any:
-        """Results of a function with its own reverse derivative, as a list; `call` is as above."""
         raise NotImplementedError(type(self))
 
 

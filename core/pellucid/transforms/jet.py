@@ -178,7 +178,7 @@ class JetTrace(Trace):
             rule = _RULES.get(primitive)
             linear = primitive.traits.linear_for([type_of(c[0]) for c in curves], params)
             if rule is not None:
-                results = [rule(primitive, curves, params)]
+                results = [rule(params, *curves)]
             elif linear == "each":
                 results = [_multilinear(primitive, curves, params)]
             elif linear == "all" or (linear and _moving(curves).issubset(linear)):
@@ -189,15 +189,13 @@ class JetTrace(Trace):
                 )
         return [JetTracer(self, curve) for curve in results]
 
-    def custom_jvp_call(self, call, operands):
+    def custom_call(self, call, operands):
+        if not call.has_forward_mode:  # so the function itself is differentiated
+            return call.function(*operands)
         curves = [self.coefficients(x) for x in operands]
         with use_trace(self.parent):
-            results = _nested(lambda *xs: context.trace.custom_jvp_call(call, xs), curves)
+            results = _nested(lambda *xs: context.trace.custom_call(call, xs), curves)
         return [JetTracer(self, curve) for curve in results]
-
-    def custom_vjp_call(self, call, operands):
-        # The user's rule only knows reverse mode, so the function itself is differentiated.
-        return call.function(*operands)
 
 
 # Algebra with zeros -------------------------------------------------------------------------------------
@@ -264,118 +262,101 @@ def _multilinear(
     ]
 
 
-def _square(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
-    [x] = curves
-    return [_product(x, x, k) for k in range(len(x))]
-
-
 def _quotient(x: Coefficients, y: Coefficients) -> Coefficients:
-    z: Coefficients = [div(x[0], y[0])]
+    z = [div(x[0], y[0])]
     for k in range(1, len(x)):
-        rest = _minus(x[k], _sum(_times(y[i], z[k - i]) for i in range(1, k + 1)))
-        z.append(None if rest is None else div(rest, y[0]))
+        z.append(_over(_minus(x[k], _sum(_times(y[i], z[k - i]) for i in range(1, k + 1))), y[0]))
     return z
 
 
-def _integer_power(
-    primitive: Primitive[Any], curves: list[Coefficients], params: Any
-) -> Coefficients:
-    [x], n = curves, abs(params.y)
+def _over(x: Any, y: Any) -> Any:
+    return None if x is None else div(x, y)
+
+
+def _squared(x: Coefficients) -> Coefficients:
+    return [_product(x, x, k) for k in range(len(x))]
+
+
+def _integer_power(params: Any, x: Coefficients) -> Coefficients:
+    n = abs(params.y)
     one = [add(mul(x[0], constant_like(x[0], 0)), constant_like(x[0], 1)), *[None] * (len(x) - 1)]
     power: Coefficients | None = None
     while n:
         if n & 1:
             power = x if power is None else [_product(power, x, k) for k in range(len(x))]
-        x = [_product(x, x, k) for k in range(len(x))]
+        x = _squared(x)
         n >>= 1
     power = one if power is None else power
     return _quotient(one, power) if params.y < 0 else power
 
 
-def _exponential(
-    primitive: Primitive[Any], curves: list[Coefficients], params: Any
-) -> Coefficients:
-    [x] = curves
-    z: Coefficients = [bind1(primitive, x[0], params=params)]
-    for k in range(1, len(x)):
-        z.append(_integral(x, z, k))
-    return z
+def _from_value(primitive: Primitive[Any], coefficient: Function) -> Function:
+    """The rule of a unary primitive: its value, and then `coefficient(x, z, k)`, from the coefficients z below t^k."""
+
+    def rule(params: Any, x: Coefficients) -> Coefficients:
+        z = [bind1(primitive, x[0], params=params)]
+        for k in range(1, len(x)):
+            z.append(coefficient(x, z, k))
+        return z
+
+    return rule
 
 
-def _logarithm(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
-    [x] = curves
-    z: Coefficients = [bind1(primitive, x[0], params=params)]
-    for k in range(1, len(x)):
-        known = _scaled(_sum(_scaled(_times(z[i], x[k - i]), i) for i in range(1, k)), 1.0 / k)
-        rest = _minus(x[k], known)
-        z.append(None if rest is None else div(rest, x[0]))
-    return z
+def _of_logarithm(x: Coefficients, z: Coefficients, k: int) -> Any:
+    lower = _scaled(_sum(_scaled(_times(z[i], x[k - i]), i) for i in range(1, k)), 1.0 / k)
+    return _over(_minus(x[k], lower), x[0])
 
 
-def _square_root(
-    primitive: Primitive[Any], curves: list[Coefficients], params: Any
-) -> Coefficients:
-    [x] = curves
-    z: Coefficients = [bind1(primitive, x[0], params=params)]
-    for k in range(1, len(x)):
-        rest = _minus(x[k], _sum(_times(z[i], z[k - i]) for i in range(1, k)))
-        z.append(None if rest is None else div(rest, _scaled(z[0], 2)))
-    return z
+def _of_square_root(x: Coefficients, z: Coefficients, k: int) -> Any:
+    rest = _minus(x[k], _sum(_times(z[i], z[k - i]) for i in range(1, k)))
+    return _over(rest, _scaled(z[0], 2))
 
 
-def _sigmoid(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
-    """tanh, whose slope is 1 - z^2, and the logistic function, whose slope is z - z^2."""
-    [x] = curves
-    z: Coefficients = [bind1(primitive, x[0], params=params)]
-    slope: Coefficients = []
-    is_tanh = primitive is tanh_p
-    for k in range(1, len(x)):
-        first = (constant_like(x[0], 1) if k == 1 else None) if is_tanh else z[k - 1]
-        slope.append(_minus(first, _product(z, z, k - 1)))
-        z.append(_integral(x, slope, k))
-    return z
+def _sigmoid(primitive: Primitive[Any]) -> Function:
+    """The rule of tanh, whose slope is 1 - z^2, or of the logistic function, whose slope is z - z^2."""
+
+    def rule(params: Any, x: Coefficients) -> Coefficients:
+        z = [bind1(primitive, x[0], params=params)]
+        slope: Coefficients = []
+        one = [constant_like(x[0], 1), *[None] * len(x)]
+        for k in range(1, len(x)):
+            first = (one if primitive is tanh_p else z)[k - 1]
+            slope.append(_minus(first, _product(z, z, k - 1)))
+            z.append(_integral(x, slope, k))
+        return z
+
+    return rule
 
 
-def _wave(f: Callable[[Any], Any], g: Callable[[Any], Any], sign: int) -> Any:
-    """The rule of f, where f' = g and g' = `sign` f."""
+def _wave(f: Function, g: Function, f_sign: float, g_sign: float) -> Function:
+    """The rule of f, where f' = `f_sign` g and g' = `g_sign` f."""
 
-    def rule(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
-        [x] = curves
+    def rule(params: Any, x: Coefficients) -> Coefficients:
         y, z = [f(x[0])], [g(x[0])]
         for k in range(1, len(x)):
             step, other = _integral(x, z, k), _integral(x, y, k)
-            y.append(step)
-            z.append(_scaled(other, float(sign)))
+            y.append(_scaled(step, f_sign))
+            z.append(_scaled(other, g_sign))
         return y
 
     return rule
 
 
-def _cosine(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
-    [x] = curves
-    y, z = [cos(x[0])], [sin(x[0])]
-    for k in range(1, len(x)):
-        step, other = _scaled(_integral(x, z, k), -1.0), _integral(x, y, k)
-        y.append(step)
-        z.append(other)
-    return y
-
-
-_RULES: dict[Primitive[Any], Callable[[Primitive[Any], list[Coefficients], Any], Coefficients]] = {
-    div_p: lambda primitive, curves, params: _quotient(*curves),
-    square_p: _square,
+_RULES: dict[Primitive[Any], Function] = {
+    div_p: lambda params, x, y: _quotient(x, y),
+    square_p: lambda params, x: _squared(x),
     integer_pow_p: _integer_power,
-    exp_p: _exponential,
-    log_p: _logarithm,
-    sqrt_p: _square_root,
-    tanh_p: _sigmoid,
-    logistic_p: _sigmoid,
-    sin_p: _wave(sin, cos, -1),
-    cos_p: _cosine,
-    sinh_p: _wave(sinh, cosh, 1),
-    cosh_p: _wave(cosh, sinh, 1),
+    exp_p: _from_value(exp_p, _integral),
+    log_p: _from_value(log_p, _of_logarithm),
+    sqrt_p: _from_value(sqrt_p, _of_square_root),
+    tanh_p: _sigmoid(tanh_p),
+    logistic_p: _sigmoid(logistic_p),
+    sin_p: _wave(sin, cos, 1.0, -1.0),
+    cos_p: _wave(cos, sin, -1.0, 1.0),
+    sinh_p: _wave(sinh, cosh, 1.0, 1.0),
+    cosh_p: _wave(cosh, sinh, 1.0, 1.0),
 }
-"""Of primitives that aren't linear; `Traits.linear` decides for those that are."""
+"""`rule(params, *curves)` of primitives that aren't linear; `Traits.linear` decides for those that are."""
 
 
 def _linear(

@@ -154,17 +154,11 @@ class JvpTrace(Trace):
             results, out_tangents = primitive.jvp(primals, tangents, params)
         return self.joined(results, out_tangents)
 
-    def custom_jvp_call(self, call, operands):
-        return self._custom_call(call, operands, self.parent.custom_jvp_call)
-
-    def custom_vjp_call(self, call, operands):
-        return self._custom_call(call, operands, self.parent.custom_vjp_call)
-
-    def _custom_call(self, call: Any, operands: Operands, undifferentiated: Function) -> Any:
+    def custom_call(self, call, operands):
         primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
         if all(type(t) is Zero for t in tangents):
             with use_trace(self.parent):
-                return undifferentiated(call, primals)
+                return self.parent.custom_call(call, primals)
         with use_trace(self.rules):
             results, out_tangents = call.rule(primals, tangents)
         return self.joined(results, out_tangents)

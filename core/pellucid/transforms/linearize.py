@@ -245,9 +245,9 @@ class LinearizeTrace(JvpTrace):
                 results, out_tangents = primitive.jvp(tuple(primals), tuple(tangents), params)
         return self.joined(results, out_tangents)
 
-    def _custom_call(self, call, operands, undifferentiated):
+    def custom_call(self, call, operands):
         self.rules.primal_results = None
-        return super()._custom_call(call, operands, undifferentiated)
+        return super().custom_call(call, operands)
 
 
 class RuleTrace(Trace):
@@ -298,17 +298,11 @@ class RuleTrace(Trace):
             )
         return [p if type(t) is Zero else t for p, t in zip(results, out_tangents, strict=True)]
 
-    def custom_jvp_call(self, call, operands):
+    def custom_call(self, call, operands):
         if self.touches_linear(operands):
             return call.function(*operands)
         with use_trace(self.parent):
-            return self.parent.custom_jvp_call(call, operands)
-
-    def custom_vjp_call(self, call, operands):
-        if self.touches_linear(operands):
-            return call.function(*operands)
-        with use_trace(self.parent):
-            return self.parent.custom_vjp_call(call, operands)
+            return self.parent.custom_call(call, operands)
 
     def is_linear(self, x: Any) -> bool:
         """Whether `x` is a value of the linear program."""

@@ -338,17 +338,11 @@ class BatchTrace(Trace):
             results, out_dims = primitive.batch(self.axis, values, dims, params)
         return self.joined(results, out_dims)
 
-    def custom_jvp_call(self, call, operands):
-        return self._custom_call(call, operands, self.parent.custom_jvp_call)
-
-    def custom_vjp_call(self, call, operands):
-        return self._custom_call(call, operands, self.parent.custom_vjp_call)
-
-    def _custom_call(self, call: Any, operands: Operands, on_batches: Function) -> Any:
+    def custom_call(self, call, operands):
         values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
         batched, out_dims = call.batched(self.axis, dims, self.tag)
         with use_trace(self.parent):
-            results = on_batches(batched, values)
+            results = self.parent.custom_call(batched, values)
         return self.joined(results, out_dims)
 
 
