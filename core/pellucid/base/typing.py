@@ -24,6 +24,8 @@ class SupportsDType(Protocol):
 DTypeLike: TypeAlias = str | type | np.dtype | SupportsDType
 """Names of dtypes; None is none."""
 
+Keywords: TypeAlias = dict[str, Any]
+"""Arguments of a call that are given by name."""
 Shape: TypeAlias = tuple[int, ...]
 """The sizes of an array's dimensions, or one integer for each of them."""
 Axes: TypeAlias = tuple[int, ...]

@@ -169,7 +169,7 @@ def _split(
     leaves, tree = flatten((args, kwargs))
     static = tuple((i, x) for i, x in enumerate(leaves) if not is_array_like(x))
     arrays = values_of([x for x in leaves if is_array_like(x)])
-    return checked_leaves(arrays, caller, function, arrays, {}), tree, static
+    return checked_leaves(arrays, caller, function, arrays), tree, static
 
 
 def _show(

@@ -102,7 +102,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], Any]) -> Non
     """
     check_callable(callback, _CALLER)
     leaves = values_of(tree_leaves(value))
-    for x in checked_leaves(leaves, _CALLER, callback, leaves, {}):
+    for x in checked_leaves(leaves, _CALLER, callback, leaves):
         bind(inspect_sharding_p, x, params=InspectShardingParams(callback))
 
 

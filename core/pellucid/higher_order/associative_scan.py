@@ -15,7 +15,7 @@ from pellucid.primitives.movement import canonical_axis, reshape, rev
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing.function import name_of
 from pellucid.tracing.values import type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves
+from pellucid.transforms.arguments import check_callable, flat_arguments
 from pellucid.xla.pytree import flatten, flatten_with_path
 
 _ASSOCIATIVE_SCAN = stand_in("associative_scan", "elems")
@@ -36,8 +36,7 @@ def associative_scan(
     Array([ 0,  1,  3,  6, 10], dtype=int32)
     """
     check_callable(fn, "associative_scan")
-    leaves, tree = flatten(elems)
-    leaves = checked_leaves(leaves, "associative_scan", _ASSOCIATIVE_SCAN, (elems,), {})
+    leaves, tree = flat_arguments(elems, "associative_scan", _ASSOCIATIVE_SCAN, (elems,))
     if not leaves:
         raise ArgumentValueError("associative_scan needs at least one array.")
     avals = types_of(leaves)

@@ -38,8 +38,7 @@ from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import is_array_like, type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves
-from pellucid.xla.pytree import flatten
+from pellucid.transforms.arguments import check_callable, flat_arguments
 
 _NO_OPERAND = object()
 
@@ -149,8 +148,7 @@ def _branch(
     platforms: Any = None,
 ) -> Any:  # fmt: skip
     """Results of the function number `index`."""
-    leaves, tree = flatten(operands)
-    leaves = checked_leaves(leaves, caller, functions[0], operands, {})
+    leaves, tree = flat_arguments(operands, caller, functions[0], operands)
     # Where devices choose different branches, all that a branch computes with varies as the choice does.
     axes = type_of(index).varying
     leaves = [vary(x, axes) for x in leaves]

@@ -117,7 +117,7 @@ def composite(decomposition: Function, name: str, version: int = 0) -> Function:
     def call(*args: Any, **attributes: Any) -> Any:
         frozen = tuple([_frozen(name, key, value) for key, value in attributes.items()])
         leaves, in_tree = tree_flatten(args)
-        operands = checked_leaves(leaves, "composite", decomposition, args, {})
+        operands = checked_leaves(leaves, "composite", decomposition, args)
         function = functools.partial(decomposition, **attributes) if attributes else decomposition
         body = traced(function, in_tree, [type_of(x) for x in operands], "composite")
         if body.program.effects:

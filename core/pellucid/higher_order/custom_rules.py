@@ -36,10 +36,9 @@ from pellucid.tracing.discharge import inline_on_cells
 from pellucid.tracing.function import indices, name_of, resolve_arguments, signature_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.values import type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves, described, result_leaves
+from pellucid.transforms.arguments import check_callable, described, flat_arguments, result_leaves
 from pellucid.transforms.vmap import batch_flat
 from pellucid.transforms.zeros import instantiate, nonzero, nonzero_mask, zeros
-from pellucid.xla.pytree import flatten
 
 # Symbolic zeros -----------------------------------------------------------------------------------------
 
@@ -186,8 +185,7 @@ class CustomFunction(ForwardsDefinitions):
             )
         args = self.signature.positional(args, kwargs)
         differentiated, others = self.signature.split(args)
-        leaves, tree = flatten(tuple(differentiated))
-        leaves = checked_leaves(leaves, type(self).__name__, self.fun, args, {})
+        leaves, tree = flat_arguments(tuple(differentiated), type(self).__name__, self.fun, args)
         call = FlatCall(self, tree, others, types_of(leaves))
         results = self._bound(call).bind(tuple(leaves))
         return call.out_tree.unflatten(results)

@@ -44,8 +44,8 @@ from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import (
     check_callable,
-    checked_leaves,
     described,
+    flat_arguments,
     result_leaves,
     with_aux,
 )
@@ -565,8 +565,7 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values
     Array(9., dtype=float32, weak_type=True)
     """
     check_callable(fun, "closure_convert")
-    leaves, in_tree = flatten(example_args)
-    leaves = checked_leaves(leaves, "closure_convert", fun, example_args, {})
+    leaves, in_tree = flat_arguments(example_args, "closure_convert", fun, example_args)
     program, consts, out_tree = body_of(fun, in_tree, types_of(leaves), "closure_convert")
     hoisted = [
         isinstance(c, Tracer) and type_of(c).tangent().dtype != dtypes.float0 for c in consts

@@ -27,7 +27,7 @@ from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
+from pellucid.transforms.arguments import check_callable, flat_arguments, result_leaves
 from pellucid.transforms.derived import Derived
 from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
@@ -274,8 +274,7 @@ class custom_vmap(ForwardsDefinitions):
                 do="Define it with def_vmap.",
             )
         args = self.signature.positional(args, kwargs)
-        leaves, tree = flatten(tuple(args))
-        leaves = checked_leaves(leaves, "custom_vmap", self.fun, args, {})
+        leaves, tree = flat_arguments(tuple(args), "custom_vmap", self.fun, args)
         avals = types_of(leaves)
         body = traced(self.fun, tree, avals, "custom_vmap")
         rule = _flat_rule(self, self.vmap_rule, tree, body.out_tree)

@@ -119,7 +119,7 @@ def linear_call(
     residuals, residual_tree = flatten(residual_args)
     operands, linear_tree = flatten(linear_args)
     leaves = checked_leaves(
-        [*residuals, *operands], "linear_call", fun, (residual_args, linear_args), {}
+        [*residuals, *operands], "linear_call", fun, (residual_args, linear_args)
     )
     avals = types_of(leaves)
     n = len(residuals)

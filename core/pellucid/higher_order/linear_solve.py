@@ -21,7 +21,7 @@ from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves, with_aux
+from pellucid.transforms.arguments import check_callable, flat_arguments, result_leaves, with_aux
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.gradient import linear_transpose
 from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
@@ -246,8 +246,7 @@ def custom_linear_solve(
     caller = "custom_linear_solve"
     for function in (matvec, solve, *([transpose_solve] if transpose_solve is not None else [])):
         check_callable(function, caller)
-    leaves, tree = flatten(b)
-    leaves = checked_leaves(leaves, caller, solve, (None, b), {})
+    leaves, tree = flat_arguments(b, caller, solve, (None, b))
     avals = types_of(leaves)
 
     def solver_of(what: str, solver: Function, operator: Callable[[Any], Any]) -> _Program:
@@ -298,8 +297,7 @@ def custom_root(
     caller = "custom_root"
     for function in (f, solve, tangent_solve):  # pyright: ignore[reportAssignmentType]
         check_callable(function, caller)
-    leaves, tree = flatten(initial_guess)
-    leaves = checked_leaves(leaves, caller, solve, (None, initial_guess), {})
+    leaves, tree = flat_arguments(initial_guess, caller, solve, (None, initial_guess))
     avals = types_of(leaves)
     tangent_avals = [a.tangent() for a in avals]
     parts = (

@@ -30,7 +30,7 @@ from pellucid.tracing.discharge import check_carry_is_values, is_reference
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves
+from pellucid.transforms.arguments import check_callable, checked_leaves, flat_arguments
 from pellucid.transforms.jvp import concrete_value
 from pellucid.transforms.vmap import vmap
 from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
@@ -67,7 +67,7 @@ def scan(
     check_callable(f, "scan")
     init_leaves, init_tree = flatten(init)
     xs_leaves, xs_tree = flatten(xs)
-    leaves = checked_leaves([*init_leaves, *xs_leaves], "scan", _SCAN, (init, xs), {})
+    leaves = checked_leaves([*init_leaves, *xs_leaves], "scan", _SCAN, (init, xs))
     init_leaves, xs_leaves = leaves[: len(init_leaves)], leaves[len(init_leaves) :]
     check_carry_is_values("scan", init_leaves)
     xs_avals = types_of(xs_leaves)
@@ -241,8 +241,7 @@ def while_loop(
     """
     check_callable(cond_fun, "while_loop")
     check_callable(body_fun, "while_loop")
-    leaves, tree = flatten(init_val)
-    leaves = checked_leaves(leaves, "while_loop", _WHILE_LOOP, (init_val,), {})
+    leaves, tree = flat_arguments(init_val, "while_loop", _WHILE_LOOP, (init_val,))
     check_carry_is_values("while_loop", leaves)
     if config.disable_jit.value:
         value = init_val
@@ -310,7 +309,7 @@ def fori_loop(
     Array(10, dtype=int32, weak_type=True)
     """
     check_callable(body_fun, "fori_loop")
-    bounds = types_of(checked_leaves([lower, upper], "fori_loop", _BOUNDS, (lower, upper), {}))
+    bounds = types_of(checked_leaves([lower, upper], "fori_loop", _BOUNDS, (lower, upper)))
     for name, aval in zip(("lower", "upper"), bounds, strict=True):
         if aval.shape != () or kind_of(aval.dtype) not in REAL:
             raise ArgumentTypeError(
@@ -325,8 +324,7 @@ def fori_loop(
             value = body_fun(i, value)
         return value
     start, end = _as_counter(lower, dtype), _as_counter(upper, dtype)
-    leaves, tree = flatten(init_val)
-    leaves = checked_leaves(leaves, "fori_loop", _FORI_LOOP, (init_val,), {})
+    leaves, tree = flat_arguments(init_val, "fori_loop", _FORI_LOOP, (init_val,))
     check_carry_is_values("fori_loop", leaves)
     counters = flatten(0)[1]
     if low is not None and high is not None:
@@ -397,8 +395,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     Array([0, 1, 4, 9], dtype=int32)
     """
     check_callable(f, "map")
-    xs_leaves, xs_tree = flatten(xs)
-    xs_leaves = checked_leaves(xs_leaves, "map", _MAP, (xs,), {})
+    xs_leaves, xs_tree = flat_arguments(xs, "map", _MAP, (xs,))
     length = _scan_length(xs, types_of(xs_leaves), None)
     if batch_size is None:
         if config.disable_jit.value:

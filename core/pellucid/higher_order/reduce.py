@@ -137,7 +137,7 @@ def _arguments(
             got=[f"{names[0]}: {tree}", f"{names[1]}: {start_tree}"],
         )
     leaves = checked_leaves(
-        [*leaves, *start_leaves], caller, stand_in(caller, *names), (operands, init_values), {}
+        [*leaves, *start_leaves], caller, stand_in(caller, *names), (operands, init_values)
     )
     n = len(leaves) // 2
     arrays, initial = leaves[:n], leaves[n:]

@@ -12,7 +12,7 @@ from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr
 from pellucid.base.typing import Function
 from pellucid.ir.jaxpr import DebugInfo
-from pellucid.ir.rules import Avals, Mask, Operands, Values
+from pellucid.ir.rules import Mask, Operands, Values
 from pellucid.tracing.values import type_of
 from pellucid.xla.pytree import flatten, flatten_with_path
 

@@ -9,7 +9,7 @@ from typing import Any
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DtypeError, RemovedError
 from pellucid.base.tree import shown_path
-from pellucid.base.typing import Function
+from pellucid.base.typing import Function, Keywords
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.context import use_transformation
@@ -40,9 +40,19 @@ def wraps(function: Function, what: str) -> Callable[[Function], Any]:
     return decorate
 
 
-def argument_paths(function: Function, args: Operands, kwargs: dict[str, Any]) -> tuple[str, ...]:
+def argument_paths(
+    function: Function, args: Operands, kwargs: Keywords | None = None
+) -> tuple[str, ...]:
     """A name for each leaf of the arguments, as `params["w"]`."""
-    return FunctionSpec(function, name_of(function)).argument_paths(args, kwargs)
+    return FunctionSpec(function, name_of(function)).argument_paths(args, kwargs or {})
+
+
+def flat_arguments(
+    tree: Any, caller: str, function: Function, args: Operands, kwargs: Keywords | None = None
+) -> tuple[Values, Any]:
+    """(leaves of `tree` as `checked_leaves` gives them, structure of `tree`)."""
+    leaves, structure = flatten(tree)
+    return checked_leaves(leaves, caller, function, args, kwargs), structure
 
 
 def checked_leaves(
@@ -50,11 +60,11 @@ def checked_leaves(
     caller: str,
     function: Function,
     args: Operands,
-    kwargs: dict[str, Any],
+    kwargs: Keywords | None = None,
 ) -> Values:
     """The leaves as traces take them: 64-bit NumPy values are narrowed where the options say so.
 
-    Raises ArgumentTypeError that names the leaves that are no arrays.
+    Raises ArgumentTypeError that names those that are no arrays, as leaves of the arguments of `function`.
     """
     checked = []
     for x in leaves:
@@ -76,13 +86,7 @@ def _narrowed(x: Any, aval: Any) -> Any:
     return x.astype(aval.dtype)
 
 
-def shaped_leaves(
-    leaves: Operands,
-    caller: str,
-    function: Function,
-    args: Operands,
-    kwargs: dict[str, Any],
-) -> list[Any]:
+def shaped_leaves(leaves: Operands, caller: str, function: Function, args: Operands) -> list[Any]:
     """Types of leaves that are arrays, or objects with shape and dtype."""
     avals = []
     for x in leaves:
@@ -91,7 +95,7 @@ def shaped_leaves(
         elif hasattr(x, "shape") and hasattr(x, "dtype"):
             avals.append(ShapedArray(x.shape, x.dtype, bool(getattr(x, "weak_type", False))))
         else:
-            raise _not_arrays(leaves, caller, function, args, kwargs)
+            raise _not_arrays(leaves, caller, function, args)
     return avals
 
 
@@ -100,10 +104,12 @@ def _not_arrays(
     caller: str,
     function: Function,
     args: Operands,
-    kwargs: dict[str, Any],
+    kwargs: Keywords | None = None,
 ) -> ArgumentTypeError:
     paths = argument_paths(function, args, kwargs)
-    bad = [(path, x) for path, x in zip(paths, leaves, strict=False) if not is_array_like(x)]
+    ids = {id(x) for x in leaves if not is_array_like(x)}
+    every = flatten((tuple(args), kwargs or {}))[0]
+    bad = [(path, x) for path, x in zip(paths, every, strict=False) if id(x) in ids]
     return ArgumentTypeError(
         f"{caller}: an argument of `{name_of(function)}` is not an array.",
         got=[f"{path}: {type(x).__name__} ({x!r:.60})" for path, x in bad[:3]],
@@ -160,7 +166,7 @@ class FlatFunction:
 
     def __init__(
         self, fun: Function, caller: str, has_aux: bool,
-        arguments_of: Callable[[Any], Sequence[Any]], kwargs: dict[str, Any] | None = None,
+        arguments_of: Callable[[Any], Sequence[Any]], kwargs: Keywords | None = None,
     ) -> None:  # fmt: skip
         self.fun, self.caller, self.has_aux = fun, caller, has_aux
         self.arguments_of, self.kwargs = arguments_of, kwargs or {}

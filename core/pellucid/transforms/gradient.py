@@ -32,7 +32,7 @@ from pellucid.transforms.arguments import (
     check_callable,
     check_real_or_complex_input,
     check_real_output,
-    checked_leaves,
+    flat_arguments,
     is_differentiable,
     refuse_reduce_axes,
     result_leaves,
@@ -91,7 +91,7 @@ def path_of_leaf(
     """What the leaf number `index` of the chosen arguments is called."""
     numbered = list(range(len(args)))
     positions = [numbered[n] for n in ((argnums,) if type(argnums) is int else argnums)]  # type: ignore[union-attr]
-    paths = argument_paths(function, args, {})
+    paths = argument_paths(function, args)
     starts = np.cumsum([0, *(flatten(x)[1].num_leaves for x in args)])
     leaves = [path for n in positions for path in paths[starts[n] : starts[n + 1]]]
     return leaves[index]
@@ -173,8 +173,9 @@ def _differentiated(
     """A function of (args, kwargs) that gives the value of `fun`, its gradient, and its auxiliary data if any."""
 
     def differentiated(args: Operands, kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        leaves, tree = flatten(chosen_arguments(fun, argnums, args))
-        leaves = checked_leaves(leaves, caller, fun, args, kwargs)
+        leaves, tree = flat_arguments(
+            chosen_arguments(fun, argnums, args), caller, fun, args, kwargs
+        )
         avals = [type_of(x) for x in leaves]
         nonzero = [is_differentiable(aval) for aval in avals]
         if holomorphic or not all(nonzero):
@@ -366,8 +367,7 @@ def vjp(
     """
     check_callable(fun, "vjp")
     refuse_reduce_axes("vjp", reduce_axes)
-    leaves, in_tree = flatten(primals)
-    leaves = checked_leaves(leaves, "vjp", fun, primals, {})
+    leaves, in_tree = flat_arguments(primals, "vjp", fun, primals)
     avals = [type_of(x) for x in leaves]
     flat = FlatFunction(fun, "vjp", has_aux, in_tree.unflatten)
     results, program, aux = linearize_flat(flat, leaves, [is_differentiable(a) for a in avals])
@@ -413,9 +413,7 @@ def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: st
         aval = ct.aval if type(ct) is Zero else type_of(ct)
         fits = aval.shape == expected.shape and expected.dtype in (aval.dtype, dtypes.float0)  # pyright: ignore[reportAttributeAccessIssue]
         if not fits:
-            paths = paths or argument_paths(
-                lambda result: result, (out_tree.unflatten(leaves),), {}
-            )
+            paths = paths or argument_paths(lambda result: result, (out_tree.unflatten(leaves),))
             raise ArgumentValueError(
                 f"a cotangent doesn't have the type of the result of `{name}`.",
                 got=[
@@ -464,7 +462,7 @@ def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = 
     check_callable(fun, "linear_transpose")
     refuse_reduce_axes("linear_transpose", reduce_axes)
     leaves, in_tree = flatten(primals)
-    avals = shaped_leaves(leaves, "linear_transpose", fun, primals, {})
+    avals = shaped_leaves(leaves, "linear_transpose", fun, primals)
     trees: list[Any] = []
 
     def flat(*xs: Any) -> Values:
@@ -472,7 +470,7 @@ def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = 
         trees.append(out_tree)
         return results
 
-    jaxpr, consts = stage(flat, avals, DebugInfo(name_of(fun), argument_paths(fun, primals, {})))
+    jaxpr, consts = stage(flat, avals, DebugInfo(name_of(fun), argument_paths(fun, primals)))
     [out_tree] = trees
     kinds = {is_differentiable(a) for a in (*avals, *jaxpr.out_avals)}
     if len(kinds) > 1:

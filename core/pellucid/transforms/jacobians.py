@@ -26,7 +26,7 @@ from pellucid.transforms.arguments import (
     check_callable,
     check_real_or_complex_input,
     check_real_output,
-    checked_leaves,
+    flat_arguments,
     is_differentiable,
     wraps,
 )
@@ -42,7 +42,6 @@ from pellucid.transforms.linearize import linearize_flat
 from pellucid.transforms.transpose import backward_pass
 from pellucid.transforms.vmap import batch_flat, vmap
 from pellucid.transforms.zeros import instantiate
-from pellucid.xla.pytree import flatten
 
 
 def jacfwd(
@@ -63,8 +62,9 @@ def jacfwd(
 
     @wraps(fun, "Jacobian")
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = flatten(chosen_arguments(fun, nums, args))
-        leaves = checked_leaves(leaves, "jacfwd", fun, args, kwargs)
+        leaves, tree = flat_arguments(
+            chosen_arguments(fun, nums, args), "jacfwd", fun, args, kwargs
+        )
         avals: Avals = [type_of(x) for x in leaves]
         for i, aval in enumerate(avals):
             _check_forward_input(aval, lambda i=i: path_of_leaf(fun, nums, args, i), holomorphic)
@@ -141,8 +141,9 @@ def jacrev(
 
     @wraps(fun, "Jacobian")
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = flatten(chosen_arguments(fun, nums, args))
-        leaves = checked_leaves(leaves, "jacrev", fun, args, kwargs)
+        leaves, tree = flat_arguments(
+            chosen_arguments(fun, nums, args), "jacrev", fun, args, kwargs
+        )
         avals: Avals = [type_of(x) for x in leaves]
         for i, aval in enumerate(avals):
             check_real_or_complex_input(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
@@ -79,7 +79,7 @@ def jet(
     """
     check_callable(fun, "jet")
     order = _checked_order(primals, series)
-    leaves = checked_leaves(list(primals), "jet", fun, tuple(primals), {})
+    leaves = checked_leaves(list(primals), "jet", fun, tuple(primals))
     scales = [1.0 / math.factorial(k) if factorial_scaled else 1.0 for k in range(order + 1)]
     trace = JetTrace(context.trace, order)
     arguments = [

@@ -71,13 +71,13 @@ def jvp(fun: Function, primals: Operands, tangents: Operands, has_aux: bool = Fa
             "jvp: the tangents don't have the structure of the primals.",
             got=[difference.text("tangents") for difference in differences[:3]],
         )
-    leaves = checked_leaves(leaves, "jvp", fun, primals, {})
+    leaves = checked_leaves(leaves, "jvp", fun, primals)
     avals = [type_of(x) for x in leaves]
-    tangent_leaves = checked_leaves(tangent_leaves, "jvp", fun, tangents, {})
+    tangent_leaves = checked_leaves(tangent_leaves, "jvp", fun, tangents)
     for i, (aval, t) in enumerate(zip(avals, tangent_leaves, strict=True)):
         expected, got = aval.tangent(), type_of(t)
         if got.shape != expected.shape or got.dtype != expected.dtype:
-            path = argument_paths(fun, primals, {})[i]
+            path = argument_paths(fun, primals)[i]
             error = ShapeError if got.dtype == expected.dtype else DtypeError
             raise error(
                 "jvp: a tangent doesn't have the type of its primal.",

@@ -29,7 +29,7 @@ from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import (
     FlatFunction,
     check_callable,
-    checked_leaves,
+    flat_arguments,
     is_differentiable,
 )
 from pellucid.transforms.derived import listed, remembered, stage_open
@@ -120,8 +120,7 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     check_callable(fun, "linearize")
-    leaves, tree = flatten(primals)
-    leaves = checked_leaves(leaves, "linearize", fun, primals, {})
+    leaves, tree = flat_arguments(primals, "linearize", fun, primals)
     avals = [type_of(x) for x in leaves]
     flat = FlatFunction(fun, "linearize", has_aux, tree.unflatten)
     results, program, aux = linearize_flat(flat, leaves, [is_differentiable(a) for a in avals])

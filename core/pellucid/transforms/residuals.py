@@ -13,12 +13,11 @@ from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import (
     argument_paths,
     check_callable,
-    checked_leaves,
+    flat_arguments,
     is_differentiable,
     result_leaves,
 )
 from pellucid.transforms.linearize import linearize_flat
-from pellucid.xla.pytree import flatten
 
 
 class Residual(NamedTuple):
@@ -37,8 +36,7 @@ class Residual(NamedTuple):
 def residuals_of(function: Function, *args: Any, **kwargs: Any) -> list[Residual]:
     """Residuals of `function` at arguments of these types, without computing anything."""
     check_callable(function, "saved_residuals")
-    leaves, tree = flatten((args, kwargs))
-    leaves = checked_leaves(leaves, "saved_residuals", function, args, kwargs)
+    leaves, tree = flat_arguments((args, kwargs), "saved_residuals", function, args, kwargs)
     paths = argument_paths(function, args, kwargs)
     avals = [type_of(x) for x in leaves]
     residuals: list[Residual] = []

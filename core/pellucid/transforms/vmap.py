@@ -34,12 +34,12 @@ from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import (
     argument_paths,
     check_callable,
-    checked_leaves,
+    flat_arguments,
     result_leaves,
     wraps,
 )
 from pellucid.transforms.derived import Derived, listed, remembered, stage_open
-from pellucid.xla.pytree import flatten, flatten_with_path
+from pellucid.xla.pytree import flatten_with_path
 
 
 def batch_flat(
@@ -105,8 +105,7 @@ def vmap(
 
     @wraps(fun, "Batched form")
     def batched(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = flatten((args, kwargs))
-        leaves = checked_leaves(leaves, "vmap", fun, args, kwargs)
+        leaves, tree = flat_arguments((args, kwargs), "vmap", fun, args, kwargs)
         in_dims = input_dims("vmap", fun, in_axes, args, kwargs, tree)
         size, dims = batch_size("vmap", fun, args, kwargs, leaves, in_dims, axis_size)
         axis = BatchAxis(size, axis_name, spmd_axis_name, _shown_sharding(leaves, dims))
