@@ -13,7 +13,7 @@ import numpy as np
 from pellucid.base.errors import ArgumentTypeError, UnsupportedError
 from pellucid.base.formats import check_fields
 from pellucid.base.source import capture, user_frame
-from pellucid.base.typing import Function
+from pellucid.base.typing import Function, Keywords
 from pellucid.callbacks.host import FlatCallback
 from pellucid.callbacks.pure import HostCall, each_element, values_of
 from pellucid.ir.effects import debug_effect, ordered_debug_effect
@@ -163,7 +163,7 @@ def _options() -> tuple[tuple[str, Any], ...]:
 
 
 def _split(
-    caller: str, function: Function, args: Operands, kwargs: dict[str, Any]
+    caller: str, function: Function, args: Operands, kwargs: Keywords
 ) -> tuple[Values, Any, tuple[tuple[int, Any], ...]]:
     """(leaves that are arrays, structure of all, other leaves by position)."""
     leaves, tree = flatten((args, kwargs))
@@ -173,7 +173,7 @@ def _split(
 
 
 def _show(
-    fmt: Any, args: Operands, kwargs: dict[str, Any], *, ordered: bool, partitioned: bool,
+    fmt: Any, args: Operands, kwargs: Keywords, *, ordered: bool, partitioned: bool,
     skip_format_check: bool, record: Record | None,
 ) -> None:  # fmt: skip
     if not isinstance(fmt, str):
@@ -291,7 +291,7 @@ def debug_callback(
 
 
 def _two_calls(
-    caller: str, second: Callable[..., None], args: Operands, kwargs: dict[str, Any]
+    caller: str, second: Callable[..., None], args: Operands, kwargs: Keywords
 ) -> Callable[..., None]:
     if args or kwargs:
         raise ArgumentTypeError(

@@ -12,7 +12,7 @@ from pellucid.base.errors import (
     DerivativeRuleError,
     UnsupportedError,
 )
-from pellucid.base.typing import Function
+from pellucid.base.typing import Function, Keywords
 from pellucid.callbacks.host import FlatCallback, result_types
 from pellucid.higher_order import loops
 from pellucid.ir.avals import ShapedArray
@@ -157,7 +157,7 @@ def values_of(leaves: Operands) -> Values:
 
 
 def flat_arguments(
-    caller: str, function: Function, args: Operands, kwargs: dict[str, Any]
+    caller: str, function: Function, args: Operands, kwargs: Keywords
 ) -> tuple[Values, Any]:
     """Leaves and structure of a callback's arguments.
 

@@ -24,7 +24,7 @@ from pellucid.tracing.discharge import ValueProgram
 from pellucid.tracing.staging import check_alive, stage
 from pellucid.tracing.trace import Trace, bind
 from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import types_of
 from pellucid.xla.calls import CallCache, make_call
 from pellucid.xla.flags import trace_context
 from pellucid.xla.pytree import flatten
@@ -94,7 +94,7 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
 
 def _applied(primitive: Primitive[Any], params: Any, operands: Operands) -> Any:
     from_tracers(operands)
-    avals = tuple([type_of(x) for x in operands])
+    avals = tuple(types_of(operands))
     positions = None
     if any(type(aval) is AbstractRef for aval in avals):
         # A loop's condition and body may use the same reference: it is one operand of the program on values.
@@ -102,7 +102,7 @@ def _applied(primitive: Primitive[Any], params: Any, operands: Operands) -> Any:
         index = {key: i for i, key in enumerate(distinct)}
         positions = tuple([index[id(x)] for x in operands])
         operands = tuple(distinct.values())
-        avals = tuple([type_of(x) for x in operands])
+        avals = tuple(types_of(operands))
     program = _program(primitive, params, avals, positions, trace_context())
     values = program.operands(operands)
     place = where(values, primitive.name, placements_of(primitive, params))

@@ -24,6 +24,7 @@ from pellucid.base.events import (
     on,
     publish,
 )
+from pellucid.base.functional import strict_zip
 from pellucid.base.interruption import interruptible
 from pellucid.base.source import warn_user
 from pellucid.compilation import disk_cache, options as xla_options
@@ -301,13 +302,13 @@ def _placements(lowered: LoweredProgram, loaded: Any) -> tuple[Values, Values]:
         first = len(lowered.module.ordered_effects) + len(lowered.consts)
         messages = (loaded.get_parameter_shardings() or ())[first:]
         avals = [lowered.in_avals[i] for i in kept]
-        chosen = dict(zip(kept, _chosen(request, messages, [None] * len(kept), avals), strict=True))
+        chosen = dict(strict_zip(kept, _chosen(request, messages, [None] * len(kept), avals)))
         arguments = [chosen.get(i, whole) if a is None else a for i, a in enumerate(arguments)]
     avals = lowered.jaxpr.out_avals
     results = list(request.result_shardings or [None] * len(avals))
     if None in results:
         chosen = _chosen_for_results(lowered, loaded)
-        results = [c if r is None else r for r, c in zip(results, chosen, strict=True)]
+        results = [c if r is None else r for r, c in strict_zip(results, chosen)]
     return arguments, results
 
 
@@ -360,7 +361,7 @@ def _result_shardings(avals: Avals, request: Request) -> tuple[Any, ...] | None:
     return tuple(
         [
             _sharding_of_type(aval, request) if sharding is None else sharding
-            for aval, sharding in zip(avals, stated, strict=True)
+            for aval, sharding in strict_zip(avals, stated)
         ]
     )
 
@@ -415,7 +416,7 @@ def _without_dead_code(
 ) -> tuple[Jaxpr, Values, list[bool]]:
     pruned, used = remove_dead_equations(jaxpr, keep_inputs=request.keep_unused)
     live = set(pruned.constvars)
-    consts = [c for v, c in zip(jaxpr.constvars, consts, strict=True) if v in live]
+    consts = [c for v, c in strict_zip(jaxpr.constvars, consts) if v in live]
     return pruned, consts, used
 
 
@@ -458,7 +459,7 @@ def _layout_modes(
             else "default"
             if layout is None
             else "auto"
-            for layout, aval in zip(layouts, avals, strict=True)
+            for layout, aval in strict_zip(layouts, avals)
         ]
     )
 
@@ -474,12 +475,12 @@ def _aliases(jaxpr: Jaxpr, donated: Mask, request: Request) -> tuple[int | None,
     for i, aval in enumerate(jaxpr.out_avals):
         free.setdefault(_memory_key(aval), []).append(i)
     aliases = []
-    for aval, is_donated in zip(jaxpr.in_avals, donated, strict=True):
+    for aval, is_donated in strict_zip(jaxpr.in_avals, donated):
         candidates = free.get(_memory_key(aval)) if is_donated else None
         aliases.append(candidates.pop(0) if candidates else None)
     unusable = [
         aval.text()
-        for aval, is_donated, alias in zip(jaxpr.in_avals, donated, aliases, strict=True)
+        for aval, is_donated, alias in strict_zip(jaxpr.in_avals, donated, aliases)
         if is_donated and alias is None
     ]
     if unusable:

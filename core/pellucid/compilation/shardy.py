@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.base.functional import strict_zip
 from pellucid.compilation.placement import canonical
 from pellucid.ir.avals import ShapedArray, element_shape
 from pellucid.ir.rules import Avals
@@ -73,7 +74,7 @@ class ShardyAttributes:
 
     def per_value(self, shardings: Sequence[Any], avals: Avals, **options: Any) -> ir.Attribute:
         """`#sdy.sharding_per_value<[…]>` for values of types `avals`; options as those of `describe`."""
-        texts = [self._text(s, a, **options) for s, a in zip(shardings, avals, strict=True)]
+        texts = [self._text(s, a, **options) for s, a in strict_zip(shardings, avals)]
         return self._ctx.attribute(f"#sdy.sharding_per_value<[{', '.join(texts)}]>")
 
     def everywhere(self, aval: ShapedArray) -> ir.Attribute:
@@ -168,7 +169,7 @@ def chosen_shardings(
     """
     return [
         _chosen(HloSharding.from_proto(message), kind, aval, devices, _typed_mesh(mesh, aval))
-        for message, kind, aval in zip(messages, memory_kinds, avals, strict=True)
+        for message, kind, aval in strict_zip(messages, memory_kinds, avals)
     ]
 
 

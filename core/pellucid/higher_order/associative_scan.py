@@ -7,14 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import keystr
-from pellucid.higher_order.bodies import stand_in, types_of
+from pellucid.higher_order.bodies import stand_in
 from pellucid.ir.rules import Values
 from pellucid.primitives.concatenation import concatenate, stack
 from pellucid.primitives.movement import canonical_axis, reshape, rev
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing.function import name_of
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import check_callable, flat_arguments
 from pellucid.xla.pytree import flatten, flatten_with_path
 
@@ -45,7 +46,7 @@ def associative_scan(
         paths = ["elems" + keystr(path) for path, _ in flatten_with_path(elems)[0]]
         raise ArgumentValueError(
             f"associative_scan needs arrays of one size along axis {axis}.",
-            got=[f"{path}: {a.text()}" for path, a in zip(paths, avals, strict=True)][:8],
+            got=[f"{path}: {a.text()}" for path, a in strict_zip(paths, avals)][:8],
         )
 
     def combined(a: Values, b: Values) -> Values:
@@ -77,8 +78,8 @@ def _prefixes(combined: Callable[[Values, Values], Values], elems: Values, axis:
     later = every_other(elems, 2)
     even = combined(before, later) if size > 2 else later
     first = [slice_in_dim(x, 0, 1, axis=axis) for x in elems]
-    even = [concatenate([a, b], axis) for a, b in zip(first, even, strict=True)]
-    return [_interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
+    even = [concatenate([a, b], axis) for a, b in strict_zip(first, even)]
+    return [_interleaved(a, b, axis) for a, b in strict_zip(even, odd)]
 
 
 def _interleaved(even: Any, odd: Any, axis: int) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.caching import cached
 from pellucid.base.errors import ArgumentTypeError, EffectsError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import keystr, structure_differences
 from pellucid.base.typing import Function
 from pellucid.ir.avals import ShapedArray
@@ -24,7 +25,7 @@ from pellucid.tracing.fingerprint import fingerprint
 from pellucid.tracing.function import name_of
 from pellucid.tracing.reuse import note_reuse
 from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import types_of
 from pellucid.transforms.arguments import result_leaves
 from pellucid.transforms.derived import stage_open
 from pellucid.xla.flags import trace_context
@@ -128,7 +129,7 @@ def differing_types(avals: Avals, others: Sequence[Any]) -> list[int]:
     """Positions at which types differ; weak types don't count."""
     return [
         i
-        for i, (a, b) in enumerate(zip(avals, others, strict=True))
+        for i, (a, b) in enumerate(strict_zip(avals, others))
         if a is not b and _bare(a) != _bare(b)
     ]
 
@@ -200,9 +201,7 @@ def _advice(taken: Any, returned: Any) -> str:
 
 def strengthened(values: Operands, avals: Avals, out_avals: Avals) -> Values:
     """Initial values of a carry, as the body returns them: of a wider dtype where they are weakly typed, varying."""
-    return [
-        _strengthened(x, aval, out) for x, aval, out in zip(values, avals, out_avals, strict=True)
-    ]
+    return [_strengthened(x, aval, out) for x, aval, out in strict_zip(values, avals, out_avals)]
 
 
 def settled(
@@ -218,7 +217,7 @@ def settled(
         if out_tree != tree:
             return values, body, out_tree
         stronger = strengthened(values, avals, body.out_avals[: len(values)])
-        if all(a is b for a, b in zip(stronger, values, strict=True)):
+        if all(a is b for a, b in strict_zip(stronger, values)):
             return values, body, out_tree
         values = stronger
 
@@ -240,11 +239,6 @@ def widens(weak: Any, dtype: Any) -> bool:
     if weak.kind == "c":
         return dtype.kind == "c"
     return weak.kind in "iu" or dtypes.is_inexact(dtype)
-
-
-def types_of(values: Operands) -> list[Any]:
-    """The types of `values`."""
-    return [type_of(x) for x in values]
 
 
 def stand_in(name: str, *parameters: str) -> Function:

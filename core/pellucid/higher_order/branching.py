@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import keystr, structure_differences
 from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import (
@@ -17,7 +18,6 @@ from pellucid.higher_order.bodies import (
     layout_advice,
     traced,
     type_lines,
-    types_of,
 )
 from pellucid.higher_order.cond import (
     CondParams,
@@ -37,7 +37,7 @@ from pellucid.tracing.discharge import check_distinct
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.values import is_array_like, type_of, types_of
 from pellucid.transforms.arguments import check_callable, flat_arguments
 
 _NO_OPERAND = object()
@@ -177,7 +177,7 @@ def _without_forwarded(
         places.append(
             [None if type(a) is Literal else positions.get(a) for a in program.jaxpr.outvars]
         )
-    forwarded = [column[0] if len({*column}) == 1 else None for column in zip(*places, strict=True)]
+    forwarded = [column[0] if len({*column}) == 1 else None for column in strict_zip(*places)]
     kept = [i for i, f in enumerate(forwarded) if f is None]
     inputs = range(len(programs[0].jaxpr.invars))
     return tuple([rearranged(p, inputs, kept) for p in programs]), forwarded
@@ -191,7 +191,7 @@ def check_branches(
 ) -> None:
     """Raise ArgumentTypeError unless all branches give results of one type."""
     first = bodies[0]
-    for function, name, body in zip(functions[1:], names[1:], bodies[1:], strict=True):
+    for function, name, body in strict_zip(functions[1:], names[1:], bodies[1:]):
         what = f"{caller}: {names[0]} (`{name_of(functions[0])}`) and {name} (`{name_of(function)}`) must return results"
         if body.out_tree != first.out_tree:
             differences = structure_differences(first.out_tree, body.out_tree)

@@ -21,7 +21,7 @@ from pellucid.higher_order.jit import Defined, JitParams
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.tracing.trace import bind
 from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.xla.mlir import ir
 
@@ -119,7 +119,7 @@ def composite(decomposition: Function, name: str, version: int = 0) -> Function:
         leaves, in_tree = tree_flatten(args)
         operands = checked_leaves(leaves, "composite", decomposition, args)
         function = functools.partial(decomposition, **attributes) if attributes else decomposition
-        body = traced(function, in_tree, [type_of(x) for x in operands], "composite")
+        body = traced(function, in_tree, types_of(operands), "composite")
         if body.program.effects:
             raise EffectsError(
                 f"composite: the decomposition of {name!r} has side effects.",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import MissingRule
+from pellucid.base.functional import strict_zip
 from pellucid.higher_order.bodies import check_batched_effects
 from pellucid.higher_order.structured import (
     Structured,
@@ -178,7 +179,7 @@ def _agreeing(
     """What `derive(branch, wanted results)` makes of each branch, so that the masks of all are the same."""
     jaxprs = [b.jaxpr for b in params.branches]
     masks = [mask_of(derive(jaxpr, False)) for jaxpr in jaxprs]  # type: ignore[arg-type]
-    mask = [any(column) for column in zip(*masks, strict=True)]
+    mask = [any(column) for column in strict_zip(*masks)]
     return [derive(jaxpr, mask) for jaxpr in jaxprs], mask
 
 
@@ -216,7 +217,7 @@ def _split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
     avals: Avals = []
     constants: Values = []
     positions_of: list[list[int]] = []  # for each branch, those of its residuals in `places`
-    for part, shared in zip(parts, shared_of, strict=True):
+    for part, shared in strict_zip(parts, shared_of):
         shared_positions = {source: position for position, source in shared.items()}
         positions = []
         for source in part.sources:
@@ -242,14 +243,14 @@ def _split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
     primal, consts = with_common_consts(
         [
             _with_shared_residuals(p, shared, shared_avals, n_results)
-            for p, shared in zip(parts, shared_of, strict=True)
+            for p, shared in strict_zip(parts, shared_of)
         ],
         [p.consts for p in parts],
     )
     linear = tuple(
         [
             with_common_inputs(p.linear, positions, avals)
-            for p, positions in zip(parts, positions_of, strict=True)
+            for p, positions in strict_zip(parts, positions_of)
         ]
     )
     return SplitBranches(primal, consts, linear, places, constants, mask)
@@ -265,7 +266,7 @@ def _shared_residuals(
     """
     avals: Avals = []
     shared_of: list[dict[int, Source]] = [{} for _ in parts]
-    for part, shared in zip(parts, shared_of, strict=True):
+    for part, shared in strict_zip(parts, shared_of):
         for source in part.sources:
             if source.kind == "result" and source.index >= n_results:
                 aval = part.primal.out_avals[source.index]
@@ -276,10 +277,10 @@ def _shared_residuals(
                 shared[position] = source
     for i, aval in enumerate(params.branches[0].in_avals):
         source = Source("input", i)
-        users = [s for part, s in zip(parts, shared_of, strict=True) if source in part.sources]
+        users = [s for part, s in strict_zip(parts, shared_of) if source in part.sources]
         positions = [_free_position(avals, aval, shared) for shared in users]
         if None not in positions:
-            for shared, position in zip(users, positions, strict=True):
+            for shared, position in strict_zip(users, positions):
                 shared[position] = source  # pyright: ignore[reportArgumentType]
     return avals, shared_of
 
@@ -321,7 +322,7 @@ def _all_branches(
     if params.branches_platforms is not None:
         index = bind1(platform_index_p, params=PlatformIndexParams(params.branches_platforms))
         return cond_p.batch(axis, (index, *operands[1:]), (None, *dims[1:]), params)  # type: ignore[return-value]
-    index, *inputs = [brought_to(axis, x, d, 0) for x, d in zip(operands, dims, strict=True)]
+    index, *inputs = [brought_to(axis, x, d, 0) for x, d in strict_zip(operands, dims)]
     dtype = type_of(index).dtype
     results = []
     for i, branch in enumerate(params.branches):
@@ -329,7 +330,7 @@ def _all_branches(
         guarded = [_select(is_chosen, stop_gradient(x), x) for x in inputs]
         program, consts, _ = batch_jaxpr(branch.jaxpr, axis, [0] * len(inputs), True)
         results.append(replay(program.jaxpr, (), *consts, *guarded))
-    return [_select(index, *cases) for cases in zip(*results, strict=True)], [0] * len(results[0])
+    return [_select(index, *cases) for cases in strict_zip(*results)], [0] * len(results[0])
 
 
 def _select(which: Any, *cases: Any) -> Any:

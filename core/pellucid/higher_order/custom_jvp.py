@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import shown_path, structure_differences, tree_map
 from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import types_of
 from pellucid.higher_order.custom_rules import (
     CustomFunction,
     DerivativeCall,
@@ -34,7 +34,7 @@ from pellucid.primitives.conversion import stop_gradient
 from pellucid.tracing.context import context
 from pellucid.tracing.function import name_of
 from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import check_callable
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.vmap import batch_flat
@@ -94,7 +94,7 @@ class CustomJvpCall(NamedTuple):
             out_tangents = places.moved(values[n:], value_dims[n:])
             return results, [
                 Zero(type_of(y).tangent()) if type(t) is Zero else t
-                for y, t in zip(results, out_tangents, strict=True)
+                for y, t in strict_zip(results, out_tangents)
             ]
 
         return self._replace(function=function, rule=rule), places.dims
@@ -182,10 +182,10 @@ class custom_jvp(CustomFunction):
             result = self(*primals)
             leaves, tree = flatten(result)
             total: Values = [Zero(type_of(x).tangent()) for x in leaves]
-            for t, jvp in zip(tangents, jvps, strict=True):
+            for t, jvp in strict_zip(tangents, jvps):
                 if jvp is not None:
                     terms = tree.flatten_up_to(jvp(t, result, *primals))
-                    total = [add_tangents(a, b) for a, b in zip(total, terms, strict=True)]
+                    total = [add_tangents(a, b) for a, b in strict_zip(total, terms)]
             return result, tree.unflatten([instantiate(t) for t in total])
 
         self.defjvp(rule)
@@ -221,7 +221,7 @@ def _checked_tangents(rule: str, tangent: Any, tree: Any, avals: Avals) -> Value
             got=[d.text("tangent") for d in structure_differences(tree, tangent_tree)[:3]],
         )
     checked: Values = []
-    for (path, t), aval in zip(pairs, avals, strict=True):
+    for (path, t), aval in strict_zip(pairs, avals):
         expected, tangent_aval = aval.tangent(), type_of(t)
         if tangent_aval.shape != expected.shape or tangent_aval.dtype != expected.dtype:
             raise DerivativeRuleError(

@@ -11,8 +11,8 @@ from itertools import compress
 from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError, PellucidError
-from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import types_of
+from pellucid.base.functional import strict_zip
+from pellucid.base.typing import Function, Keywords
 from pellucid.higher_order.structured import Structured
 from pellucid.ir.avals import Described
 from pellucid.ir.facets import Shown
@@ -35,7 +35,7 @@ from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.discharge import inline_on_cells
 from pellucid.tracing.function import indices, name_of, resolve_arguments, signature_of
 from pellucid.tracing.replay import replay
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import check_callable, described, flat_arguments, result_leaves
 from pellucid.transforms.vmap import batch_flat
 from pellucid.transforms.zeros import instantiate, nonzero, nonzero_mask, zeros
@@ -94,7 +94,7 @@ class Signature:
         named, _ = resolve_arguments(function, None, nondiff_argnames or None, "nondiff")
         self.nondiff = tuple(sorted({*indices(nondiff_argnums, "nondiff_argnums"), *named}))
 
-    def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def positional(self, args: Operands, kwargs: Keywords) -> tuple[Any, ...]:
         """All arguments by position, defaults included."""
         if self.signature is None or (not kwargs and self.is_plain):
             if kwargs:
@@ -131,7 +131,7 @@ class Signature:
     def joined(self, differentiated: Sequence[Any], others: Sequence[Any]) -> Values:
         """All arguments in their order: the inverse of `split`."""
         args = list(differentiated)
-        for i, x in zip(self.nondiff, others, strict=True):
+        for i, x in strict_zip(self.nondiff, others):
             args.insert(i, x)
         return args
 
@@ -278,7 +278,7 @@ def batch_with_zeros(
         rest = iter(values)
         inputs = [
             next(rest) if nz else Zero(unbatched(x.aval, d))
-            for x, d, nz in zip(operands, dims, mask, strict=True)
+            for x, d, nz in strict_zip(operands, dims, mask)
         ]
         elements[:] = function(*inputs)
         return nonzero(elements)
@@ -286,7 +286,7 @@ def batch_with_zeros(
     results, result_dims = batch_flat(
         run, axis, list(compress(operands, mask)), list(compress(dims, mask)), tag
     )
-    pairs = iter(zip(results, result_dims, strict=True))
+    pairs = iter(strict_zip(results, result_dims))
     merged = [(x, None) if type(x) is Zero else next(pairs) for x in elements]
     return [x for x, _ in merged], [d for _, d in merged]
 
@@ -319,7 +319,7 @@ class ResultPlaces:
         """`values`, one for each result, whose batch axes are at `dims`, with those of the results."""
         return [
             x if place is None or type(x) is Zero else brought_to(self.axis, x, d, place)
-            for x, d, place in zip(values, dims, self.dims, strict=True)
+            for x, d, place in strict_zip(values, dims, self.dims)
         ]
 
     def check_unbatched(self, dims: Dims) -> None:

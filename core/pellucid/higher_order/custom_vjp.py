@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
 from pellucid.base.errors import DerivativeRuleError, UnexpectedTracerError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import Partial, shown_path, structure_differences, tree_flatten
 from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import body_of, types_of
+from pellucid.higher_order.bodies import body_of
 from pellucid.higher_order.custom_rules import (
     CustomFunction,
     DerivativeCall,
@@ -41,7 +42,7 @@ from pellucid.tracing.discharge import is_reference
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import (
     check_callable,
     described,
@@ -89,7 +90,7 @@ class CustomVjpCall(NamedTuple):
     def rule(self, primals: Operands, tangents: Operands) -> tuple[Values, Values]:
         """Results, and tangents that only reverse mode can compute; references are passed without theirs."""
         tangents = [
-            Zero(t.aval) if is_reference(x) else t for x, t in zip(primals, tangents, strict=True)
+            Zero(t.aval) if is_reference(x) else t for x, t in strict_zip(primals, tangents)
         ]
         perturbed = tuple(nonzero_mask(tangents))
         results, residuals, form = self.forward(primals, perturbed)
@@ -157,7 +158,7 @@ class CustomVjpCall(NamedTuple):
 def _of_operands(axis: BatchAxis, cotangents: Operands, ct_dims: Dims, dims: Dims) -> Values:
     """Cotangents of operands with batch axes at `dims`; sums over the batch for operands without one."""
     cts: Values = []
-    for ct, ct_dim, dim in zip(cotangents, ct_dims, dims, strict=True):
+    for ct, ct_dim, dim in strict_zip(cotangents, ct_dims, dims):
         if type(ct) is Zero:
             cts.append(Zero(batched_aval(ct.aval, axis, dim)))
         elif dim is not None:
@@ -443,7 +444,7 @@ class _Rules(NamedTuple):
         """Results and residuals of the user's forward function; the form is the structures of both."""
         call, leaves = self.call, operands
         if self.custom.symbolic_zeros:
-            leaves = [CustomVJPPrimal(x, p) for x, p in zip(operands, perturbed, strict=True)]
+            leaves = [CustomVJPPrimal(x, p) for x, p in strict_zip(operands, perturbed)]
         rule = call.rule_name("fwd", self.fwd)
         pair = as_pair(self.fwd(*call.arguments(leaves)), rule, "result, residuals")
         results = call.rule_results(rule, pair[0])
@@ -472,10 +473,10 @@ def _checked_cotangents(call: FlatCall, rule: str, result: Any) -> Values:
             do="Use None for arguments whose cotangent is zero; a single cotangent is written `(ct,)`.",
         )
     cotangents: Values = []
-    for position, (part, child) in enumerate(zip(result, children, strict=True)):
+    for position, (part, child) in enumerate(strict_zip(result, children)):
         cotangents += _leaves_like(rule, position, part, child)
     checked: Values = []
-    for i, (ct, aval) in enumerate(zip(cotangents, call.in_avals, strict=True)):
+    for i, (ct, aval) in enumerate(strict_zip(cotangents, call.in_avals)):
         expected = aval.tangent()
         is_zero = ct is None or isinstance(ct, (Zero, SymbolicZero))
         if is_zero or expected.dtype == dtypes.float0:
@@ -508,14 +509,14 @@ def _leaves_like(rule: str, position: int, part: Any, tree: Any) -> Values:
         parts = None
     subtrees = [] if parts is None else [flatten(p)[1] for p in parts]
     if parts is None or any(
-        x is not None and subtree.num_nodes > 1 for x, subtree in zip(leaves, subtrees, strict=True)
+        x is not None and subtree.num_nodes > 1 for x, subtree in strict_zip(leaves, subtrees)
     ):
         differences = structure_differences(tree, part_tree, leaves=leaves)[:3]
         raise DerivativeRuleError(
             f"{rule} returned a cotangent of another structure than its argument.",
             got=[d.text(f"cotangents[{position}]") for d in differences],
         )
-    return [x for x, t in zip(leaves, subtrees, strict=True) for _ in range(t.num_leaves)]
+    return [x for x, t in strict_zip(leaves, subtrees) for _ in range(t.num_leaves)]
 
 
 # Built on it ----------------------------------------------------------------------------------------------
@@ -582,7 +583,7 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values
                 "a closure-converted function got arguments of another structure than the example's.",
                 got=[d.text("args") for d in differences],
             )
-        captured = [next(values) if h else c for c, h in zip(consts, hoisted, strict=True)]
+        captured = [next(values) if h else c for c, h in strict_zip(consts, hoisted)]
         return out_tree.unflatten(calling(program.jaxpr)(*captured, *inputs))
 
     return converted, list(compress(consts, hoisted))

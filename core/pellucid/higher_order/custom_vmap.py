@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from pellucid.base.errors import BatchingRuleError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import TreeError, broadcast_prefix_to, structure_differences
 from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import traced, types_of
+from pellucid.higher_order.bodies import traced
 from pellucid.higher_order.custom_rules import (
     CustomCall,
     ForwardsDefinitions,
@@ -26,7 +27,7 @@ from pellucid.ir.rules import BatchAxis, LinearOperand, Mask, Operands, Results,
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import check_callable, flat_arguments, result_leaves
 from pellucid.transforms.derived import Derived
 from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
@@ -65,7 +66,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
 
     def batch(self, axis, operands, dims, params):
         n = params.num_consts
-        captured = [x for x, d in zip(operands[:n], dims[:n], strict=True) if d is not None]
+        captured = [x for x, d in strict_zip(operands[:n], dims[:n]) if d is not None]
         if captured:
             raise BatchingRuleError(
                 f"`{params.rule_name}` is the batching rule of a function that captures a batched value.",
@@ -74,7 +75,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
             )
         inputs = [
             x if d is None else brought_to(axis, x, d, 0)
-            for x, d in zip(operands[n:], dims[n:], strict=True)
+            for x, d in strict_zip(operands[n:], dims[n:])
         ]
         results, flags = params.rule(axis.size, [d is not None for d in dims[n:]], inputs)
         return results, [0 if b else None for b in flags]
@@ -138,7 +139,7 @@ custom_vmap_call_p = CustomVmapCall()
 
 def _in_front(axis: BatchAxis, values: Operands, flags: Mask) -> Values:
     """`values` with batch axes in front, which those at `flags` have there already."""
-    return [x if b else brought_to(axis, x, None, 0) for x, b in zip(values, flags, strict=True)]
+    return [x if b else brought_to(axis, x, None, 0) for x, b in strict_zip(values, flags)]
 
 
 def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) -> FlatRule:
@@ -157,9 +158,7 @@ def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) ->
         axis = BatchAxis(size)
         primal_flags = list(batched[:n])
         rest = iter(batched[n:])
-        tangent_flags = [
-            next(rest) if nz else b for nz, b in zip(nonzero, primal_flags, strict=True)
-        ]
+        tangent_flags = [next(rest) if nz else b for nz, b in strict_zip(nonzero, primal_flags)]
 
         def both(flags: Mask, values: Operands) -> FlatResults:
             """Results, then tangents, of `rule` for operands that are batched as `flags` say."""
@@ -185,12 +184,12 @@ def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) ->
             if not any(element_flags):
                 placed = [
                     x if d is None else brought_to(axis, x, d, 0)
-                    for x, d in zip(values, dims, strict=True)
+                    for x, d in strict_zip(values, dims)
                 ]
                 return placed, [d is not None for d in dims]
         joined = list(map(operator.or_, primal_flags, tangent_flags))
         needed = [*joined, *itertools.compress(joined, nonzero)]
-        present = [b or not needs for b, needs in zip(batched, needed, strict=True)]
+        present = [b or not needs for b, needs in strict_zip(batched, needed)]
         values, flags = both(joined, _in_front(axis, operands, present))
         if joined != primal_flags:  # whether results are batched doesn't depend on tangents
             results, result_flags = rule(size, primal_flags, operands[:n])
@@ -308,7 +307,7 @@ def _flat_rule(custom: custom_vmap, rule: Function, in_tree: Any, out_tree: Any)
                 f"{what} must say for each result whether it is batched.",
                 got=str(error).splitlines(),
             ) from None
-        for x, is_batched in zip(results, flags, strict=True):
+        for x, is_batched in strict_zip(results, flags):
             shape = type_of(x).shape
             if is_batched and (not shape or shape[0] != size):
                 raise BatchingRuleError(
@@ -337,7 +336,7 @@ def sequential_vmap(f: Function) -> custom_vmap:
 
         def one(elements: Values) -> Any:
             rest = iter(elements)
-            filled = [next(rest) if b else x for x, b in zip(leaves, flags, strict=True)]
+            filled = [next(rest) if b else x for x, b in strict_zip(leaves, flags)]
             return f(*tree.unflatten(filled))
 
         result = sequential_map(one, batched)

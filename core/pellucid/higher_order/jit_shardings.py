@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentValueError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import broadcast_prefix_to, is_none
 from pellucid.ir.avals import aval_at
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
@@ -87,7 +88,7 @@ def layouts(what: Stated | None, tree: Any, avals: Avals) -> Layouts:
         what.tree.unflatten(what.leaves), tree, is_none, caller="jit", name="values"
     )
     array_layouts = tuple(map(stated_layout, leaves))
-    for layout, aval in zip(array_layouts, avals, strict=True):
+    for layout, aval in strict_zip(array_layouts, avals):
         if isinstance(layout, Layout):
             layout.check_compatible_aval(aval.shape)
     return array_layouts
@@ -105,7 +106,7 @@ def _placements(
         if id(leaf) not in shardings:
             shardings[id(leaf)] = stated_sharding(caller, leaf, with_layout=True)
     placements = tuple(shardings[id(leaf)] for leaf in leaves)
-    for i, (sharding, aval) in enumerate(zip(placements, avals, strict=True)):
+    for i, (sharding, aval) in enumerate(strict_zip(placements, avals)):
         if sharding is None:
             continue
         if UNCONSTRAINED in getattr(getattr(sharding, "spec", None), "partitions", ()):
@@ -122,7 +123,7 @@ def typed_by(placements: Placements, avals: Avals) -> Results:
     """The types of arguments of types `avals` once they are placed: those of Explicit mesh axes show it."""
     if placements is None:
         return avals
-    return [a if s is None else _typed(a, s) for a, s in zip(avals, placements, strict=True)]
+    return [a if s is None else _typed(a, s) for a, s in strict_zip(avals, placements)]
 
 
 def _typed(aval: Any, sharding: Any) -> Any:
@@ -147,7 +148,7 @@ def with_constraints(
 def _each(placements: Placements, values: Operands) -> Values:
     if placements is None:
         return list(values)
-    return [x if s is None else _at(x, s) for x, s in zip(values, placements, strict=True)]
+    return [x if s is None else _at(x, s) for x, s in strict_zip(values, placements)]
 
 
 def _at(x: Any, sharding: Any) -> Any:

@@ -14,7 +14,8 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.caching import cached, clearing
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, IntegerRangeError
-from pellucid.base.events import CacheLooked, logger, on, publish
+from pellucid.base.events import CacheLooked, on, publish
+from pellucid.base.functional import strict_zip
 from pellucid.base.source import capture
 from pellucid.base.typing import Function
 from pellucid.compilation.finite import check_results, is_checking
@@ -240,7 +241,7 @@ class Jitted:
 
     def _check_layouts(self, layouts: Sequence[Any], call: Call) -> None:
         """Raise LayoutError for arrays that the user put in another order than `in_shardings` state."""
-        for i, (x, layout) in enumerate(zip(call.leaves, layouts, strict=True)):
+        for i, (x, layout) in enumerate(strict_zip(call.leaves, layouts)):
             if type(x) not in ARRAY_TYPES or not x._committed or not isinstance(layout, Layout):
                 continue
             actual = x.format.layout
@@ -261,7 +262,7 @@ class Jitted:
         names = self.spec.debug_info(call).argument_names
         paths = [
             name
-            for name, leaf, aval in zip(names, call.leaves, call.avals, strict=True)
+            for name, leaf, aval in strict_zip(names, call.leaves, call.avals)
             if type(leaf) is int and not _fits(leaf, aval.dtype)
         ]
         what = f"`{self.spec.name}`: a Python integer is too large for its argument's dtype."
@@ -403,7 +404,7 @@ class Jitted:
         if any(struct_layouts):  # ShapeDtypeStructs may have layouts
             layouts = request.argument_layouts or [None] * len(struct_layouts)
             orders = tuple(
-                a or stated_layout for a, stated_layout in zip(layouts, struct_layouts, strict=True)
+                a or stated_layout for a, stated_layout in strict_zip(layouts, struct_layouts)
             )
             request = request._replace(argument_layouts=orders)
         return lower_program(program.values.closed, request)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import DerivativeRuleError
-from pellucid.higher_order.bodies import body_of, differing_types, types_of
+from pellucid.base.functional import strict_zip
+from pellucid.higher_order.bodies import body_of, differing_types
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid.higher_order.custom_rules import CustomCall
 from pellucid.higher_order.structured import with_common_consts, with_common_inputs
@@ -16,7 +17,7 @@ from pellucid.ir.rules import LinearOperand, Results, Zero
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import add_tangents, cotangents_of, instantiate, nonzero_mask
@@ -58,7 +59,7 @@ class LinearCall(Shown, CustomCall[LinearCallParams]):
         results, by_residuals = closed_call_p.jvp(
             primals, (*residual_tangents, *constant), ClosedCallParams(params.callee)
         )
-        return results, [add_tangents(a, b) for a, b in zip(out, by_residuals, strict=True)]
+        return results, [add_tangents(a, b) for a, b in strict_zip(out, by_residuals)]
 
     def transpose(self, cotangents, operands, params):
         n = params.num_res
@@ -70,14 +71,12 @@ class LinearCall(Shown, CustomCall[LinearCallParams]):
             )
         transposed = LinearCallParams(params.transpose, params.callee, n)
         cts = bind(self, *operands[:n], *map(instantiate, cotangents), params=transposed)
-        linear_cts = [
-            ct for x, ct in zip(operands[n:], cts, strict=True) if type(x) is LinearOperand
-        ]
+        linear_cts = [ct for x, ct in strict_zip(operands[n:], cts) if type(x) is LinearOperand]
         return cotangents_of(operands, linear_cts, [True] * len(linear_cts))
 
     def batch(self, axis, operands, dims, params):
         n, n_results = params.num_res, len(params.callee.out_avals)
-        linear = [brought_to(axis, x, d, 0) for x, d in zip(operands[n:], dims[n:], strict=True)]
+        linear = [brought_to(axis, x, d, 0) for x, d in strict_zip(operands[n:], dims[n:])]
         derived = [
             batch_jaxpr(program.jaxpr, axis, [*dims[:n], *[0] * size], True)
             for program, size in ((params.callee, len(linear)), (params.transpose, n_results))

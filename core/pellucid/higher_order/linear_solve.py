@@ -7,8 +7,9 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import type_lines, types_of
+from pellucid.higher_order.bodies import type_lines
 from pellucid.higher_order.custom_jvp import CustomJvpCall
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import Programs
@@ -20,7 +21,7 @@ from pellucid.tracing.context import bottom
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import check_callable, flat_arguments, result_leaves, with_aux
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.gradient import linear_transpose
@@ -99,7 +100,7 @@ class LinearSolve(Programs[LinearSolveParams]):
             operands = (*more, *consts.matvec, *results[:n], *nonzero(matvec_tangents))
             products = replay(program.jaxpr, (), *operands)
             terms = spread([*map(neg, products[n:])], out_mask, types_of(products[:n]))
-            right = [add_tangents(a, t) for a, t in zip(right, terms, strict=True)]
+            right = [add_tangents(a, t) for a, t in strict_zip(right, terms)]
         if not any(nonzero_mask(right)):
             return results, [*right, *aux_tangents]
         operands = [*primals[: len(primals) - n], *map(instantiate, right)]
@@ -133,18 +134,17 @@ class LinearSolve(Programs[LinearSolveParams]):
                     jaxpr.jaxpr, axis, [*jaxpr_dims, *[0] * n],
                     [i < n for i in range(len(jaxpr.out_avals))],
                 )
-                for jaxpr, jaxpr_dims in zip(params.jaxprs, const_dims, strict=True)
+                for jaxpr, jaxpr_dims in strict_zip(params.jaxprs, const_dims)
             ]
         )  # fmt: skip
         new_consts = [
-            [] if d is None else [*d.consts, *values]
-            for d, values in zip(derived, consts, strict=True)
+            [] if d is None else [*d.consts, *values] for d, values in strict_zip(derived, consts)
         ]
         new = LinearSolveParams(
             LinearSolveTuple(*map(len, new_consts)),
             LinearSolveTuple(*[d and d.program for d in derived]),
         )
-        b = [brought_to(axis, x, d, 0) for x, d in zip(b, b_dims, strict=True)]
+        b = [brought_to(axis, x, d, 0) for x, d in strict_zip(b, b_dims)]
         return bind(self, *chain(*new_consts), *b, params=new), derived.solve.mask
 
     def lower(self, ctx, operands, params):

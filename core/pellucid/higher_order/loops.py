@@ -12,9 +12,10 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.dims import canonical_size
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import keystr, tree_map
 from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import check_carry, settled, stand_in, traced, types_of
+from pellucid.higher_order.bodies import check_carry, settled, stand_in, traced
 from pellucid.higher_order.scan import ScanParams, scan_p, unstacked
 from pellucid.higher_order.while_loop import WhileParams, while_p
 from pellucid.ir.rules import Avals, Operands, Values
@@ -29,7 +30,7 @@ from pellucid.primitives.slicing import index_in_dim, slice_in_dim
 from pellucid.tracing.discharge import check_carry_is_values, is_reference
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, flat_arguments
 from pellucid.transforms.jvp import concrete_value
 from pellucid.transforms.vmap import vmap
@@ -91,14 +92,12 @@ def _with_parts_of_references(
 
     @functools.wraps(f)
     def of_parts(carry: Any, x: Any) -> Any:
-        pairs = zip(tree.flatten_up_to(x), references, strict=True)
+        pairs = strict_zip(tree.flatten_up_to(x), references)
         parts = [v if ref is None else ref.at[v] for v, ref in pairs]
         return f(carry, tree.unflatten(parts))
 
     steps = iota(np.dtype(np.int32), length)
-    return of_parts, [
-        x if ref is None else steps for x, ref in zip(leaves, references, strict=True)
-    ]
+    return of_parts, [x if ref is None else steps for x, ref in strict_zip(leaves, references)]
 
 
 def _scan(
@@ -192,9 +191,7 @@ def _scan_length(xs: Any, avals: Avals, length: Any) -> int:
         lines = [f"length: {length}"] if length is not None else []
         raise ArgumentValueError(
             "scan got arrays whose leading axes differ.",
-            got=[*lines, *(f"{path}: {a.text()}" for path, a in zip(paths, avals, strict=True))][
-                :8
-            ],
+            got=[*lines, *(f"{path}: {a.text()}" for path, a in strict_zip(paths, avals))][:8],
         )
     return next(iter(sizes)) if length is None else length
 
@@ -310,7 +307,7 @@ def fori_loop(
     """
     check_callable(body_fun, "fori_loop")
     bounds = types_of(checked_leaves([lower, upper], "fori_loop", _BOUNDS, (lower, upper)))
-    for name, aval in zip(("lower", "upper"), bounds, strict=True):
+    for name, aval in strict_zip(("lower", "upper"), bounds):
         if aval.shape != () or kind_of(aval.dtype) not in REAL:
             raise ArgumentTypeError(
                 "fori_loop needs scalar bounds that are real numbers.", got=f"{name}: {aval.text()}"

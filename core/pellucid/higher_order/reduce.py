@@ -12,8 +12,9 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ShapeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Function, Shape
-from pellucid.higher_order.bodies import differing_types, stand_in, types_of
+from pellucid.higher_order.bodies import differing_types, stand_in
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import P, Programs, derived_types
@@ -52,7 +53,7 @@ from pellucid.primitives.windows import (
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.jvp import concrete_value, jvp_flat
@@ -149,7 +150,7 @@ def _arguments(
             f"{caller} needs arrays of one shape.",
             got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
         )
-    for i, (a, s) in enumerate(zip(avals, starts, strict=True)):
+    for i, (a, s) in enumerate(strict_zip(avals, starts)):
         promoted, _ = dtypes.promote(((a.dtype, False), (s.dtype, s.weak_type)))
         if s.shape != () or promoted != a.dtype or (s.dtype != a.dtype and not s.weak_type):
             raise ShapeError(
@@ -195,7 +196,7 @@ class CombiningReduction(Programs[P]):
         n = len(operands) // 2
         if any(d is not None for d in dims[n:]):
             return batch_flat(lambda *xs: self.decomposed(xs, params), axis, operands, dims)
-        arrays = [brought_to(axis, x, d, 0) for x, d in zip(operands[:n], dims[:n], strict=True)]
+        arrays = [brought_to(axis, x, d, 0) for x, d in strict_zip(operands[:n], dims[:n])]
         return bind(self, *arrays, *operands[n:], params=self.batched(params)), [0] * n
 
 
@@ -258,7 +259,7 @@ def _halved(
         if size % 2:
             joined = [
                 concatenate([a, slice_in_dim(x, size - 1, size)], 0)
-                for a, x in zip(joined, rest, strict=True)
+                for a, x in strict_zip(joined, rest)
             ]
         rest = joined
     starts = [broadcast_in_dim(x, shape, ()) for x in initial]
@@ -279,8 +280,7 @@ def _on_arrays(jaxpr: ClosedJaxpr, consts: Operands, a: Sequence[Any], b: Sequen
         [*[None] * len(consts), *[0] * len(flat)],
     )
     return [
-        reshape(brought_to(BatchAxis(size), x, d, 0), shape)
-        for x, d in zip(results, dims, strict=True)
+        reshape(brought_to(BatchAxis(size), x, d, 0), shape) for x, d in strict_zip(results, dims)
     ]
 
 
@@ -366,8 +366,7 @@ class ReduceWindow(CombiningReduction[ReduceWindowParams]):
         # The elements of each window lie along a new leading axis.
         n = len(values) // 2
         windows = [
-            _windows(x, start, params.window)
-            for x, start in zip(values[:n], values[n:], strict=True)
+            _windows(x, start, params.window) for x, start in strict_zip(values[:n], values[n:])
         ]
         return _halved(params.jaxpr, [*windows, *values[n:]], (0,))
 
@@ -394,16 +393,12 @@ def _windows(operand: Any, initial: Any, window: WindowParams) -> Any:
     aval: Any = type_of(operand)
     counts = window_shape(aval.shape, window, "reduce_window")
     holes = [dilation - 1 for dilation in window.base_dilation]
-    padded = pad(
-        operand, initial, [(*p, hole) for p, hole in zip(window.padding, holes, strict=True)]
-    )
+    padded = pad(operand, initial, [(*p, hole) for p, hole in strict_zip(window.padding, holes)])
     strides = window.window_strides
     elements = []
     for position in np.ndindex(*window.window_dimensions):
-        start = [p * d for p, d in zip(position, window.window_dilation, strict=True)]
-        limit = [
-            s + (c - 1) * stride + 1 for s, c, stride in zip(start, counts, strides, strict=True)
-        ]
+        start = [p * d for p, d in strict_zip(position, window.window_dilation)]
+        limit = [s + (c - 1) * stride + 1 for s, c, stride in strict_zip(start, counts, strides)]
         elements.append(slice(padded, start, limit, strides))
     return concatenate([reshape(x, (1, *counts)) for x in elements], 0)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ConcretizationError, EffectsError, RemovedError
+from pellucid.base.functional import strict_zip
 from pellucid.higher_order.bodies import Body, known_body
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.custom_rules import CustomCall
@@ -24,7 +25,7 @@ from pellucid.tracing.discharge import check_distinct, discharged, is_reference
 from pellucid.tracing.function import Call as FunctionCall, FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import check_callable, result_leaves, wraps
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
@@ -67,12 +68,12 @@ class Remat(Shown, Call[RematParams]):
         results, saved = values[:n], values[n:]
         out: Operands = ()
         if any(parts.mask):
-            kept = [x for x, u in zip(operands, parts.needed, strict=True) if u]
+            kept = [x for x, u in strict_zip(operands, parts.needed) if u]
             live = [t for t in tangents if type(t) is not Zero]
             inputs = (*kept, *saved, *parts.constants, *live)
             linear = params._replace(jaxpr=parts.linear, differentiated=True)
             out = trace.stage_linear(self, inputs, linear)
-        return results, spread(out, parts.mask, [type_of(x) for x in results])
+        return results, spread(out, parts.mask, types_of(results))
 
     def lower(self, ctx, operands, params):
         if params.differentiated and params.prevent_cse is not False:
@@ -87,7 +88,7 @@ class Remat(Shown, Call[RematParams]):
                 barrier = ctx.op("stablehlo.optimization_barrier", [x.type for x in behind], behind)
                 moved = iter(barrier.results)
                 chosen = [*prevented, *[False] * (len(operands) - len(prevented))]
-                operands = [next(moved) if p else x for x, p in zip(operands, chosen, strict=True)]
+                operands = [next(moved) if p else x for x, p in strict_zip(operands, chosen)]
         with ctx.named("checkpoint/"):
             return ctx.inline(params.jaxpr.jaxpr, (), operands)
 
@@ -133,7 +134,7 @@ def _split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     pruned, used = remove_dead_equations(recompute)
     n_inputs = len(body.invars)
     needed, used_saved = used[:n_inputs], used[n_inputs:]
-    kept = {v: how for (v, how), u in zip(saved.items(), used_saved, strict=True) if u}
+    kept = {v: how for (v, how), u in strict_zip(saved.items(), used_saved) if u}
     primal = _primal_program(body, n_results, kept)
     constant = [s.kind == "constant" for s in parts.sources]
     linear = _linear_program(parts, pruned, constant, list(kept.values()), sum(needed))
@@ -183,7 +184,7 @@ def _primal_program(
         values = replay(pruned, (), *operands)
         away = [
             _moved(x, how.dst) if isinstance(how, Offloadable) else x
-            for x, how in zip(values[n_results:], kept.values(), strict=True)
+            for x, how in strict_zip(values[n_results:], kept.values())
         ]
         return [*values[:n_results], *away]
 
@@ -205,7 +206,7 @@ def _linear_program(
         if isinstance(how, Offloadable):
             avals[n_needed + i] = avals[n_needed + i].update(memory_space=space_of_kind(how.dst))  # type: ignore[attr-defined]
     residual_avals = linear.in_avals[: len(constant)]
-    avals += [a for a, c in zip(residual_avals, constant, strict=True) if c]
+    avals += [a for a, c in strict_zip(residual_avals, constant) if c]
     avals += linear.in_avals[len(constant) :]
 
     def run(*operands: Any) -> Values:
@@ -288,7 +289,7 @@ def _on_values(params: RematParams, operands: Operands) -> Values:
     values = [x.aval.methods["get"](x) if is_reference(x) else x for x in operands]
     results = bind(remat_p, *body.consts, *values, params=params.on(body.program))
     n = len(params.jaxpr.out_avals)
-    for position, value in zip(body.written, results[n:], strict=True):
+    for position, value in strict_zip(body.written, results[n:]):
         reference = operands[position]
         reference.aval.methods["set"](reference, value)
     return results[:n]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.higher_order.bodies import types_of
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid.higher_order.jit import Defined
 from pellucid.higher_order.structured import with_common_consts
@@ -13,6 +12,7 @@ from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.trace import bind
+from pellucid.tracing.values import types_of
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.vmap import batch_jaxpr
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
+from pellucid.base.functional import strict_zip
 from pellucid.higher_order.structured import Structured
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.facets import Linearized
@@ -19,7 +20,7 @@ from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.movement import move_axis
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import (
@@ -111,7 +112,7 @@ class Scan(Linearized, Structured[ScanParams]):
         ys = results[n + n_tangents :]
         primals_out = [*results[:n], *ys[:n_ys]]
         out_tangents = [*results[n : n + n_tangents], *ys[n_ys:]]
-        return primals_out, spread(out_tangents, body.mask, [type_of(x) for x in primals_out])
+        return primals_out, spread(out_tangents, body.mask, types_of(primals_out))
 
     def linearize(self, trace, primals, tangents, params):
         parts = split_scan(params, tuple(nonzero_mask(tangents)))
@@ -152,7 +153,7 @@ class Scan(Linearized, Structured[ScanParams]):
         out_avals: Any = params.jaxpr.out_avals
         ct_avals = [
             None if type(ct) is Zero else a.tangent().update(weak_type=type_of(ct).weak_type)
-            for ct, a in zip(cotangents, out_avals, strict=True)
+            for ct, a in strict_zip(cotangents, out_avals)
         ]
         body = transposed_body(params, linear, tuple(ct_avals))
         consts, _, xs = params.split(operands)
@@ -172,10 +173,10 @@ class Scan(Linearized, Structured[ScanParams]):
         mask = [*body.consts_mask, *body.carry_mask, *body.xs_mask]
         as_operands = [
             LinearOperand(type_of(x)) if m and not i else x
-            for x, i, m in zip(operands, is_operand, linear, strict=True)
+            for x, i, m in strict_zip(operands, is_operand, linear)
         ]
         cts = cotangents_of(as_operands, results, mask)
-        return [ct if i else None for ct, i in zip(cts, is_operand, strict=True)]
+        return [ct if i else None for ct, i in strict_zip(cts, is_operand)]
 
     # Batches --------------------------------------------------------------------------------------
 
@@ -194,9 +195,9 @@ class Scan(Linearized, Structured[ScanParams]):
             batched = [d is not None for d in out_dims[:n]]
         carry = [
             brought_to(axis, x, d, 0) if b else x
-            for x, d, b in zip(carry, carry_dims, batched, strict=True)
+            for x, d, b in strict_zip(carry, carry_dims, batched)
         ]
-        xs = [move_axis(x, 0, 1) if d == 0 else x for x, d in zip(xs, xs_dims, strict=True)]
+        xs = [move_axis(x, 0, 1) if d == 0 else x for x, d in strict_zip(xs, xs_dims)]
         results = bind(
             self, *more, *consts, *carry, *xs,
             params=params._replace(jaxpr=program, num_consts=len(more) + params.num_consts),
@@ -221,14 +222,13 @@ class Scan(Linearized, Structured[ScanParams]):
                 with ctx.named("", "sub"):
                     index = ctx.op1("stablehlo.subtract", counter, [last, i])
             inputs = [
-                element_at(ctx, x, a, index, unstacked(a))
-                for x, a in zip(xs, xs_avals, strict=True)
+                element_at(ctx, x, a, index, unstacked(a)) for x, a in strict_zip(xs, xs_avals)
             ]
             with ctx.named("closed_call/"):
                 results = ctx.inline(jaxpr, (), [*consts, *carry, *inputs])
             written = [
                 with_element_at(ctx, y, a, index, x, unstacked(a))
-                for y, a, x in zip(ys, ys_avals, results[n_carry:], strict=True)
+                for y, a, x in strict_zip(ys, ys_avals, results[n_carry:])
             ]
             return results[:n_carry], written
 
@@ -311,7 +311,7 @@ def interleaved(start: int, sizes: Sequence[int], tangent_sizes: Sequence[int]) 
     """Positions of (values, tangents) group by group, where all values come first, from `start`, then all tangents."""
     order = []
     value, tangent = start, start + sum(sizes)
-    for size, tangent_size in zip(sizes, tangent_sizes, strict=True):
+    for size, tangent_size in strict_zip(sizes, tangent_sizes):
         order += [*range(value, value + size), *range(tangent, tangent + tangent_size)]
         value, tangent = value + size, tangent + tangent_size
     return order
@@ -384,8 +384,8 @@ def _split_scan(params: ScanParams, nonzero: Mask, worth: Worth) -> ScanParts:
     linear = rearranged(parts.linear, inputs)
     return ScanParts(
         primal, parts.consts, hoist, linear,
-        tuple([p for p, f in zip(places, is_fixed, strict=True) if f]),
-        tuple([p for p, f in zip(places, is_fixed, strict=True) if not f]),
+        tuple([p for p, f in strict_zip(places, is_fixed) if f]),
+        tuple([p for p, f in strict_zip(places, is_fixed) if not f]),
         parts.constants, parts.nonzero_out, tuple(carried),
     )  # fmt: skip
 
@@ -463,14 +463,12 @@ def _linear_operands(params: ScanParams, is_operand: Mask) -> Mask:
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
     consts, carry, xs = params.split(list(is_operand))
     while True:
-        reached = {v for v, m in zip(jaxpr.invars, [*consts, *carry, *xs], strict=True) if m}
+        reached = {v for v, m in strict_zip(jaxpr.invars, [*consts, *carry, *xs]) if m}
         for equation in jaxpr.equations:
             if any(a in reached for a in equation.operands if type(a) is not Literal):
                 reached.update(equation.results)
         out = jaxpr.outvars[:n_carry]
-        more = [
-            m or (type(a) is not Literal and a in reached) for m, a in zip(carry, out, strict=True)
-        ]
+        more = [m or (type(a) is not Literal and a in reached) for m, a in strict_zip(carry, out)]
         if more == carry:
             return (*consts, *carry, *xs)
         carry = more
@@ -504,12 +502,12 @@ def _transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Trans
     carry_mask = tuple([a is not None for a in ct_avals[:n_carry]])
     ys_avals = ct_avals[n_carry:]
     carry_avals = [
-        o.tangent() if a is None else a for a, o in zip(ct_avals, jaxpr.out_avals, strict=True)
+        o.tangent() if a is None else a for a, o in strict_zip(ct_avals, jaxpr.out_avals)
     ][:n_carry]
     consts_in, _, xs_in = params.split(jaxpr.in_avals)
     while True:
         want = [*[False] * n_consts, *carry_mask, *[False] * n_xs]
-        avals = [a if m else None for a, m in zip(carry_avals, carry_mask, strict=True)]
+        avals = [a if m else None for a, m in strict_zip(carry_avals, carry_mask)]
         derived = transpose_jaxpr(
             jaxpr, linear, [*avals, *ys_avals], want, [*consts_in, *carry_avals, *xs_in]
         )
@@ -522,9 +520,7 @@ def _transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Trans
     carry_ct_avals, ys_ct_avals = (
         [a for a in group if a is not None] for group in (avals, ys_avals)
     )
-    residual_avals = [
-        a for a, is_linear in zip(jaxpr.in_avals, linear, strict=True) if not is_linear
-    ]
+    residual_avals = [a for a, is_linear in strict_zip(jaxpr.in_avals, linear) if not is_linear]
     n_residual_consts = params.num_consts - n_consts
     sum_avals = list(derived.program.out_avals[:n_sums])
     n_derived = len(derived.consts)

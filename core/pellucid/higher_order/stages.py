@@ -11,8 +11,9 @@ from pellucid.base.errors import (
     DeviceError,
     TracedValueError,
 )
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree.differences import structure_differences
-from pellucid.base.typing import Function, Shape
+from pellucid.base.typing import Function, Keywords, Shape
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
@@ -102,7 +103,7 @@ class Stage:
         """Type and donation of each argument, in their structure."""
         avals = self._program.call.avals
         donated = self._jitted.spec.donated(self._program.call) or (False,) * len(avals)
-        return self.in_tree.unflatten([ArgInfo(a, d) for a, d in zip(avals, donated, strict=True)])
+        return self.in_tree.unflatten([ArgInfo(a, d) for a, d in strict_zip(avals, donated)])
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
@@ -115,7 +116,7 @@ class Stage:
         avals = self._program.params.jaxpr.out_avals
         nothing = [None] * len(avals)
         shardings, layouts = self._places_of_results()
-        places = zip(avals, shardings or nothing, layouts or nothing, strict=True)
+        places = strict_zip(avals, shardings or nothing, layouts or nothing)
         return self.out_tree.unflatten([struct_of(*place) for place in places])
 
     def _places_of_results(self) -> tuple[Sequence[Any] | None, Sequence[Any] | None]:
@@ -237,11 +238,8 @@ class Compiled(Stage):
             )
         wrong = [
             (path, a, b)
-            for path, a, b in zip(
-                spec.debug_info(expected).argument_names,
-                expected.avals,
-                call.avals,
-                strict=True,
+            for path, a, b in strict_zip(
+                spec.debug_info(expected).argument_names, expected.avals, call.avals
             )
             if (a.shape, a.dtype) != (b.shape, b.dtype)
         ]
@@ -268,8 +266,8 @@ class Compiled(Stage):
         leaves = (call.leaves[:n_positional], call.leaves[n_positional:])
         differences = [
             difference.text(name)
-            for name, of, got, part in zip(
-                ("args", "kwargs"), expected.children(), call.tree.children(), leaves, strict=True
+            for name, of, got, part in strict_zip(
+                ("args", "kwargs"), expected.children(), call.tree.children(), leaves
             )
             for difference in structure_differences(of, got, leaves=part)
         ]
@@ -285,10 +283,8 @@ class Compiled(Stage):
         wrong = [
             (i, x._sharding, sharding)
             for i, (x, sharding) in enumerate(
-                zip(
-                    self._program.values.operands(call.leaves),
-                    self._executable.argument_shardings,
-                    strict=True,
+                strict_zip(
+                    self._program.values.operands(call.leaves), self._executable.argument_shardings
                 )
             )
             if type(x) in ARRAY_TYPES
@@ -349,14 +345,14 @@ class Compiled(Stage):
         layouts = iter(executable.kept_layouts)
         formats = [
             Format(layout_of(next(layouts)), sharding) if kept else None
-            for sharding, kept in zip(executable.argument_shardings, executable.kept, strict=True)
+            for sharding, kept in strict_zip(executable.argument_shardings, executable.kept)
         ]
         return self.in_tree.unflatten(formats)
 
     @property
     def output_formats(self) -> Any:
         """Where results lie, and in which order in memory, in their structure."""
-        pairs = zip(self._executable.result_layouts, self._executable.out_shardings, strict=True)
+        pairs = strict_zip(self._executable.result_layouts, self._executable.out_shardings)
         return self.out_tree.unflatten([Format(layout_of(x), s) for x, s in pairs])
 
 
@@ -389,9 +385,7 @@ def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
     return tree.unflatten([struct_of(a) for a in avals])
 
 
-def _traced(
-    spec: FunctionSpec, args: Operands, kwargs: dict[str, Any]
-) -> tuple[ClosedJaxpr, Any, Any]:
+def _traced(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> tuple[ClosedJaxpr, Any, Any]:
     call = spec.call(args, kwargs)
     trees: list[Any] = []
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import chain, compress
 
 from pellucid.base.errors import EffectsError
+from pellucid.base.functional import strict_zip
 from pellucid.ir.facets import OnReferences
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
 from pellucid.ir.primitive import P, Programs
@@ -36,19 +37,19 @@ class Structured(OnReferences, Programs[P]):
         inputs = [slots.gathered(slot, groups) for slot in slots.programs]
         bodies = [
             discharged(slot.program.jaxpr, values)
-            for slot, values in zip(slots.programs, inputs, strict=True)
+            for slot, values in strict_zip(slots.programs, inputs)
         ]
-        ids = {id(x[i]) for body, x in zip(bodies, inputs, strict=True) for i in body.written}
+        ids = {id(x[i]) for body, x in strict_zip(bodies, inputs) for i in body.written}
         cells: list[Cell] = [*{id(x): x for x in operands if id(x) in ids}.values()]
         # An input's key: the id of a written cell, or minus the position of another operand.
         keys = slots.split([id(x) if id(x) in ids else -i for i, x in enumerate(operands)])
-        values = dict(zip(chain(*keys), held(operands), strict=True))
+        values = dict(strict_zip(chain(*keys), held(operands)))
         new_keys = keys
         for carry, _ in slots.carries:
             new_keys = [[k for k in group if k not in ids] for group in keys]
             new_keys[carry] = [*map(id, cells), *keys[carry]]
         programs = []
-        for slot, body in zip(slots.programs, bodies, strict=True):
+        for slot, body in strict_zip(slots.programs, bodies):
             if body.written and slot.is_predicate:
                 raise EffectsError(
                     "the condition of a while_loop can't write to a reference.",
@@ -97,7 +98,7 @@ class Structured(OnReferences, Programs[P]):
         pruned = Slots(
             _resized(slots.operands, slots.split(used_operands)),
             _resized(slots.results, slots.split_results(used_results)),
-            tuple([s._replace(program=p) for s, p in zip(slots.programs, programs, strict=True)]),
+            tuple([s._replace(program=p) for s, p in strict_zip(slots.programs, programs)]),
             slots.runs,
         )
         return used_operands, equation.replace(
@@ -109,7 +110,7 @@ class Structured(OnReferences, Programs[P]):
 
 def _resized(groups: Sequence[Group], used: Sequence[Mask]) -> tuple[Group, ...]:
     """`groups` with the `used` operands, or results, alone."""
-    return tuple([Group(g.role, sum(flags)) for g, flags in zip(groups, used, strict=True)])
+    return tuple([Group(g.role, sum(flags)) for g, flags in strict_zip(groups, used)])
 
 
 def _pruned(slots: Slots, used: Mask) -> tuple[list[ClosedJaxpr] | None, list[bool], list[bool]]:
@@ -128,19 +129,19 @@ def _pruned(slots: Slots, used: Mask) -> tuple[list[ClosedJaxpr] | None, list[bo
             jaxpr, inputs = remove_dead_equations(slot.program.jaxpr, mask)
             pruned.append(jaxpr)
             for group, flags in slots.taken(slot, inputs).items():
-                needed[group] = [a or b for a, b in zip(needed[group], flags, strict=True)]
+                needed[group] = [a or b for a, b in strict_zip(needed[group], flags)]
         for i, j in slots.carries:
-            carried = [a or b for a, b in zip(results[j], needed[i], strict=True)]
+            carried = [a or b for a, b in strict_zip(results[j], needed[i])]
             is_settled = is_settled and carried == results[j]
             results[j] = needed[i] = carried
     used_operands, used_results = [*chain(*needed)], [*chain(*results)]
     originals = [slot.program.jaxpr for slot in slots.programs]
-    is_same = [a.equations == b.equations for a, b in zip(pruned, originals, strict=True)]
+    is_same = [a.equations == b.equations for a, b in strict_zip(pruned, originals)]
     if all(used_operands) and all(used_results) and all(is_same):
         return None, used_operands, used_results
     programs = [
         ClosedJaxpr(jaxpr.replace(invars=list(compress(full.invars, slots.gathered(slot, needed)))))
-        for slot, jaxpr, full in zip(slots.programs, pruned, originals, strict=True)
+        for slot, jaxpr, full in strict_zip(slots.programs, pruned, originals)
     ]
     return programs, used_operands, used_results
 
@@ -165,14 +166,14 @@ def bind_programs(
         here = [i for i, slot in enumerate(slots.programs) if slot.takes[0] == home]
         shared, values = with_common_consts([programs[i] for i in here], [consts[i] for i in here])
         new_groups[home] = [*values, *groups[home]]
-        for i, program in zip(here, shared, strict=True):
+        for i, program in strict_zip(here, shared):
             new_programs[i] = program
     new = slots._replace(
         operands=tuple(
-            [Group(g.role, len(xs)) for g, xs in zip(slots.operands, new_groups, strict=True)]
+            [Group(g.role, len(xs)) for g, xs in strict_zip(slots.operands, new_groups)]
         ),
         programs=tuple(
-            [s._replace(program=p) for s, p in zip(slots.programs, new_programs, strict=True)]
+            [s._replace(program=p) for s, p in strict_zip(slots.programs, new_programs)]
         ),
     )
     return bind(primitive, *chain(*new_groups), params=primitive.with_slots(params, new))
@@ -191,7 +192,7 @@ def with_common_consts(
     return tuple(
         [
             with_common_inputs(program, [positions[id(x)] for x in group], avals)
-            for program, group in zip(programs, consts, strict=True)
+            for program, group in strict_zip(programs, consts)
         ]
     ), [*values.values()]
 

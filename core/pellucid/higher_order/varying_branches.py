@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.higher_order.bodies import Body, types_of
+from pellucid.base.functional import strict_zip
+from pellucid.higher_order.bodies import Body
 from pellucid.ir.jaxpr import Jaxpr, Literal
 from pellucid.ir.primitive import called
 from pellucid.ir.rules import Avals, Operands, Values
@@ -17,6 +18,7 @@ from pellucid.primitives.varying import pvary_p, vary
 from pellucid.tracing.context import context
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
+from pellucid.tracing.values import types_of
 from pellucid.transforms.derived import stage_open
 
 
@@ -31,14 +33,14 @@ def varying_alike(bodies: list[Body], axes: frozenset[Any]) -> list[Body]:
         bodies = [_with_constants(body, [varying[id(x)] for x in body.consts]) for body in bodies]
     if len({len(body.out_avals) for body in bodies}) > 1:
         return bodies
-    columns: Any = zip(*(body.out_avals for body in bodies), strict=True)
+    columns: Any = strict_zip(*(body.out_avals for body in bodies))
     result_axes = [axes.union(*(aval.varying for aval in column)) for column in columns]
     return [_with_varying_results(body, result_axes) for body in bodies]
 
 
 def _with_constants(body: Body, consts: Values) -> Body:
     """`body` with its constants exchanged for others, which may vary over more axes."""
-    if all(a is b for a, b in zip(consts, body.consts, strict=True)):
+    if all(a is b for a, b in strict_zip(consts, body.consts)):
         return body
     jaxpr = body.program.jaxpr
     avals = [*types_of(consts), *jaxpr.in_avals[len(consts) :]]
@@ -49,7 +51,7 @@ def _with_constants(body: Body, consts: Values) -> Body:
 
 def _replayed(jaxpr: Jaxpr, operands: Operands) -> Values:
     """Results of a program on operands that vary over more axes than those it was traced with."""
-    values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
+    values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, operands))
 
     def read(atom: Any) -> Any:
         return atom.val if type(atom) is Literal else values[atom]
@@ -63,18 +65,18 @@ def _replayed(jaxpr: Jaxpr, operands: Operands) -> Values:
             results = _replayed(body, inputs)
         else:
             results = bind(equation.primitive, *inputs, params=equation.params)
-        values.update(zip(equation.results, results, strict=True))
+        values.update(strict_zip(equation.results, results))
     return [read(a) for a in jaxpr.outvars]
 
 
 def _with_varying_results(body: Body, result_axes: Sequence[frozenset[Any]]) -> Body:
     avals: Avals = list(body.out_avals)
-    if all(aval.varying == axes for aval, axes in zip(avals, result_axes, strict=True)):
+    if all(aval.varying == axes for aval, axes in strict_zip(avals, result_axes)):
         return body
     jaxpr = body.program.jaxpr
 
     def run(*operands: Any) -> Values:
         results = replay(jaxpr, (), *operands)
-        return [vary(x, axes) for x, axes in zip(results, result_axes, strict=True)]
+        return [vary(x, axes) for x, axes in strict_zip(results, result_axes)]
 
     return body._replace(program=stage_open(run, jaxpr.in_avals, jaxpr.debug)[0])

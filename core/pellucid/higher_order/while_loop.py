@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import EffectsError, IrreversibleLoopError
+from pellucid.base.functional import strict_zip
 from pellucid.higher_order.bodies import check_batched_effects
 from pellucid.higher_order.scan import interleaved
 from pellucid.higher_order.structured import Structured
@@ -26,7 +27,7 @@ from pellucid.primitives.logical import select_n
 from pellucid.primitives.reduction import reduce_or
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
@@ -93,7 +94,7 @@ class While(Linearized, Structured[WhileParams]):
             # The number of steps is not known, so residuals have no size: the linear loop computes all again.
             operands = loop.operands(primals, trace.linear_value)
             out_tangents = trace.stage_linear(self, operands, loop.params)[len(results) :]
-        return results, spread(out_tangents, loop.carried, [type_of(x) for x in results])
+        return results, spread(out_tangents, loop.carried, types_of(results))
 
     def transpose(self, cotangents, operands, params):
         raise IrreversibleLoopError(
@@ -119,7 +120,7 @@ class While(Linearized, Structured[WhileParams]):
             carry_batched = out_batched
         carry = [
             brought_to(axis, x, d, 0) if b else x
-            for x, d, b in zip(carry, carry_dims, carry_batched, strict=True)
+            for x, d, b in strict_zip(carry, carry_dims, carry_batched)
         ]
         if ends_apart:
             cond_consts = [*condition.consts, *cond_consts]
@@ -181,7 +182,7 @@ class _DifferentiatedLoop:
         n_consts, n_carry, first = params.body_nconsts, len(jaxpr.outvars), len(derived.consts)
         sizes, tangent_sizes = [n_consts, n_carry], [sum(consts), sum(carry)]
         inputs = [*range(first), *interleaved(first, sizes, tangent_sizes)]
-        tangent_avals = [a.tangent() for a, c in zip(jaxpr.out_avals, carry, strict=True) if c]
+        tangent_avals = [a.tangent() for a, c in strict_zip(jaxpr.out_avals, carry) if c]
         tested = range(len(params.cond_jaxpr.jaxpr.invars))
         self.params = WhileParams(
             rearranged(derived.program, inputs), first + n_consts + sum(consts),
@@ -238,7 +239,7 @@ def _guarded_step(condition: Derived, body: Derived) -> Derived:
         carry = values[len(values) - n_carry :]
         [goes_on] = replay(cond_jaxpr, (), *values[:n_cond], *carry)
         new = replay(body_jaxpr, (), *values[n_cond:])
-        return [_chosen(goes_on, x, y) for x, y in zip(carry, new, strict=True)]
+        return [_chosen(goes_on, x, y) for x, y in strict_zip(carry, new)]
 
     avals = [*cond_jaxpr.in_avals[:n_cond], *body_jaxpr.in_avals]
     program, consts = stage_open(step, avals, body_jaxpr.debug)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pellucid.base.errors import ArgumentTypeError, MissingRule
+from pellucid.base.functional import strict_zip
 from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
 from pellucid.ir.effects import Effects, no_effects
 from pellucid.ir.facets import LaidOut, OnReferences
@@ -196,7 +197,7 @@ class Primitive(Generic[P]):
         )
         return [
             result.update(shown_sharding=shown_sharding(mesh, spec))
-            for result, spec in zip(results, specs, strict=True)
+            for result, spec in strict_zip(results, specs)
         ]
 
     def missing(self, rule: str) -> MissingRule:
@@ -302,5 +303,5 @@ def tangents_of(results: Results, primals_out: Sequence[AbstractValue]) -> Value
     """Tangents where None stands for a zero tangent."""
     return [
         Zero(aval.tangent()) if tangent is None else tangent
-        for tangent, aval in zip(results, primals_out, strict=True)
+        for tangent, aval in strict_zip(results, primals_out)
     ]

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes, source
+from pellucid.base.functional import strict_zip
 from pellucid.base.pretty import Break, Doc, Group, Mark, Nest, Text, concat, join, layout
 from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
@@ -209,11 +210,11 @@ class _Printer:
         return concat(Mark(equation), head, params, operands, self.comment(equation), Mark(None))
 
     def _share_names(self, equation: Equation, inner: Jaxpr) -> None:
-        for operand, var in zip(equation.operands, inner.invars, strict=True):
+        for operand, var in strict_zip(equation.operands, inner.invars):
             if type(operand) is not Literal:
                 self.names[operand]  # pyright: ignore[reportArgumentType]
                 self.names.suggest(var, operand)
-        for result, atom in zip(equation.results, inner.outvars, strict=True):
+        for result, atom in strict_zip(equation.results, inner.outvars):
             self.names.suggest(atom, result)
 
     def comment(self, equation: Equation) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pellucid.base.functional import strict_zip
 from pellucid.ir.avals import AbstractValue
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
 from pellucid.ir.primitive import Programs
@@ -18,7 +19,7 @@ def remove_dead_equations(
     Inputs that are not needed are dropped unless `keep_inputs`. Equations with effects stay.
     """
     used = [True] * len(jaxpr.outvars) if used_outputs is None else list(used_outputs)
-    outvars = [v for v, u in zip(jaxpr.outvars, used, strict=True) if u]
+    outvars = [v for v, u in strict_zip(jaxpr.outvars, used) if u]
     live: set[Atom] = {v for v in outvars if type(v) is not Literal}
     kept: list[Equation] = []
     for equation in reversed(jaxpr.equations):
@@ -33,14 +34,14 @@ def remove_dead_equations(
         kept.append(remaining)
         live.update(
             a
-            for a, u in zip(equation.operands, used_operands, strict=True)
+            for a, u in strict_zip(equation.operands, used_operands)
             if u and type(a) is not Literal
         )
     kept.reverse()
     used_inputs = [keep_inputs or v in live for v in jaxpr.invars]
     pruned = Jaxpr(
         [v for v in jaxpr.constvars if v in live],
-        [v for v, u in zip(jaxpr.invars, used_inputs, strict=True) if u],
+        [v for v, u in strict_zip(jaxpr.invars, used_inputs) if u],
         kept,
         outvars,
         debug=jaxpr.debug,
@@ -135,11 +136,11 @@ def inlined(
                 equations.append(equation.replace(operands=operands, results=results))
                 continue
             fresh: dict[Atom, Atom] = {}
-            for var, const in zip(body.jaxpr.constvars, body.consts, strict=True):
+            for var, const in strict_zip(body.jaxpr.constvars, body.consts):
                 fresh[var] = Var(var.aval)
                 constvars.append(fresh[var])  # type: ignore[arg-type]
                 consts.append(const)
-            fresh.update(zip(body.jaxpr.invars, operands, strict=True))
+            fresh.update(strict_zip(body.jaxpr.invars, operands))
             for inner in body.jaxpr.equations:
                 for v in inner.results:
                     fresh[v] = type(v)(v.aval) if type(v) is DropVar else Var(v.aval)
@@ -152,7 +153,7 @@ def inlined(
                 for inner in body.jaxpr.equations
             ]
             visit(copied)
-            for var, inner_atom in zip(equation.results, body.jaxpr.outvars, strict=True):
+            for var, inner_atom in strict_zip(equation.results, body.jaxpr.outvars):
                 renamed[var] = rename(
                     inner_atom if type(inner_atom) is Literal else fresh[inner_atom]
                 )

@@ -10,6 +10,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pellucid.base.functional import strict_zip
 from pellucid.ir.rules import Operands, Values
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Slots(NamedTuple):
         """(position among operand groups, position among result groups) of each carry."""
         operands = [i for i, group in enumerate(self.operands) if group.role is Role.CARRY]
         results = [i for i, group in enumerate(self.results) if group.role is Role.CARRY]
-        return list(zip(operands, results, strict=True))
+        return list(strict_zip(operands, results))
 
     def split(self, values: Operands) -> list[Values]:
         """`values`, one for each operand, group by group."""
@@ -91,12 +92,12 @@ class Slots(NamedTuple):
     def taken(self, slot: Slot, values: Operands) -> dict[int, Values]:
         """`values`, one for each input of a program, by position of the operand group."""
         sizes = [self.operands[group] for group in slot.takes]
-        return dict(zip(slot.takes, _split(sizes, values), strict=True))
+        return dict(strict_zip(slot.takes, _split(sizes, values)))
 
     def given(self, slot: Slot, values: Operands) -> list[tuple[int, Values]]:
         """`values`, one for each result of a program, with the position of their result group."""
         sizes = [self.results[group] for group in slot.gives]
-        return list(zip(slot.gives, _split(sizes, values), strict=True))
+        return list(strict_zip(slot.gives, _split(sizes, values)))
 
 
 def call_slots(program: ClosedJaxpr) -> Slots:

@@ -14,8 +14,7 @@ from pellucid.base.errors import (
     EffectsError,
 )
 from pellucid.base.tree import broadcast_prefix, broadcast_prefix_to, is_none, shown_path, tree_map
-from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import Body, known_body, types_of
+from pellucid.higher_order.bodies import Body, known_body
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import DebugInfo
 from pellucid.ir.rules import Avals, Results
@@ -40,7 +39,7 @@ from pellucid.tracing.context import context
 from pellucid.tracing.discharge import check_distinct, is_reference
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import (
     argument_paths,
     check_callable,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import ArgumentValueError, IndexingError, NonConcreteBooleanIndexError
+from pellucid.base.functional import strict_zip
 from pellucid.ir.rules import Operands, Values
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.broadcasting import broadcast_shapes, broadcast_to
@@ -76,9 +77,7 @@ class RefIndex(NamedTuple):
     @property
     def is_full(self) -> bool:
         """Whether the index selects the whole array."""
-        return all(
-            e is not None and e.covers(d) for e, d in zip(self.entries, self.shape, strict=True)
-        )
+        return all(e is not None and e.covers(d) for e, d in strict_zip(self.entries, self.shape))
 
     @property
     def windows(self) -> Shape:
@@ -95,7 +94,7 @@ class RefIndex(NamedTuple):
         if self.is_full:
             return "..."
         names = iter(operands)
-        pairs = zip(self.entries, self.shape, strict=True)
+        pairs = strict_zip(self.entries, self.shape)
         return ",".join(
             [
                 next(names) if e is None else e.text(d, next(names) if e.start is None else "")
@@ -123,7 +122,7 @@ def parsed(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, Values]:
     entries: list[Window | None] = []
     operands: Values = []
     vectors: list[int] = []
-    for axis, (entry, dim) in enumerate(zip(items, shape, strict=True)):
+    for axis, (entry, dim) in enumerate(strict_zip(items, shape)):
         if isinstance(entry, slice):
             entries.append(_window(caller, entry, dim))
             continue
@@ -238,7 +237,7 @@ def _settled(array: Any, index: RefIndex, operands: Operands) -> _Settled:
     shape: list[int] = []
     entries: list[Window | None] = []
     values = iter(operands)
-    for entry, dim in zip(index.entries, index.shape, strict=True):
+    for entry, dim in strict_zip(index.entries, index.shape):
         is_moving = entry is not None and entry.start is None
         starts.append(next(values) if is_moving else np.int32(0))
         shape.append(entry.span if entry is not None and is_moving else dim)
@@ -309,21 +308,17 @@ def _combined(array: Any, index: RefIndex, operands: Operands, new: Any, combine
 
 def _sliced(array: Any, index: RefIndex) -> Any:
     """The windows of `array`, with the axes whole that have operands."""
-    windows = [
-        Window(0, d) if e is None else e for e, d in zip(index.entries, index.shape, strict=True)
-    ]
-    if all(w.covers(d) for w, d in zip(windows, index.shape, strict=True)):
+    windows = [Window(0, d) if e is None else e for e, d in strict_zip(index.entries, index.shape)]
+    if all(w.covers(d) for w, d in strict_zip(windows, index.shape)):
         return array
     starts: Values = [w.start for w in windows]
-    stops = [
-        min(s + w.size * w.stride, d) for s, w, d in zip(starts, windows, index.shape, strict=True)
-    ]
+    stops = [min(s + w.size * w.stride, d) for s, w, d in strict_zip(starts, windows, index.shape)]
     return static_slice(array, starts, stops, [w.stride for w in windows])
 
 
 def _whole_windows(index: RefIndex) -> RefIndex:
     """The index of the same part within the windows."""
-    pairs = list(zip(index.entries, index.shape, strict=True))
+    pairs = list(strict_zip(index.entries, index.shape))
     return RefIndex(
         tuple([d if e is None else e.size for e, d in pairs]),
         tuple([None if e is None else Window(0, e.size) for e, _ in pairs]),
@@ -334,10 +329,10 @@ def _whole_windows(index: RefIndex) -> RefIndex:
 def _vectors(index: RefIndex, operands: Operands) -> Any:
     """Index vectors along a new last axis; negative positions count from the end."""
     shape = broadcast_shapes((), *[type_of(x).shape for x in operands])
-    dims = [d for e, d in zip(index.entries, index.shape, strict=True) if e is None]
+    dims = [d for e, d in strict_zip(index.entries, index.shape) if e is None]
     columns = [
         reshape(broadcast_to(wrapped(convert_element_type(x, _INT32), d), shape), (*shape, 1))
-        for x, d in zip(operands, dims, strict=True)
+        for x, d in strict_zip(operands, dims)
     ]
     return concatenate(columns, len(shape)) if len(columns) > 1 else columns[0]
 
@@ -362,7 +357,7 @@ def _updated(array: Any, index: RefIndex, operands: Operands, new: Any, combine:
     """`array` with `new` scattered by `combine` into the whole windows, one axis after another."""
     partial = [
         i
-        for i, (e, d) in enumerate(zip(index.entries, index.shape, strict=True))
+        for i, (e, d) in enumerate(strict_zip(index.entries, index.shape))
         if e is not None and not e.covers(d)
     ]
     if not partial:

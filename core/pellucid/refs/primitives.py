@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base.caching import cached
 from pellucid.base.errors import BatchingRuleError, EffectsError
+from pellucid.base.functional import strict_zip
 from pellucid.higher_order.jitted import jit
 from pellucid.ir.avals import AbstractRef, abstract_ref, shaped_array
 from pellucid.ir.effects import (
@@ -29,7 +30,7 @@ from pellucid.refs.index import RefIndex, Window
 from pellucid.refs.reference import Ref, owned
 from pellucid.tracing.discharge import Cell
 from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 
 _ALLOCATES: Effects = frozenset({allocation_effect})
 _READS: Effects = frozenset({read_effect})
@@ -305,7 +306,7 @@ class Write(Shown, OfReference[PartParams]):
             )
         shapes = [
             s[:d] + s[d + 1 :] if d is not None else s
-            for s, d in zip([type_of(x).shape for x in rest], rest_dims, strict=True)
+            for s, d in strict_zip([type_of(x).shape for x in rest], rest_dims)
         ]
         shape = params.index.result_shape(shapes)
         index, rest, out = batched_index(axis, params.index, dim, rest, rest_dims)
@@ -427,10 +428,10 @@ def batched_index(
     dims: Dims,
 ) -> tuple[RefIndex, Values, int]:
     """(the index of a batch of parts, its operands, position of the parts' batch axis)."""
-    avals: Avals = [type_of(x) for x in operands]
+    avals: Avals = types_of(operands)
     entries, shape = list(index.entries), list(index.shape)
     are_starts = [e is not None for e in entries if e is None or e.start is None]
-    if any(is_start and d is not None for is_start, d in zip(are_starts, dims, strict=True)):
+    if any(is_start and d is not None for is_start, d in strict_zip(are_starts, dims)):
         raise BatchingRuleError(
             "vmap of `ref[ds(start, size)]` needs a start that is the same for the whole batch.",
             do="Use an array of indices: `ref[start + jnp.arange(size)]`.",
@@ -441,10 +442,10 @@ def batched_index(
         out = sum(e is not None for e in entries[:dim])
         entries.insert(dim, Window(0, axis.size))
         return RefIndex(tuple(shape), tuple(entries), 0), list(operands), out
-    ranks = [a.ndim - (d is not None) for a, d in zip(avals, dims, strict=True)]
+    ranks = [a.ndim - (d is not None) for a, d in strict_zip(avals, dims)]
     rank = max(ranks)
     vectors: Values = []
-    for x, aval, d, is_start in zip(operands, avals, dims, are_starts, strict=True):
+    for x, aval, d, is_start in strict_zip(operands, avals, dims, are_starts):
         if is_start:
             vectors.append(x)
             continue

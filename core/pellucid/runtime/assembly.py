@@ -10,13 +10,14 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten
 from pellucid.ir.avals import aval_at, shaped_array
 from pellucid.runtime.array import check_not_deleted
 from pellucid.runtime.transfer import put_shards
 from pellucid.sharding.placement import Sharding, tiles
 from pellucid.sharding.stated import check_fits, sharding_for
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.xla.arrays import ArrayImpl, assemble
 
 Shape = tuple[int, ...]
@@ -138,7 +139,7 @@ def make_array_from_process_local_data(
     return tree.unflatten(
         [
             _from_local(_checked_sharding(name, where), x, shape)
-            for where, x, shape in zip(shardings, leaves, shapes, strict=True)
+            for where, x, shape in strict_zip(shardings, leaves, shapes)
         ]
     )
 
@@ -167,7 +168,7 @@ def _from_local(sharding: Sharding, data: Any, global_shape: Any) -> Any:
     local = [i for i, d in enumerate(devices) if d.process_index == d.client.process_index()]
     local_tiles = [sorted({*tiling.positions[local, dim].tolist()}) for dim in range(data.ndim)]
     shape = []
-    for dim, (size, stated) in enumerate(zip(data.shape, sizes, strict=True)):
+    for dim, (size, stated) in enumerate(strict_zip(data.shape, sizes)):
         whole = size * tiling.counts[dim] // max(len(local_tiles[dim]), 1)
         if stated not in (None, whole, size):
             raise ArgumentValueError(
@@ -178,7 +179,7 @@ def _from_local(sharding: Sharding, data: Any, global_shape: Any) -> Any:
         shape.append(whole if stated is None else stated)
 
     def part(index: tuple[slice, ...]) -> Any:
-        places = zip(index, shape, data.shape, local_tiles, tiling.counts, strict=True)
+        places = strict_zip(index, shape, data.shape, local_tiles, tiling.counts)
         return data[tuple([_local_slice(*place) for place in places])]
 
     check_fits(name, "an array", sharding, tuple(shape))
@@ -224,7 +225,7 @@ def _checked_parts(
     """
     if not parts and dtype is None:
         raise ArgumentValueError(f"{name} needs `dtype` where this process holds no part.")
-    avals = [type_of(part) for part in parts]
+    avals = types_of(parts)
     part_shape = sharding.shard_shape(shape)
     dtype = avals[0].dtype if dtype is None else dtypes.canonicalize_dtype(dtype, True)
     for aval in avals:

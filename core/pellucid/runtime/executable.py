@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid.base import config, dtypes
 from pellucid.base.errors import ForbiddenError, UnsupportedError
+from pellucid.base.functional import strict_zip
 from pellucid.ir.avals import ShapedArray, aval_at, physical
 from pellucid.ir.effects import Effect
 from pellucid.ir.rules import Avals, Mask, Operands, Results, Values
@@ -75,18 +76,16 @@ class Executable:
         self.const_sharding = self.in_shardings[:n_consts]
         with config.transfer_guard_host_to_device("allow"):  # they are a part of the program
             self.consts = [
-                shard_argument(c, s) for c, s in zip(self.consts, self.const_sharding, strict=True)
+                shard_argument(c, s) for c, s in strict_zip(self.consts, self.const_sharding)
             ]
         self.argument_shardings = self.in_shardings[n_consts:]
         self.gives_plain_arrays = not any(map(_is_wrapped, self.out_avals))
         """Whether all results are arrays as C++ makes them."""
         self.handlers = [
             _handler(aval, sharding, self.committed)
-            for aval, sharding in zip(self.out_avals, self.out_shardings, strict=True)
+            for aval, sharding in strict_zip(self.out_avals, self.out_shardings)
         ]
-        self._kept_shardings = [
-            s for s, k in zip(self.argument_shardings, self.kept, strict=True) if k
-        ]
+        self._kept_shardings = [s for s, k in strict_zip(self.argument_shardings, self.kept) if k]
         shardings = [*self.in_shardings, *self.out_shardings]
         self._shared = (
             None
@@ -101,10 +100,10 @@ class Executable:
                 f"`{self.name}` has to run, which `no_execution` forbids.",
                 do="Only trace and compile it: `jit(f).trace(...)`, `.lower(...)`, `.compile()`, `eval_shape`.",
             )
-        kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
+        kept = [x for x, k in strict_zip(arguments, self.kept) if k]
         placed = [
             ordered_as(shard_argument(x, s), layout)
-            for x, s, layout in zip(kept, self._kept_shardings, self.kept_layouts, strict=True)
+            for x, s, layout in strict_zip(kept, self._kept_shardings, self.kept_layouts)
         ]
         try:
             if self.effects or self.has_side_effects or self.host_failures:
@@ -163,7 +162,7 @@ class Executable:
         if self._is_large:
             return None
         n_consts = len(self.consts)
-        kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
+        kept = [x for x, k in strict_zip(arguments, self.kept) if k]
         shared = self._shared
         compared = shared if shared is not None and shared.is_compared else None
         if compared is not None and not compared.is_counted_in_cpp(kept):

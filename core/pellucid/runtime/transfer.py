@@ -19,6 +19,7 @@ from pellucid.base.errors import (
     UnsupportedError,
 )
 from pellucid.base.events import TransferFinished, on, publish
+from pellucid.base.functional import strict_zip
 from pellucid.base.late import late
 from pellucid.base.source import capture
 from pellucid.base.tree import (
@@ -48,7 +49,7 @@ from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.sharding.placement import Sharding, addressable_parts
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
-from pellucid.tracing.values import as_operand, type_of
+from pellucid.tracing.values import as_operand, type_of, types_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl, ExtendedArray
 from pellucid.xla.compile import JaxRuntimeError
@@ -287,7 +288,7 @@ def _copies(x: Any, sharding: Sharding) -> Values:
     devices = sharding._internal_device_list
     if devices.is_fully_addressable:
         return _parts(arrays.copy_to_devices(x, devices, sharding))
-    pairs = zip(_parts(x), devices.addressable_device_list, strict=True)
+    pairs = strict_zip(_parts(x), devices.addressable_device_list)
     return [_copied_to(part, device, sharding.memory_kind) for part, device in pairs]
 
 
@@ -336,7 +337,7 @@ def device_put(
     """
     leaves, tree, places = leaves_to_put(x, device, src, donate, may_alias)
     try:
-        results = [put_leaf(leaf, *place) for leaf, place in zip(leaves, places, strict=True)]
+        results = [put_leaf(leaf, *place) for leaf, place in strict_zip(leaves, places)]
     except (ArgumentTypeError, ShardingError):
         _check_leaves("device_put", "x", x)
         _check_places(x, places)
@@ -451,7 +452,7 @@ def _check_leaves(caller: str, name: str, tree: Any) -> None:
 
 def _check_places(x: Any, places: Sequence[tuple[Any, Any, Any, Any]]) -> None:
     """Raise ShardingError that names the first array of the tree `x` that can't be placed as asked, if there is one."""
-    for (path, leaf), (place, *_) in zip(tree_flatten_with_path(x)[0], places, strict=True):
+    for (path, leaf), (place, *_) in strict_zip(tree_flatten_with_path(x)[0], places):
         sharding = None if isinstance(place, MemorySpace) else sharding_for(place)
         if sharding is not None:
             check_fits("device_put", shown_path("x", path), sharding, np.shape(leaf))
@@ -478,7 +479,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
     _check_leaves("device_put_sharded", "shards", shards)
 
     def stacked(*leaves: Any) -> Any:
-        avals = [type_of(leaf) for leaf in leaves]
+        avals = types_of(leaves)
         kinds = {(aval.shape, aval.dtype) for aval in avals}
         if len(kinds) != 1:
             raise ArgumentValueError(

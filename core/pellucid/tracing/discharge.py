@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import DeletedArrayError, EffectsError
+from pellucid.base.functional import strict_zip
 from pellucid.ir.avals import AbstractRef
 from pellucid.ir.facets import OnReferences
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage, Literal, subjaxprs, uses_references
@@ -67,7 +68,7 @@ class Discharged(NamedTuple):
     def settle(self, operands: Operands, found: Sequence[Any]) -> Values:
         """The results among what the program gave for `operands`; cells among these get their final values."""
         n = len(found) - len(self.written)
-        for position, value in zip(self.written, found[n:], strict=True):
+        for position, value in strict_zip(self.written, found[n:]):
             operands[position].value = value
         return list(found[:n])
 
@@ -142,7 +143,7 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
             if keep and not knows_references:
                 atoms = [
                     a if type(a) is Literal else trace.atom(x)
-                    for a, x in zip(equation.operands, operands, strict=True)
+                    for a, x in strict_zip(equation.operands, operands)
                 ]
                 same = equation.replace(operands=atoms)
                 trace.equations.append(same)
@@ -157,7 +158,7 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
                 results = primitive.discharge(tuple(operands), params)
             else:
                 results = trace.interpret(primitive, tuple(operands), params)
-            values.update(zip(equation.results, results, strict=True))
+            values.update(strict_zip(equation.results, results))
 
 
 def _knows_references(equation: Any, operands: Operands) -> bool:
@@ -171,7 +172,7 @@ def _knows_references(equation: Any, operands: Operands) -> bool:
 def inline_on_cells(jaxpr: Jaxpr, operands: Operands) -> Values:
     """Results of `jaxpr`, without constants, on `operands`, some of which may be cells, in the program being written."""
     trace = context.trace
-    values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
+    values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, operands))
     _run_on_cells(trace, jaxpr, values, keep=False)
     return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
@@ -238,7 +239,7 @@ class ValueProgram:
             return results
         references = [*self.closed_over, *leaves]
         n = len(results) - len(self.written)
-        for position, value in zip(self.written, results[n:], strict=True):
+        for position, value in strict_zip(self.written, results[n:]):
             references[position].value = value
         return results[:n]
 

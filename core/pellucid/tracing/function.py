@@ -9,11 +9,12 @@ from types import CellType, FunctionType
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import keystr
-from pellucid.base.typing import Function
+from pellucid.base.typing import Function, Keywords
 from pellucid.ir.jaxpr import DebugInfo
-from pellucid.ir.rules import Mask, Operands, Values
-from pellucid.tracing.values import type_of
+from pellucid.ir.rules import Avals, Mask, Operands, Values
+from pellucid.tracing.values import type_of, types_of
 from pellucid.xla.pytree import flatten, flatten_with_path
 
 
@@ -131,7 +132,7 @@ class Call(NamedTuple):
 
     leaves: Values
     tree: Any
-    avals: tuple[Any, ...]
+    avals: Avals
     static: Static
 
 
@@ -145,14 +146,12 @@ class FunctionSpec(NamedTuple):
     donated_nums: tuple[int, ...] = ()
     donated_names: tuple[str, ...] = ()
 
-    def call(self, args: Operands, kwargs: dict[str, Any]) -> Call:
+    def call(self, args: Operands, kwargs: Keywords) -> Call:
         """The call `function(*args, **kwargs)`, taken apart."""
         static, args, kwargs = self._without_static(args, kwargs)
         return self.call_of_dynamic(args, kwargs, static)
 
-    def call_of_dynamic(
-        self, args: Operands, kwargs: dict[str, Any], static: Static = NO_STATIC
-    ) -> Call:
+    def call_of_dynamic(self, args: Operands, kwargs: Keywords, static: Static = NO_STATIC) -> Call:
         """A call with the static arguments `static`, of whose other arguments `args` and `kwargs` consist."""
         args = tuple(args)
         try:
@@ -161,13 +160,13 @@ class FunctionSpec(NamedTuple):
             # C++ at the last recursion level: the cause is the RecursionError.
             raise error.__cause__ or error from None
         try:
-            avals = tuple([type_of(x) for x in leaves])
+            avals = tuple(types_of(leaves))
         except ArgumentTypeError:
             raise self._not_an_array(args, kwargs) from None
         return Call(leaves, tree, avals, static)
 
     def _without_static(
-        self, args: Operands, kwargs: dict[str, Any]
+        self, args: Operands, kwargs: Keywords
     ) -> tuple[Static, Any, dict[str, Any]]:
         if not self.static_nums and not self.static_names:
             return NO_STATIC, args, kwargs
@@ -200,17 +199,17 @@ class FunctionSpec(NamedTuple):
         parameters = list(signature.parameters) if signature is not None else []
         return parameters[position] if position < len(parameters) else f"args[{position}]"
 
-    def _not_an_array(self, args: Operands, kwargs: dict[str, Any]) -> ArgumentTypeError:
+    def _not_an_array(self, args: Operands, kwargs: Keywords) -> ArgumentTypeError:
         paths = self.argument_paths(args, kwargs)
         leaves, _ = flatten((tuple(args), kwargs))
-        bad = [(path, x) for path, x in zip(paths, leaves, strict=True) if not _has_type(x)]
+        bad = [(path, x) for path, x in strict_zip(paths, leaves) if not _has_type(x)]
         return ArgumentTypeError(
             f"`{self.name}` got an argument that is not an array.",
             got=[f"{path}: {_kind_of(x)} ({x!r:.60})" for path, x in bad[:3]],
             do="Make it static with static_argnums or static_argnames, or pass an array.",
         )
 
-    def argument_paths(self, args: Operands, kwargs: dict[str, Any]) -> tuple[str, ...]:
+    def argument_paths(self, args: Operands, kwargs: Keywords) -> tuple[str, ...]:
         """A name for each traced leaf, as `params['w']`."""
         with_paths, _ = flatten_with_path((tuple(args), kwargs))
         signature = signature_of(self.function)
@@ -265,7 +264,7 @@ class FunctionSpec(NamedTuple):
         for i, child in enumerate(args.children()):
             flags += [dynamic[i] in self.donated_nums] * child.num_leaves
         _, keys = kwargs.node_data()
-        for key, child in zip(keys, kwargs.children(), strict=True):
+        for key, child in strict_zip(keys, kwargs.children()):
             flags += [key in self.donated_names] * child.num_leaves
         return tuple(flags)
 

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, NamedTuple
 
+from pellucid.base.functional import strict_zip
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Lineage, Literal, Var
 from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.context import context, use_facts
@@ -24,8 +25,8 @@ def replay(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Values:
 
     What an equation turns into carries its source and scope, and has it as lineage.
     """
-    values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    values.update(zip(jaxpr.invars, arguments, strict=True))
+    values: dict[Any, Any] = dict(strict_zip(jaxpr.constvars, consts))
+    values.update(strict_zip(jaxpr.invars, arguments))
     run_equations(jaxpr.equations, values)
     return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
@@ -41,7 +42,7 @@ def run_equations(equations: Iterable[Equation], values: dict[Any, Any]) -> None
                 tuple([a.val if type(a) is Literal else values[a] for a in equation.operands]),
                 equation.params,
             )
-            values.update(zip(equation.results, results, strict=True))
+            values.update(strict_zip(equation.results, results))
 
 
 def eval_jaxpr(
@@ -68,8 +69,8 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., Values]
 
 def steps(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Generator[Pause, None, Values]:
     """The same as `replay`, pausing before each equation; its return value is the results."""
-    values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    values.update(zip(jaxpr.invars, arguments, strict=True))
+    values: dict[Any, Any] = dict(strict_zip(jaxpr.constvars, consts))
+    values.update(strict_zip(jaxpr.invars, arguments))
 
     def read(atom: Atom) -> Any:
         return atom.val if type(atom) is Literal else values[atom]
@@ -78,5 +79,5 @@ def steps(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Generator[Pause, N
         operands = [read(a) for a in equation.operands]
         yield Pause(equation, operands, values)
         results = context.trace.interpret(equation.primitive, tuple(operands), equation.params)
-        values.update(zip(equation.results, results, strict=True))
+        values.update(strict_zip(equation.results, results))
     return [read(a) for a in jaxpr.outvars]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,11 @@ def type_of(x: Any) -> Any:
     if handler is None:
         handler = _handler_for(x)
     return handler(x)
+
+
+def types_of(values: Iterable[Any]) -> list[Any]:
+    """The avals of `values`."""
+    return [type_of(x) for x in values]
 
 
 def _handler_for(x: Any) -> Callable[[Any], AbstractValue]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, PellucidError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import tree_flatten, tree_flatten_with_path
 from pellucid.base.tree.paths import shown_path
 from pellucid.base.typing import Function
@@ -202,14 +203,14 @@ class _Point:
     def arguments(self, moving: Operands) -> Any:
         """The arguments with other values of the leaves that move."""
         leaves = list(self.leaves)
-        for i, leaf in zip(self.at, moving, strict=True):
+        for i, leaf in strict_zip(self.at, moving):
             leaves[i] = leaf
         return self.structure.unflatten(leaves)
 
     def tangents(self, moving: Operands) -> Any:
         """Tangents for all arguments, of which those of the leaves that move are given."""
         found = [np.zeros(np.shape(leaf), dtypes.float0) for leaf in self.leaves]
-        for i, tangent in zip(self.at, moving, strict=True):
+        for i, tangent in strict_zip(self.at, moving):
             found[i] = tangent
         return self.structure.unflatten(found)
 
@@ -237,15 +238,13 @@ class _Point:
             for h in (step, -step)
         )
         with np.errstate(invalid="ignore"):  # infinity stays infinity, which is no change
-            return [
-                np.where(a == b, 0, a - b) / (2 * step) for a, b in zip(ahead, behind, strict=True)
-            ]
+            return [np.where(a == b, 0, a - b) / (2 * step) for a, b in strict_zip(ahead, behind)]
 
 
 def _flat_jvp(point: _Point, f_jvp: Any, moving: Operands, tangents: Operands) -> Any:
     """Floating results of `f_jvp`, and their tangents."""
     results, out = f_jvp(point.arguments(moving), point.tangents(tangents))
-    pairs = zip(tree_flatten(results)[0], tree_flatten(out)[0], strict=True)
+    pairs = strict_zip(tree_flatten(results)[0], tree_flatten(out)[0])
     kept = [(x, t) for x, t in pairs if _moves(x)]
     return [x for x, _ in kept], [t for _, t in kept]
 
@@ -268,7 +267,7 @@ def _compare_jvp(point: _Point, forward: Any, settings: _Settings, what: str) ->
     def disagreements(direction: Operands) -> list[str]:
         _, tangents = forward(point.moving, direction)
         expected = point.differences(direction, settings.eps)
-        pairs = zip(tangents, expected, strict=True)
+        pairs = strict_zip(tangents, expected)
         return [
             f"result {i}: {text}"
             for i, (t, e) in enumerate(pairs)
@@ -278,7 +277,7 @@ def _compare_jvp(point: _Point, forward: Any, settings: _Settings, what: str) ->
     direction = point.direction(0)
     values, tangents = forward(point.moving, direction)
     _check_values(point, values, settings, what)
-    for x, t in zip(values, tangents, strict=True):
+    for x, t in strict_zip(values, tangents):
         if (type_of(x).shape, type_of(x).dtype) != (type_of(t).shape, type_of(t).dtype):
             raise DerivativeMismatchError(
                 f"{what}: a tangent doesn't have the type of its result.",
@@ -322,7 +321,7 @@ def _blame(point: _Point, direction: Operands, disagreements: Any, what: str) ->
 
 
 def _check_values(point: _Point, values: Operands, settings: _Settings, what: str) -> None:
-    for i, (value, expected) in enumerate(zip(values, point.value(point.moving), strict=True)):
+    for i, (value, expected) in enumerate(strict_zip(values, point.value(point.moving))):
         text = _disagreement(
             value, _wide(expected), settings, words=("its value is", "the function's own")
         )
@@ -392,7 +391,7 @@ def _random_like(leaves: Operands, seed: int) -> Values:
 
 def _product(xs: Operands, ys: Operands) -> np.ndarray:
     """The real part of the sum of products, which transposition keeps."""
-    return np.asarray(sum(np.sum(_wide(x) * _wide(y)).real for x, y in zip(xs, ys, strict=True)))
+    return np.asarray(sum(np.sum(_wide(x) * _wide(y)).real for x, y in strict_zip(xs, ys)))
 
 
 def _narrowest(leaves: Operands) -> Any:

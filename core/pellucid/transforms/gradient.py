@@ -10,6 +10,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, MissingRule, ShapeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import (
     Partial,
     is_none,
@@ -17,7 +18,7 @@ from pellucid.base.tree import (
     structure_differences,
     tree_flatten,
 )
-from pellucid.base.typing import Function
+from pellucid.base.typing import Function, Keywords
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from pellucid.ir.rules import Avals, LinearOperand, Operands, Values, Zero
 from pellucid.primitives.addends import marks_of
@@ -25,7 +26,7 @@ from pellucid.sharding.mesh import AxisType
 from pellucid.tracing.context import plumbing, use_transformation
 from pellucid.tracing.function import name_of
 from pellucid.tracing.staging import stage
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import (
     FlatFunction,
     argument_paths,
@@ -80,7 +81,7 @@ def with_arguments(args: Operands, argnums: int | tuple[int, ...], chosen: Any) 
     if type(argnums) is int:
         replaced[argnums] = chosen
     else:
-        for n, x in zip(argnums, chosen, strict=True):  # type: ignore[arg-type]
+        for n, x in strict_zip(argnums, chosen):  # type: ignore[arg-type]
             replaced[n] = x
     return replaced
 
@@ -172,11 +173,11 @@ def _differentiated(
 ) -> Function:
     """A function of (args, kwargs) that gives the value of `fun`, its gradient, and its auxiliary data if any."""
 
-    def differentiated(args: Operands, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def differentiated(args: Operands, kwargs: Keywords) -> tuple[Any, ...]:
         leaves, tree = flat_arguments(
             chosen_arguments(fun, argnums, args), caller, fun, args, kwargs
         )
-        avals = [type_of(x) for x in leaves]
+        avals = types_of(leaves)
         nonzero = [is_differentiable(aval) for aval in avals]
         if holomorphic or not all(nonzero):
             for i, aval in enumerate(avals):
@@ -205,7 +206,7 @@ def _differentiated(
                 instantiate(next(argument_cotangents))
                 if nz
                 else np.zeros(aval.shape, dtypes.float0)
-                for aval, nz in zip(avals, nonzero, strict=True)
+                for aval, nz in strict_zip(avals, nonzero)
             ]
         return flat.with_aux((value, tree.unflatten(gradient)), aux)
 
@@ -304,12 +305,12 @@ class VJP:
         given = flatten(self.args_res)[0]
         residuals = [self.opaque_residuals[i] if opaque else given[i] for opaque, i in sources]
         operands = [LinearOperand(v.aval) for v in self.jaxpr.invars]  # type: ignore[arg-type]
-        live = [ct for ct, nz in zip(cotangents, nonzero_out, strict=True) if nz]
+        live = [ct for ct, nz in strict_zip(cotangents, nonzero_out) if nz]
         with plumbing("vjp"), use_transformation("transpose"):
             found = iter(backward_pass(self.jaxpr, residuals, operands, live))
             gradient = [
                 instantiate(next(found)) if nz else instantiate(Zero(aval.tangent()))
-                for aval, nz in zip(in_avals, nonzero_in, strict=True)
+                for aval, nz in strict_zip(in_avals, nonzero_in)
             ]
         return in_tree.unflatten(gradient)
 
@@ -335,7 +336,7 @@ class VJP:
             )
 
         def backward(out_ct: Any) -> Any:
-            for ref, cotangent in zip(leaves, flatten(self(out_ct))[0], strict=True):
+            for ref, cotangent in strict_zip(leaves, flatten(self(out_ct))[0]):
                 if ref is not None:
                     ref.addupdate(cotangent)
             return self.in_tree.unflatten([None] * len(leaves))
@@ -368,7 +369,7 @@ def vjp(
     check_callable(fun, "vjp")
     refuse_reduce_axes("vjp", reduce_axes)
     leaves, in_tree = flat_arguments(primals, "vjp", fun, primals)
-    avals = [type_of(x) for x in leaves]
+    avals = types_of(leaves)
     flat = FlatFunction(fun, "vjp", has_aux, in_tree.unflatten)
     results, program, aux = linearize_flat(flat, leaves, [is_differentiable(a) for a in avals])
     program = program.without_dead_code()
@@ -408,7 +409,7 @@ def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: st
         )
     paths = None
     checked = []
-    for i, (ct, out_aval) in enumerate(zip(leaves, out_avals, strict=True)):
+    for i, (ct, out_aval) in enumerate(strict_zip(leaves, out_avals)):
         expected = out_aval.tangent()
         aval = ct.aval if type(ct) is Zero else type_of(ct)
         fits = aval.shape == expected.shape and expected.dtype in (aval.dtype, dtypes.float0)  # pyright: ignore[reportAttributeAccessIssue]
@@ -494,7 +495,7 @@ class _Transposed:
         leaves, tree = flatten(cotangent)
         if tree != self.out_tree or any(
             type_of(ct).strip_weak_type() is not aval.strip_weak_type()  # type: ignore[attr-defined]
-            for ct, aval in zip(leaves, self.jaxpr.out_avals, strict=True)
+            for ct, aval in strict_zip(leaves, self.jaxpr.out_avals)
         ):
             raise ArgumentTypeError(
                 f"the cotangent doesn't have the type of the result of `{self.name}`.",

@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import DtypeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Function, Shape
 from pellucid.ir.rules import Avals, BatchAxis, LinearOperand, Values
 from pellucid.primitives.broadcasting import brought_to
@@ -20,7 +21,7 @@ from pellucid.primitives.logical import eq
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.slicing import index_in_dim
 from pellucid.tracing.context import use_transformation
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import (
     FlatFunction,
     check_callable,
@@ -65,7 +66,7 @@ def jacfwd(
         leaves, tree = flat_arguments(
             chosen_arguments(fun, nums, args), "jacfwd", fun, args, kwargs
         )
-        avals: Avals = [type_of(x) for x in leaves]
+        avals: Avals = types_of(leaves)
         for i, aval in enumerate(avals):
             _check_forward_input(aval, lambda i=i: path_of_leaf(fun, nums, args, i), holomorphic)
         call = FlatFunction(
@@ -99,7 +100,7 @@ def jacfwd(
         with use_transformation("vmap"):
             columns = [
                 brought_to(axis, x, d, type_of(y).ndim)
-                for x, d, y in zip(columns[n + n_aux :], dims[n + n_aux :], results, strict=True)
+                for x, d, y in strict_zip(found[n + n_aux :], dims[n + n_aux :], results)
             ]
         for y in results if holomorphic else ():
             check_real_output(type_of(y), "jacfwd", "result", holomorphic=True)
@@ -107,12 +108,10 @@ def jacfwd(
             tree.unflatten(
                 [
                     _as_entries(part, type_of(y), (*type_of(y).shape, *aval.shape))
-                    for part, aval in zip(
-                        split_along(column, sizes, type_of(y).ndim), avals, strict=True
-                    )
+                    for part, aval in strict_zip(split_along(column, sizes, type_of(y).ndim), avals)
                 ]
             )
-            for y, column in zip(results, columns, strict=True)
+            for y, column in strict_zip(results, columns)
         ]
         jacobian = call.out_tree.unflatten(blocks)
         return (jacobian, call.aux_tree.unflatten(aux)) if has_aux else jacobian
@@ -144,7 +143,7 @@ def jacrev(
         leaves, tree = flat_arguments(
             chosen_arguments(fun, nums, args), "jacrev", fun, args, kwargs
         )
-        avals: Avals = [type_of(x) for x in leaves]
+        avals: Avals = types_of(leaves)
         for i, aval in enumerate(avals):
             check_real_or_complex_input(
                 aval, "jacrev", lambda i=i: path_of_leaf(fun, nums, args, i),
@@ -166,7 +165,7 @@ def jacrev(
         operands = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # type: ignore[arg-type]
 
         def pull(*cotangents: Any) -> Values:
-            live = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
+            live = [ct for ct, nz in strict_zip(cotangents, program.nonzero_out) if nz]
             with use_transformation("transpose"):
                 cotangents = backward_pass(program.jaxpr, program.residuals, operands, live)
             return [instantiate(ct) for ct in cotangents]
@@ -176,14 +175,14 @@ def jacrev(
         blocks = [
             [
                 _as_entries(part, aval, (*out.shape, *aval.shape))
-                for part, out in zip(split_along(next(rows), sizes, 0), out_avals, strict=True)
+                for part, out in strict_zip(split_along(next(rows), sizes, 0), out_avals)
             ]
             if nz
             else [np.zeros((*out.shape, *aval.shape), dtypes.float0) for out in out_avals]
-            for aval, nz in zip(avals, nonzero, strict=True)
+            for aval, nz in strict_zip(avals, nonzero)
         ]
         jacobian = call.out_tree.unflatten(
-            [tree.unflatten(list(row)) for row in zip(*blocks, strict=True)]
+            [tree.unflatten(list(row)) for row in strict_zip(*blocks)]
         )
         return (jacobian, call.aux_tree.unflatten(aux)) if has_aux else jacobian
 
@@ -238,7 +237,7 @@ def standard_basis(avals: Avals) -> Values:
         reshape(convert_element_type(part, aval.dtype, aval.weak_type), (total, *aval.shape))
         if is_differentiable(aval)
         else np.zeros((total, *aval.shape), dtypes.float0)
-        for part, aval in zip(split_along(ones, [a.size for a in avals], 1), avals, strict=True)
+        for part, aval in strict_zip(split_along(ones, [a.size for a in avals], 1), avals)
     ]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Function
 from pellucid.ir.primitive import Primitive, called
 from pellucid.ir.rules import Operands, Values, Zero
@@ -83,8 +84,8 @@ def jet(
     scales = [1.0 / math.factorial(k) if factorial_scaled else 1.0 for k in range(order + 1)]
     trace = JetTrace(context.trace, order)
     arguments = [
-        JetTracer(trace, [x, *(_scaled(t, s) for t, s in zip(terms, scales[1:], strict=True))])
-        for x, terms in zip(leaves, series, strict=True)
+        JetTracer(trace, [x, *(_scaled(t, s) for t, s in strict_zip(terms, scales[1:]))])
+        for x, terms in strict_zip(leaves, series)
     ]
     try:
         with use_trace(trace):
@@ -93,7 +94,7 @@ def jet(
         trace.alive = False
     found = [trace.coefficients(x) for x in results]
     derivatives = [
-        [instantiate(_filled(c, y[0])) if c is None else _scaled(c, 1.0 / s) for c, s in zip(y[1:], scales[1:], strict=True)]
+        [instantiate(_filled(c, y[0])) if c is None else _scaled(c, 1.0 / s) for c, s in strict_zip(y[1:], scales[1:])]
         for y in found
     ]  # fmt: skip
     return tree.unflatten([y[0] for y in found]), tree.unflatten(derivatives)
@@ -111,7 +112,7 @@ def _checked_order(primals: Any, series: Any) -> int:
             "jet needs a series for each primal.",
             got=f"{len(primals)} primals, {len(series)} series",
         )
-    for i, (x, terms) in enumerate(zip(primals, series, strict=True)):
+    for i, (x, terms) in enumerate(strict_zip(primals, series)):
         if not isinstance(terms, (tuple, list)):
             raise ArgumentTypeError(
                 "jet needs each series as a tuple or list of derivatives.",
@@ -251,7 +252,7 @@ def _multilinear(
     orders = [range(1 if i in passive else total) for i in range(len(curves))]
 
     def term(chosen: tuple[int, ...]) -> Any:
-        factors = [curve[i] for curve, i in zip(curves, chosen, strict=True)]
+        factors = [curve[i] for curve, i in strict_zip(curves, chosen)]
         if any(factor is None for factor in factors):
             return None
         return bind1(primitive, *factors, params=params)
@@ -371,7 +372,7 @@ def _linear(
             found: Any = [None] * len(results)
         else:
             _, found = primitive.jvp(primals, tangents, params)
-        for y, t in zip(results, found, strict=True):
+        for y, t in strict_zip(results, found):
             y.append(None if type(t) is Zero else t)
     return results
 
@@ -403,7 +404,7 @@ def _nested(function: Function, curves: list[Coefficients]) -> list[Coefficients
     def along(k: int, *flat: Any) -> Values:
         """Results at the point and their first k derivatives, level by level."""
         if k == 0:
-            given = dict(zip(moving, flat, strict=True))
+            given = dict(strict_zip(moving, flat))
             return list(function(*(given.get(i, curve[0]) for i, curve in enumerate(curves))))
         results, tangents, _ = jvp_flat(
             lambda *xs: (along(k - 1, *xs), ()), flat[: n * k], flat[n:]

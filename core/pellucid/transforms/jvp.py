@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import structure_differences
 from pellucid.base.typing import Function
 from pellucid.ir.jaxpr import Jaxpr
@@ -14,7 +15,7 @@ from pellucid.tracing.context import context, plumbing, use_trace
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import Trace
 from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import (
     FlatFunction,
     argument_paths,
@@ -36,8 +37,7 @@ def jvp_flat(
     """
     trace = JvpTrace(context.trace)
     arguments = [
-        p if type(t) is Zero else JvpTracer(trace, p, t)
-        for p, t in zip(primals, tangents, strict=True)
+        p if type(t) is Zero else JvpTracer(trace, p, t) for p, t in strict_zip(primals, tangents)
     ]
     try:
         with use_trace(trace):
@@ -72,9 +72,9 @@ def jvp(fun: Function, primals: Operands, tangents: Operands, has_aux: bool = Fa
             got=[difference.text("tangents") for difference in differences[:3]],
         )
     leaves = checked_leaves(leaves, "jvp", fun, primals)
-    avals = [type_of(x) for x in leaves]
+    avals = types_of(leaves)
     tangent_leaves = checked_leaves(tangent_leaves, "jvp", fun, tangents)
-    for i, (aval, t) in enumerate(zip(avals, tangent_leaves, strict=True)):
+    for i, (aval, t) in enumerate(strict_zip(avals, tangent_leaves)):
         expected, got = aval.tangent(), type_of(t)
         if got.shape != expected.shape or got.dtype != expected.dtype:
             path = argument_paths(fun, primals)[i]
@@ -87,7 +87,7 @@ def jvp(fun: Function, primals: Operands, tangents: Operands, has_aux: bool = Fa
     flat = FlatFunction(fun, "jvp", has_aux, tree.unflatten)
     live_tangents = [
         t if is_differentiable(aval) else Zero(aval.tangent())
-        for aval, t in zip(avals, tangent_leaves, strict=True)
+        for aval, t in strict_zip(avals, tangent_leaves)
     ]
     results, out_tangents, aux = jvp_flat(flat, leaves, live_tangents)
     with plumbing("jvp"):
@@ -142,11 +142,11 @@ class JvpTrace(Trace):
         """Tracers of values with their tangents; plain values where the tangent is zero."""
         return [
             p if type(t) is Zero else JvpTracer(self, p, t)
-            for p, t in zip(primals, tangents, strict=True)
+            for p, t in strict_zip(primals, tangents)
         ]
 
     def interpret(self, primitive, operands, params):
-        primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
+        primals, tangents = strict_zip(*map(self.split, operands)) if operands else ((), ())
         if all(type(t) is Zero for t in tangents) and not is_always_transformed(primitive):
             with use_trace(self.parent):
                 return self.parent.interpret(primitive, primals, params)
@@ -155,7 +155,7 @@ class JvpTrace(Trace):
         return self.joined(results, out_tangents)
 
     def custom_call(self, call, operands):
-        primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
+        primals, tangents = strict_zip(*map(self.split, operands)) if operands else ((), ())
         if all(type(t) is Zero for t in tangents):
             with use_trace(self.parent):
                 return self.parent.custom_call(call, primals)
@@ -189,14 +189,14 @@ def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: Mask, want: Mask) -> Derived:
         live_tangents = iter(arguments[len(jaxpr.invars) :])
         tangents = [
             next(live_tangents) if nz else Zero(v.aval.tangent())
-            for v, nz in zip(jaxpr.invars, nonzero, strict=True)
+            for v, nz in strict_zip(jaxpr.invars, nonzero)
         ]
         results, out_tangents, _ = jvp_flat(
             lambda *xs: (replay(jaxpr, (), *xs), ()), primals, tangents
         )
-        mask[:] = [w or type(t) is not Zero for w, t in zip(want, out_tangents, strict=True)]
-        return [*results, *(instantiate(t) for t, nz in zip(out_tangents, mask, strict=True) if nz)]
+        mask[:] = [w or type(t) is not Zero for w, t in strict_zip(want, out_tangents)]
+        return [*results, *(instantiate(t) for t, nz in strict_zip(out_tangents, mask) if nz)]
 
-    tangent_avals = [v.aval.tangent() for v, nz in zip(jaxpr.invars, nonzero, strict=True) if nz]
+    tangent_avals = [v.aval.tangent() for v, nz in strict_zip(jaxpr.invars, nonzero) if nz]
     program, consts = stage_open(both, [*jaxpr.in_avals, *tangent_avals], jaxpr.debug)
     return Derived(program, consts, tuple(mask))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnexpectedTracerError
+from pellucid.base.functional import strict_zip
 from pellucid.base.source import NameStack
 from pellucid.base.tree import Partial, structure_differences
 from pellucid.base.typing import Function
@@ -25,7 +26,7 @@ from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.staging import StagingTrace, StagingTracer
 from pellucid.tracing.trace import Trace
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import (
     FlatFunction,
     check_callable,
@@ -58,9 +59,7 @@ class LinearProgram(NamedTuple):
         if len(jaxpr.constvars) == len(self.residuals):
             return self._replace(jaxpr=jaxpr)
         live = set(jaxpr.constvars)
-        residuals = [
-            r for v, r in zip(self.jaxpr.constvars, self.residuals, strict=True) if v in live
-        ]
+        residuals = [r for v, r in strict_zip(self.jaxpr.constvars, self.residuals) if v in live]
         return self._replace(jaxpr=jaxpr, residuals=residuals)
 
 
@@ -76,7 +75,7 @@ def linearize_flat(
     trace = LinearizeTrace(parent, linear)
     arguments = [
         JvpTracer(trace, p, linear.new_argument(type_of(p).tangent())) if nz else p
-        for p, nz in zip(primals, nonzero, strict=True)
+        for p, nz in strict_zip(primals, nonzero)
     ]
     try:
         with use_trace(trace):
@@ -121,7 +120,7 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
     """
     check_callable(fun, "linearize")
     leaves, tree = flat_arguments(primals, "linearize", fun, primals)
-    avals = [type_of(x) for x in leaves]
+    avals = types_of(leaves)
     flat = FlatFunction(fun, "linearize", has_aux, tree.unflatten)
     results, program, aux = linearize_flat(flat, leaves, [is_differentiable(a) for a in avals])
     program = program.without_dead_code()
@@ -153,14 +152,14 @@ class _Derivative(NamedTuple):
                 f"the derivative of `{self.name}` got tangents that don't have the structure of its arguments.",
                 got=[difference.text("tangents") for difference in differences[:3]],
             )
-        for aval, t in zip(self.avals, leaves, strict=True):
+        for aval, t in strict_zip(self.avals, leaves):
             expected, got = aval.tangent(), type_of(t)
             if got.strip_weak_type() is not expected.strip_weak_type():
                 raise ArgumentValueError(
                     f"the derivative of `{self.name}` got a tangent that doesn't have the type of its argument.",
                     got=f"argument {aval.text()}, expected tangent {expected.text()}, got {got.text()}",
                 )
-        live = [t for t, nz in zip(leaves, self.program.nonzero_in, strict=True) if nz]
+        live = [t for t, nz in strict_zip(leaves, self.program.nonzero_in) if nz]
         out_tangents = spread(
             replay(self.program.jaxpr, residuals, *live),
             self.program.nonzero_out,
@@ -201,7 +200,7 @@ class LinearizeTrace(JvpTrace):
         """
         return [
             p if type(t) is Zero else JvpTracer(self, p, self.linear_value(t))
-            for p, t in zip(primals, tangents, strict=True)
+            for p, t in strict_zip(primals, tangents)
         ]
 
     def linear_value(self, t: Any) -> StagingTracer:
@@ -230,8 +229,7 @@ class LinearizeTrace(JvpTrace):
             with use_trace(self.parent):
                 return self.parent.interpret(primitive, operands, params)
         tangents = [
-            Zero(type_of(p).tangent()) if t is None else t
-            for p, t in zip(primals, tangents, strict=True)
+            Zero(type_of(p).tangent()) if t is None else t for p, t in strict_zip(primals, tangents)
         ]
         self.rules.primal_results = None
         if isinstance(primitive, Linearized) and primitive.is_linearized:
@@ -295,7 +293,7 @@ class RuleTrace(Trace):
             results, out_tangents = primitive.linearize(
                 self.owner, tuple(at), tuple(tangents), params
             )
-        return [p if type(t) is Zero else t for p, t in zip(results, out_tangents, strict=True)]
+        return [p if type(t) is Zero else t for p, t in strict_zip(results, out_tangents)]
 
     def custom_call(self, call, operands):
         if self.touches_linear(operands):
@@ -381,7 +379,7 @@ def _linearize_jaxpr(
 
     def run(*xs: Any) -> Any:
         results = replay(jaxpr, (), *xs)
-        return [with_tangent(x) if w else x for x, w in zip(results, want, strict=True)], ()
+        return [with_tangent(x) if w else x for x, w in strict_zip(results, want)], ()
 
     def primal(*arguments: Any) -> Values:
         trace = context.trace
@@ -422,7 +420,7 @@ def _with_fewer_residuals(
     """`program` without the residuals that are cheap to compute again of others of `trace`."""
     constants = [
         (v, r)
-        for v, r in zip(program.jaxpr.constvars, program.residuals, strict=True)
+        for v, r in strict_zip(program.jaxpr.constvars, program.residuals)
         if not _belongs(r, trace)
     ]
     outside = {v for v, _ in constants}

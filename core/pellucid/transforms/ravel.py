@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.functional import strict_zip
 from pellucid.primitives.concatenation import concatenate, split
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import full
 from pellucid.primitives.movement import reshape
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.xla.pytree import flatten
 
 
@@ -34,10 +35,10 @@ class Unravel(NamedTuple):
             raise ArgumentTypeError("unravel needs a vector of the raveled tree's dtype.",
                                     got=f"got {aval.text()}, expected {self.dtype}")  # fmt: skip
         parts = split(vector, sizes) if sizes else []
-        leaves = [reshape(x, shape) for x, shape in zip(parts, self.shapes, strict=True)]
+        leaves = [reshape(x, shape) for x, shape in strict_zip(parts, self.shapes)]
         if self.dtypes is not None:
             leaves = [
-                convert_element_type(x, dtype) for x, dtype in zip(leaves, self.dtypes, strict=True)
+                convert_element_type(x, dtype) for x, dtype in strict_zip(leaves, self.dtypes)
             ]
         return self.tree.unflatten(leaves)
 
@@ -56,12 +57,11 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
     leaves, tree = flatten(pytree)
     if not leaves:
         return full((0,), 0, "float32"), Unravel(tree, (), None, None)
-    avals: list[Any] = [type_of(x) for x in leaves]
+    avals: list[Any] = types_of(leaves)
     own = tuple([a.dtype for a in avals])
     dtype = dtypes.result_type(*own)
     parts = [
-        reshape(convert_element_type(x, dtype), (a.size,))
-        for x, a in zip(leaves, avals, strict=True)
+        reshape(convert_element_type(x, dtype), (a.size,)) for x, a in strict_zip(leaves, avals)
     ]
     vector = concatenate(parts, 0)
     shapes = tuple([a.shape for a in avals])

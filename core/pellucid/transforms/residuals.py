@@ -9,7 +9,7 @@ from pellucid.base.typing import Function
 from pellucid.ir.jaxpr import DebugInfo, Equation
 from pellucid.tracing.function import name_of
 from pellucid.tracing.staging import StagingTracer, stage
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import (
     argument_paths,
     check_callable,
@@ -38,7 +38,7 @@ def residuals_of(function: Function, *args: Any, **kwargs: Any) -> list[Residual
     check_callable(function, "saved_residuals")
     leaves, tree = flat_arguments((args, kwargs), "saved_residuals", function, args, kwargs)
     paths = argument_paths(function, args, kwargs)
-    avals = [type_of(x) for x in leaves]
+    avals = types_of(leaves)
     residuals: list[Residual] = []
 
     def primal(*xs: Any) -> list[Any]:

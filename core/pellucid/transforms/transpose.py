@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pellucid.base.functional import strict_zip
 from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal
 from pellucid.ir.rules import Avals, LinearOperand, Mask, Operands, Values, Zero
 from pellucid.tracing.context import use_facts
@@ -23,9 +24,9 @@ def backward_pass(
     """
     jaxpr, more_consts = without_references(jaxpr)
     consts = [*more_consts, *consts]
-    values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    values: dict[Any, Any] = dict(strict_zip(jaxpr.constvars, consts))
     linear: dict[Any, LinearOperand] = {}
-    for var, x in zip(jaxpr.invars, operands, strict=True):
+    for var, x in strict_zip(jaxpr.invars, operands):
         if type(x) is LinearOperand:
             linear[var] = x
         else:
@@ -41,7 +42,7 @@ def backward_pass(
     run_equations(nonlinear, values)
 
     cotangent_of: dict[Any, Any] = {}
-    for atom, ct in zip(jaxpr.outvars, cotangents, strict=True):
+    for atom, ct in strict_zip(jaxpr.outvars, cotangents):
         if type(atom) is not Literal and atom in linear and type(ct) is not Zero:
             cotangent_of[atom] = (
                 add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
@@ -67,7 +68,7 @@ def backward_pass(
             operand_cotangents = equation.primitive.transpose(
                 given_cts, operand_values, equation.params
             )
-            for atom, ct in zip(equation.operands, operand_cotangents, strict=True):
+            for atom, ct in strict_zip(equation.operands, operand_cotangents):
                 if ct is None or type(ct) is Zero or type(atom) is Literal or atom not in linear:
                     continue
                 ct = as_cotangent_of(atom.aval, ct)
@@ -110,20 +111,20 @@ def _transpose_jaxpr(
         values = iter(arguments)
         operands = [
             LinearOperand(aval) if is_linear else next(values)  # type: ignore[arg-type]
-            for aval, is_linear in zip(in_avals, linear, strict=True)
+            for aval, is_linear in strict_zip(in_avals, linear)
         ]
         cotangents = [
             Zero(v.aval) if aval is None else next(values)
-            for v, aval in zip(jaxpr.outvars, cotangent_avals, strict=True)
+            for v, aval in strict_zip(jaxpr.outvars, cotangent_avals)
         ]
         argument_cotangents = backward_pass(jaxpr, (), operands, cotangents)
         linear_cotangents = [
-            ct for ct, is_linear in zip(argument_cotangents, linear, strict=True) if is_linear
+            ct for ct, is_linear in strict_zip(argument_cotangents, linear) if is_linear
         ]
-        mask[:] = [w or type(ct) is not Zero for w, ct in zip(want, linear_cotangents, strict=True)]
-        return [instantiate(ct) for ct, m in zip(linear_cotangents, mask, strict=True) if m]
+        mask[:] = [w or type(ct) is not Zero for w, ct in strict_zip(want, linear_cotangents)]
+        return [instantiate(ct) for ct, m in strict_zip(linear_cotangents, mask) if m]
 
-    avals = [v.aval for v, is_linear in zip(jaxpr.invars, linear, strict=True) if not is_linear]
+    avals = [v.aval for v, is_linear in strict_zip(jaxpr.invars, linear) if not is_linear]
     avals += [aval for aval in cotangent_avals if aval is not None]
     program, consts = stage_open(backward, avals, jaxpr.debug)
     return Derived(program, consts, tuple(mask))

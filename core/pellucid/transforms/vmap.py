@@ -7,6 +7,7 @@ from typing import Any
 
 from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import (
     broadcast_prefix,
     broadcast_prefix_to,
@@ -14,7 +15,7 @@ from pellucid.base.tree import (
     shown_path,
     tree_leaves,
 )
-from pellucid.base.typing import Function, Shape
+from pellucid.base.typing import Function, Keywords, Shape
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.axis_names import axis_names
 from pellucid.ir.jaxpr import Jaxpr
@@ -57,8 +58,7 @@ def batch_flat(
     """
     trace = BatchTrace(context.trace, axis, tag)
     arguments = [
-        x if dim is None else BatchTracer(trace, x, dim)
-        for x, dim in zip(operands, dims, strict=True)
+        x if dim is None else BatchTracer(trace, x, dim) for x, dim in strict_zip(operands, dims)
     ]
     names = {} if axis.name is None else {axis.name: axis.size}
     try:
@@ -129,7 +129,7 @@ def vmap(
         with plumbing("vmap"), use_transformation("vmap"):
             placed = [
                 _placed(fun, axis, x, d, w, out_tree, i, sum_match)
-                for i, (x, d, w) in enumerate(zip(results, result_dims, out_dims, strict=True))
+                for i, (x, d, w) in enumerate(strict_zip(results, result_dims, out_dims))
             ]
         return out_tree.unflatten(placed)
 
@@ -139,7 +139,7 @@ def vmap(
 def _shown_sharding(leaves: Operands, dims: Dims) -> NamedSharding | None:
     """The sharding of the batch, as one dimension, if the types of all batched arguments show the same."""
     common = None
-    for x, dim in zip(leaves, dims, strict=True):
+    for x, dim in strict_zip(leaves, dims):
         if dim is None:
             continue
         shown = getattr(type_of(x), "shown_sharding", None)
@@ -169,7 +169,7 @@ def _check_axes(what: str, axes: Any) -> None:
 
 
 def input_dims(
-    caller: str, fun: Any, in_axes: Any, args: Operands, kwargs: dict[str, Any], tree: Any
+    caller: str, fun: Any, in_axes: Any, args: Operands, kwargs: Keywords, tree: Any
 ) -> list[BatchDim]:
     """For each leaf of the arguments, the axis along which it is batched, as the user said it."""
     if type(in_axes) is int:
@@ -191,7 +191,7 @@ def batch_size(
     caller: str,
     fun: Any,
     args: Operands,
-    kwargs: dict[str, Any],
+    kwargs: Keywords,
     leaves: Values,
     dims: list[BatchDim],
     axis_size: int | None,
@@ -199,7 +199,7 @@ def batch_size(
     """The length of the batch, and the axes counted from the front."""
     sizes: list[int] = []
     canonical: list[BatchDim] = []
-    for i, (x, dim) in enumerate(zip(leaves, dims, strict=True)):
+    for i, (x, dim) in enumerate(strict_zip(leaves, dims)):
         if dim is None:
             canonical.append(None)
             continue
@@ -225,7 +225,7 @@ def batch_size(
     lines = [f"axis_size: {axis_size}"] if axis_size is not None else []
     lines += [
         f"{path}: {type_of(x).text()} has size {type_of(x).shape[dim]} along axis {dim}"
-        for path, x, dim in zip(paths, leaves, dims, strict=True)
+        for path, x, dim in strict_zip(paths, leaves, dims)
         if dim is not None
     ]
     raise ArgumentValueError(
@@ -324,12 +324,10 @@ class BatchTrace(Trace):
 
     def joined(self, values: Operands, dims: Dims) -> Values:
         """Tracers of values with a batch axis; plain values where there is none."""
-        return [
-            v if d is None else BatchTracer(self, v, d) for v, d in zip(values, dims, strict=True)
-        ]
+        return [v if d is None else BatchTracer(self, v, d) for v, d in strict_zip(values, dims)]
 
     def interpret(self, primitive, operands, params):
-        values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
+        values, dims = strict_zip(*map(self.split, operands)) if operands else ((), ())
         with use_trace(self.parent):
             is_batched = any(d is not None for d in dims) or is_always_transformed(primitive)
             if not is_batched and not uses_axis(primitive, params, self.axis):
@@ -338,7 +336,7 @@ class BatchTrace(Trace):
         return self.joined(results, out_dims)
 
     def custom_call(self, call, operands):
-        values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
+        values, dims = strict_zip(*map(self.split, operands)) if operands else ((), ())
         batched, out_dims = call.batched(self.axis, dims, self.tag)
         with use_trace(self.parent):
             results = self.parent.custom_call(batched, values)
@@ -371,20 +369,18 @@ def _batch_jaxpr(jaxpr: Jaxpr, axis: BatchAxis, dims: Dims, want: Mask) -> Deriv
 
     def run(*operands: Any) -> Values:
         results, found_dims = batch_flat(lambda *xs: replay(jaxpr, (), *xs), axis, operands, dims)
-        out_dims[:] = [
-            0 if w or d is not None else None for w, d in zip(want, found_dims, strict=True)
-        ]
+        out_dims[:] = [0 if w or d is not None else None for w, d in strict_zip(want, found_dims)]
         results = [
-            brought_to(axis, x, d, o) for x, d, o in zip(results, found_dims, out_dims, strict=True)
+            brought_to(axis, x, d, o) for x, d, o in strict_zip(results, found_dims, out_dims)
         ]
         if axis.explicit is None:
             return results
         return [
             x if o is None else cut_alike(axis, x, v.aval)
-            for x, o, v in zip(results, out_dims, jaxpr.outvars, strict=True)
+            for x, o, v in strict_zip(results, out_dims, jaxpr.outvars)
         ]
 
-    avals = [batched_aval(v.aval, axis, d) for v, d in zip(jaxpr.invars, dims, strict=True)]
+    avals = [batched_aval(v.aval, axis, d) for v, d in strict_zip(jaxpr.invars, dims)]
     program, consts = stage_open(run, avals, jaxpr.debug)
     return Derived(program, consts, tuple(out_dims))
 
