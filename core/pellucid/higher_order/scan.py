@@ -30,7 +30,7 @@ from pellucid.transforms.linearize import (
     linearize_jaxpr,
 )
 from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
-from pellucid.transforms.transpose import backward_pass, transpose_jaxpr
+from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import (
     add_tangents,
@@ -563,6 +563,4 @@ def transposed_flat(function: Callable[..., Results], avals: Avals, cotangents: 
     """Cotangents of the arguments, of types `avals`, of a linear function of flat values: its derivative at zero, transposed."""
     at_zero = [*map(zeros, avals)]
     _, program, _ = linearize_flat(lambda *xs: (function(*xs), ()), at_zero, [True] * len(at_zero))
-    operands = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # pyright: ignore[reportArgumentType]
-    cts = [*compress(cotangents, program.nonzero_out)]
-    return backward_pass(program.jaxpr, program.residuals, operands, cts)
+    return program.pulled_back(cotangents)

@@ -62,7 +62,7 @@ class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
             return [Zero(x.aval) if type(x) is LinearOperand else None for x in operands]
         avals = [x.aval if type(x) is LinearOperand else type_of(x) for x in operands]
         jaxpr, consts = stage(lambda *xs: [by_gathering(xs, params)], avals)
-        return backward_pass(jaxpr, consts, operands, cotangents)
+        return backward_pass(jaxpr, consts, cotangents, operands)
 
     def batch(self, axis, operands, dims, params):
         return batch_flat(lambda *xs: [by_gathering(xs, params)], axis, operands, dims)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from pellucid.base.tree import (
 )
 from pellucid.base.typing import Function, Keywords
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
-from pellucid.ir.rules import Avals, LinearOperand, Operands, Values, Zero
+from pellucid.ir.rules import Avals, Operands, Values, Zero
 from pellucid.primitives.addends import marks_of
 from pellucid.sharding.mesh import AxisType
 from pellucid.tracing.context import plumbing, use_transformation
@@ -42,7 +44,7 @@ from pellucid.transforms.arguments import (
 )
 from pellucid.transforms.linearize import linearize_flat
 from pellucid.transforms.transpose import backward_pass
-from pellucid.transforms.zeros import instantiate, ones
+from pellucid.transforms.zeros import instantiate, ones, spread
 from pellucid.xla.pytree import flatten
 
 Argnums = int | Sequence[int]
@@ -195,19 +197,9 @@ def _differentiated(
         [value], program, aux = linearize_flat(flat, leaves, nonzero)
         [out_aval] = program.out_avals
         check_real_output(out_aval, caller, "result", holomorphic=holomorphic)
-        operands = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # type: ignore[arg-type]
-        _check_addends(out_aval, (), "the result", name_of(fun))
         with plumbing("grad"), use_transformation("transpose"):
-            cotangents = [ones(out_aval)] if program.nonzero_out[0] else []
-            argument_cotangents = iter(
-                backward_pass(program.jaxpr, program.residuals, operands, cotangents)
-            )
-            gradient = [
-                instantiate(next(argument_cotangents))
-                if nz
-                else np.zeros(aval.shape, dtypes.float0)
-                for aval, nz in strict_zip(avals, nonzero)
-            ]
+            cotangents = program.pulled_back([ones(out_aval)])
+            gradient = [*map(instantiate, spread(cotangents, nonzero, avals))]
         return flat.with_aux((value, tree.unflatten(gradient)), aux)
 
     return differentiated
@@ -256,6 +248,7 @@ class NotNeeded:
 register_pytree_node(NotNeeded, lambda x: ((), None), lambda aux, children: NotNeeded())
 
 
+@dataclass(eq=False, repr=False)
 class VJP:
     """The backward pass of a function at a point: call it with a cotangent of the result.
 
@@ -263,19 +256,11 @@ class VJP:
     `opaque_residuals` the others. So it can be returned from `jit` and passed to it.
     """
 
-    def __init__(
-        self,
-        name: str,
-        program: ClosedJaxpr,
-        facts: tuple[Any, ...],
-        args_res: Any,
-        opaque_residuals: Values,
-    ) -> None:
-        self.name = name
-        self.program = program
-        self.facts = facts
-        self.args_res = args_res
-        self.opaque_residuals = opaque_residuals
+    name: str
+    program: ClosedJaxpr
+    facts: tuple[Any, ...]
+    args_res: Any
+    opaque_residuals: Values
 
     @property
     def jaxpr(self) -> Jaxpr:
@@ -304,14 +289,10 @@ class VJP:
         cotangents = checked_cotangents(out_ct, out_tree, out_avals, self.name)
         given = flatten(self.args_res)[0]
         residuals = [self.opaque_residuals[i] if opaque else given[i] for opaque, i in sources]
-        operands = [LinearOperand(v.aval) for v in self.jaxpr.invars]  # type: ignore[arg-type]
-        live = [ct for ct, nz in strict_zip(cotangents, nonzero_out) if nz]
+        live = [*compress(cotangents, nonzero_out)]
         with plumbing("vjp"), use_transformation("transpose"):
-            found = iter(backward_pass(self.jaxpr, residuals, operands, live))
-            gradient = [
-                instantiate(next(found)) if nz else instantiate(Zero(aval.tangent()))
-                for aval, nz in strict_zip(in_avals, nonzero_in)
-            ]
+            in_cotangents = backward_pass(self.jaxpr, residuals, live)
+            gradient = [*map(instantiate, spread(in_cotangents, nonzero_in, in_avals))]
         return in_tree.unflatten(gradient)
 
     def with_refs(self, *refs: Any) -> Callable[[Any], Any]:
@@ -482,14 +463,14 @@ def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = 
     return Partial(_Transposed(name_of(fun), jaxpr, in_tree, out_tree), consts)
 
 
+@dataclass(eq=False)
 class _Transposed:
     """The transpose of a linear program; its constants come first."""
 
-    def __init__(self, name: str, jaxpr: Jaxpr, in_tree: Any, out_tree: Any) -> None:
-        self.name = name
-        self.jaxpr = jaxpr
-        self.in_tree = in_tree
-        self.out_tree = out_tree
+    name: str
+    jaxpr: Jaxpr
+    in_tree: Any
+    out_tree: Any
 
     def __call__(self, consts: Values, cotangent: Any) -> Any:
         leaves, tree = flatten(cotangent)
@@ -502,15 +483,13 @@ class _Transposed:
                 got=[f"got {', '.join(type_of(x).text() for x in leaves)}",
                      f"expected {', '.join(a.text() for a in self.jaxpr.out_avals)}"],
             )  # fmt: skip
-        operands = [LinearOperand(a) for a in self.jaxpr.in_avals]  # type: ignore[arg-type]
         try:
             with plumbing("linear_transpose"), use_transformation("transpose"):
-                found = backward_pass(self.jaxpr, consts, operands, leaves)
-                found = [instantiate(ct) for ct in found]
+                cotangents = [*map(instantiate, backward_pass(self.jaxpr, consts, leaves))]
         except MissingRule as error:
             raise MissingRule(
                 f"linear_transpose: `{self.name}` is not linear, or its transpose is not known.",
                 got=error.what,
                 do="Use `vjp` for the derivative of a function that is not linear.",
             ) from error
-        return self.in_tree.unflatten(found)
+        return self.in_tree.unflatten(cotangents)

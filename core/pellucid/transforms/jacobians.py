@@ -11,7 +11,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import DtypeError
 from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Function, Shape
-from pellucid.ir.rules import Avals, BatchAxis, LinearOperand, Values
+from pellucid.ir.rules import Avals, BatchAxis, Values
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.complex_parts import real
 from pellucid.primitives.concatenation import split
@@ -40,7 +40,6 @@ from pellucid.transforms.gradient import (
 )
 from pellucid.transforms.jvp import jvp_flat
 from pellucid.transforms.linearize import linearize_flat
-from pellucid.transforms.transpose import backward_pass
 from pellucid.transforms.vmap import batch_flat, vmap
 from pellucid.transforms.zeros import instantiate
 
@@ -162,13 +161,10 @@ def jacrev(
         out_avals = program.out_avals
         for aval in out_avals:
             check_real_output(aval, "jacrev", "result", holomorphic=holomorphic)
-        operands = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # type: ignore[arg-type]
 
         def pull(*cotangents: Any) -> Values:
-            live = [ct for ct, nz in strict_zip(cotangents, program.nonzero_out) if nz]
             with use_transformation("transpose"):
-                cotangents = backward_pass(program.jaxpr, program.residuals, operands, live)
-            return [instantiate(ct) for ct in cotangents]
+                return [*map(instantiate, program.pulled_back(cotangents))]
 
         sizes = [a.size for a in out_avals]
         rows = iter(vmap(pull)(*standard_basis(out_avals)))

@@ -8,6 +8,7 @@ is computed (or staged) by the parent and the linear part is written down, in on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnexpectedTracerError
@@ -36,6 +37,7 @@ from pellucid.transforms.arguments import (
 from pellucid.transforms.derived import listed, remembered, stage_open
 from pellucid.transforms.jvp import JvpTrace, JvpTracer
 from pellucid.transforms.recomputation import Worth, with_fewer_residuals
+from pellucid.transforms.transpose import backward_pass
 from pellucid.transforms.zeros import instantiate, spread, zeros
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.pytree import flatten
@@ -61,6 +63,11 @@ class LinearProgram(NamedTuple):
         live = set(jaxpr.constvars)
         residuals = [r for v, r in strict_zip(self.jaxpr.constvars, self.residuals) if v in live]
         return self._replace(jaxpr=jaxpr, residuals=residuals)
+
+    def pulled_back(self, cotangents: Operands) -> Values:
+        """Cotangents of the inputs, from one for each result of the function; tangents that are zero get none."""
+        live = [*compress(cotangents, self.nonzero_out)]
+        return backward_pass(self.jaxpr, self.residuals, live)
 
 
 def linearize_flat(

@@ -15,17 +15,19 @@ from pellucid.transforms.zeros import add_tangents, as_cotangent_of, instantiate
 
 
 def backward_pass(
-    jaxpr: Jaxpr, consts: Operands, operands: Operands, cotangents: Operands
+    jaxpr: Jaxpr, consts: Operands, cotangents: Operands, operands: Operands | None = None
 ) -> Values:
     """Cotangents of the inputs given as `LinearOperand` (others get None), under the current trace.
 
-    `jaxpr` is linear jointly in those inputs. A cotangent may be `Zero`. Equations that depend on no
+    `jaxpr` is linear jointly in those inputs, which are all without `operands`. A cotangent may be `Zero`. Equations that depend on no
     linear input are evaluated first.
     """
     jaxpr, more_consts = without_references(jaxpr)
     consts = [*more_consts, *consts]
     values: dict[Any, Any] = dict(strict_zip(jaxpr.constvars, consts))
     linear: dict[Any, LinearOperand] = {}
+    if operands is None:
+        operands = [LinearOperand(v.aval) for v in jaxpr.invars]  # type: ignore[arg-type]
     for var, x in strict_zip(jaxpr.invars, operands):
         if type(x) is LinearOperand:
             linear[var] = x
@@ -117,7 +119,7 @@ def _transpose_jaxpr(
             Zero(v.aval) if aval is None else next(values)
             for v, aval in strict_zip(jaxpr.outvars, cotangent_avals)
         ]
-        argument_cotangents = backward_pass(jaxpr, (), operands, cotangents)
+        argument_cotangents = backward_pass(jaxpr, (), cotangents, operands)
         linear_cotangents = [
             ct for ct, is_linear in strict_zip(argument_cotangents, linear) if is_linear
         ]
