@@ -26,7 +26,7 @@ from pellucid.base.caching import cached
 from pellucid.base.errors import ConfigError
 from pellucid.base.events import logger
 from pellucid.xla import mlir
-from pellucid.xla.compile import JaxRuntimeError, deserialize, jaxlib_version
+from pellucid.xla.compile import JaxRuntimeError, LoadedExecutable, deserialize, jaxlib_version
 
 _MAGIC = b"pellucid executable 1\n"
 _SUFFIX = ".executable"
@@ -38,7 +38,7 @@ _EQUATION = re.compile(r'"e(\d+):"')
 class Cached(NamedTuple):
     """An executable from disk."""
 
-    loaded: Any
+    loaded: LoadedExecutable
     equation_ids: dict[int, int]
     """From the ids of equations in its metadata, which another process gave, to this process's ids."""
 
@@ -191,7 +191,7 @@ def _taken_apart(key: str, data: bytes) -> tuple[dict[str, Any], bytes]:
     return header, zlib.decompress(compressed)
 
 
-def store(key: str, lowered: Any, loaded: Any, seconds: float) -> None:
+def store(key: str, lowered: Any, loaded: LoadedExecutable, seconds: float) -> None:
     """Keep `loaded`, which took `seconds` to compile, for other processes, unless it is too quick or too small."""
     home = folder()
     if home is None or seconds < config.persistent_cache_min_compile_time_secs.value:

@@ -45,10 +45,17 @@ from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.discharge import without_references
 from pellucid.xla.arrays import ARRAY_TYPES
-from pellucid.xla.compile import JaxRuntimeError, compile_module, compile_only, compile_options
+from pellucid.xla.compile import (
+    JaxRuntimeError,
+    LoadedExecutable,
+    compile_module,
+    compile_only,
+    compile_options,
+)
 from pellucid.xla.gpu_targets import GPU_TARGETS, gpu_target
 from pellucid.xla.mlir import bytecode_without_locations
 from pellucid.xla.plugins import PluginMissingError, compile_only_gpus
+from pellucid.xla.shardings import Device, OpSharding
 
 
 class UnusedDonationWarning(UserWarning):
@@ -230,7 +237,7 @@ def compile_without_devices(lowered: LoweredProgram) -> Any:
     return run_pass("compile with XLA", build, module)
 
 
-def _compile_options(lowered: LoweredProgram, platform: str, devices: Sequence[Any]) -> Any:
+def _compile_options(lowered: LoweredProgram, platform: str, devices: Sequence[Device]) -> Any:
     request, module = lowered.request, lowered.module
     overrides = xla_options.overrides(
         request.compiler_options, platform, module.calls, module.largest_contraction
@@ -256,7 +263,7 @@ def compile_program(program: ClosedJaxpr, request: Request) -> Executable:
 
 
 def _executable(
-    lowered: LoweredProgram, loaded: Any, equation_ids: dict[int, int] | None
+    lowered: LoweredProgram, loaded: LoadedExecutable, equation_ids: dict[int, int] | None
 ) -> Executable:
     request, jaxpr = lowered.request, lowered.jaxpr
     arguments, results = _placements(lowered, loaded)
@@ -293,7 +300,7 @@ def _digest(lowered: LoweredProgram) -> str:
     return hashlib.sha256(bytecode_without_locations(lowered.module.module)).hexdigest()[:8]
 
 
-def _placements(lowered: LoweredProgram, loaded: Any) -> tuple[Values, Values]:
+def _placements(lowered: LoweredProgram, loaded: LoadedExecutable) -> tuple[Values, Values]:
     """Where the executable takes its arguments, constants left out, and gives its results."""
     request, whole = lowered.request, lowered.request.replicated
     arguments = list(request.argument_shardings)
@@ -312,7 +319,7 @@ def _placements(lowered: LoweredProgram, loaded: Any) -> tuple[Values, Values]:
     return arguments, results
 
 
-def _chosen_for_results(lowered: LoweredProgram, loaded: Any) -> list[Any]:
+def _chosen_for_results(lowered: LoweredProgram, loaded: LoadedExecutable) -> list[Any]:
     request, avals = lowered.request, lowered.jaxpr.out_avals
     in_device_memory = all(getattr(a, "memory_space", None) is None for a in avals)
     if not request.is_partitioned and in_device_memory:
@@ -323,7 +330,7 @@ def _chosen_for_results(lowered: LoweredProgram, loaded: Any) -> list[Any]:
 
 
 def _chosen(
-    request: Request, messages: Sequence[Any], kinds: Sequence[str | None], avals: Avals
+    request: Request, messages: Sequence[OpSharding], kinds: Sequence[str | None], avals: Avals
 ) -> list[Any]:
     """The placements of values of types `avals` that the compiler chose, as its `messages` state."""
     if request.is_partitioned and messages:

@@ -26,14 +26,15 @@ from pellucid.sharding.single_device import (
 from pellucid.sharding.stated import check_fits, placement_text
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
+from pellucid.xla.client import Client
 from pellucid.xla.shardings import Device, DeviceList
 
 
 class Placement(NamedTuple):
     """Where a program runs: its devices in order, and their client; or only an abstract mesh."""
 
-    client: Any
-    devices: tuple[Any, ...]
+    client: Client | None
+    devices: tuple[Device, ...]
     abstract_mesh: AbstractMesh | None = None
     """The mesh of a program that is lowered without devices, which can't be compiled."""
 
@@ -67,7 +68,7 @@ class Where(NamedTuple):
 
 
 @cached(256)
-def _device_list(devices: tuple[Any, ...]) -> DeviceList:
+def _device_list(devices: tuple[Device, ...]) -> DeviceList:
     return DeviceList(devices)
 
 
@@ -340,7 +341,7 @@ def _different_devices(name: str, names: Sequence[str], claims: Sequence[_Claim]
     )
 
 
-def devices_text(devices: DeviceList | Sequence[Any]) -> str:
+def devices_text(devices: DeviceList | Sequence[Device]) -> str:
     """A few devices by name, for messages."""
     ids = ", ".join(str(d.id) for d in list(devices)[:8]) + (", …" if len(devices) > 8 else "")
     return (

@@ -12,9 +12,10 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pellucid.runtime.executable import Executable
 from pellucid.sharding.layout import Layout
 from pellucid.sharding.placement import Sharding
+from pellucid.xla.arrays import ArrayImpl
 
 
-def relaid(x: Any, sharding: Sharding, layout: Layout | None = None) -> Any:
+def relaid(x: ArrayImpl, sharding: Sharding, layout: Layout | None = None) -> ArrayImpl:
     """A copy of array `x`, laid out as `sharding` over the same devices in the same order; it is committed.
 
     `layout` is the order of its elements in memory, by default the device's own.

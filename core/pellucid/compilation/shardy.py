@@ -24,7 +24,7 @@ from pellucid.sharding.shardy import (
 )
 from pellucid.sharding.single_device import GSPMDSharding
 from pellucid.xla.mlir import ir
-from pellucid.xla.shardings import DeviceList, HloSharding
+from pellucid.xla.shardings import DeviceList, HloSharding, OpSharding
 
 
 class ShardyAttributes:
@@ -156,7 +156,7 @@ def _axis_set(name: str, axes: Sequence[str]) -> str:
 
 
 def chosen_shardings(
-    messages: Sequence[Any],
+    messages: Sequence[OpSharding],
     memory_kinds: Sequence[str | None],
     avals: Avals,
     devices: DeviceList,

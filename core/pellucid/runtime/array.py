@@ -113,7 +113,7 @@ class _Methods(ArrayImpl if TYPE_CHECKING else object):
         """The parts on all devices; those of other processes have no data here."""
         return shards_of(self, addressable_only=False)
 
-    def addressable_data(self, index: int) -> Any:
+    def addressable_data(self, index: int) -> ArrayImpl:
         """The data of this process's shard number `index`, as an array on one device.
 
         Raises: IndexingError for an index out of bounds.
@@ -140,7 +140,7 @@ class _Methods(ArrayImpl if TYPE_CHECKING else object):
             )
         _delete_unchecked(self)
 
-    def clone(self) -> Any:
+    def clone(self) -> ArrayImpl:
         """Another array over the same memory."""
         check_not_deleted(self)
         return share_memory(_clone_unchecked(self), self)
@@ -169,7 +169,7 @@ class Shard:
         )
 
 
-def shards_of(array: Any, *, addressable_only: bool) -> list[Shard]:
+def shards_of(array: Array, *, addressable_only: bool) -> list[Shard]:
     """The shards of `array` in the order of its devices."""
     check_not_deleted(array)
     sharding = array._sharding
@@ -191,7 +191,7 @@ def shards_of(array: Any, *, addressable_only: bool) -> list[Shard]:
 # Deletion -----------------------------------------------------------------------------------------
 
 
-def check_not_deleted(array: Any) -> None:
+def check_not_deleted(array: Array) -> None:
     """Raise DeletedArrayError, naming the calls that may have taken its memory, if `array` is gone."""
     if not array.is_deleted():
         return
@@ -212,7 +212,7 @@ def check_not_deleted(array: Any) -> None:
     )
 
 
-def note_donated(array: Any, taker: str) -> None:
+def note_donated(array: Array, taker: str) -> None:
     """Delete what is left of `array`, whose memory was donated to the function `taker`."""
     if type(array) is arrays.ExtendedArray:
         array = array.words
@@ -228,7 +228,7 @@ class SharedMemory:
     """Whether a DLPack capsule was made of it, which another library may still hold."""
 
 
-def shared_memory_of(array: Any) -> SharedMemory:
+def shared_memory_of(array: ArrayImpl) -> SharedMemory:
     """The facts that `array` shares with other arrays over its memory; `share_memory` makes them share."""
     memory = getattr(array, "_memory", None)
     if memory is None:
@@ -236,13 +236,13 @@ def shared_memory_of(array: Any) -> SharedMemory:
     return memory
 
 
-def share_memory(alias: Any, array: Any) -> Any:
+def share_memory(alias: ArrayImpl, array: ArrayImpl) -> ArrayImpl:
     """Note that `alias`, which is returned, lies over the memory of `array`."""
     alias._memory = shared_memory_of(array)
     return alias
 
 
-def is_exported(array: Any) -> bool:
+def is_exported(array: Array) -> bool:
     """Whether another library may hold the memory of `array`; jaxlib ends the process if it is deleted then."""
     memory = getattr(array, "_memory", None)
     return memory is not None and memory.is_exported
@@ -253,7 +253,7 @@ def _checked(name: str) -> None:
     unchecked = getattr(ArrayImpl, name)
     waits = name == "block_until_ready"
 
-    def checked(array: Any) -> Any:
+    def checked(array: ArrayImpl) -> Any:
         check_not_deleted(array)
         try:
             is_shared = waits and not peers.is_alone() and not array._sharding.is_fully_addressable
@@ -269,7 +269,7 @@ def _checked(name: str) -> None:
     setattr(ArrayImpl, name, checked)
 
 
-def _soon_ready(array: Any) -> bool:
+def _soon_ready(array: ArrayImpl) -> bool:
     """Whether the array is computed within a short step, which is cheaper to poll for than to wait for in a thread."""
     deadline = time.perf_counter() + _MAX_POLLING_SECONDS
     while not (array.is_deleted() or _is_ready_unchecked(array)):
@@ -279,7 +279,7 @@ def _soon_ready(array: Any) -> bool:
     return not array.is_deleted()
 
 
-def wait_for(several: Sequence[Any]) -> None:
+def wait_for(several: Sequence[ArrayImpl]) -> None:
     """`block_until_ready` of several arrays at once."""
     try:
         if peers.is_alone():

@@ -28,7 +28,7 @@ def make_array_from_callback(
     sharding: Sharding,
     data_callback: Callable[[tuple[slice, ...]], Any],
     dtype: Any = None,
-) -> Any:
+) -> ArrayImpl:
     """The array of `shape`, placed by `sharding`, whose part at `index` is `data_callback(index)`.
 
     `index` is a tuple of slices. The callback is asked once for each part that this process's devices hold,
@@ -55,7 +55,7 @@ def make_array_from_callback(
 
 def _from_callback(
     name: str, shape: Shape, sharding: Sharding, data_callback: Callable[[Any], Any], dtype: Any
-) -> Any:
+) -> ArrayImpl:
     data_by_index, parts = {}, []
     for index in sharding.addressable_devices_indices_map(shape).values():
         key = tuple((s.start, s.stop) for s in index)
@@ -73,7 +73,7 @@ def make_array_from_single_device_arrays(
     arrays: Sequence[Any],  # the reference's name
     *,
     dtype: Any = None,
-) -> Any:
+) -> ArrayImpl:
     """The array of `shape` made of `arrays`, one on each of this process's devices of `sharding`; nothing is copied.
 
     The arrays may come in any order; their devices determine their places. Where the process holds no part,
@@ -151,7 +151,7 @@ def _is_shape(shape: Any) -> bool:
     )
 
 
-def _from_local(sharding: Sharding, data: Any, global_shape: Any) -> Any:
+def _from_local(sharding: Sharding, data: Any, global_shape: Any) -> ArrayImpl:
     name = "make_array_from_process_local_data"
     data = np.asarray(data)
     aval: Any = type_of(data)
@@ -197,7 +197,7 @@ def _local_slice(
     return slice(first, first + width)
 
 
-def _checked_sharding(name: str, sharding: Sharding) -> Any:
+def _checked_sharding(name: str, sharding: Sharding) -> Sharding:
     checked = sharding_for(sharding, name)
     if checked is None:
         raise ArgumentTypeError(f"{name} takes a sharding.", got=f"sharding: {sharding!r}")

@@ -25,9 +25,11 @@ from pellucid.xla import arrays
 from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
 from pellucid.xla.compile import (
     JaxRuntimeError,
+    LoadedExecutable,
     allocated_bytes,
     result_handler,
 )
+from pellucid.xla.shardings import Device, DeviceLayout
 
 _MIN_LARGE_BYTES = 64 << 20
 """Allocated bytes of a program from which on the detour over Python (4 us) does not show in its run."""
@@ -43,7 +45,7 @@ class Executable:
     """
 
     name: str
-    loaded: Any
+    loaded: LoadedExecutable
     in_avals: Avals
     out_avals: Avals
     in_shardings: Sequence[Sharding]
@@ -144,7 +146,7 @@ class Executable:
                 raise first from first.__cause__
 
     @property
-    def in_devices(self) -> list[Any]:
+    def in_devices(self) -> list[Device]:
         """The devices that run the program, in order."""
         return list(self.loaded.local_devices())
 
@@ -207,7 +209,7 @@ class Executable:
         return not self.is_small and allocated_bytes(self.loaded) >= _MIN_LARGE_BYTES
 
 
-def _is_taken_as_it_is(argument: Any, sharding: Sharding, layout: Any) -> bool:
+def _is_taken_as_it_is(argument: Any, sharding: Sharding, layout: DeviceLayout) -> bool:
     """Whether C++ may hand over an argument: it asks Python to move an array only from another number of devices."""
     if type(argument) is not arrays.ArrayImpl:
         return type(argument) is not ExtendedArray

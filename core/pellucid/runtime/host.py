@@ -23,12 +23,12 @@ from pellucid.xla.shardings import extend
 _guard_level = config.transfer_guard_device_to_host
 
 
-def value_of(array: Any) -> np.ndarray:
+def value_of(array: ArrayImpl) -> np.ndarray:
     """The whole array as a read-only NumPy array, kept once fetched."""
     return fetched(array, explicit=False)
 
 
-def fetched(array: Any, *, explicit: bool) -> np.ndarray:
+def fetched(array: ArrayImpl, *, explicit: bool) -> np.ndarray:
     """`value_of`, for a transfer that the user asked for (`explicit`) or that just happens."""
     cached = array._npy_value
     if cached is None:
@@ -53,7 +53,7 @@ def fetched(array: Any, *, explicit: bool) -> np.ndarray:
     return cached
 
 
-def _fetch(array: Any) -> np.ndarray:
+def _fetch(array: ArrayImpl) -> np.ndarray:
     sharding = array._sharding
     if not array.is_fully_addressable and not sharding.is_fully_replicated:
         raise DeviceError(
@@ -75,7 +75,7 @@ def _fetch(array: Any) -> np.ndarray:
     return whole
 
 
-def copy_to_host_async(array: Any) -> None:
+def copy_to_host_async(array: ArrayImpl) -> None:
     """Start copying to the host; a later `np.asarray` waits less."""
     check_not_deleted(array)
     if array._npy_value is None:
@@ -89,7 +89,7 @@ def copy_to_host_async(array: Any) -> None:
             arrays.copy_to_host_async(array)
 
 
-def _scalar(array: Any, python_type: type) -> Any:
+def _scalar(array: ArrayImpl, python_type: type) -> Any:
     if array.shape != ():
         raise ArrayConversionError(
             f"only arrays without dimensions can be converted by `{python_type.__name__}()`.",
@@ -99,7 +99,7 @@ def _scalar(array: Any, python_type: type) -> Any:
     return python_type(value_of(array)[()])
 
 
-def _real(array: Any, python_type: type) -> Any:
+def _real(array: ArrayImpl, python_type: type) -> Any:
     if array.dtype.kind == "c" and array.shape == ():
         raise ArrayConversionError(
             f"a complex number can't be converted by `{python_type.__name__}()`.",

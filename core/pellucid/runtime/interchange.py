@@ -14,7 +14,7 @@ from pellucid.runtime.transfer import copied, device_put
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.xla import arrays
 from pellucid.xla.compile import JaxRuntimeError
-from pellucid.xla.shardings import extend
+from pellucid.xla.shardings import Device, extend
 
 _CPU, _CUDA, _CUDA_HOST, _ROCM = 1, 2, 3, 10  # DLDeviceType
 _PLATFORM_OF = {_CPU: "cpu", _CUDA: "cuda", _CUDA_HOST: "cpu", _ROCM: "rocm"}
@@ -38,7 +38,7 @@ def is_supported_dtype(dtype: Any) -> bool:
     return dtype.name == "bfloat16" or (dtype.isbuiltin == 1 and dtype.kind in _SUPPORTED_KINDS)
 
 
-def _device_of(array: Any) -> Any:
+def _device_of(array: ArrayImpl) -> Device:
     devices = array._sharding._internal_device_list
     if len(devices) != 1:
         raise DLPackError(
@@ -48,7 +48,7 @@ def _device_of(array: Any) -> Any:
     return devices[0]
 
 
-def _device_for(kind: int, index: int) -> Any:
+def _device_for(kind: int, index: int) -> Device:
     platform = _PLATFORM_OF.get(kind)
     if platform is None:
         raise DLPackError(f"DLPack's device type {kind} is no platform that arrays can be on.")
@@ -96,7 +96,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     return copied(array) if copy else array
 
 
-def _single_device(device: Any) -> Any:
+def _single_device(device: Any) -> Device | None:
     if isinstance(device, SingleDeviceSharding):
         return device._device
     if device is not None and hasattr(device, "device_set"):
@@ -108,7 +108,7 @@ def _single_device(device: Any) -> Any:
     return device
 
 
-def _canonical(array: Any, *, may_copy: bool) -> Any:
+def _canonical(array: ArrayImpl, *, may_copy: bool) -> ArrayImpl:
     """`array`, with 32 bits where 64 are off."""
     dtype = dtypes.canonicalize(array.dtype)
     if dtype == array.dtype:

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 from pellucid.base.source import describe
 from pellucid.runtime import platforms
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.shardings import Device
 
 
 class DeviceMemory(NamedTuple):
     """Memory of one device at one moment."""
 
-    device: Any
+    device: Device
     in_use_bytes: int
     """Bytes that the allocator has handed out; where the platform doesn't report them, those of live arrays."""
     peak_bytes: int | None
@@ -26,17 +28,17 @@ class DeviceMemory(NamedTuple):
 class LiveArray(NamedTuple):
     """One array that holds memory."""
 
-    array: Any
+    array: ArrayImpl
     type: str
     n_bytes: int
     """Bytes on all of this process's devices together."""
-    device_bytes: dict[Any, int]
+    device_bytes: dict[Device, int]
     """For each of this process's devices, the bytes it holds."""
     source: str | None
     """The user's line that made the array, where it is known."""
 
 
-def live_arrays(platform: str | None = None) -> list[Any]:
+def live_arrays(platform: str | None = None) -> list[ArrayImpl]:
     """All arrays of this process that hold memory on `platform` (by default, the default one)."""
     return [x for x in platforms.client(platform).live_arrays() if not x.is_deleted()]
 
@@ -48,7 +50,7 @@ def described_live_arrays() -> list[LiveArray]:
     return sorted(described, key=lambda live: -live.n_bytes)
 
 
-def _described(array: Any) -> LiveArray:
+def _described(array: ArrayImpl) -> LiveArray:
     local = array._sharding._internal_device_list.addressable_device_list
     count = max(len(local), 1)
     n_bytes = array.on_device_size_in_bytes()
@@ -66,7 +68,7 @@ def live_arrays_in_words(n: int = 5) -> list[str]:
     ]
 
 
-def memory_of(device: Any, live: Sequence[LiveArray] | None = None) -> DeviceMemory:
+def memory_of(device: Device, live: Sequence[LiveArray] | None = None) -> DeviceMemory:
     """Memory of `device` now; `live` are the live arrays, if they have been described already."""
     stats = device.memory_stats()
     if stats:

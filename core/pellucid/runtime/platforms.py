@@ -14,6 +14,8 @@ from pellucid.ir.avals import shaped_array
 from pellucid.runtime import peers
 from pellucid.sharding.single_device import make_single_device_sharding
 from pellucid.xla import client as xla_client, plugins
+from pellucid.xla.client import Client
+from pellucid.xla.shardings import Device
 
 T = TypeVar("T")
 _ALIASES = {
@@ -24,14 +26,14 @@ _ALIASES = {
     "tpu": ("tpu",),
 }
 _lock = threading.RLock()
-_clients: dict[str, Any] = {}
+_clients: dict[str, Client] = {}
 _failures: dict[str, str] = {}
 _default: list[str] = []
 _job: list[Any] = []
 """The job of several processes that the clients join; empty for none."""
 
 
-def _make_cpu() -> Any:
+def _make_cpu() -> Client:
     n_devices = xla_client.cpu_device_count(config.num_cpu_devices.value)
     if not _job:
         return xla_client.make_cpu_client(n_devices)
@@ -42,11 +44,11 @@ def _make_cpu() -> Any:
     return client
 
 
-def _sharding_of(device: Any, memory_kind: str | None = None) -> Any:
+def _sharding_of(device: Device, memory_kind: str | None = None) -> Any:
     return make_single_device_sharding(device, memory_kind=memory_kind)
 
 
-def _make_cuda() -> Any:
+def _make_cuda() -> Client:
     visible = config.cuda_visible_devices.value
     options = {}
     if visible != "all":
@@ -57,14 +59,14 @@ def _make_cuda() -> Any:
     return plugins.make_cuda_client(options, _job[0].client)
 
 
-_makers: dict[str, Callable[[], Any]] = {
+_makers: dict[str, Callable[[], Client]] = {
     "cpu": _make_cpu,
     "cuda": _make_cuda,
     "tpu": plugins.make_tpu_client,
 }
 
 
-def register_platform(name: str, make: Callable[[], Any]) -> None:
+def register_platform(name: str, make: Callable[[], Client]) -> None:
     """Add a platform; `make()` starts it and gives its client."""
     _makers[name] = make
     _ALIASES[name] = (name,)
@@ -146,7 +148,7 @@ def _start(platform: str) -> list[str]:
     return problems
 
 
-def client(platform: str | None = None) -> Any:
+def client(platform: str | None = None) -> Client:
     """The client of `platform` ('cpu', 'gpu', 'cuda', 'tpu'), or of the default one."""
     _start_all()
     return _clients[default_platform() if platform is None else _started(platform)]
@@ -177,14 +179,14 @@ def default_backend() -> str:
     return "gpu" if name in ("cuda", "rocm") else name
 
 
-def devices(backend: str | None = None) -> list[Any]:
+def devices(backend: str | None = None) -> list[Device]:
     """All devices of `backend` (by default, of the best platform), in order of id."""
     return list(client(backend).devices())
 
 
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
-) -> list[Any]:
+) -> list[Device]:
     """Devices of this process, or of process `process_index`; `host_id` is its deprecated name."""
     if host_id is not None:
         warnings.warn(
@@ -250,7 +252,7 @@ def _renamed(name: str, function: Callable[[str | None], T]) -> Callable[[str | 
     return function
 
 
-def default_device() -> Any:
+def default_device() -> Device:
     """The device of new arrays in this thread: the option `default_device`, else the first local one."""
     chosen = config.default_device.value
     if chosen is None:
@@ -260,10 +262,10 @@ def default_device() -> Any:
     return chosen
 
 
-_first: list[Any] = []
+_first: list[Device] = []
 
 
-def _first_device() -> Any:
+def _first_device() -> Device:
     if config.platform_name.value:
         return client().local_devices()[0]
     if not _first:
@@ -271,7 +273,7 @@ def _first_device() -> Any:
     return _first[0]
 
 
-def started_clients() -> list[Any]:
+def started_clients() -> list[Client]:
     """Clients of the platforms that are running; starts none."""
     return list(_clients.values())
 
@@ -300,7 +302,7 @@ def stop_all() -> None:
         _first.clear()
 
 
-def platform_of(chosen: Any) -> str:
+def platform_of(chosen: Client) -> str:
     """'cpu', 'cuda', 'rocm' or 'tpu': the platform of a client, by our name for it."""
     for name, client in _clients.items():
         if client is chosen:

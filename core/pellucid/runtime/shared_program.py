@@ -11,8 +11,9 @@ import numpy as np
 from pellucid.base import config
 from pellucid.ir.rules import Avals, Operands
 from pellucid.runtime import peers
+from pellucid.sharding.placement import Sharding
 from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl
-from pellucid.xla.compile import exchanges_data
+from pellucid.xla.compile import LoadedExecutable, exchanges_data
 
 T = TypeVar("T")
 
@@ -30,7 +31,12 @@ class SharedProgram:
     """
 
     def __init__(
-        self, name: str, in_avals: Avals, loaded: Any, shardings: Sequence[Any], digest: str
+        self,
+        name: str,
+        in_avals: Avals,
+        loaded: LoadedExecutable,
+        shardings: Sequence[Sharding],
+        digest: str,
     ) -> None:
         lists = [sharding._internal_device_list.process_indices for sharding in shardings]
         self._exchanges_data = exchanges_data(loaded)

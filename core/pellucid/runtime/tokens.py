@@ -13,7 +13,9 @@ from pellucid.ir.avals import abstract_token, shaped_array
 from pellucid.ir.effects import Effect
 from pellucid.sharding.single_device import GSPMDSharding, make_single_device_sharding
 from pellucid.xla import arrays
+from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.compile import result_handler
+from pellucid.xla.shardings import Device
 
 _TOKEN_TYPE = shaped_array((0,), np.dtype(bool))
 
@@ -29,10 +31,10 @@ class RuntimeTokens(threading.local):
     """Tokens of this thread: the last one of each ordered effect, and of each device's programs."""
 
     def __init__(self) -> None:
-        self._ordered: dict[Effect, Any] = {}
+        self._ordered: dict[Effect, ArrayImpl] = {}
         self._running: dict[Any, Any] = {}
 
-    def ordered(self, effect: Effect, devices: Sequence[Any]) -> Any:
+    def ordered(self, effect: Effect, devices: Sequence[Device]) -> Any:
         """The token that the next program with `effect` on `devices` must wait for.
 
         A program that ran on other devices is waited for here: no token spans both.
@@ -46,15 +48,15 @@ class RuntimeTokens(threading.local):
         empty = [np.zeros(0, np.bool_) for _ in devices]
         return arrays.put(_TOKEN_TYPE, sharding, empty, list(devices), False)
 
-    def set_ordered(self, effect: Effect, token: Any) -> None:
+    def set_ordered(self, effect: Effect, token: ArrayImpl) -> None:
         """Note the token that the latest program with `effect` gave."""
         self._ordered[effect] = token
 
-    def handler(self, devices: Sequence[Any]) -> Any:
+    def handler(self, devices: Sequence[Device]) -> Any:
         """Makes an array of a token that a program on `devices` gives."""
         return result_handler(_TOKEN_TYPE, _everywhere(tuple(devices)), False)
 
-    def add_runtime_token(self, device: Any, token: Any) -> None:
+    def add_runtime_token(self, device: Device, token: ArrayImpl) -> None:
         """Note that a program with side effects runs on `device`."""
         self._running[device] = token
 
@@ -69,7 +71,7 @@ class RuntimeTokens(threading.local):
 
 
 @cached(256)
-def _everywhere(devices: tuple[Any, ...]) -> Any:
+def _everywhere(devices: tuple[Device, ...]) -> Any:
     """Where a token of a program on `devices` is."""
     if len(devices) == 1:
         return make_single_device_sharding(devices[0])

@@ -51,9 +51,9 @@ from pellucid.sharding.single_device import SingleDeviceSharding, make_single_de
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
 from pellucid.tracing.values import as_operand, type_of, types_of
 from pellucid.xla import arrays
-from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl, ExtendedArray
+from pellucid.xla.arrays import ARRAY_TYPES, Array, ArrayImpl, ExtendedArray
 from pellucid.xla.compile import JaxRuntimeError
-from pellucid.xla.shardings import Device, extend
+from pellucid.xla.shardings import Device, DeviceLayout, extend
 
 _host_to_device = config.transfer_guard_host_to_device.state
 _device_to_device = config.transfer_guard_device_to_device.state
@@ -62,7 +62,9 @@ _device_to_device = config.transfer_guard_device_to_device.state
 # Host to device -------------------------------------------------------------------------------------
 
 
-def from_host(value: Any, *, weak_type: bool = False, sharding: Sharding | None = None) -> Any:
+def from_host(
+    value: Any, *, weak_type: bool = False, sharding: Sharding | None = None
+) -> ArrayImpl:
     """An array with the contents of a NumPy array or scalar, on `sharding` or the default device."""
     aval = type_of(value)
     aval = shaped_array(aval.shape, aval.dtype, weak_type)
@@ -72,7 +74,7 @@ def from_host(value: Any, *, weak_type: bool = False, sharding: Sharding | None 
 
 def put_host(
     value: Any, aval: ShapedArray, sharding: Sharding, committed: bool, *, explicit: bool = False
-) -> Any:
+) -> ArrayImpl:
     """An array of type `aval` laid out as `sharding`, with the contents of host value `value`.
 
     `explicit` states to transfer guards that the user asked for the transfer.
@@ -125,12 +127,12 @@ def _put(
     aval: ShapedArray,
     sharding: Sharding,
     shards: Sequence[Any],
-    devices: Sequence[Any],
+    devices: Sequence[Device],
     committed: bool,
     explicit: bool,
     *,
     may_alias: bool = False,
-) -> Any:
+) -> ArrayImpl:
     try:
         if _host_to_device.value == "allow":
             return arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
@@ -141,13 +143,13 @@ def _put(
 
 
 def put_shards(
-    aval: ShapedArray, sharding: Sharding, shards: Sequence[Any], devices: Sequence[Any]
-) -> Any:
+    aval: ShapedArray, sharding: Sharding, shards: Sequence[Any], devices: Sequence[Device]
+) -> ArrayImpl:
     """The array of type `aval` made of host values, one for each of `devices`; it is committed."""
     return _put(aval, sharding, shards, devices, committed=True, explicit=True)
 
 
-def _publish(direction: Any, result: Any, n_bytes: int, start: float) -> None:
+def _publish(direction: Any, result: ArrayImpl, n_bytes: int, start: float) -> None:
     """Publish a transfer; it is waited for, so that its seconds are those of the transfer."""
     result.block_until_ready()
     publish(on.transfer_finished, TransferFinished(direction, n_bytes, time.perf_counter() - start))
@@ -172,7 +174,7 @@ def shard_argument(x: Any, sharding: Sharding, layout: Any = None) -> Any:
     return put_host(x, type_of(x), sharding, committed=False)
 
 
-def ordered_as(x: Any, pjrt_layout: Any) -> Any:
+def ordered_as(x: ArrayImpl, pjrt_layout: DeviceLayout | None) -> ArrayImpl:
     """Array `x` with its elements in memory in the order that an executable takes; None for the device's own."""
     if pjrt_layout is None:
         return x if _is_row_major(x._pjrt_layout) else late("relaid")(x, x._sharding)
@@ -181,24 +183,24 @@ def ordered_as(x: Any, pjrt_layout: Any) -> Any:
     return late("relaid")(x, x._sharding, Layout.from_pjrt_layout(pjrt_layout))
 
 
-def layout_of(pjrt_layout: Any) -> Layout | None:
+def layout_of(pjrt_layout: DeviceLayout | None) -> Layout | None:
     """The layout that C++ reports; None for None."""
     return None if pjrt_layout is None else Layout.from_pjrt_layout(pjrt_layout)
 
 
-def same_order(a: Any, b: Any) -> bool:
+def same_order(a: DeviceLayout, b: DeviceLayout) -> bool:
     """Whether two layouts of jaxlib put elements in the same order."""
     return a == b or _equal_layouts(a, b)
 
 
 @cached(1024)
-def _equal_layouts(a: Any, b: Any) -> bool:
+def _equal_layouts(a: DeviceLayout, b: DeviceLayout) -> bool:
     # Arrays and programs differ in what they say of the size of elements of less than a byte.
-    a, b = Layout.from_pjrt_layout(a), Layout.from_pjrt_layout(b)
-    return (a.major_to_minor, a.tiling) == (b.major_to_minor, b.tiling)
+    first, second = Layout.from_pjrt_layout(a), Layout.from_pjrt_layout(b)
+    return (first.major_to_minor, first.tiling) == (second.major_to_minor, second.tiling)
 
 
-def move(x: Any, sharding: Sharding, *, committed: bool, explicit: bool = False) -> Any:
+def move(x: ArrayImpl, sharding: Sharding, *, committed: bool, explicit: bool = False) -> ArrayImpl:
     """A copy of array `x` laid out as `sharding`."""
     check_not_deleted(x)
     start = time.perf_counter()
@@ -225,12 +227,12 @@ _MIN_BYTES_FOR_EXCHANGE = 1 << 20
 
 
 @cached(1024)
-def _is_row_major(pjrt_layout: Any) -> bool:
+def _is_row_major(pjrt_layout: DeviceLayout) -> bool:
     order = Layout.from_pjrt_layout(pjrt_layout).major_to_minor
     return order == tuple(range(len(order)))
 
 
-def _moved(x: Any, sharding: Sharding, committed: bool) -> Any:
+def _moved(x: ArrayImpl, sharding: Sharding, committed: bool) -> ArrayImpl:
     if not _is_row_major(x._pjrt_layout):
         x = late("relaid")(x, x._sharding)  # jaxlib copies bytes, and forgets their order
     old, aval = x._sharding, aval_at(x.aval, sharding)
@@ -254,7 +256,7 @@ def _moved(x: Any, sharding: Sharding, committed: bool) -> Any:
     return put_host(value_of(x), aval, sharding, committed, explicit=True)
 
 
-def _moved_addends(x: Any, sharding: Any, committed: bool) -> Any:
+def _moved_addends(x: ArrayImpl, sharding: Any, committed: bool) -> ArrayImpl:
     """`x` laid out as `sharding`, where devices hold addends before or after: a program exchanges them."""
     old = x._sharding
     if old == sharding:
@@ -270,7 +272,7 @@ def _moved_addends(x: Any, sharding: Any, committed: bool) -> Any:
     return late("relaid")(_moved(x, summed(sharding), committed), sharding)
 
 
-def _has_same_parts(old: Any, new: Any, shape: tuple[int, ...]) -> bool:
+def _has_same_parts(old: Sharding, new: Sharding, shape: tuple[int, ...]) -> bool:
     """Whether both cut an array into the same parts for devices in the same order."""
     if type(old) is type(new) is SingleDeviceSharding:
         return True
@@ -279,11 +281,11 @@ def _has_same_parts(old: Any, new: Any, shape: tuple[int, ...]) -> bool:
     ) == list(new.devices_indices_map(shape).values())
 
 
-def _parts(x: Any) -> Values:
+def _parts(x: ArrayImpl) -> list[ArrayImpl]:
     return [x] if len(x._sharding._internal_device_list) == 1 else arrays.shards_of(x)
 
 
-def _copies(x: Any, sharding: Sharding) -> Values:
+def _copies(x: ArrayImpl, sharding: Sharding) -> list[ArrayImpl]:
     """Copies of the parts of `x` here, on the devices of `sharding`, which has the same parts."""
     devices = sharding._internal_device_list
     if devices.is_fully_addressable:
@@ -292,12 +294,12 @@ def _copies(x: Any, sharding: Sharding) -> Values:
     return [_copied_to(part, device, sharding.memory_kind) for part, device in pairs]
 
 
-def _copied_to(x: Any, device: Any, memory_kind: str | None) -> Any:
+def _copied_to(x: ArrayImpl, device: Device, memory_kind: str | None) -> ArrayImpl:
     sharding = make_single_device_sharding(device, memory_kind=memory_kind)
     return arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
 
 
-def copied(x: Any) -> Any:
+def copied(x: Array) -> Array:
     """A copy of array `x` in memory of its own, laid out as `x`."""
     if type(x) is ExtendedArray:
         return ExtendedArray(x.aval, copied(x.words))
@@ -407,7 +409,7 @@ def _check_equal_everywhere(x: Any, aval: ShapedArray, sharding: Sharding) -> No
     )
 
 
-def _here(x: Any, sharding: Sharding, committed: bool, may_alias: bool | None) -> Any:
+def _here(x: ArrayImpl, sharding: Sharding, committed: bool, may_alias: bool | None) -> ArrayImpl:
     """`x` on the devices where it is already."""
     if may_alias is False:
         x = copied(x)
@@ -417,7 +419,7 @@ def _here(x: Any, sharding: Sharding, committed: bool, may_alias: bool | None) -
     return share_memory(arrays.assemble(aval, sharding, _parts(x), committed), x)
 
 
-def _in_space(x: Any, space: MemorySpace) -> Any:
+def _in_space(x: Any, space: MemorySpace) -> Sharding | None:
     """The sharding of `x` in a memory space; None where it may stay."""
     if space.memory_kind is None:
         return None
@@ -426,7 +428,7 @@ def _in_space(x: Any, space: MemorySpace) -> Any:
     )
 
 
-def _check_source(x: Any, src: Any) -> None:
+def _check_source(x: ArrayImpl, src: Any) -> None:
     source = sharding_for(src)
     if source is not None and not source.is_equivalent_to(x._sharding, x.ndim):
         raise ArgumentValueError(
@@ -458,7 +460,7 @@ def _check_places(x: Any, places: Sequence[tuple[Any, Any, Any, Any]]) -> None:
             check_fits("device_put", shown_path("x", path), sharding, np.shape(leaf))
 
 
-def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
+def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
     """A tree of arrays that have one part for each of `devices`: `shards[i]`, a tree, on `devices[i]`.
 
     Each leaf's first dimension numbers the devices.
@@ -493,7 +495,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
     return tree_map(stacked, *shards)
 
 
-def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
+def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
     """The tree `x` of arrays, copied to each of `devices`; a new first dimension numbers the copies.
 
     >>> device_put_replicated(np.float32(3.0), [device_put(0).device])
@@ -504,7 +506,7 @@ def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
     return device_put_sharded([x] * len(devices), devices)
 
 
-def _first_dimension_over(caller: str, devices: Sequence[Any]) -> Any:
+def _first_dimension_over(caller: str, devices: Sequence[Device]) -> NamedSharding:
     """The placement of arrays whose first dimension numbers `devices`, which is checked to be a sequence of some."""
     if not isinstance(devices, Sequence):
         raise ArgumentTypeError(
@@ -560,7 +562,7 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
-def _arrays_and_others(x: Any) -> tuple[Values, Values]:
+def _arrays_and_others(x: Any) -> tuple[list[ArrayImpl], Values]:
     """The leaves of the tree `x` that are arrays, and the other ones."""
     leaves = tree_flatten(x)[0]
     of_device = [leaf for leaf in leaves if type(leaf) is ArrayImpl]

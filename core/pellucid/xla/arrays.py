@@ -5,13 +5,49 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxlib import _jax
 
+from pellucid.xla.shardings import Device, DeviceLayout, DeviceList
+
 Array = _jax.Array
-ArrayImpl = _jax.ArrayImpl
+
+if TYPE_CHECKING:
+
+    class ArrayImpl(Array):
+        """An array on devices; higher layers give it its other attributes."""
+
+        aval: Any
+        """Its type, a ShapedArray."""
+        _sharding: Any
+        """Its Sharding, a class of C++ whose methods `pellucid.sharding` supplies."""
+        _committed: bool
+        _arrays: list[ArrayImpl]
+        _npy_value: np.ndarray | None
+        """Its contents on the host, once they were read."""
+        _pjrt_layout: DeviceLayout
+        traceback: Any
+        shape: tuple[int, ...]
+        dtype: np.dtype
+        ndim: int
+        size: int
+        nbytes: int
+        weak_type: bool
+
+        def is_deleted(self) -> bool: ...
+        def is_ready(self) -> bool: ...
+        def block_until_ready(self) -> ArrayImpl: ...
+        def delete(self) -> None: ...
+        def clone(self) -> ArrayImpl: ...
+        def platform(self) -> str: ...
+        def on_device_size_in_bytes(self) -> int: ...
+        def unsafe_buffer_pointer(self) -> int: ...
+        def copy_to_host_async(self) -> None: ...
+
+else:
+    ArrayImpl = _jax.ArrayImpl
 HostBufferSemantics = _jax.HostBufferSemantics
 set_tracer_class = _jax.set_tracer_class
 
@@ -40,11 +76,11 @@ def put(
     aval: Any,
     sharding: Any,
     shards: Sequence[Any],
-    devices: Sequence[Any],
+    devices: Sequence[Device],
     committed: bool,
     *,
     may_alias: bool = False,
-) -> Any:
+) -> ArrayImpl:
     """An array made of one host or device shard for each device; host data is copied, unless it `may_alias`.
 
     jaxlib would alias a host array that happens to be aligned, and later writes to it would show. When told to copy
@@ -104,22 +140,22 @@ def _own_copy(x: Any) -> Any:
     return copy
 
 
-def assemble(aval: Any, sharding: Any, shards: Sequence[Any], committed: bool) -> Any:
+def assemble(aval: Any, sharding: Any, shards: Sequence[ArrayImpl], committed: bool) -> ArrayImpl:
     """An array from single-device arrays in the order of the sharding's devices."""
-    return ArrayImpl(aval, sharding, list(shards), committed, _skip_checks=True)
+    return _jax.ArrayImpl(aval, sharding, list(shards), committed, _skip_checks=True)
 
 
-def rewrap(array: Any, aval: Any, sharding: Any) -> Any:
+def rewrap(array: ArrayImpl, aval: Any, sharding: Any) -> ArrayImpl:
     """The same buffers as `array` under another aval and sharding."""
     return array._rewrap_with_aval_and_sharding(aval, sharding)
 
 
-def shards_of(array: Any) -> list[Any]:
+def shards_of(array: ArrayImpl) -> list[ArrayImpl]:
     """The single-device arrays of this process's shards."""
     return array._arrays
 
 
-def copy_to_devices(array: Any, devices: Any, sharding: Any) -> Any:
+def copy_to_devices(array: ArrayImpl, devices: DeviceList, sharding: Any) -> ArrayImpl:
     """A copy of `array` laid out shard for shard on other devices or memories.
 
     jaxlib's donating variant leaves the source poisoned (reading it ends the process), so this copies;
@@ -133,23 +169,23 @@ def copy_to_devices(array: Any, devices: Any, sharding: Any) -> Any:
 
 if hasattr(ArrayImpl, "_to_np_array_did_copy"):
 
-    def single_device_to_numpy(array: Any) -> np.ndarray:
+    def single_device_to_numpy(array: ArrayImpl) -> np.ndarray:
         """A read-only NumPy view or copy of a single-device array."""
         return array._to_np_array_did_copy()[0]
 
 else:
 
-    def single_device_to_numpy(array: Any) -> np.ndarray:
+    def single_device_to_numpy(array: ArrayImpl) -> np.ndarray:
         """A read-only NumPy view or copy of a single-device array."""
         return array._single_device_array_to_np_array_did_copy()[0]
 
 
-def wait_for(arrays: Sequence[Any]) -> None:
+def wait_for(arrays: Sequence[ArrayImpl]) -> None:
     """Wait until several arrays are computed; JaxRuntimeError for deleted ones."""
     _jax.batched_block_until_ready(arrays)
 
 
-def copy_to_host_async(array: Any) -> None:
+def copy_to_host_async(array: ArrayImpl) -> None:
     """Start copying the shards of `array` to the host."""
     for shard in shards_of(array):
         shard._copy_single_device_array_to_host_async()
@@ -158,7 +194,7 @@ def copy_to_host_async(array: Any) -> None:
 if "max_version" in (_jax.buffer_to_dlpack_managed_tensor.__doc__ or ""):
 
     def to_dlpack(
-        array: Any, stream: Any, *, max_version: tuple[int, int] | None, copied: bool
+        array: ArrayImpl, stream: Any, *, max_version: tuple[int, int] | None, copied: bool
     ) -> Any:
         """A DLPack capsule that shares the buffer of a single-device array."""
         return _jax.buffer_to_dlpack_managed_tensor(
@@ -168,12 +204,12 @@ if "max_version" in (_jax.buffer_to_dlpack_managed_tensor.__doc__ or ""):
 else:
 
     def to_dlpack(
-        array: Any, stream: Any, *, max_version: tuple[int, int] | None, copied: bool
+        array: ArrayImpl, stream: Any, *, max_version: tuple[int, int] | None, copied: bool
     ) -> Any:
         """A DLPack capsule that shares the buffer of a single-device array; it states no version."""
         return _jax.buffer_to_dlpack_managed_tensor(array, stream)
 
 
-def from_dlpack(capsule: Any, device: Any, stream: Any, copy: bool | None) -> Any:
+def from_dlpack(capsule: Any, device: Device, stream: Any, copy: bool | None) -> ArrayImpl:
     """An array over the memory of a DLPack capsule."""
     return _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream, copy=copy)

@@ -5,19 +5,41 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxlib import _jax
 
 from pellucid.xla import bootstrap
+from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.guards import let_through
+from pellucid.xla.shardings import Device
 
-Client = _jax.Client
-Device = _jax.Device
-DeviceList = _jax.DeviceList
-Memory = _jax.Memory
+if TYPE_CHECKING:
+
+    class Client:
+        """The devices of a platform, and what compiles for them."""
+
+        platform: str
+        platform_version: str
+
+        def devices(self) -> Sequence[Device]: ...
+        def local_devices(self) -> Sequence[Device]: ...
+        def device_count(self) -> int: ...
+        def local_device_count(self) -> int: ...
+        def process_index(self) -> int: ...
+        def live_arrays(self) -> list[ArrayImpl]: ...
+        def compile(self, module: Any, devices: Any, options: Any) -> Any: ...
+        def compile_and_load(
+            self, module: Any, devices: Any, options: Any, callbacks: Any
+        ) -> Any: ...
+        def deserialize_executable(
+            self, data: bytes, devices: Any, options: Any, *, host_callbacks: Any
+        ) -> Any: ...
+
+else:
+    Client = _jax.Client
 JaxRuntimeError = _jax.JaxRuntimeError
 
 _FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")

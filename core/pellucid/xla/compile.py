@@ -7,26 +7,57 @@ import importlib.metadata
 import mmap
 import pathlib
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxlib import (
     _jax,
 )
 
+from pellucid.xla.client import Client
 from pellucid.xla.mlir import bytecode
+from pellucid.xla.shardings import Device, DeviceLayout, OpSharding
 
 jaxlib_version: str = importlib.metadata.version("jaxlib")
 CompileOptions = _jax.CompileOptions
 JaxRuntimeError = _jax.JaxRuntimeError
-LoadedExecutable = _jax.LoadedExecutable
+
+if TYPE_CHECKING:
+
+    class RunResults:
+        """Results of one run, before they are arrays of Python."""
+
+        def consume_with_handlers(self, handlers: Sequence[Callable[[Any], Any]]) -> list[Any]: ...
+        def consume_token(self) -> Any: ...
+
+    class LoadedExecutable:
+        """A compiled program on its devices."""
+
+        client: Client
+
+        def local_devices(self) -> list[Device]: ...
+        def execute_sharded(
+            self, arguments: Sequence[Any], with_tokens: bool = False
+        ) -> RunResults: ...
+        def hlo_modules(self) -> list[Any]: ...
+        def cost_analysis(self) -> Any: ...
+        def get_compiled_memory_stats(self) -> Any: ...
+        def get_parameter_layouts(self) -> list[DeviceLayout]: ...
+        def get_output_layouts(self) -> list[DeviceLayout]: ...
+        def get_parameter_shardings(self) -> list[OpSharding] | None: ...
+        def get_output_shardings(self) -> list[OpSharding] | None: ...
+        def get_output_memory_kinds(self) -> list[list[str | None]]: ...
+        def serialize(self) -> bytes: ...
+
+else:
+    LoadedExecutable = _jax.LoadedExecutable
 approx_top_k_sizes = _jax.approx_top_k_reduction_output_size
 """(what the partial reduction of ApproxTopK leaves, log2 of how much it reduces), decided by XLA."""
 
 
 def compile_options(
-    devices: Sequence[Any],
+    devices: Sequence[Device],
     overrides: Sequence[tuple[str, Any]] = (),
     *,
     is_partitioned: bool = False,
@@ -49,9 +80,9 @@ def compile_options(
 
 
 def compile_module(
-    client: Any,
+    client: Client,
     module: Any,
-    devices: Sequence[Any],
+    devices: Sequence[Device],
     options: CompileOptions,
     host_callbacks: Sequence[Any],
 ) -> LoadedExecutable:
@@ -61,7 +92,7 @@ def compile_module(
     )
 
 
-def compile_only(module: Any, devices: Sequence[Any], options: CompileOptions) -> Any:
+def compile_only(module: Any, devices: Sequence[Device], options: CompileOptions) -> Any:
     """Compile a StableHLO module for devices that nothing runs on; the executable isn't loaded."""
     return devices[0].client.compile(module, _jax.DeviceList(tuple(devices)), options)
 
@@ -95,9 +126,9 @@ def flag_names() -> frozenset[str]:
 
 
 def deserialize(
-    client: Any,
+    client: Client,
     data: bytes,
-    devices: Sequence[Any],
+    devices: Sequence[Device],
     options: CompileOptions,
     host_callbacks: Sequence[Any],
 ) -> LoadedExecutable:
@@ -172,6 +203,6 @@ def to_hlo(module: Any) -> Any:
     return _jax.mlir.mlir_module_to_xla_computation(bytecode(module), False, False)
 
 
-def hlo_cost(client: Any, computation: Any) -> dict[str, float]:
+def hlo_cost(client: Client, computation: Any) -> dict[str, float]:
     """XLA's estimates of flops, bytes and more for a computation."""
     return dict(_jax.hlo_module_cost_analysis(client, computation.get_hlo_module()))

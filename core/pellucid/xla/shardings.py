@@ -28,7 +28,9 @@ if TYPE_CHECKING:
         platform: str
         device_kind: str
         client: Any
+        local_hardware_id: int
 
+        def memory_stats(self) -> dict[str, int] | None: ...
         def addressable_memories(self) -> list[Memory]: ...
         def default_memory(self) -> Memory: ...
 
