@@ -7,6 +7,7 @@ its signature, one call of it as functions of flat values, its batched form, and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
@@ -194,23 +195,23 @@ class CustomFunction(ForwardsDefinitions):
         return self if instance is None else lambda *args, **kwargs: self(instance, *args, **kwargs)
 
 
+@dataclass(eq=False)
 class FlatCall:
     """One call of a function with its own derivative, as a function of flat values.
 
     `others` are the arguments that are not differentiated, `in_tree` is the structure of the tuple of those that are.
     """
 
-    def __init__(
-        self, custom: CustomFunction, in_tree: Any, others: list[Any], in_avals: Avals
-    ) -> None:
-        self.custom = custom
-        self.caller = type(custom).__name__
-        self.name = custom.signature.name
-        self.in_tree = in_tree
-        self.others = others
-        self.in_avals = in_avals
-        self.out_tree: Any = None
-        self.out_avals: Avals | None = None
+    custom: CustomFunction
+    in_tree: Any
+    others: list[Any]
+    in_avals: Avals
+    out_tree: Any = None
+    out_avals: Avals | None = None
+
+    def __post_init__(self) -> None:
+        self.caller = type(self.custom).__name__
+        self.name = self.custom.signature.name
 
     def arguments(self, leaves: Operands) -> Values:
         """The arguments of the user's function with these leaves."""

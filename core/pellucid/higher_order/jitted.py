@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -60,47 +61,29 @@ from pellucid.xla.flags import trace_context
 from pellucid.xla.pytree import flatten
 
 
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Program:
     """A traced function: its program, what it closes over, its executables by where they run."""
 
-    __slots__ = (
-        "call",
-        "consts",
-        "executables",
-        "fingerprint",
-        "in_layouts",
-        "in_shardings",
-        "lock",
-        "miss",
-        "nested",
-        "out_layouts",
-        "out_tree",
-        "params",
-        "values",
-        "__weakref__",
-    )
+    params: JitParams
+    consts: Values
+    out_tree: Any
+    call: Call
+    in_layouts: Layouts = None
+    out_layouts: Layouts = None
+    executables: dict[Where, Executable] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)  # pyright: ignore[reportGeneralTypeIssues]
+    """Held while an executable is compiled: threads that need the same one wait for it."""
+    miss: Miss | None = None
+    nested: JitParams | None = None
+    in_shardings: Any = field(init=False)
+    values: ValueProgram = field(init=False)
+    """The program that is compiled."""
 
-    def __init__(
-        self, params: JitParams, consts: Values, out_tree: Any, call: Call,
-        in_layouts: Layouts = None, out_layouts: Layouts = None,
-    ) -> None:  # fmt: skip
-        self.params = params
-        self.in_layouts = in_layouts
-        self.out_layouts = out_layouts
-        self.consts = consts
-        self.out_tree = out_tree
-        self.call = call
-        self.executables: dict[Where, Executable] = {}
-        self.lock = threading.RLock()
-        """Held while an executable is compiled: threads that need the same one wait for it."""
-        self.miss: Miss | None = None
-        self.fingerprint: Any = None
-        """Content of the function when it was traced; None if it can't be known."""
-        placements = params.in_shardings
-        self.in_shardings = None if placements is None else placements[len(consts) :]
-        self.nested: JitParams | None = None
-        self.values = ValueProgram(params.jaxpr.jaxpr, consts)
-        """The program that is compiled."""
+    def __post_init__(self) -> None:
+        placements = self.params.in_shardings
+        self.in_shardings = None if placements is None else placements[len(self.consts) :]
+        self.values = ValueProgram(self.params.jaxpr.jaxpr, self.consts)
 
     def params_of_call(self) -> JitParams:
         """The params of a call from another program: there, placements are constraints inside."""
@@ -167,32 +150,24 @@ def _fits(value: int, dtype: Any) -> bool:
     return limits.min <= value <= limits.max
 
 
+@dataclass(eq=False)
 class Jitted:
     """The Python side of a jitted function: its programs and executables."""
 
-    def __init__(
-        self,
-        spec: FunctionSpec,
-        *,
-        inline: bool = False,
-        keep_unused: bool = False,
-        device: Any = None,
-        compiler_options: tuple[tuple[str, Any], ...] = (),
-        in_shardings: Stated | None = None,
-        out_shardings: Stated | None = None,
-        share: bool = True,
-    ) -> None:
-        self.spec = spec
-        self.in_shardings = in_shardings
-        self.out_shardings = out_shardings
-        self.inline = inline
-        self.keep_unused = keep_unused
-        self.device = device
-        self.compiler_options = compiler_options
-        self.share = share
-        self.programs: dict[Key, Program] = {}
-        self.callable: Callable[[], Any] = _nothing
-        """The C++ callable, referred to weakly."""
+    spec: FunctionSpec
+    _: KW_ONLY
+    inline: bool = False
+    keep_unused: bool = False
+    device: Any = None
+    compiler_options: tuple[tuple[str, Any], ...] = ()
+    in_shardings: Stated | None = None
+    out_shardings: Stated | None = None
+    share: bool = True
+    programs: dict[Key, Program] = field(default_factory=dict)
+    callable: Callable[[], Any] = _nothing
+    """The C++ callable, referred to weakly."""
+
+    def __post_init__(self) -> None:
         with _lock:
             _all_jitted.add(self)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from pellucid.base.errors import (
@@ -71,12 +72,12 @@ class Wrapped(Protocol):
         ...
 
 
+@dataclass(eq=False, repr=False)
 class Stage:
     """What all stages know: the structure of arguments and results."""
 
-    def __init__(self, jitted: Any, program: Any) -> None:
-        self._jitted = jitted
-        self._program = program
+    _jitted: Any
+    _program: Any
 
     @property
     def fun_name(self) -> str:
@@ -134,12 +135,11 @@ def struct_of(aval: Any, sharding: Any = None, layout: Any = None) -> ShapeDtype
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
 
 
+@dataclass(eq=False, repr=False)
 class Traced(Stage):
     """A function traced for certain arguments."""
 
-    def __init__(self, jitted: Any, program: Any, leaves: Operands) -> None:
-        super().__init__(jitted, program)
-        self._leaves = leaves
+    _leaves: Operands
 
     @property
     def out_avals(self) -> Any:
@@ -170,13 +170,12 @@ class Traced(Stage):
 _DIALECTS = ("stablehlo", "hlo")
 
 
+@dataclass(eq=False, repr=False)
 class Lowered(Stage):
     """A function lowered to StableHLO for certain arguments."""
 
-    def __init__(self, jitted: Any, program: Any, lowered: LoweredProgram) -> None:
-        super().__init__(jitted, program)
-        self._lowered = lowered
-        self._module: Any = None
+    _lowered: LoweredProgram
+    _module: Any = None
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module's text, as StableHLO (default) or HLO; with locations if `debug_info`."""
@@ -215,12 +214,11 @@ def _dialect(dialect: str | None) -> str:
     return dialect or "stablehlo"
 
 
+@dataclass(eq=False, repr=False)
 class Compiled(Stage):
     """A function compiled for certain arguments; calling it runs it on arguments of just those types."""
 
-    def __init__(self, jitted: Any, program: Any, executable: Executable) -> None:
-        super().__init__(jitted, program)
-        self._executable = executable
+    _executable: Executable
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         spec = self._jitted.spec

@@ -8,6 +8,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from pellucid.base.caching import cached
 from pellucid.base.errors import ArgumentTypeError, MissingRule
 from pellucid.base.functional import strict_zip
 from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
@@ -32,7 +33,6 @@ class NoParams(NamedTuple):
 
 
 NO_PARAMS = NoParams()
-_TYPES_KEPT = 1 << 16
 
 
 class Primitive(Generic[P]):
@@ -55,7 +55,6 @@ class Primitive(Generic[P]):
                 f"`{self.name}` has no traits.",
                 do=f"Say what it does: `{type(self).__name__}.traits = Traits(kind=..., flops=...)`.",
             )
-        self._types: dict[Any, tuple[tuple[AbstractValue, ...], Effects]] = {}
         registry[self.name] = self
 
     @property
@@ -144,16 +143,10 @@ class Primitive(Generic[P]):
 
     # ------------------------------------------------------------------------------------------
 
+    @cached(1 << 16)
     def types(self, avals: Avals, params: P) -> tuple[tuple[AbstractValue, ...], Effects]:
-        """(types of the results, effects): the type rule, remembered for (params, avals)."""
-        key = (params, avals)
-        typed = self._types.get(key)
-        if typed is None:
-            typed = derived_types(self, avals, params)
-            if len(self._types) >= _TYPES_KEPT:
-                self._types.clear()
-            self._types[key] = typed
-        return typed
+        """(types of the results, effects): the type rule, remembered for (primitive, avals, params)."""
+        return derived_types(self, avals, params)
 
     def typed(self, avals: Avals, results: Results, params: P) -> Sequence[Any]:
         """The types `results` with what they say of meshes: the last step of the type rule.

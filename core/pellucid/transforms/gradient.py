@@ -124,10 +124,9 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x * x)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
-    check_callable(fun, "value_and_grad")
-    nums = canonical_argnums(argnums)
-    refuse_reduce_axes("value_and_grad", reduce_axes)
-    differentiated = _differentiated(fun, "value_and_grad", nums, has_aux, holomorphic, allow_int)
+    differentiated = _differentiated(
+        fun, "value_and_grad", argnums, has_aux, holomorphic, allow_int, reduce_axes
+    )
 
     @wraps(fun, "Value and gradient")
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
@@ -152,10 +151,9 @@ def grad(
     >>> grad(lambda x: x * x)(3.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    check_callable(fun, "grad")
-    nums = canonical_argnums(argnums)
-    refuse_reduce_axes("grad", reduce_axes)
-    differentiated = _differentiated(fun, "grad", nums, has_aux, holomorphic, allow_int)
+    differentiated = _differentiated(
+        fun, "grad", argnums, has_aux, holomorphic, allow_int, reduce_axes
+    )
 
     @wraps(fun, "Gradient")
     def gradient_of(*args: Any, **kwargs: Any) -> Any:
@@ -168,30 +166,32 @@ def grad(
 def _differentiated(
     fun: Function,
     caller: str,
-    argnums: int | tuple[int, ...],
+    argnums: Argnums,
     has_aux: bool,
     holomorphic: bool,
     allow_int: bool,
+    reduce_axes: Sequence[Any],
 ) -> Function:
     """A function of (args, kwargs) that gives the value of `fun`, its gradient, and its auxiliary data if any."""
+    check_callable(fun, caller)
+    nums = canonical_argnums(argnums)
+    refuse_reduce_axes(caller, reduce_axes)
 
     def differentiated(args: Operands, kwargs: Keywords) -> tuple[Any, ...]:
-        leaves, tree = flat_arguments(
-            chosen_arguments(fun, argnums, args), caller, fun, args, kwargs
-        )
+        leaves, tree = flat_arguments(chosen_arguments(fun, nums, args), caller, fun, args, kwargs)
         avals = types_of(leaves)
         nonzero = [is_differentiable(aval) for aval in avals]
         if holomorphic or not all(nonzero):
             for i, aval in enumerate(avals):
                 check_real_or_complex_input(
-                    aval, caller, lambda i=i: path_of_leaf(fun, argnums, args, i),
+                    aval, caller, lambda i=i: path_of_leaf(fun, nums, args, i),
                     holomorphic=holomorphic, allow_int=allow_int,
                 )  # fmt: skip
         flat = _ScalarFunction(
             fun,
             caller,
             has_aux,
-            lambda xs: with_arguments(args, argnums, tree.unflatten(xs)),
+            lambda xs: with_arguments(args, nums, tree.unflatten(xs)),
             kwargs,
         )
         [value], program, aux = linearize_flat(flat, leaves, nonzero)
