@@ -33,7 +33,7 @@ from pellucid.xla.shardings import Device, DeviceList
 class Placement(NamedTuple):
     """Where a program runs: its devices in order, and their client; or only an abstract mesh."""
 
-    client: Client | None
+    client: Any
     devices: tuple[Device, ...]
     abstract_mesh: AbstractMesh | None = None
     """The mesh of a program that is lowered without devices, which can't be compiled."""

@@ -95,7 +95,7 @@ class Signature:
         named, _ = resolve_arguments(function, None, nondiff_argnames or None, "nondiff")
         self.nondiff = tuple(sorted({*indices(nondiff_argnums, "nondiff_argnums"), *named}))
 
-    def positional(self, args: Operands, kwargs: Keywords) -> tuple[Any, ...]:
+    def positional(self, args: tuple[Any, ...], kwargs: Keywords) -> tuple[Any, ...]:
         """All arguments by position, defaults included."""
         if self.signature is None or (not kwargs and self.is_plain):
             if kwargs:

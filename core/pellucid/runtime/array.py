@@ -23,7 +23,7 @@ from pellucid.sharding.placement import Sharding
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.tracing.array_methods import add_late_methods, late_attribute
 from pellucid.xla import arrays
-from pellucid.xla.arrays import Array, ArrayImpl
+from pellucid.xla.arrays import Array, ArrayImpl, ExtendedArray
 from pellucid.xla.compile import JaxRuntimeError
 from pellucid.xla.shardings import Device, extend
 
@@ -169,7 +169,7 @@ class Shard:
         )
 
 
-def shards_of(array: Array, *, addressable_only: bool) -> list[Shard]:
+def shards_of(array: ArrayImpl | ExtendedArray, *, addressable_only: bool) -> list[Shard]:
     """The shards of `array` in the order of its devices."""
     check_not_deleted(array)
     sharding = array._sharding
@@ -191,7 +191,7 @@ def shards_of(array: Array, *, addressable_only: bool) -> list[Shard]:
 # Deletion -----------------------------------------------------------------------------------------
 
 
-def check_not_deleted(array: Array) -> None:
+def check_not_deleted(array: ArrayImpl | ExtendedArray) -> None:
     """Raise DeletedArrayError, naming the calls that may have taken its memory, if `array` is gone."""
     if not array.is_deleted():
         return
@@ -212,9 +212,9 @@ def check_not_deleted(array: Array) -> None:
     )
 
 
-def note_donated(array: Array, taker: str) -> None:
+def note_donated(array: ArrayImpl | ExtendedArray, taker: str) -> None:
     """Delete what is left of `array`, whose memory was donated to the function `taker`."""
-    if type(array) is arrays.ExtendedArray:
+    if type(array) is ExtendedArray:
         array = array.words
     array._taken_by = taker
     if not is_exported(array):
@@ -242,7 +242,7 @@ def share_memory(alias: ArrayImpl, array: ArrayImpl) -> ArrayImpl:
     return alias
 
 
-def is_exported(array: Array) -> bool:
+def is_exported(array: ArrayImpl | ExtendedArray) -> bool:
     """Whether another library may hold the memory of `array`; jaxlib ends the process if it is deleted then."""
     memory = getattr(array, "_memory", None)
     return memory is not None and memory.is_exported

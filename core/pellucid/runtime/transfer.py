@@ -299,7 +299,7 @@ def _copied_to(x: ArrayImpl, device: Device, memory_kind: str | None) -> ArrayIm
     return arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
 
 
-def copied(x: Array) -> Array:
+def copied(x: ArrayImpl | ExtendedArray) -> Any:
     """A copy of array `x` in memory of its own, laid out as `x`."""
     if type(x) is ExtendedArray:
         return ExtendedArray(x.aval, copied(x.words))

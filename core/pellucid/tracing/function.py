@@ -132,7 +132,7 @@ class Call(NamedTuple):
 
     leaves: Values
     tree: Any
-    avals: Avals
+    avals: tuple[Any, ...]
     static: Static
 
 

@@ -187,7 +187,7 @@ class FlatFunction:
         leaves, self.out_tree = result_leaves(result, self.caller, self.fun)
         return leaves
 
-    def with_aux(self, results: Operands, aux: Values) -> tuple[Any, ...]:
+    def with_aux(self, results: tuple[Any, ...], aux: Values) -> tuple[Any, ...]:
         """`results`, and behind them the auxiliary data with the leaves `aux` if the function gives any."""
         return (*results, self.aux_tree.unflatten(aux)) if self.has_aux else results
 
