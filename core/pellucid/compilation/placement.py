@@ -26,7 +26,6 @@ from pellucid.sharding.single_device import (
 from pellucid.sharding.stated import check_fits, placement_text
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
-from pellucid.xla.client import Client
 from pellucid.xla.shardings import Device, DeviceList
 
 

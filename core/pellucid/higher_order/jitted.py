@@ -15,7 +15,7 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.caching import cached, clearing
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, IntegerRangeError
-from pellucid.base.events import CacheLooked, on, publish
+from pellucid.base.events import CacheLooked, logger, on, publish
 from pellucid.base.functional import strict_zip
 from pellucid.base.source import capture
 from pellucid.base.typing import Function

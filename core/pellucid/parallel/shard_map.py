@@ -14,6 +14,7 @@ from pellucid.base.errors import (
     EffectsError,
 )
 from pellucid.base.tree import broadcast_prefix, broadcast_prefix_to, is_none, shown_path, tree_map
+from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import Body, known_body
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import DebugInfo

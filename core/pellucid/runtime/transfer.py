@@ -51,7 +51,7 @@ from pellucid.sharding.single_device import SingleDeviceSharding, make_single_de
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
 from pellucid.tracing.values import as_operand, type_of, types_of
 from pellucid.xla import arrays
-from pellucid.xla.arrays import ARRAY_TYPES, Array, ArrayImpl, ExtendedArray
+from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl, ExtendedArray
 from pellucid.xla.compile import JaxRuntimeError
 from pellucid.xla.shardings import Device, DeviceLayout, extend
 

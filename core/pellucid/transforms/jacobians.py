@@ -99,7 +99,7 @@ def jacfwd(
         with use_transformation("vmap"):
             columns = [
                 brought_to(axis, x, d, type_of(y).ndim)
-                for x, d, y in strict_zip(found[n + n_aux :], dims[n + n_aux :], results)
+                for x, d, y in strict_zip(columns[n + n_aux :], dims[n + n_aux :], results)
             ]
         for y in results if holomorphic else ():
             check_real_output(type_of(y), "jacfwd", "result", holomorphic=True)
