@@ -75,6 +75,8 @@ class Program:
     lock: threading.RLock = field(default_factory=threading.RLock)  # pyright: ignore[reportGeneralTypeIssues]
     """Held while an executable is compiled: threads that need the same one wait for it."""
     miss: Miss | None = None
+    fingerprint: Any = None
+    """Content of the function when it was traced; None if it can't be known."""
     nested: JitParams | None = None
     in_shardings: Any = field(init=False)
     values: ValueProgram = field(init=False)

@@ -197,6 +197,7 @@ def _differentiated(
         [value], program, aux = linearize_flat(flat, leaves, nonzero)
         [out_aval] = program.out_avals
         check_real_output(out_aval, caller, "result", holomorphic=holomorphic)
+        _check_addends(out_aval, (), "the result", name_of(fun))
         with plumbing("grad"), use_transformation("transpose"):
             cotangents = program.pulled_back([ones(out_aval)])
             gradient = [*map(instantiate, spread(cotangents, nonzero, avals))]
