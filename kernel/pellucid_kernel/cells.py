@@ -26,13 +26,15 @@ class Cells:
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
         self._ids: dict[str, str | None] = {}
+        self.running_id: str | None = None
+        """Id of the cell that ran last, where the front end sent one."""
 
     def note(self, info: ExecutionInfo) -> None:
         """Remember the cell that is about to run."""
         raw = info.raw_cell or ""
         transformed: Any = getattr(info, "transformed_cell", None) or raw
         file = self._shell.compile.get_code_name(raw, transformed, self._shell.execution_count)
-        self._ids[file] = info.cell_id
+        self._ids[file] = self.running_id = info.cell_id
 
     def of(self, file: str) -> RunCell | None:
         """The cell that `file` stands for; None for a file."""

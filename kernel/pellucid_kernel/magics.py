@@ -1,15 +1,16 @@
-"""`%pellucid`: what one asks of pellucid in a line of a cell."""
+"""Magics of notebooks: `%pellucid` for devices, memory, processes, misses; `%%profile` for a cell's time."""
 
 from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 
 if TYPE_CHECKING:
     from pellucid_kernel.shell import ShellExtension
@@ -25,7 +26,7 @@ _USAGE = """%pellucid devices [N]   number of virtual CPU devices; with N, set i
 
 @magics_class
 class PellucidMagics(Magics):
-    """The line magic of one shell."""
+    """The magics of one shell."""
 
     def __init__(self, shell: InteractiveShell, extension: ShellExtension) -> None:
         super().__init__(shell)
@@ -50,6 +51,31 @@ class PellucidMagics(Magics):
             print(_USAGE)  # noqa: T201
             return None
         return commands[word](*rest)
+
+    @cell_magic
+    def profile(self, line: str, cell: str) -> Any:
+        """Profile of the cell: where its time goes by line and operation. `%%profile -r 5` runs it five times.
+
+        A cell that compiles is run once more, and the second run is the profile: what is compiled once is no part of
+        a program's time. `%%profile -r 1` gives the first run.
+        """
+        option = re.fullmatch(r"(?:-r\s*([1-9]\d*))?", line.strip())
+        if option is None:
+            raise UsageError(f"%%profile takes `-r N`, a number of runs, not {line!r}.")
+        recorded = self._recorded(cell, int(option[1] or 1))
+        if recorded is not None and option[1] is None and recorded.compilations:
+            recorded = self._recorded(cell, 1)
+        return recorded
+
+    def _recorded(self, cell: str, runs: int) -> Any:
+        """The profile of some runs of a cell; None if one fails."""
+        # An empty line keeps the numbers of the cell's lines.
+        source, cell_id = "\n" + cell, self._extension.cells.running_id
+        with importlib.import_module("pellucid_profiler").profile() as recorded:
+            for _ in range(runs):
+                if not self.shell.run_cell(source, cell_id=cell_id).success:
+                    return None
+        return recorded
 
     def _devices(self, count: str | None = None, *_: str) -> int | None:
         if count is None:

@@ -117,6 +117,7 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     shell.events.unregister("pre_run_cell", extension.before_cell)
     shell.events.unregister("post_run_cell", extension.after_cell)
     shell.magics_manager.magics["line"].pop("pellucid", None)
+    shell.magics_manager.magics["cell"].pop("profile", None)
     transforms = shell.input_transformer_manager.cleanup_transforms
     if leading_empty_lines not in transforms:
         transforms.insert(0, leading_empty_lines)

@@ -1,6 +1,7 @@
 """The extension for plain IPython."""
 
 import pytest
+from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 
@@ -25,3 +26,32 @@ def test_unloading_restores_the_shell(shell: InteractiveShell) -> None:
     shell.run_line_magic("load_ext", "pellucid_kernel")
     shell.run_line_magic("unload_ext", "pellucid_kernel")
     assert shell.input_transformer_manager.cleanup_transforms == before
+
+
+PROFILED = """import pellucid as pl, pellucid.numpy as jnp
+f = pl.jit(lambda x: jnp.sin(x) @ x)
+y = f(jnp.ones((64, 64)))
+count = globals().get("count", 0) + 1"""
+
+
+def test_a_cell_that_compiles_is_profiled_warm(shell: InteractiveShell) -> None:
+    shell.run_line_magic("load_ext", "pellucid_kernel")
+    profile = shell.run_cell_magic("profile", "", PROFILED)
+    assert shell.user_ns["count"] == 2
+    assert {each.place.line for each in profile.lines if each.place} == {3, 4}
+    assert "measured by line" in repr(profile)
+
+
+def test_runs_of_a_profile_can_be_chosen(shell: InteractiveShell) -> None:
+    shell.run_line_magic("load_ext", "pellucid_kernel")
+    profile = shell.run_cell_magic("profile", "-r 3", PROFILED)
+    assert shell.user_ns["count"] == 3
+    assert len({*profile.calls.run} - {-1}) >= 3
+
+
+def test_a_cell_that_fails_has_no_profile(shell: InteractiveShell, capsys) -> None:
+    shell.run_line_magic("load_ext", "pellucid_kernel")
+    assert shell.run_cell_magic("profile", "", "1 / 0") is None
+    assert "ZeroDivisionError" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="number of runs"):
+        shell.run_cell_magic("profile", "often", "1")
