@@ -327,8 +327,8 @@ def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitM
     known = {"input": params.in_specs, "result": (*params.out_specs, *extra_specs)}
     specs = [REPLICATED if s.kind == "constant" else known[s.kind][s.index] for s in parts.sources]
     scalars = [s.kind == "result" and s.index >= n and joined[s.index - n] for s in parts.sources]
-    primal = _with_reshaped_results(parts.primal, [False] * n + joined)
-    linear = _with_reshaped_inputs(parts.linear, scalars)
+    primal = _with_vectors(parts.primal, results=[False] * n + joined)
+    linear = _with_vectors(parts.linear, scalars)
     return SplitManual(
         parts,
         params.on(
@@ -344,29 +344,23 @@ def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitM
     )
 
 
-def _with_reshaped_results(program: ClosedJaxpr, scalars: Sequence[bool]) -> ClosedJaxpr:
-    """`program` that gives the scalars among its results as vectors of length 1."""
-    if not any(scalars):
+def _with_vectors(
+    program: ClosedJaxpr, inputs: Sequence[bool] = (), results: Sequence[bool] = ()
+) -> ClosedJaxpr:
+    """`program` with scalars among its first inputs, or among its results, as vectors of length 1 where flags say so."""
+    if not any((*inputs, *results)):
         return program
+    in_avals: list[Any] = list(program.in_avals)
+    flags = [*inputs, *[False] * (len(in_avals) - len(inputs))]
+    avals = [a.update(shape=(1,)) if s else a for a, s in zip(in_avals, flags, strict=True)]
 
     def run(*operands: Any) -> list[Any]:
-        results = replay(program.jaxpr, (), *operands)
-        return [reshape(x, (1,)) if s else x for x, s in zip(results, scalars, strict=True)]
-
-    return stage_open(run, program.in_avals, program.jaxpr.debug)[0]
-
-
-def _with_reshaped_inputs(program: ClosedJaxpr, scalars: Sequence[bool]) -> ClosedJaxpr:
-    """`program` that takes the scalars among its first inputs as vectors of length 1."""
-    if not any(scalars):
-        return program
-    flags = [*scalars, *[False] * (len(program.in_avals) - len(scalars))]
-    given_avals: list[Any] = list(program.in_avals)
-    avals = [a.update(shape=(1,)) if s else a for a, s in zip(given_avals, flags, strict=True)]
-
-    def run(*operands: Any) -> list[Any]:
-        given = [reshape(x, ()) if s else x for x, s in zip(operands, flags, strict=True)]
-        return replay(program.jaxpr, (), *given)
+        xs = [reshape(x, ()) if s else x for x, s in zip(operands, flags, strict=True)]
+        ys = replay(program.jaxpr, (), *xs)
+        return [
+            reshape(y, (1,)) if s else y
+            for y, s in zip(ys, results or [False] * len(ys), strict=True)
+        ]
 
     return stage_open(run, avals, program.jaxpr.debug)[0]
 

@@ -149,13 +149,10 @@ class DotAlgorithmPreset(enum.Enum):
 
     @property
     def supported_lhs_types(self) -> tuple[Any, ...] | None:
-        """Dtypes in which the left operand may be stored; None for any."""
+        """Dtypes in which the operand of that side may be stored; None for any."""
         return _RECIPES[self.name].inputs
 
-    @property
-    def supported_rhs_types(self) -> tuple[Any, ...] | None:
-        """Dtypes in which the right operand may be stored; None for any."""
-        return _RECIPES[self.name].inputs
+    supported_rhs_types = supported_lhs_types
 
     @property
     def accumulation_type(self) -> Any:

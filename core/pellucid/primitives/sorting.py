@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base.caching import cached
 from pellucid.base.dims import canonical_size
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.typing import Function
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.factors import with_mark, words
 from pellucid.ir.jaxpr import ClosedJaxpr
@@ -367,14 +368,35 @@ def _better(dtype: Any, greater: bool) -> ClosedJaxpr:
     )
 
 
-def approx_max_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
+def _approx_function(name: str, is_max_k: bool, doc: str) -> Function:
+    """`approx_max_k` or `approx_min_k`, described by `doc`."""
+
+    def approx(
+        operand: Any,
+        k: int,
+        reduction_dimension: int = -1,
+        recall_target: float = 0.95,
+        reduction_input_size_override: int = -1,
+        aggregate_to_topk: bool = True,
+    ) -> tuple[Any, ...]:
+        params = ApproxTopKParams(
+            canonical_size(k),
+            operator.index(reduction_dimension),
+            float(recall_target),
+            is_max_k,
+            operator.index(reduction_input_size_override),
+            bool(aggregate_to_topk),
+        )
+        return tuple(bind(approx_top_k_p, operand, params=params))
+
+    approx.__name__ = approx.__qualname__ = name
+    approx.__doc__ = doc
+    return approx
+
+
+approx_max_k = _approx_function(
+    "approx_max_k",
+    True,
     """About the `k` greatest elements along `reduction_dimension` in decreasing order, and their positions.
 
     `recall_target` is the share of the true ones that is expected among them. Platforms without the
@@ -384,45 +406,19 @@ def approx_max_k(
 
     >>> approx_max_k(np.array([1.0, 3.0, 2.0], np.float32), 2)[0]
     Array([3., 2.], dtype=float32)
-    """
-    return _approx(
-        operand, k, reduction_dimension, recall_target, True, reduction_input_size_override, aggregate_to_topk
-    )  # fmt: skip
-
-
-def approx_min_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
+    """,
+)
+approx_min_k = _approx_function(
+    "approx_min_k",
+    False,
     """About the `k` least elements along `reduction_dimension` in increasing order, and their positions.
 
     Otherwise as `approx_max_k`.
 
     >>> approx_min_k(np.array([1.0, 3.0, 2.0], np.float32), 2)[0]
     Array([1., 2.], dtype=float32)
-    """
-    return _approx(
-        operand, k, reduction_dimension, recall_target, False, reduction_input_size_override, aggregate_to_topk
-    )  # fmt: skip
-
-
-def _approx(
-    operand: Any, k: int, axis: int, recall: float, is_max_k: bool, override: int, aggregate: bool
-) -> tuple[Any, Any]:
-    params = ApproxTopKParams(
-        canonical_size(k),
-        operator.index(axis),
-        float(recall),
-        is_max_k,
-        operator.index(override),
-        bool(aggregate),
-    )
-    values, positions = bind(approx_top_k_p, operand, params=params)
-    return values, positions
+    """,
+)
 
 
 __all__ = [
