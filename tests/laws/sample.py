@@ -1,6 +1,6 @@
 """Sample rows: one row is one use of one primitive, and feeds every law.
 
-A row's `call` is a Python expression over `lax`, `random`, `np` and its operands x, y, z, w, v, u. It is text so that
+A row's `call` is a Python expression over `lax`, `random`, `sparse`, `np` and its operands x, y, z, w, v, u. It is text so that
 the same row can be evaluated with this library and, in a process of its own, with the reference.
 """
 
@@ -24,6 +24,7 @@ import pellucid.higher_order
 import pellucid.linalg
 import pellucid.primitives
 import pellucid.random
+from pellucid.experimental import sparse
 from pellucid.ir.jaxpr import subjaxprs
 from pellucid.primitives.families import kind_of
 from pellucid.random import threefry
@@ -198,7 +199,7 @@ class Sample:
 def flat_function(call: str, n_operands: int, namespace: Any) -> Callable[..., list[Any]]:
     """`call` as a function that takes operands and gives a list of results."""
     names = NAMES[:n_operands]
-    scope = {"lax": namespace, "np": np, "random": pellucid.random}
+    scope = {"lax": namespace, "np": np, "random": pellucid.random, "sparse": sparse}
     evaluate = eval(f"lambda {', '.join(names)}: {call}", scope)
 
     def function(*operands: Any) -> list[Any]:

@@ -30,7 +30,13 @@ WITHOUT: dict[str, str] = {
 """Primitives that need no row, with the reason."""
 
 
-LAYERS = ("pellucid.primitives", "pellucid.higher_order", "pellucid.linalg", "pellucid.random")
+LAYERS = (
+    "pellucid.primitives",
+    "pellucid.higher_order",
+    "pellucid.linalg",
+    "pellucid.random",
+    "pellucid.experimental.sparse",
+)
 CHECKED = sorted(
     name for name, primitive in registry.items() if type(primitive).__module__.startswith(LAYERS)
 )

@@ -14,6 +14,7 @@ from pellucid.base.tree import (
     is_none,
     shown_path,
     tree_leaves,
+    tree_map,
 )
 from pellucid.base.typing import Function, Keywords, Shape
 from pellucid.ir.avals import ShapedArray
@@ -73,6 +74,35 @@ def batch_flat(
     return [x for x, _ in split], [d for _, d in split]
 
 
+class Container:
+    """Base class of tree nodes whose static data have the batch dimensions of their leaves, such as sparse arrays.
+
+    `vmap` calls `element` on arguments and `stacked` on results. `dims` is the node with batch axes as leaves: an int
+    as the user gave it, or None. The leaves have no batch axis yet in `element`, and have it again in `stacked`.
+    """
+
+    def element(self, dims: Any) -> Any:
+        """The node as one element of the batch."""
+        raise NotImplementedError(type(self))
+
+    def stacked(self, dims: Any, size: int) -> Any:
+        """The node as the batch of `size` elements."""
+        raise NotImplementedError(type(self))
+
+
+def _with_containers(method: Callable[..., Any], tree: Any, values: Operands, dims: Dims) -> Any:
+    """`tree` of `values`, with `method` applied to each container in it."""
+    nodes = tree.unflatten(values)
+    if not Container.__subclasses__():
+        return nodes
+    return tree_map(
+        lambda node, dims: method(node, dims) if isinstance(node, Container) else node,
+        nodes,
+        tree.unflatten(dims),
+        is_leaf=lambda x: isinstance(x, Container) or x is None,
+    )
+
+
 def vmap(
     fun: Function,
     in_axes: Any = 0,
@@ -113,7 +143,9 @@ def vmap(
 
         def flat(*xs: Any) -> Values:
             nonlocal out_tree
-            inner_args, inner_kwargs = tree.unflatten(xs)
+            inner_args, inner_kwargs = _with_containers(
+                lambda node, dims: node.element(dims), tree, xs, in_dims
+            )
             results, out_tree = result_leaves(fun(*inner_args, **inner_kwargs), "vmap", fun)
             return results
 
@@ -131,7 +163,9 @@ def vmap(
                 _placed(fun, axis, x, d, w, out_tree, i, sum_match)
                 for i, (x, d, w) in enumerate(strict_zip(results, result_dims, out_dims))
             ]
-        return out_tree.unflatten(placed)
+        return _with_containers(
+            lambda node, dims: node.stacked(dims, size), out_tree, placed, out_dims
+        )
 
     return batched
 
