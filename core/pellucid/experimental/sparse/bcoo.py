@@ -165,7 +165,7 @@ class BCOO(JAXSparse, Container):
         if n_dense or n_batch:
             raise UnsupportedError("BCOO.from_scipy_sparse makes no batch or dense dimensions.")
         coo = mat.tocoo()
-        indices = jnp.column_stack((coo.row, coo.col)).astype(index_dtype or jnp.int32)
+        indices = jnp.column_stack((coo.row, coo.col)).astype(index_dtype or np.int32)
         return cls((coo.data, indices), shape=coo.shape)
 
     @classmethod

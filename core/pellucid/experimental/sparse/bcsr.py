@@ -161,7 +161,7 @@ class BCSR(JAXSparse, Container):
         """
         if n_dense or n_batch:
             raise UnsupportedError("BCSR.from_scipy_sparse makes no batch or dense dimensions.")
-        csr, dtype = mat.tocsr(), index_dtype or jnp.int32
+        csr, dtype = mat.tocsr(), index_dtype or np.int32
         buffers = (
             csr.data,
             jnp.asarray(csr.indices).astype(dtype),

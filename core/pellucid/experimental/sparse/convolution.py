@@ -13,7 +13,7 @@ from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.bcoo import BCOO, bcoo_fromdense, checked
 from pellucid.experimental.sparse.indices import in_bounds, padded, zeroed
 from pellucid.experimental.sparse.layouts import bcoo_update_layout
-from pellucid.experimental.sparse.movement import bcoo_reshape, bcoo_sum_duplicates_to
+from pellucid.experimental.sparse.movement import bcoo_reshape
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.higher_order.stages import eval_shape
 
@@ -85,7 +85,6 @@ def bcoo_conv_general_dilated(
     keep = exists.reshape(-1) & in_bounds(places.reshape(-1, 1), (n,))
     indices = padded(places.reshape(-1, 1), keep, (n,))
     result = BCOO((zeroed(data, keep), indices), shape=(n,))
-    result = bcoo_sum_duplicates_to(result, n) if result.nse > n else result
     return bcoo_reshape(result, new_sizes=result_type.shape)
 
 

@@ -219,8 +219,9 @@ def _rev(operands: Sequence[Any], params: Any) -> Any:
 
 def _broadcast_in_dim(operands: Sequence[Any], params: Any) -> Any:
     [mat] = operands
-    broadcast = bcsr_broadcast_in_dim if isinstance(mat, BCSR) else bcoo_broadcast_in_dim
-    return broadcast(mat, **params._asdict())
+    if isinstance(mat, BCSR):
+        return bcsr_broadcast_in_dim(mat, **params._asdict())
+    return bcoo_broadcast_in_dim(mat, **params._asdict())
 
 
 def _concatenate(operands: Sequence[Any], params: Any) -> Any:

@@ -219,8 +219,8 @@ def _sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Numbers) -> Any
         for a, b in zip(a_dims[m:], b_dims[m:], strict=True)
         if a is not None and b is not None
     ]
-    contract = [[a_rest.index(d) for d in a_contract], [b_rest.index(d) for d in b_contract]]
-    batch = [[a for a, _ in dense], [b for _, b in dense]]
+    contract = ([a_rest.index(d) for d in a_contract], [b_rest.index(d) for d in b_contract])
+    batch = ([a for a, _ in dense], [b for _, b in dense])
 
     def element(A: Any, B: Any, indices: Any) -> Any:
         def sample(index: Any) -> Any:
@@ -229,7 +229,7 @@ def _sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Numbers) -> Any
                 gathered(z, index[None, np.array(picked, int)])[0]
                 for z, picked in ((A, a_columns), (B, b_columns))
             )
-            product = lax.dot_general(x, y, (tuple(contract), tuple(batch)))
+            product = lax.dot_general(x, y, (contract, batch))
             return zeroed(product[None], keep)[0]
 
         return vmap(sample)(indices)
