@@ -67,6 +67,7 @@ check: lint types layers ## everything that needs no test run
 	$(BIN)/python tools/generate_types.py --check
 	$(BIN)/python tools/public_api.py --check
 	$(BIN)/python tools/missing_api.py --check
+	$(BIN)/python tools/check_examples.py
 	$(BIN)/python -m pellucid.introspect rules | diff tests/snapshots/rule_matrix.txt -
 
 snapshots: environment ## rewrite generated types, the lists of public and of missing names, the table of rules
@@ -77,6 +78,10 @@ snapshots: environment ## rewrite generated types, the lists of public and of mi
 
 api: environment ## count the reference's names that exist, and those with compatible parameters, by module
 	$(BIN)/python tools/missing_api.py --counts
+
+docs: environment ## build the documentation site into build/docs
+	$(BIN)/python -m sphinx -c docs -W --keep-going -q -b html . build/docs
+	@echo build/docs/docs/index.html
 
 wheel: environment ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

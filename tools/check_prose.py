@@ -81,6 +81,19 @@ def read_allowed(path: Path) -> dict[str, int]:
     return {folder.strip(): int(number) for folder, _, number in pairs}
 
 
+def hold(counts: Counter[str], path: Path, head: str, problem: str, *, write: bool) -> int:
+    """1 if some count is larger than the file at `path` allows, which is reported; `write` lowers what it allows."""
+    allowed = read_allowed(path)
+    problems = {name: n for name, n in counts.items() if n > allowed.get(name, 0)}
+    for name, number in sorted(problems.items()):
+        print(f"{name}: {number} {problem}; {allowed.get(name, 0)} are allowed.", file=sys.stderr)
+    if write:
+        lowered = {name: min(n, allowed.get(name, n)) for name, n in sorted(counts.items())}
+        lines = [head, *(f"{name}: {number}" for name, number in lowered.items() if number)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return 1 if problems else 0
+
+
 def main() -> int:
     """Check the repository; the exit status is 1 if a folder has more findings than it may have."""
     arguments = argparse.ArgumentParser(description=__doc__)
@@ -99,22 +112,13 @@ def main() -> int:
             count_by_folder[folder] += 1
             if is_listed:
                 print(f"{path}:{line}: {text}")
-    allowed = read_allowed(ROOT / ALLOWED)
-    problems = {f: n for f, n in count_by_folder.items() if n > allowed.get(f, 0)}
-    for folder, number in sorted(problems.items()):
-        print(
-            f"{folder} has {number} vague names or docstrings; {allowed.get(folder, 0)} are allowed. "
-            f"`python tools/check_prose.py {folder}` lists them.",
-            file=sys.stderr,
-        )
-    if options.write:
-        lowered = {f: min(n, allowed.get(f, n)) for f, n in sorted(count_by_folder.items())}
-        lines = [
-            "# Vague names and docstrings that a folder still has (tools/check_prose.py). Numbers only fall."
-        ]
-        lines += [f"{folder}: {number}" for folder, number in lowered.items() if number]
-        (ROOT / ALLOWED).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return 1 if problems else 0
+    return hold(
+        count_by_folder,
+        ROOT / ALLOWED,
+        "# Vague names and docstrings that a folder still has (tools/check_prose.py). Numbers only fall.",
+        "vague names or docstrings; `python tools/check_prose.py FOLDER` lists them",
+        write=options.write,
+    )
 
 
 if __name__ == "__main__":

@@ -51,6 +51,6 @@ def test_more_than_is_allowed_fails_and_fewer_are_written(tmp_path, allowed, sta
         [sys.executable, tool, "--write"], capture_output=True, text=True, check=False
     )
     assert run.returncode == status
-    assert ("core/pellucid/ir has 2" in run.stderr) == bool(status)
+    assert ("core/pellucid/ir: 2 vague" in run.stderr) == bool(status)
     written = (tmp_path / "tools" / "prose_allowed.txt").read_text()
     assert f"core/pellucid/ir: {min(allowed, 2)}" in written

@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError, PellucidError
 from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.elementwise_examples import EXAMPLES
 from pellucid.numpy.promotion import (
     aval_of,
     check_arrays,
@@ -61,7 +62,8 @@ def _binary(
 
 def _named(apply: Any, name: str, doc: str) -> Any:
     apply.__name__ = apply.__qualname__ = name
-    apply.__doc__ = doc
+    arguments, result = EXAMPLES[name]
+    apply.__doc__ = f"{doc}\n\n>>> jnp.{name}({arguments})\n{result}"
     apply.__module__ = "pellucid.numpy"
     return numpy_function(apply)
 
