@@ -245,7 +245,7 @@ class ReduceScatter(Exchange[ScatterSumParams]):
         [dims], results = super().factors(avals, results, params)
         return [dims], results if params.tiled else [resized(dims, params.scatter_dimension)]
 
-    def undo(self, cotangent, aval, params):
+    def undo(self, cotangent, aval: Any, params):
         groups, names, size, dim, tiled = params
         mesh = aval.shown_sharding.mesh if self.inverse is all_gather_reduced_p else None
         gather = GatherAxesParams(dim, groups, names, size, tiled, mesh)

@@ -32,7 +32,7 @@ class Exchange(Collective, Movement[P]):
         dims = with_mark(words(avals[0].ndim), self.worked_dims(params), "!")
         return [dims], [dims]
 
-    def typed(self, avals, results, params):
+    def typed(self, avals, results, params: Any):
         [result] = super().typed(avals, results, params)
         if self.state is None:
             return [result]

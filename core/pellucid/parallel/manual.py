@@ -373,7 +373,7 @@ def _transposed(
     Where types don't tell which values are the same at all positions, the cotangent of a result that is the same
     everywhere is shared out among the positions, and those of an operand that all have in full are summed.
     """
-    made = params.jaxpr.out_avals
+    made: list[Any] = list(params.jaxpr.out_avals)
     avals = [aval.cotangent() if nz else None for aval, nz in zip(made, nonzero, strict=True)]
     derived = transpose_jaxpr(params.jaxpr.jaxpr, linear, avals, False)
     if params.check_vma:

@@ -306,7 +306,7 @@ class Unstack(Parting[UnstackParams]):
         return [row] * x.shape[axis]
 
     def factors(self, avals, results, params):
-        [dims], _ = super().factors(avals, results, params)
+        dims = with_mark(words(avals[0].ndim), [params.axis], self.dims_mark)
         return [dims], [resized(dims, params.axis)] * len(results)
 
     def join(self, cotangents, params):
