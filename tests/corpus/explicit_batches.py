@@ -79,7 +79,20 @@ def compiler_decides_under_auto_axes(jax):
     return [(layout(jax, y), str(y.sharding.spec)) for y in results], list(results)
 
 
+def positions_with_parts_of_the_batch(jax):
+    """A function over all axes of the mesh, batched along a dimension that one of them cuts."""
+    P = jax.sharding.PartitionSpec
+    mapped = lambda f, *axes: jax.shard_map(f, in_specs=P("y"), out_specs=P(*axes))
+    functions = [mapped(jax.numpy.sin, "y"), mapped(lambda r: jax.lax.psum(r, "y"))]
+
+    def program(x):
+        gradient = jax.grad(lambda x: (jax.vmap(functions[0])(x) ** 2).sum())
+        return [jax.vmap(f)(x) for f in functions], jax.vmap(functions[0], 1, 1)(x.T), gradient(x)
+
+    return seen(jax, program, (X, "x", "y"))
+
+
 PROGRAMS = [
     carried, called, carried_within_elements, in_two_batches, derivatives_of_carries, resharded_elements,
-    over_another_mesh, compiler_decides_under_auto_axes,
+    over_another_mesh, compiler_decides_under_auto_axes, positions_with_parts_of_the_batch,
 ]  # fmt: skip

@@ -147,6 +147,19 @@ def _is_traced(x: Any) -> bool:
     return isinstance(x, Tracer)
 
 
+def _layout_of(x: Any, has_effects: bool) -> Layout | None:
+    """The layout of a ShapeDtypeStruct, or of a committed array whose elements aren't in the usual order; else None.
+
+    Programs with effects take arrays in the usual order.
+    """
+    if type(x) not in ARRAY_TYPES:
+        return getattr(x, "layout", None)
+    if has_effects or not x._committed or x.is_deleted():
+        return None
+    layout = x.format.layout
+    return None if layout.major_to_minor == tuple(range(x.ndim)) else layout
+
+
 def _fits(value: int, dtype: Any) -> bool:
     limits = np.iinfo(dtype)
     return limits.min <= value <= limits.max
@@ -377,12 +390,11 @@ class Jitted:
         request = self.request(program, self.place(program, leaves))
         if platform not in (None, request.placement.platform):
             request = request._replace(other_platform=platform)
-        struct_layouts = [getattr(x, "layout", None) for x in program.values.operands(leaves)]
-        if any(struct_layouts):  # ShapeDtypeStructs may have layouts
-            layouts = request.argument_layouts or [None] * len(struct_layouts)
-            orders = tuple(
-                a or stated_layout for a, stated_layout in strict_zip(layouts, struct_layouts)
-            )
+        has_effects = bool(program.params.jaxpr.effects)
+        own_layouts = [_layout_of(x, has_effects) for x in program.values.operands(leaves)]
+        if any(own_layouts):
+            layouts = request.argument_layouts or [None] * len(own_layouts)
+            orders = tuple(a or layout for a, layout in strict_zip(layouts, own_layouts))
             request = request._replace(argument_layouts=orders)
         return lower_program(program.values.closed, request)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import CollectiveError
+from pellucid.ir.axis_names import axis_names_of
 from pellucid.ir.facets import Collective, Linearized, OnReferences, Placed
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
 from pellucid.ir.primitive import Programs, called
@@ -182,6 +183,7 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
     def batch(self, axis, operands, dims, params):
         over = tuple([a for a in axis.spmd_name or () if a in params.newly_manual_axes])
         _check_batch_axes(over, params)
+        over = over or _free_axes(axis, params)
         parts = math.prod(params.mesh.shape[a] for a in over)
         local = BatchAxis(axis.size // parts, axis.name, None if over else axis.spmd_name)
         entry = over or None
@@ -425,6 +427,17 @@ def _check_batch_axes(over: tuple[Any, ...], params: ShardMapParams) -> None:
                 got=f"spmd_axis_name={over!r}, spec {spec!r}",
                 do="Choose another mesh axis for the batch.",
             )
+
+
+def _free_axes(axis: BatchAxis, params: ShardMapParams) -> tuple[Any, ...]:
+    """The Explicit mesh axes that cut the batch, if the program runs over them and nothing in it depends on them.
+
+    Each position then takes its own part of the batch; elsewhere each has the whole batch.
+    """
+    axes = () if axis.explicit is None else axis.explicit.spec.axes_per_dim[0]
+    used = axis_names_of(params.jaxpr.jaxpr).union(*axes_of((*params.in_specs, *params.out_specs)))
+    is_free = params.newly_manual_axes.issuperset(axes) and used.isdisjoint(axes)
+    return tuple(axes) if is_free else ()
 
 
 def _with_batch_dims(specs: Specs, dims: Dims, entry: Any) -> list[PartitionSpec]:

@@ -138,6 +138,15 @@ def test_constraints_and_described_arguments_choose_orders(sharding):
     assert taken.layout.major_to_minor == (1, 0)
 
 
+def test_a_program_lowered_for_an_array_takes_its_order_and_memory(columns):
+    double = pl.jit(lambda x: 2 * x, donate_argnums=0, out_shardings=columns.format)
+    compiled = double.lower(columns).compile()
+    [[taken], _] = compiled.input_formats
+    assert taken.layout.major_to_minor == (1, 0)
+    np.testing.assert_array_equal(compiled(columns), 2 * X)
+    assert columns.is_deleted()
+
+
 def test_programs_with_ordered_effects_take_any_order_and_choose_none(columns, sharding):
     def f(x):
         pl.debug.callback(lambda _: None, x, ordered=True)

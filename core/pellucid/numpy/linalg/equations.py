@@ -420,7 +420,7 @@ def _determinant(a: Any) -> Any:
 def det(a: Any) -> Any:
     """Determinants of matrices of shape [..., n, n].
 
-    Differentiable where the rank is n - 1 at least. Raises: ShapeError unless matrices are square.
+    The derivative of a singular matrix larger than 3×3 is NaN if another pivot than the last is zero. Raises: ShapeError unless matrices are square.
 
     >>> det(np.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
