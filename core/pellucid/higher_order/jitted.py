@@ -157,7 +157,8 @@ def _layout_of(x: Any, has_effects: bool) -> Layout | None:
     if has_effects or not x._committed or x.is_deleted():
         return None
     layout = x.format.layout
-    return None if layout.major_to_minor == tuple(range(x.ndim)) else layout
+    is_usual = layout is None or layout.major_to_minor == tuple(range(x.ndim))
+    return None if is_usual else layout
 
 
 def _fits(value: int, dtype: Any) -> bool:

@@ -141,10 +141,12 @@ def test_constraints_and_described_arguments_choose_orders(sharding):
 def test_a_program_lowered_for_an_array_takes_its_order_and_memory(columns):
     double = pl.jit(lambda x: 2 * x, donate_argnums=0, out_shardings=columns.format)
     compiled = double.lower(columns).compile()
-    [[taken], _] = compiled.input_formats
-    assert taken.layout.major_to_minor == (1, 0)
+    [[input_format], _] = compiled.input_formats
+    assert input_format.layout.major_to_minor == (1, 0)
     np.testing.assert_array_equal(compiled(columns), 2 * X)
     assert columns.is_deleted()
+    key = pl.device_put(pl.random.key(0), pl.devices()[1])
+    assert pl.jit(pl.random.split).lower(key).compile()(key).shape == (2,)
 
 
 def test_programs_with_ordered_effects_take_any_order_and_choose_none(columns, sharding):
