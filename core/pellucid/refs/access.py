@@ -154,10 +154,10 @@ def _replaced(base: Any, steps: list[Step], value: Any, update: Callable[..., An
     """The old part of `base` at `steps`, which `update(array, index, operands, value)` changes."""
     first, *inner = steps
     if not inner:
-        return bind1(swap_p, base, value, *first[1], params=PartParams(first[0]))
+        return bind1(swap_p, base, value, *first[1], params=_params(first))
     part = _get(base, first)
     new = _updated(part, inner, value, update)
-    bind(swap_p, base, new, *first[1], params=PartParams(first[0]))
+    bind(swap_p, base, new, *first[1], params=_params(first))
     return _read(part, inner)
 
 
@@ -181,7 +181,7 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     if inner:
         shape = first[0].result_shape([type_of(i).shape for i in first[1]])
         x = _updated(zeros(shaped_array(shape, base.dtype)), inner, x, indexing.added)
-    bind(addupdate_p, base, x, *first[1], params=PartParams(first[0]))
+    bind(addupdate_p, base, x, *first[1], params=_params(first))
 
 
 def _reference(caller: str, ref: Any) -> Any:
@@ -197,13 +197,24 @@ def _steps(caller: str, ref: Any, idx: Any) -> tuple[Any, list[Step]]:
     return steps_of(caller, ref, ... if idx is None else idx)
 
 
+def _params(step: Step) -> PartParams:
+    """Params of the access to a reference by the first of its steps, which is an index."""
+    index, _ = step
+    assert isinstance(index, RefIndex)
+    return PartParams(index)
+
+
 def _get(ref: Any, step: Step) -> Any:
-    return bind1(get_p, ref, *step[1], params=PartParams(step[0]))
+    return bind1(get_p, ref, *step[1], params=_params(step))
 
 
 def _read(part: Any, steps: Sequence[Step]) -> Any:
     for step, operands in steps:
-        part = indexing.read(part, step, operands) if type(step) is RefIndex else step.applied(part)
+        part = (
+            indexing.read(part, step, operands)
+            if isinstance(step, RefIndex)
+            else step.applied(part)
+        )
     return part
 
 
@@ -213,7 +224,7 @@ def _updated(part: Any, steps: Sequence[Step], value: Any, update: Callable[...,
     if not rest:
         return update(part, step, operands, value)
     inner = _updated(_read(part, steps[:1]), rest, value, update)
-    if type(step) is RefIndex:
+    if isinstance(step, RefIndex):
         return indexing.written(part, step, operands, inner)
     return step.inverted(inner)
 
