@@ -30,6 +30,7 @@ class PellucidMagics(Magics):
 
     def __init__(self, shell: InteractiveShell, extension: ShellExtension) -> None:
         super().__init__(shell)
+        self._shell = shell
         self._extension = extension
         self._running: Any = None
 
@@ -73,7 +74,7 @@ class PellucidMagics(Magics):
         source, cell_id = "\n" + cell, self._extension.cells.running_id
         with importlib.import_module("pellucid_profiler").profile() as recorded:
             for _ in range(runs):
-                if not self.shell.run_cell(source, cell_id=cell_id).success:
+                if not self._shell.run_cell(source, cell_id=cell_id).success:
                     return None
         return recorded
 
