@@ -124,7 +124,7 @@ def _of_matrices(
     first, second = _checked(name, in1, in2, mode)
     if first.ndim != 2:
         raise _shape_error(name, "needs matrices", first, second)
-    return _convolved(name, in1, in2, mode, "direct", precision, correlates=name == "correlate2d")
+    return _convolved(name, in1, in2, mode, "direct", precision, correlates=False)
 
 
 def convolve2d(
@@ -156,10 +156,13 @@ def correlate2d(
 ) -> Any:
     """Cross-correlation of two matrices; see `correlate` and `convolve2d`.
 
+    In mode "same" element [0, 0] is that at `in2[m // 2, n // 2]`, for `in2` of shape [m, n], as in SciPy.
+
     >>> correlate2d(jnp.ones((2, 2)), jnp.ones((2, 2)), "valid")
     Array([[4.]], dtype=float32)
     """
-    return _of_matrices("correlate2d", in1, in2, mode, boundary, fillvalue, precision)
+    in1, in2 = jnp.flip(in1), jnp.conj(in2)
+    return jnp.flip(_of_matrices("correlate2d", in1, in2, mode, boundary, fillvalue, precision))
 
 
 # Products of Fourier transforms -------------------------------------------------------------------

@@ -1,0 +1,7 @@
+"""`pellucid.scipy.interpolate`: functions between samples on grids."""
+
+from pellucid.scipy.interpolate.regular_grid import (
+    RegularGridInterpolator as RegularGridInterpolator,
+)
+
+__all__ = ["RegularGridInterpolator"]
