@@ -19,6 +19,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     Vectors [m] and [k] are observations of one number. `check_finite` has no effect.
     Raises: ShapeError for shapes that don't fit, and for no codes.
 
+    >>> from pellucid.scipy.cluster.vq import vq
     >>> vq(jnp.array([[1.0, 2.0], [9.0, 9.0]]), jnp.array([[0.0, 2.0], [9.0, 7.0]]))
     (Array([0, 1], dtype=int32), Array([1., 2.], dtype=float32))
     """

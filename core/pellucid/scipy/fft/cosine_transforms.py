@@ -82,7 +82,7 @@ def _turns(size: int, dtype: Any) -> Any:
 
 
 def _weights(size: int, dtype: Any) -> Any:
-    """What the plain transform [size] is multiplied with to become orthonormal."""
+    """Factors [size] that make the transform orthonormal."""
     weights = np.full(size, np.sqrt(1 / (2 * size)))
     weights[0] = np.sqrt(1 / (4 * size))
     return weights.astype(dtype)
