@@ -15,7 +15,7 @@ from corpus.numpy_calls import Row
 
 CHUNK = 40
 """Rows evaluated by one compiled program: many small compilations are slow."""
-QUICK_COMPILATION = {"xla_llvm_disable_expensive_passes": True}
+QUICK_COMPILATION = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 
 class Failure(NamedTuple):
@@ -42,6 +42,13 @@ class Results(NamedTuple):
     vmap: list[Value] | Failure
 
 
+class Answers(NamedTuple):
+    """What the reference gives for a row: `eager` is evaluated where `jit` fails, else the same."""
+
+    eager: list[Value] | Failure
+    jit: list[Value] | Failure
+
+
 def types(jax: Any, rows: Sequence[Row], weak: bool = False) -> list[list[str] | Failure]:
     """For each row the types of its results, or the failure to trace it; nothing is compiled.
 
@@ -50,16 +57,25 @@ def types(jax: Any, rows: Sequence[Row], weak: bool = False) -> list[list[str] |
     return _with_options(jax, rows, lambda some: [_types_of(jax, row, weak) for row in some])
 
 
-def results(jax: Any, rows: Sequence[Row], eager: str = "all") -> list[Results]:
-    """For each row what it gives in each mode; with `eager="failing"`, jit's for eager where it gives something."""
+def results(jax: Any, rows: Sequence[Row]) -> list[Results]:
+    """For each row what it gives in each mode."""
 
     def of_some(some: list[Row]) -> list[Results]:
-        jitted, batched = _together(jax, some, batch=False), _together(jax, some, batch=True)
-        found = [
-            _eagerly(jax, row) if eager == "all" or isinstance(traced, Failure) else traced
-            for row, traced in zip(some, jitted, strict=True)
+        eager = [_eagerly(jax, row) for row in some]
+        modes = eager, _together(jax, some, batch=False), _together(jax, some, batch=True)
+        return [Results(*of_row) for of_row in zip(*modes, strict=True)]
+
+    return _with_options(jax, rows, of_some)
+
+
+def answers(jax: Any, rows: Sequence[Row]) -> list[Answers]:
+    """For each row what the reference gives."""
+
+    def of_some(some: list[Row]) -> list[Answers]:
+        return [
+            Answers(_eagerly(jax, row) if isinstance(traced, Failure) else traced, traced)
+            for row, traced in zip(some, _together(jax, some, batch=False), strict=True)
         ]
-        return [Results(*modes) for modes in zip(found, jitted, batched, strict=True)]
 
     return _with_options(jax, rows, of_some)
 

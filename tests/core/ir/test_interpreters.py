@@ -62,6 +62,12 @@ def test_which_primitives_give_lists(oracle):
     assert {name for name in ours if ours[name] != theirs[name]} == {"device_put"}
 
 
+def test_names_of_public_primitives(oracle):
+    ours, theirs = primitive_facts.names(pl), oracle.call(primitive_facts.names)
+    assert theirs.keys() - ours.keys() == {"call_p", "empty2_p", "select_and_scatter_p"}
+    assert {v: ours[v] for v in ours.keys() & theirs.keys() if ours[v] != theirs[v]} == {}
+
+
 def test_a_program_with_other_equations():
     program = pl.make_jaxpr(lambda x: lax.sin(x))(X)
     [eqn] = program.eqns
