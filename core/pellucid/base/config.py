@@ -424,6 +424,7 @@ legacy_prng_key = _declare(
     "allow",
     _one_of("allow", "warn", "error"),
     "What happens where the words of a key are given in place of a typed key.",
+    in_trace_key=True,
 )
 random_seed_offset = _declare(
     "random_seed_offset",
@@ -438,6 +439,7 @@ high_dynamic_range_gumbel = _declare(
     False,
     _boolean,
     "Whether random.gumbel, and what is drawn by it, takes twice as many bits, for large numbers of low probability.",
+    in_trace_key=True,
 )
 debug_key_reuse = _declare(
     "debug_key_reuse",

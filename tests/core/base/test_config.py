@@ -1,40 +1,348 @@
-"""Options: each changes something, or refuses to be changed."""
+"""Options: each changes something that a user can see, or refuses to be changed."""
 
+import collections
+import gc
+import itertools
+import json
+import logging
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid import lax, random
 from pellucid.base.config import config
 from pellucid.base.errors import ConfigError
+from pellucid.base.tracebacks import is_filtered
+from pellucid.runtime import guards, platforms
+from pellucid.xla import plugins
 
-CORE = Path(pl.__file__).parent
-FLAGS_OF_CPP = {"transfer_guard", "array_garbage_collection_guard", "thread_guard"}
-"""C++ reads them; `tests/core/runtime/test_guards.py` tests what they do."""
-OTHER_VALUES = (True, False, "rbg", "unsafe_rbg")
+ROOT = Path(__file__).parents[3]
+ROWS = {}
+"""By option: another value than the default, and a function that makes a program. What programs return is what the user
+sees; they run under the default, under the other value and again under the default."""
+JOBS = {
+    "agreement_on_programs": "tests/multi_process/test_order.py",
+    "peer_timeout_seconds": "tests/multi_process/order.py",
+}
+"""Options of jobs of several processes, and where they are tested."""
+OF_PROCESS = {
+    "cpu_collectives_implementation", "enable_preemption_service", "num_cpu_devices", "platforms",
+}  # fmt: skip
+"""Options that are tested in a process of its own, where platforms start and a job of one process is formed."""
+ONE_VALUE = {
+    "debug_key_reuse", "enable_recoverability", "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp",
+    "threefry_partitionable", "use_shardy_partitioner",
+}  # fmt: skip
+X = np.array([1.0, 2.0, 3.0], np.float32)
+FRESH = itertools.count()
+LEAKS = []
 
 
-@pytest.fixture(scope="module")
-def sources():
-    files = [f for f in CORE.rglob("*.py") if f.name != "__init__.py"]
-    files.remove(CORE / "base" / "config.py")
-    return "\n".join(f.read_text() for f in files)
+def row(name, value):
+    """Put the decorated maker of a program into `ROWS`."""
+
+    def add(make):
+        ROWS[name] = value, make
+        return make
+
+    return add
 
 
-@pytest.mark.parametrize("name", sorted(config.options().keys() - FLAGS_OF_CPP))
-def test_every_option_is_read_or_keeps_its_value(name, sources):
-    if f"config.{name}." in sources or f'"{name}"' in sources:
-        return
-    accepted = config.option(name).default
-    for value in OTHER_VALUES:
-        if value != accepted:
-            with pytest.raises(ConfigError, match=rf"option '{name}' does not take"):
-                config.update(f"jax_{name}", value)
-    config.update(name, accepted)
+def of_call(name, value, function, *args):
+    """A row of a function that is compiled once, in the caches of which its option has to be a key."""
+
+    def make(tmp_path, monkeypatch):
+        jitted = pl.jit(function)
+        return lambda: outcome(lambda: jitted(*args))
+
+    ROWS[name] = value, make
 
 
-@pytest.mark.parametrize("text", ["0", "false"])
-def test_options_with_one_value_are_parsed_as_others(text):
-    config.update("jax_enable_recoverability", text)
-    with pytest.raises(ConfigError, match="only True is supported"):
-        config.update("jax_use_shardy_partitioner", text)
+def outcome(call):
+    """What a call gives, or the class and first line of what it raises."""
+    try:
+        return str(call())
+    except Exception as error:  # any: it is compared
+        return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+def logged(logger, call):
+    """The records that a logger got during a call, without seconds."""
+    records = []
+    handler = logging.Handler()
+    handler.emit = lambda record: records.append(record.getMessage().split(" in ")[0])
+    logging.getLogger(logger).addHandler(handler)
+    try:
+        call()
+    finally:
+        logging.getLogger(logger).removeHandler(handler)
+    return len(records)
+
+
+def compile_another():
+    """Compile and run a function that was never seen."""
+    number = next(FRESH) + 0.5
+    return pl.jit(lambda x: x * number)(X)
+
+
+of_call("numpy_dtype_promotion", "strict", lambda x: x + np.int32([1, 2, 3]), X)
+of_call("numpy_rank_promotion", "raise", lambda x: x + jnp.ones((2, 3)), X)
+of_call("check_tracer_leaks", True, lambda x: LEAKS.append(x) or 1.0, X)
+of_call("debug_nans", True, jnp.log, -X)
+of_call("debug_infs", True, jnp.log, 0 * X)
+of_call("platform_name", "gpu", jnp.sin, X)
+of_call("default_device", "gpu", jnp.sin, X)
+of_call("no_execution", True, jnp.sin, X)
+of_call("allow_f16_reductions", False, lambda x: lax.reduce_sum(x.astype("float16"), (0,)), X)
+of_call("random_seed_offset", 5, lambda: random.bits(random.key(1)))
+of_call("default_prng_impl", "rbg", lambda: random.key_data(random.key(1)))
+of_call("enable_custom_prng", True, lambda: random.PRNGKey(1))
+of_call("legacy_prng_key", "error", random.bits, np.array([1, 2], np.uint32))
+of_call("high_dynamic_range_gumbel", True, lambda: random.gumbel(random.key(1), (2,)))
+
+
+@row("enable_x64", True)
+def default_dtype(tmp_path, monkeypatch):
+    return lambda: str(jnp.arange(2).dtype)
+
+
+@row("disable_jit", True)
+def value_inside(tmp_path, monkeypatch):
+    seen = []
+    jitted = pl.jit(lambda x: seen.append(isinstance(x, pl.core.Tracer)) or x * next(FRESH))
+
+    def program():
+        jitted.clear_cache()
+        jitted(X)
+        return seen[-1]
+
+    return program
+
+
+@row("default_matmul_precision", "float32")
+def stated_precision(tmp_path, monkeypatch):
+    jitted = pl.jit(jnp.dot)
+    return lambda: "HIGHEST" in jitted.lower(X, X).as_text()
+
+
+@row("enable_checks", True)
+def ill_typed_program(tmp_path, monkeypatch):
+    [loop] = pl.make_jaxpr(lambda xs: lax.map(lax.erf_inv, xs))(X).eqns
+    body = loop.params["jaxpr"]
+    equations = [body.eqns[0].replace(primitive=lax.is_finite_p)]
+    params = loop.params | {"jaxpr": body.replace(jaxpr=body.jaxpr.replace(eqns=equations))}
+    return lambda: outcome(lambda: pl.jit(lambda x: loop.primitive.bind(x, **params))(X))
+
+
+@row("log_compiles", True)
+def log_of_compilations(tmp_path, monkeypatch):
+    return lambda: logged("pellucid", compile_another) > 0
+
+
+@row("explain_cache_misses", True)
+def log_of_misses(tmp_path, monkeypatch):
+    return lambda: logged("pellucid", compile_another) > 0
+
+
+@row("cuda_visible_devices", "0,2")
+def devices_of_the_client(tmp_path, monkeypatch):
+    monkeypatch.setattr(plugins, "make_cuda_client", lambda options: options)
+    return lambda: platforms._make_cuda().get("visible_devices")
+
+
+def entries_of_cache(tmp_path, monkeypatch):
+    """A program that counts the files that a compilation puts into a folder; it sets what isn't being tested."""
+    config.update("compilation_cache_dir", str(tmp_path))
+    config.update("persistent_cache_min_compile_time_secs", 0)
+
+    def program():
+        before = len(list(tmp_path.iterdir()))
+        compile_another()
+        return len(list(tmp_path.iterdir())) > before
+
+    return program
+
+
+row("enable_compilation_cache", False)(entries_of_cache)
+row("compilation_cache_dir", None)(entries_of_cache)
+row("compilation_cache_max_size", 10)(entries_of_cache)
+row("persistent_cache_min_compile_time_secs", 1e6)(entries_of_cache)
+row("persistent_cache_min_entry_size_bytes", 1 << 30)(entries_of_cache)
+
+
+@row("traceback_filtering", "off")
+def frames_of_pellucid(tmp_path, monkeypatch):
+    def program():
+        try:
+            pl.jit(lambda x: {}[x.shape])(X)
+        except KeyError as error:
+            return is_filtered(error)
+        return None
+
+    return program
+
+
+@row("transfer_guard_host_to_device", "disallow")
+@row("transfer_guard", "disallow")
+def transfer_to_device(tmp_path, monkeypatch):
+    jitted = pl.jit(lambda x: x + 1)
+    return lambda: outcome(lambda: jitted(X))
+
+
+@row("transfer_guard_device_to_device", "disallow")
+def transfer_between_devices(tmp_path, monkeypatch):
+    committed, elsewhere = pl.device_put(X, pl.devices()[1]), jnp.asarray(X)
+
+    def program():
+        number = next(FRESH) + 0.5
+        return outcome(lambda: pl.jit(lambda a, b: a + b * number)(elsewhere, committed).shape)
+
+    return program
+
+
+@row("transfer_guard_device_to_host", "disallow")
+def transfer_to_host(tmp_path, monkeypatch):
+    # Reading a CPU's memory is no transfer; this is what arrays on other platforms do first.
+    def program():
+        with guards.passed("device_to_host", pl.typeof(X), "the host", explicit=False):
+            return True
+
+    return lambda: outcome(program)
+
+
+@row("array_garbage_collection_guard", "log")
+def arrays_in_cycles(tmp_path, monkeypatch):
+    capture = monkeypatch.capture
+
+    def program():
+        holder = {"array": pl.device_put(X)}
+        holder["itself"] = holder
+        del holder
+        gc.collect()
+        return "deleted by the Python garbage collector" in capture.readouterr().err
+
+    return program
+
+
+@row("thread_guard", True)
+def guard_of_another_thread(tmp_path, monkeypatch):
+    def program():
+        outcomes = []
+
+        def guard():
+            with config.option("thread_guard")(True):
+                pass
+
+        thread = threading.Thread(target=lambda: outcomes.append(outcome(guard)))
+        thread.start()
+        thread.join()
+        return outcomes
+
+    return program
+
+
+@row("no_tracing", True)
+def tracing(tmp_path, monkeypatch):
+    return lambda: outcome(lambda: compile_another().shape)
+
+
+@row("auto_pcast", False)
+def varying_operands(tmp_path, monkeypatch):
+    mesh = pl.make_mesh((2,), ("x",), (pl.sharding.AxisType.Auto,))
+    jitted = pl.jit(
+        pl.shard_map(lambda x: x + jnp.ones(1), mesh=mesh, in_specs=pl.P("x"), out_specs=pl.P("x"))
+    )
+    return lambda: outcome(lambda: jitted(X[:2]))
+
+
+@row("optimization_level", "O0")
+def machine_code(tmp_path, monkeypatch):
+    jitted = pl.jit(lambda x: jnp.cumsum(jnp.exp(x)) + jnp.sin(x))
+
+    def program():
+        return len(jitted.lower(X).compile().runtime_executable().serialize())
+
+    return program
+
+
+def test_every_option_has_a_test():
+    tables = [ROWS.keys(), JOBS.keys(), OF_PROCESS, ONE_VALUE]
+    counts = collections.Counter(itertools.chain.from_iterable(tables))
+    assert counts == dict.fromkeys(config.options(), 1)
+    for name, file in JOBS.items():
+        assert name in (ROOT / file).read_text().lower(), file
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_each_changes_what_a_user_sees(name, tmp_path, monkeypatch, capfd):
+    value, make = ROWS[name]
+    monkeypatch.capture = capfd
+    before = config.options()
+    try:
+        program = make(tmp_path, monkeypatch)
+        default = program()
+        with config.option(name)(value):
+            assert program() != default
+        assert program() == default
+    finally:
+        for changed in before.items() - config.options().items():
+            config.update(*changed)
+
+
+JOB = """
+import json, socket, pellucid as pl
+from pellucid.experimental import multihost_utils
+
+def note(call):
+    try:
+        noted.append(call())
+    except Exception as error:
+        noted.append(str(error).splitlines()[0])
+
+noted = []
+pl.config.update("platforms", "abacus")
+note(pl.device_count)
+pl.config.update("platforms", "cpu")
+pl.config.update("num_cpu_devices", 3)
+pl.config.update("cpu_collectives_implementation", "mpi")
+with socket.create_server(("127.0.0.1", 0)) as free:
+    port = free.getsockname()[1]
+pl.distributed.initialize(f"127.0.0.1:{port}", 1, 0)
+note(pl.device_count)
+pl.config.update("cpu_collectives_implementation", "gloo")
+note(pl.device_count)
+pl.config.update("enable_preemption_service", False)
+note(lambda: multihost_utils.reached_preemption_sync_point(0))
+pl.config.update("enable_preemption_service", True)
+note(lambda: multihost_utils.reached_preemption_sync_point(0))
+print(json.dumps(noted))
+"""
+
+
+def test_a_process_starts_as_options_say():
+    run = subprocess.run(
+        [sys.executable, "-c", JOB], capture_output=True, text=True, check=False, timeout=120,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout.splitlines()[-1]) == [
+        "there is no platform 'abacus'.",
+        "collectives over MPI need MPItrampoline.",
+        3,
+        "reached_preemption_sync_point: nobody watches for SIGTERM.",
+        False,
+    ]
+
+
+@pytest.mark.parametrize("name", ONE_VALUE)
+def test_options_with_one_value_refuse_others(name):
+    default = config.option(name).default
+    config.update(f"jax_{name}", str(default).lower())
+    with pytest.raises(ConfigError, match=rf"option '{name}' does not take [^$]*only {default} is"):
+        config.update(f"jax_{name}", not default)
