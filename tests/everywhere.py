@@ -92,8 +92,8 @@ class Law:
 
 
 def parts(count: int) -> list[Any]:
-    """The numbers of parts, of which all but the first rotate."""
-    return [0, *(pytest.param(i, marks=pytest.mark.rotates) for i in range(1, count))]
+    """The numbers of parts, of which all but the first rotate: as many in each run."""
+    return [0, *(pytest.param(i, marks=pytest.mark.rotates(i)) for i in range(1, count))]
 
 
 def report(differences: list[str]) -> None:

@@ -43,7 +43,7 @@ class Results(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What the reference gives for a row: `eager` is evaluated where `jit` fails, else the same."""
+    """Results of the reference for a row: `eager` is evaluated where `jit` fails, else the same."""
 
     eager: list[Value] | Failure
     jit: list[Value] | Failure
@@ -69,7 +69,7 @@ def results(jax: Any, rows: Sequence[Row]) -> list[Results]:
 
 
 def answers(jax: Any, rows: Sequence[Row]) -> list[Answers]:
-    """For each row what the reference gives."""
+    """Results of the reference for each row."""
 
     def of_some(some: list[Row]) -> list[Answers]:
         return [

@@ -7,6 +7,7 @@ inherits the builtin it resembles, so that `except TypeError` keeps working.
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -88,8 +89,8 @@ class ShapeError(PellucidError, TypeError, ValueError):
     """
 
 
-class DtypeError(PellucidError, TypeError):
-    """Element types of operands do not fit together or are not accepted."""
+class DtypeError(PellucidError, TypeError, ValueError):
+    """Element types of operands do not fit together or are not accepted; its parents are those of ShapeError."""
 
 
 class IndexingError(PellucidError, IndexError, TypeError):
@@ -97,7 +98,16 @@ class IndexingError(PellucidError, IndexError, TypeError):
 
 
 class TracedValueError(PellucidError, TypeError):
-    """A traced value was used where, or when, only a value can be used."""
+    """A traced value was used where, or when, only a value can be used.
+
+    `what` may be the traced value, as in libraries that raise the reference's classes; `context` adds a line.
+    """
+
+    def __init__(self, what: Any = "", context: str = "", **more: Any) -> None:
+        if not isinstance(what, str):
+            definition = (inspect.getdoc(type(self)) or "").partition("\n")[0]
+            what, more = definition, {"got": f"got {what.aval.text()}", **more}
+        super().__init__(what, **({"do": context} if context else {}), **more)
 
 
 class ConcretizationError(TracedValueError):

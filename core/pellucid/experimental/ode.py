@@ -98,13 +98,14 @@ def odeint(
     y0, args = tree_map(jnp.asarray, (y0, args))
     converted, captured = closure_convert(func, y0, t[0], *args)
     flat_y0, unravel = ravel_pytree(y0)
+    [size] = flat_y0.shape
 
     def slope(y: Any, time: Any, *more: Any) -> Any:
         found, _ = ravel_pytree(converted(unravel(y), time, *more))
-        if found.shape != flat_y0.shape:
+        if found.shape != (size,):
             raise ShapeError(
                 "odeint: the slope doesn't have the shapes of y0.",
-                got=f"{flat_y0.shape[0]} numbers in y0, {found.shape[0]} in what `func` returned",
+                got=f"{size} numbers in y0, {found.shape[0]} in what `func` returned",
             )
         return found
 

@@ -572,6 +572,8 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values
         isinstance(c, Tracer) and type_of(c).tangent().dtype != dtypes.float0 for c in consts
     ]
     n = sum(hoisted)
+    # Programs keep `converted`, which must not keep traced values of the outer trace.
+    others = [None if h else c for c, h in strict_zip(consts, hoisted)]
 
     def converted(*args_and_values: Any) -> Any:
         split = len(args_and_values) - n
@@ -583,7 +585,7 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values
                 "a closure-converted function got arguments of another structure than the example's.",
                 got=[d.text("args") for d in differences],
             )
-        captured = [next(values) if h else c for c, h in strict_zip(consts, hoisted)]
+        captured = [next(values) if h else c for c, h in strict_zip(others, hoisted)]
         return out_tree.unflatten(calling(program.jaxpr)(*captured, *inputs))
 
     return converted, list(compress(consts, hoisted))

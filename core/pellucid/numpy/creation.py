@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from array import ArrayType
 from collections.abc import Sequence
 from typing import Any
 
@@ -101,7 +102,7 @@ def _as_array(x: Any, dtype: Any) -> Any:
         return _from_sequence(x, dtype)
     if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
         return _as_array(np.asarray(x), dtype)
-    if isinstance(x, (memoryview, bytes, range)):
+    if isinstance(x, (memoryview, bytes, bytearray, ArrayType, range)):
         return _as_array(np.asarray(x), dtype)
     refused = ArgumentValueError if x is None else ArgumentTypeError
     raise refused(

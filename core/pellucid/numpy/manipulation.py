@@ -80,8 +80,7 @@ def reshape(
     >>> reshape(np.arange(6), (2, -1)).shape
     (2, 3)
     """
-    if copy is False:
-        raise ArgumentValueError("jnp.reshape can't give a view, so copy=False is refused.")
+    del copy  # arrays can't be changed, so nobody can tell a copy from a view
     aval = aval_of("reshape", a)
     stated = (shape,) if np.ndim(shape) == 0 else tuple(shape)
     sizes = movement.inferred_sizes("jnp.reshape", aval.shape, stated)
@@ -530,8 +529,8 @@ def repeat(
     size = aval.shape[axis]
     from_axis = (slice(None),) * axis
     if total_repeat_length is not None:
-        if size == 0:
-            return asarray(a)
+        if size == 0 or total_repeat_length == 0:
+            return asarray(a)[(*from_axis, slice(0))]
         order = _repeated_order(asarray(repeats), size, operator.index(total_repeat_length))
         return asarray(a)[(*from_axis, order)]
     if isinstance(repeats, Tracer):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ShapeError
+from pellucid.base.errors import ArgumentTypeError, ShapeError, UnsupportedError
 from pellucid.ir.avals import AbstractRef
 from pellucid.numpy import (
     creation,
@@ -29,6 +29,7 @@ from pellucid.numpy.namespace import namespace_for
 from pellucid.numpy.promotion import convert
 from pellucid.primitives import complex_parts
 from pellucid.primitives.conversion import bitcast_convert_type
+from pellucid.primitives.placement import device_put
 from pellucid.primitives.reshard import reshard
 from pellucid.primitives.scalars import scalar
 from pellucid.runtime.transfer import shard_argument
@@ -63,13 +64,27 @@ def _compiled(name: str, function: Any, *, swapped: bool) -> Any:
 
     def cache_miss(x: Any, y: Any) -> Any:
         if not is_array_like(y):
-            return NotImplemented, None
+            return _of_foreign(y), None
         y = as_operand(y)
         if not context.trace.is_eager or isinstance(y, Tracer) or isinstance(x, Tracer):
             return (python(y, x) if swapped else python(x, y)), None
         return jitted.cache_miss(x, y)
 
     return make_call(name, None, cache_miss, (), (), (name, function, swapped), shard_argument)
+
+
+def _of_foreign(y: Any) -> Any:
+    """NotImplemented: the operand may define the operator itself, which Python's containers don't.
+
+    Raises: ArgumentTypeError for these; Python would answer comparisons with them by False.
+    """
+    if isinstance(y, (list, tuple, set, dict)):
+        raise ArgumentTypeError(
+            "operators of arrays take arrays and numbers.",
+            got=f"{type(y).__name__}: {y!r:.60}",
+            do="Make an array of it with `jnp.asarray`, or an array of each element with `tree.map`.",
+        )
+    return NotImplemented
 
 
 def _swapped(function: Any) -> Any:
@@ -85,10 +100,10 @@ def _traced(function: Any, *, swapped: bool) -> Callable[[Any, Any], Any]:
     python = function.python
 
     def forward(x: Any, y: Any) -> Any:
-        return python(x, y) if is_array_like(y) else NotImplemented
+        return python(x, y) if is_array_like(y) else _of_foreign(y)
 
     def backward(x: Any, y: Any) -> Any:
-        return python(y, x) if is_array_like(y) else NotImplemented
+        return python(y, x) if is_array_like(y) else _of_foreign(y)
 
     return backward if swapped else forward
 
@@ -96,11 +111,11 @@ def _traced(function: Any, *, swapped: bool) -> Callable[[Any, Any], Any]:
 def _power(x: Any, y: Any) -> Any:
     if type(y) is int:  # most often
         return elementwise.integer_power(x, y)
-    return elementwise.raised(x, y) if is_array_like(y) else NotImplemented
+    return elementwise.raised(x, y) if is_array_like(y) else _of_foreign(y)
 
 
 def _power_reversed(x: Any, y: Any) -> Any:
-    return elementwise.raised(y, x) if is_array_like(y) else NotImplemented
+    return elementwise.raised(y, x) if is_array_like(y) else _of_foreign(y)
 
 
 def _astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
@@ -209,11 +224,11 @@ def _viewed(x: Any, dtype: Any) -> Any:
 
 
 def _matmul(x: Any, y: Any) -> Any:
-    return products.matmul(x, y) if is_array_like(y) else NotImplemented
+    return products.matmul(x, y) if is_array_like(y) else _of_foreign(y)
 
 
 def _matmul_reversed(x: Any, y: Any) -> Any:
-    return products.matmul(y, x) if is_array_like(y) else NotImplemented
+    return products.matmul(y, x) if is_array_like(y) else _of_foreign(y)
 
 
 def _byteswap(x: Any) -> Any:
@@ -230,6 +245,18 @@ def _byteswap(x: Any) -> Any:
 
 def _copy(x: Any) -> Any:
     return creation.array(x, copy=True)
+
+
+def _to_device(x: Any, device: Any, *, stream: Any = None) -> Any:
+    """The array on `device`, a device or a sharding; of the array API standard.
+
+    Raises: UnsupportedError for a `stream`.
+    """
+    if stream is not None:
+        raise UnsupportedError(
+            "to_device takes no stream: transfers are ordered by the data they need."
+        )
+    return device_put(x, device)
 
 
 def _compress(
@@ -264,7 +291,7 @@ METHODS: dict[str, Any] = {
     "argsort": sorting.argsort, "cumprod": cumulative.cumprod, "cumsum": cumulative.cumsum, "dot": products.dot,
     "max": reductions.max, "mean": statistics.mean, "min": reductions.min, "prod": reductions.prod,
     "ptp": reductions.ptp, "sort": sorting.sort, "std": statistics.std, "sum": reductions.sum,
-    "trace": reductions.trace, "var": statistics.var,
+    "to_device": _to_device, "trace": reductions.trace, "var": statistics.var,
 }  # fmt: skip
 PROPERTIES: dict[str, Any] = {
     "T": _transpose, "mT": manipulation.matrix_transpose, "real": elementwise.real,

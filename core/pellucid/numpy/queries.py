@@ -82,6 +82,8 @@ def iterable(y: Any) -> bool:
 
 
 def _shape_of(a: Any) -> tuple[int, ...]:
+    if isinstance(a, (np.ndarray, np.generic)):  # also of dtypes that no array here has
+        return a.shape
     return type_of(a).shape if is_array_like(a) else np.shape(a)
 
 
@@ -123,7 +125,7 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     >>> can_cast("int32", "float64")
     True
     """
-    source = from_.dtype if hasattr(from_, "dtype") else from_
+    source = from_ if isinstance(from_, type) else getattr(from_, "dtype", from_)
     return bool(np.can_cast(source, to, casting=casting))  # type: ignore[arg-type]
 
 

@@ -16,7 +16,6 @@ from pellucid.base.errors import (
     ArgumentValueError,
     DeviceError,
     IntegerRangeError,
-    UnsupportedError,
 )
 from pellucid.base.events import TransferFinished, on, publish
 from pellucid.base.functional import strict_zip
@@ -580,17 +579,6 @@ def _call_method(leaves: Operands, name: str) -> None:
 
 class _Methods(ArrayImpl if TYPE_CHECKING else object):
     """Attributes of arrays that move or copy them."""
-
-    def to_device(self, device: Device | Sharding, *, stream: Any = None) -> Any:
-        """The array on `device`, a device or a sharding; of the array API standard.
-
-        Raises: UnsupportedError for a `stream`.
-        """
-        if stream is not None:
-            raise UnsupportedError(
-                "to_device takes no stream: transfers are ordered by the data they need."
-            )
-        return put_leaf(self, device)
 
     def __copy__(self) -> Any:
         return copied(self)

@@ -138,11 +138,11 @@ class Tracer(Described):
     def item(self, *index: int) -> Any:
         return self.__array__().item(*index)
 
-    def __copy__(self) -> Tracer:
-        return self
+    def __copy__(self) -> Any:
+        return self.copy()
 
-    def __deepcopy__(self, memo: Any) -> Tracer:
-        return self
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()
 
 
 def where_made(source: Any) -> str | None:

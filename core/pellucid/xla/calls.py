@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +13,13 @@ from pellucid.xla.pytree import default_registry
 CallCache = _jax.PjitFunctionCache
 PjitFunction = _jax.PjitFunction
 
+
+def _qualified_name(function: Any) -> str:
+    return function.__qualname__
+
+
+# As Python's functions, they are copied as themselves and pickled by name.
+copyreg.pickle(PjitFunction, _qualified_name)
 
 COPIED_BY_PYTHON = object()
 """In place of an argument's layout: hand the argument to `shard_argument` if it is no array."""

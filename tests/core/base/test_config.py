@@ -65,7 +65,7 @@ def of_call(name, value, function, *args):
 
 
 def outcome(call):
-    """What a call gives, or the class and first line of what it raises."""
+    """Text of the result of a call, or the class and first line of what it raises."""
     try:
         return str(call())
     except Exception as error:  # any: it is compared

@@ -7,10 +7,30 @@ from typing import Any
 
 import pytest
 import rotation
-from corpus import checked_programs, compositions, effect_programs, transform_programs
+from corpus import (
+    addend_programs,
+    checked_programs,
+    compositions,
+    effect_programs,
+    explicit_batches,
+    explicit_programs,
+    layout_programs,
+    manual_programs,
+    metadata_programs,
+    models,
+    partitioned_programs,
+    pmap_programs,
+    sharded_programs,
+    transform_programs,
+)
 
 import pellucid as pl
 from pellucid.experimental import checkify
+
+
+def called(program: Any, *arguments: Any) -> None:
+    """Run `program`."""
+    program(pl, *arguments)
 
 
 def staged(program: Any, *arguments: Any) -> None:
@@ -22,12 +42,40 @@ def staged(program: Any, *arguments: Any) -> None:
     pl.eval_shape(arrays)
 
 
+CORPORA = (
+    addend_programs, compositions, explicit_batches, explicit_programs, layout_programs, metadata_programs, models,
+    partitioned_programs, pmap_programs, sharded_programs, transform_programs,
+)  # fmt: skip
+"""Corpora of which entries of `PROGRAMS` are programs, or programs with arguments."""
+LOOKING = {
+    addend_programs,
+    explicit_batches,
+    explicit_programs,
+    partitioned_programs,
+    pmap_programs,
+}
+"""Those whose programs look at their arrays, and can't be staged."""
+FAILING = {
+    transform_programs.forward_through_custom_reverse, layout_programs.at_once, *layout_programs.FAILING,
+    *explicit_programs.FAILING, *pmap_programs.FAILING,
+}  # fmt: skip
+"""Programs that are mistakes, or can't be staged."""
+
+
 def cases() -> Iterator[tuple[str, str, Callable[[], Any]]]:
     """Corpus, name and run of each program that raises no error without the check."""
-    for i, (program, arguments) in enumerate(transform_programs.PROGRAMS):
-        if program is not transform_programs.forward_through_custom_reverse:
-            name = f"{program.__name__}-{i}"
-            yield "transforms", name, lambda p=program, a=arguments: staged(p, *a)
+    for corpus in CORPORA:
+        run = called if corpus in LOOKING else staged
+        for i, entry in enumerate(corpus.PROGRAMS):
+            program, arguments = entry if isinstance(entry, tuple) else (entry, ())
+            if program not in FAILING:
+                name = f"{program.__name__}-{i}"
+                yield corpus.__name__, name, lambda r=run, p=program, a=arguments: r(p, *a)
+    for name in manual_programs.PROGRAMS:
+        for form in manual_programs.FORMS:
+            if name not in manual_programs.NESTED or form is manual_programs.value_at_once:
+                label = f"{form.__name__}-{name}"
+                yield "manual", label, lambda f=form, n=name: staged(f, n)
     for name in checked_programs.PROGRAMS:
         yield "checked", name, lambda n=name: checked_programs.messages_of(pl, checkify, n)
     for name, (program, arguments) in effect_programs.VALUES.items():

@@ -1,0 +1,37 @@
+"""Jitted functions as objects: copies and pickles."""
+
+import copy
+import pickle
+
+import pytest
+
+import pellucid as pl
+
+
+@pl.jit
+def doubled(x):
+    return x + x
+
+
+def halved(x):
+    return x / 2
+
+
+def test_a_decorated_function_is_pickled_by_its_name():
+    assert pickle.loads(pickle.dumps(doubled)) is doubled
+
+
+def test_another_function_of_that_name_is_refused():
+    with pytest.raises(pickle.PicklingError, match=r"it's not the same object as .*halved"):
+        pickle.dumps(pl.jit(halved))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_copies_are_the_function_itself(copied):
+    assert doubled(1.0) == 2
+    assert copied({"f": [doubled]}["f"])[0] is doubled
+
+
+def test_public_functions_are_pickled_by_their_names():
+    for function in (pl.numpy.sin, pl.numpy.add, pl.numpy.linalg.norm, pl.nn.relu):
+        assert pickle.loads(pickle.dumps(function)) is function

@@ -1,0 +1,101 @@
+"""Operands and arguments that are no arrays: containers, buffers, strings, copies of traced arrays."""
+
+import copy
+from array import ArrayType
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid.base.errors import ArgumentTypeError
+
+X = jnp.arange(4.0)
+OPERATORS = {
+    "==": lambda x, y: x == y,
+    "!=": lambda x, y: x != y,
+    "+": lambda x, y: x + y,
+    "reversed +": lambda x, y: y + x,
+    "@": lambda x, y: x @ y,
+    "**": lambda x, y: x**y,
+}
+
+
+class Reflecting:
+    """An object that defines operators itself."""
+
+    def __eq__(self, other):
+        return "equal"
+
+    def __radd__(self, other):
+        return "sum"
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("container", [[0, 1], (0, 1), {1}, {"a": 1}], ids=str)
+def test_operators_refuse_containers(operator, container):
+    call = OPERATORS[operator]
+    for run in (lambda: call(X, container), lambda: pl.eval_shape(lambda x: call(x, container), X)):
+        with pytest.raises(ArgumentTypeError, match="operators of arrays take arrays and numbers"):
+            run()
+
+
+def test_other_objects_may_define_operators():
+    assert OPERATORS["=="](X, Reflecting()) == "equal"
+    assert X + Reflecting() == "sum"
+    assert (X == "text") is False
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, jnp.copy])
+def test_copies_under_transformations_outlive_a_donated_operand(copied):
+    for function in (
+        copied,
+        pl.vmap(copied),
+        pl.jit(copied),
+        lambda x: pl.jvp(copied, (x,), (x,))[0],
+    ):
+        x = X + 0
+        result = function(x)
+        pl.jit(lambda x: x + 1, donate_argnums=0)(x)
+        assert x.is_deleted()
+        assert result.tolist() == [0, 1, 2, 3]
+
+
+def test_traced_arrays_move():
+    device = pl.devices()[1]
+    assert pl.jit(lambda x: x.to_device(device) + 1)(X).devices() == {device}
+
+
+def test_buffers_are_arrays():
+    for buffer in (ArrayType("i", [1, 2]), bytearray(b"\1\2"), memoryview(b"\1\2")):
+        assert jnp.asarray(buffer).tolist() == [1, 2]
+
+
+def test_shapes_of_strings():
+    text = np.array(["a", "b"])
+    assert (jnp.shape(text), jnp.ndim(text), jnp.size(text)) == ((2,), 1, 2)
+    assert jnp.ndim(np.str_("a")) == 0
+
+
+def test_casts_of_scalar_types():
+    assert not jnp.can_cast(np.float64, np.float32)
+    assert jnp.can_cast(jnp.float32, np.float64)
+
+
+def test_repetitions_of_total_length_zero():
+    assert jnp.repeat(X, jnp.ones(4, int), total_repeat_length=0).shape == (0,)
+    assert jnp.repeat(jnp.ones((2, 3)), 1, axis=1, total_repeat_length=0).shape == (2, 0)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_reshape_takes_copy(order):
+    results = [jnp.reshape(X, (2, 2), order, copy=c).tolist() for c in (None, True, False)]
+    assert results == [np.arange(4).reshape((2, 2), order=order).tolist()] * 3
+
+
+def test_dtypes_that_fit_nothing_are_type_and_value_errors():
+    for error in (TypeError, ValueError):
+        with pytest.raises(error):
+            jnp.promote_types("object", jnp.int8)
