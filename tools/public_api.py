@@ -28,7 +28,7 @@ FACADES = frozenset(reference_names())
 """Modules that the reference has, by the names that they have here."""
 NOT_SHOWN = (
     types.ModuleType,
-    __future__._Feature,
+    type(__future__.annotations),
 )  # what `from __future__` imports is an object, too
 SKIPPED = {"__main__", "wiring"}
 

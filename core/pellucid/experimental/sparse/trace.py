@@ -82,20 +82,12 @@ class SparseTrace(Trace):
         results = results if isinstance(results, list) else [results]
         return [self.lifted(x) for x in results]
 
-    def custom_jvp_call(self, call, operands):
-        return self._custom(self.parent.custom_jvp_call, call, operands)
-
-    def custom_vjp_call(self, call, operands):
-        return self._custom(self.parent.custom_vjp_call, call, operands)
-
-    def _custom(
-        self, parent: Callable[..., Any], call: Any, operands: tuple[Any, ...]
-    ) -> Sequence[Any]:
-        """The function itself where an operand is sparse, for which the user has no rule."""
+    def custom_call(self, call, operands):
+        # The user's rule has no sparse operands: the function itself is made sparse.
         if any(type(x) is SparseTracer and x._trace is self for x in operands):
             return call.function(*operands)
         with use_trace(self.parent):
-            return parent(call, operands)
+            return self.parent.custom_call(call, operands)
 
 
 def is_sparse(x: Any) -> bool:

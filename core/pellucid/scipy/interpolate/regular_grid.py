@@ -105,7 +105,7 @@ def _ascending(points: Any) -> tuple[Any, bool]:
     """`points` in ascending order, and whether they descended; traced ones are assumed to ascend."""
     if isinstance(points, Tracer):
         return points, False
-    steps = np.diff(np.asarray(points))
+    steps: Any = np.diff(np.asarray(points))
     if (steps > 0).all():
         return points, False
     if (steps < 0).all():

@@ -91,7 +91,7 @@ def line_search(
         return _chosen(still_descends, longer, bracketed)
 
     start = Point(jnp.zeros_like(value), value, gradient, slope)
-    first = Search(start, start, jnp.bool_(False), jnp.bool_(False), jnp.int32(0))
+    first = Search(start, start, jnp.bool_(False), jnp.bool_(False), np.int32(0))
     return while_loop(
         lambda state: ~state.is_done & (state.evaluations < max_evaluations), step, first
     )

@@ -202,7 +202,7 @@ def _minimized(
     status = jnp.where(
         is_small(gradient), _CONVERGED, -1 if limits.maxiter != 0 else _TOO_MANY_STEPS
     )
-    one = jnp.int32(1)
+    one = np.int32(1)
     start = _State(x, value, gradient, method.first(x), one - 1, one, status.astype(np.int32))
     end = while_loop(lambda state: state.status < 0, step, start)
     return OptimizeResults(

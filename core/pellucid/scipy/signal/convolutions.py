@@ -190,7 +190,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
 def _by_fft(in1: Any, in2: Any, mode: str, axes: tuple[int, ...], correlates: bool) -> Any:
     in1, in2 = promote_dtypes_inexact("fftconvolve", in1, in2)
     in2 = jnp.conj(jnp.flip(in2)) if correlates else in2
-    dtype = type_of(in1).dtype
+    dtype: Any = type_of(in1).dtype
     if not axes:
         return in1 * in2
     if dtype not in _TRANSFORMED:

@@ -371,7 +371,7 @@ def istft(
         size = default if nperseg is None else operator.index(nperseg)
         if size < 1:
             raise ArgumentValueError("scipy.signal.istft needs nperseg of at least 1.", got=f"nperseg: {size}")  # fmt: skip
-        dtype = np.zeros(0, dtypes.to_inexact_dtype(aval.dtype)).real.dtype
+        dtype = dtypes.finfo(dtypes.to_inexact_dtype(aval.dtype)).dtype
         weights = periodic_window(window, size).astype(dtype)
     # A one-sided spectrum [n // 2 + 1] doesn't say whether n is even.
     is_odd = bool(input_onesided) and size == default + 1

@@ -250,7 +250,7 @@ def bicgstab(
         dtype = jnp.result_type(*tree_leaves(b))
         one = jnp.ones((), dtype)
         zeros = tree_map(jnp.zeros_like, r)
-        start = _BiCGState(x0, r, r, one, one, one, zeros, zeros, jnp.int32(0))
+        start = _BiCGState(x0, r, r, one, one, one, zeros, zeros, np.int32(0))
         return while_loop(goes_on, step, start).x
 
     return _solution("bicgstab", method, A, b, x0, M, maxiter, is_symmetric=False)
@@ -385,7 +385,7 @@ def _step_by_step(apply: Operator, v: Any, size: Any, count: int, bound: Any) ->
         )  # fmt: skip
 
     V, R, _, target, k, _ = while_loop(
-        goes_on, step, (V, R, rotations, target, jnp.int32(0), jnp.abs(size))
+        goes_on, step, (V, R, rotations, target, np.int32(0), jnp.abs(size))
     )
     # Columns that weren't computed are those of the identity; their part of the right-hand side is 0.
     rhs = jnp.where(jnp.arange(count) < k, target[:-1], 0)
