@@ -4,68 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from pellucid import numpy as jnp
 from pellucid.base.errors import ArgumentValueError
-from pellucid.higher_order.custom_jvp import custom_jvp
 from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.log_sums import log_softmax as log_softmax, softmax as softmax
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.numpy.reductions import Axis, static_axis
 from pellucid.primitives.arithmetic import rsqrt
-from pellucid.primitives.conversion import stop_gradient
-
-
-def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
-    """`exp(x) / sum(exp(x))` along `axis`, computed relative to the largest element.
-
-    Elements where `where` is false are left out, and 0.
-
-    >>> softmax(jnp.array([0.0, 0.0]))
-    Array([0.5, 0.5], dtype=float32)
-    """
-    return _softmax(x, where, static_axis(axis))
-
-
-@numpy_function(static="axis")
-def _softmax(x: Any, where: Any, axis: Any) -> Any:
-    [x] = promote_dtypes_inexact("nn.softmax", x)
-
-    @custom_jvp
-    def of(x: Any) -> Any:
-        largest = jnp.max(x, axis, where=where, initial=-np.inf, keepdims=True)
-        terms = jnp.exp(x - largest)
-        total = jnp.sum(terms, axis, where=where, keepdims=True)
-        result = terms / total
-        return result if where is None else jnp.where(where, result, 0)
-
-    @of.defjvp
-    def _(primals: Any, tangents: Any) -> Any:
-        y, [t] = of(*primals), tangents
-        return y, y * (t - jnp.sum(y * t, axis, where=where, keepdims=True))
-
-    return of(x)
-
-
-def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
-    """`log(softmax(x))` along `axis`; -inf where `where` is false.
-
-    >>> log_softmax(jnp.array([0.0, 0.0]))
-    Array([-0.6931472, -0.6931472], dtype=float32)
-    """
-    return _log_softmax(x, where, static_axis(axis))
-
-
-@numpy_function(static="axis")
-def _log_softmax(x: Any, where: Any, axis: Any) -> Any:
-    [x] = promote_dtypes_inexact("nn.log_softmax", x)
-    chosen = x if where is None else jnp.where(where, x, -np.inf)
-    shifted = chosen - stop_gradient(
-        jnp.max(chosen, axis, where=where, initial=-np.inf, keepdims=True)
-    )
-    total = jnp.log(jnp.sum(jnp.exp(shifted), axis, where=where, keepdims=True))
-    result = shifted - total
-    return result if where is None else jnp.where(where, result, -np.inf)
 
 
 def standardize(

@@ -1,4 +1,4 @@
-"""Logarithms of sums and means of exponentials, without overflow."""
+"""Logarithms of sums and means of exponentials, and their shares of the sum, without overflow."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.higher_order.custom_jvp import custom_jvp
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.elementwise import absolute, exp, isfinite, log, sign
 from pellucid.numpy.manipulation import (
@@ -84,4 +85,54 @@ def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = Fa
     return total - log(count)
 
 
-__all__ = ["logmeanexp", "logsumexp"]
+def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+    """`exp(x) / sum(exp(x))` along `axis`, computed relative to the largest element.
+
+    Elements where `where` is false are left out, and 0.
+
+    >>> softmax(jnp.array([0.0, 0.0]))
+    Array([0.5, 0.5], dtype=float32)
+    """
+    return _softmax(x, where, static_axis(axis))
+
+
+@numpy_function(static="axis")
+def _softmax(x: Any, where: Any, axis: Any) -> Any:
+    [x] = promote_dtypes_inexact("softmax", x)
+
+    @custom_jvp
+    def of(x: Any) -> Any:
+        largest = max(x, axis, where=where, initial=-np.inf, keepdims=True)
+        terms = exp(x - largest)
+        total = sum(terms, axis, where=where, keepdims=True)
+        result = terms / total
+        return result if where is None else choose(where, result, 0)
+
+    @of.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        y, [t] = of(*primals), tangents
+        return y, y * (t - sum(y * t, axis, where=where, keepdims=True))
+
+    return of(x)
+
+
+def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+    """`log(softmax(x))` along `axis`; -inf where `where` is false.
+
+    >>> log_softmax(jnp.array([0.0, 0.0]))
+    Array([-0.6931472, -0.6931472], dtype=float32)
+    """
+    return _log_softmax(x, where, static_axis(axis))
+
+
+@numpy_function(static="axis")
+def _log_softmax(x: Any, where: Any, axis: Any) -> Any:
+    [x] = promote_dtypes_inexact("log_softmax", x)
+    chosen = x if where is None else choose(where, x, -np.inf)
+    shifted = chosen - stop_gradient(max(chosen, axis, where=where, initial=-np.inf, keepdims=True))
+    total = log(sum(exp(shifted), axis, where=where, keepdims=True))
+    result = shifted - total
+    return result if where is None else choose(where, result, -np.inf)
+
+
+__all__ = ["log_softmax", "logmeanexp", "logsumexp", "softmax"]

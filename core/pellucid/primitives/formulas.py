@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid.base import dtypes
@@ -60,8 +60,10 @@ class Term:
     __lt__ = _operator(logical.lt)
     __le__ = _operator(logical.le)
     __gt__ = _operator(logical.gt)
+    __ge__ = _operator(logical.ge)
     __and__ = _operator(logical.bitwise_and)
     __or__ = _operator(logical.bitwise_or)
+    __invert__ = _operator(logical.bitwise_not)
     _equals = _operator(logical.eq)
     _differs = _operator(logical.ne)
     __hash__ = None  # type: ignore[assignment]
@@ -86,6 +88,15 @@ sqrt = _of_terms(arithmetic.sqrt)
 square = _of_terms(arithmetic.square)
 maximum = _of_terms(arithmetic.max)
 exp = _of_terms(transcendental.exp)
+expm1 = _of_terms(transcendental.expm1)
+log1p = _of_terms(transcendental.log1p)
+sin = _of_terms(transcendental.sin)
+cos = _of_terms(transcendental.cos)
+tan = _of_terms(transcendental.tan)
+power = _of_terms(arithmetic.pow)
+minimum = _of_terms(arithmetic.min)
+floor = _of_terms(arithmetic.floor)
+nearest = _of_terms(lambda x: arithmetic.round(x, arithmetic.RoundingMethod.TO_NEAREST_EVEN))
 lgamma = _of_terms(gamma.lgamma)
 digamma = _of_terms(gamma.digamma)
 is_nan = _of_terms(lambda x: logical.ne(x, x))
@@ -104,3 +115,12 @@ def polynomial(x: Term, coefficients: Any) -> Term:
     for c in coefficients[-2::-1]:
         value = value * x + c
     return value
+
+
+def chebyshev(x: Term, coefficients: Sequence[float]) -> Term:
+    """The sum of a Chebyshev series at `x / 2`, by Clenshaw's recurrence; the first coefficient counts half."""
+    b0 = b1 = b2 = x.filled(0)
+    for c in reversed(coefficients):
+        b2, b1 = b1, b0
+        b0 = x * b1 - b2 + c
+    return 0.5 * (b0 - b2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -232,21 +231,12 @@ _I0E_FAR = (
 )  # fmt: skip
 
 
-def chebyshev(x: formulas.Term, coefficients: Sequence[float]) -> formulas.Term:
-    """The sum of a Chebyshev series at `x / 2`, by Clenshaw's recurrence; the first coefficient counts half."""
-    b0 = b1 = b2 = x.filled(0)
-    for c in reversed(coefficients):
-        b2, b1 = b1, b0
-        b0 = x * b1 - b2 + c
-    return 0.5 * (b0 - b2)
-
-
 def _bessel_i0e(x: formulas.Term) -> formulas.Term:
     is_single = type_of(x.value).dtype == np.float32
     near, far = (_I0E_NEAR[:18], _I0E_FAR[:7]) if is_single else (_I0E_NEAR, _I0E_FAR)
     x = abs(x)
-    inside = chebyshev(0.5 * x - 2, near)
-    outside = chebyshev(32 / x - 2, far) / formulas.sqrt(x)
+    inside = formulas.chebyshev(0.5 * x - 2, near)
+    outside = formulas.chebyshev(32 / x - 2, far) / formulas.sqrt(x)
     return formulas.select(x <= 8, inside, outside)
 
 

@@ -1,0 +1,214 @@
+"""Logarithms and powers with their limits: entropies, logits, Box and Cox's transformation, softmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pellucid.numpy as jnp
+from pellucid.higher_order.custom_jvp import custom_jvp
+from pellucid.numpy import log_sums
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.log_sums import logsumexp as logsumexp
+from pellucid.numpy.promotion import promote_arguments_inexact
+from pellucid.numpy.reductions import Axis
+from pellucid.primitives import transcendental
+from pellucid.primitives.formulas import Term, exp, is_nan, log, log1p, select
+from pellucid.primitives.gamma_functions import deviance
+from pellucid.scipy.special.real_functions import real_function, with_partials
+
+
+@with_partials(lambda y, p: -log(p) - 1)
+def entr_of(p: Term) -> Term:
+    """-p log p."""
+    value = -p * log(p)
+    return select(p == 0, 0.0, select(p < 0, -np.inf, value))
+
+
+def _log_ratio(p: Term, q: Term) -> Term:
+    """log(p / q), with the digits of p - q where they are close."""
+    away = (p - q) / q
+    return select(abs(away) < 0.5, log1p(away), log(p / q))
+
+
+def _defined(p: Term, q: Term, value: Term, at_zero: Term) -> Term:
+    """`value` for positive p and q, `at_zero` for p = 0 ≤ q, elsewhere ∞."""
+    value = select((p > 0) & (q > 0), value, select((p == 0) & (q >= 0), at_zero, np.inf))
+    return select(is_nan(p) | is_nan(q), np.nan, value)
+
+
+@with_partials(lambda y, p, q: _log_ratio(p, q), lambda y, p, q: 1 - p / q)
+def kl_div_of(p: Term, q: Term) -> Term:
+    """p log(p / q) - p + q."""
+    return _defined(p, q, deviance(p, q, q - p), q)
+
+
+@with_partials(lambda y, p, q: _log_ratio(p, q) + 1, lambda y, p, q: -(p / q))
+def rel_entr_of(p: Term, q: Term) -> Term:
+    """p log(p / q)."""
+    return _defined(p, q, p * _log_ratio(p, q), p.filled(0))
+
+
+@with_partials(lambda y, x: 1 / (x * (1 - x)))
+def logit_of(x: Term) -> Term:
+    """log(x / (1 - x)), by log1p where that is close to 0."""
+    away = 2 * x - 1
+    middle = log1p(away) - log1p(-away)
+    return select(abs(away) < 0.5, middle, log(x) - log1p(-x))
+
+
+@with_partials(lambda y, x: y * expit_of(-x))
+def expit_of(x: Term) -> Term:
+    """1 / (1 + exp(-x))."""
+    power = exp(-abs(x))
+    return select(x < 0, power, 1.0) / (1 + power)
+
+
+@real_function
+def entr(x: Any) -> Any:
+    """Entropy `-x log(x)` of one probability: 0 at 0, -∞ below.
+
+    >>> entr(jnp.array([0.0, 0.5]))
+    Array([0.        , 0.34657362], dtype=float32)
+    """
+    return entr_of(x)
+
+
+@real_function
+def kl_div(p: Any, q: Any) -> Any:
+    """Kullback-Leibler divergence `p log(p / q) - p + q` of one pair; ∞ where it isn't defined.
+
+    >>> kl_div(jnp.array([0.0, 1.0]), 1.0)
+    Array([1., 0.], dtype=float32)
+    """
+    return kl_div_of(p, q)
+
+
+@real_function
+def rel_entr(p: Any, q: Any) -> Any:
+    """Relative entropy `p log(p / q)` of one pair: 0 for p = 0, ∞ where it isn't defined.
+
+    >>> rel_entr(jnp.array([0.0, 1.0]), 1.0)
+    Array([0., 0.], dtype=float32)
+    """
+    return rel_entr_of(p, q)
+
+
+def _product_with(logarithm: Any, argument: Any, slope: Any) -> Any:
+    """x `logarithm`(y), 0 where x is 0 and y isn't NaN; `slope` is 1 over the logarithm's derivative."""
+
+    @custom_jvp
+    def function(x: Any, y: Any) -> Any:
+        is_zero = (x == 0) & ~jnp.isnan(y)
+        return jnp.where(
+            is_zero, jnp.zeros_like(x * y), x * logarithm(jnp.where(is_zero, argument, y))
+        )
+
+    function.defjvps(
+        lambda t, result, x, y: t * logarithm(y), lambda t, result, x, y: t * (x / slope(y))
+    )
+    return function
+
+
+_xlogy = _product_with(jnp.log, 1, lambda y: y)
+_xlog1py = _product_with(jnp.log1p, 0, lambda y: 1 + y)
+
+
+@numpy_function
+def xlogy(x: Any, y: Any) -> Any:
+    """`x log(y)`, 0 where `x` is 0 and `y` isn't NaN; also of complex numbers.
+
+    >>> xlogy(jnp.array([0.0, 2.0]), jnp.array([0.0, 1.0]))
+    Array([0., 0.], dtype=float32)
+    """
+    return _xlogy(*promote_arguments_inexact("scipy.special.xlogy", x, y))
+
+
+@numpy_function
+def xlog1py(x: Any, y: Any) -> Any:
+    """`x log(1 + y)`, 0 where `x` is 0 and `y` isn't NaN; also of complex numbers.
+
+    >>> xlog1py(jnp.array([0.0, 2.0]), jnp.array([-1.0, 0.0]))
+    Array([0., 0.], dtype=float32)
+    """
+    return _xlog1py(*promote_arguments_inexact("scipy.special.xlog1py", x, y))
+
+
+def _complex_logit(x: Any) -> Any:
+    return jnp.log(x / (1 - x))
+
+
+@real_function(complex=_complex_logit)
+def logit(x: Any) -> Any:
+    """Logarithm of the odds, `log(x / (1 - x))`, also of complex numbers.
+
+    >>> logit(jnp.array([0.0, 0.5]))
+    Array([-inf,   0.], dtype=float32)
+    """
+    return logit_of(x)
+
+
+@real_function(complex=transcendental.logistic)
+def expit(x: Any) -> Any:
+    """Logistic function `1 / (1 + exp(-x))`, also of complex numbers.
+
+    >>> expit(jnp.array([-jnp.inf, 0.0]))
+    Array([0. , 0.5], dtype=float32)
+    """
+    return expit_of(x)
+
+
+def _power_of(log_x: Any, lmbda: Any) -> Any:
+    """(exp(λ log x) - 1) / λ, for λ = 0 its limit log x."""
+    is_zero = lmbda == 0
+    safe = jnp.where(is_zero, 1, lmbda)
+    # The second order keeps the derivative by λ at 0, which is (log x)² / 2.
+    limit = log_x + 0.5 * lmbda * jnp.where(is_zero & jnp.isfinite(log_x), log_x * log_x, 0)
+    return jnp.where(is_zero, limit, jnp.expm1(safe * log_x) / safe)
+
+
+@numpy_function
+def boxcox(x: Any, lmbda: Any) -> Any:
+    """Box and Cox's transformation `(x**lmbda - 1) / lmbda`, for `lmbda` 0 its limit `log(x)`.
+
+    >>> boxcox(jnp.array([1.0, 4.0]), 0.5)
+    Array([0., 2.], dtype=float32)
+    """
+    x, lmbda = promote_arguments_inexact("scipy.special.boxcox", x, lmbda)
+    return _power_of(jnp.log(x), lmbda)
+
+
+@numpy_function
+def boxcox1p(x: Any, lmbda: Any) -> Any:
+    """Box and Cox's transformation of `1 + x`, accurate for small `x`.
+
+    >>> boxcox1p(jnp.array([0.0, 3.0]), 0.5)
+    Array([0., 2.], dtype=float32)
+    """
+    x, lmbda = promote_arguments_inexact("scipy.special.boxcox1p", x, lmbda)
+    return _power_of(jnp.log1p(x), lmbda)
+
+
+def softmax(x: Any, /, *, axis: Axis = None) -> Any:
+    """`exp(x) / sum(exp(x))`, the sum along `axis`, by default of all elements.
+
+    >>> softmax(jnp.array([0.0, 0.0]))
+    Array([0.5, 0.5], dtype=float32)
+    """
+    return log_sums.softmax(x, axis)
+
+
+def log_softmax(x: Any, /, *, axis: Axis = None) -> Any:
+    """`log(softmax(x, axis=axis))`.
+
+    >>> log_softmax(jnp.array([0.0, 0.0]))
+    Array([-0.6931472, -0.6931472], dtype=float32)
+    """
+    return log_sums.log_softmax(x, axis)
+
+
+__all__ = [
+    "boxcox", "boxcox1p", "entr", "expit", "kl_div", "log_softmax", "logit", "logsumexp", "rel_entr", "softmax", "xlog1py",
+    "xlogy",
+]  # fmt: skip

@@ -1,0 +1,206 @@
+"""Real functions stated as formulas of terms: promotion, precision, derivatives, series."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError
+from pellucid.higher_order.custom_jvp import custom_jvp
+from pellucid.higher_order.custom_rules import SymbolicZero
+from pellucid.higher_order.loops import while_loop
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.promotion import broadcast_arrays, promote_dtypes_inexact
+from pellucid.primitives import arithmetic, conversion, formulas, reduction
+from pellucid.primitives.families import full_as
+from pellucid.primitives.formulas import Term, chebyshev, exp, select
+from pellucid.primitives.gamma import no_derivative
+from pellucid.tracing.values import type_of
+from pellucid.transforms.jvp import jvp
+
+MAX_STEPS = 20_000
+"""Maximum number of terms of a series or levels of a fraction; elements that need more are NaN."""
+
+_MIN_DTYPE = np.dtype(np.float32)
+"""Narrowest dtype of intermediate values."""
+
+Formula = Callable[..., Any]
+
+
+def promoted_reals(name: str, *operands: Any) -> list[Any]:
+    """`operands` of one real floating dtype and one shape.
+
+    Raises: ArgumentValueError for complex numbers.
+    """
+    operands = tuple(promote_dtypes_inexact(f"scipy.special.{name}", *operands))
+    if any(type_of(x).dtype.kind == "c" for x in operands):
+        raise ArgumentValueError(
+            f"scipy.special.{name} needs real numbers.",
+            got=[f"argument {i}: {type_of(x).text()}" for i, x in enumerate(operands)],
+        )
+    return broadcast_arrays(f"scipy.special.{name}", *operands)
+
+
+def evaluated(formula: Formula, operands: Sequence[Any]) -> Any:
+    """Results of `formula` of terms, computed in float32 at least, in the dtype of `operands`."""
+    aval = type_of(operands[0])
+    weak = all(type_of(x).weak_type for x in operands)
+    is_narrow = dtypes.itemsize_bits(aval.dtype) < dtypes.itemsize_bits(_MIN_DTYPE)
+    wide = _MIN_DTYPE if is_narrow else aval.dtype
+    terms = [Term(conversion.converted(x, wide, False)) for x in operands]
+    narrowed = lambda y: conversion.converted(y.value, aval.dtype, weak)
+    result = formula(*terms)
+    return tuple(map(narrowed, result)) if isinstance(result, tuple) else narrowed(result)
+
+
+def real_function(formula: Formula | None = None, *, complex: Formula | None = None) -> Any:
+    """A function of real arrays, from its formula in terms; integers count as floats, all arguments are broadcast.
+
+    float16 and bfloat16 are computed in float32. The result is weakly typed if all arguments are. `complex` is the
+    function of complex arrays, if there is one.
+    """
+    if formula is None:
+        return functools.partial(real_function, complex=complex)
+    signature = inspect.signature(formula)
+    name = formula.__name__.strip("_")
+
+    @numpy_function
+    @functools.wraps(formula)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        if complex is not None:
+            operands = promote_dtypes_inexact(f"scipy.special.{name}", *bound.args)
+            if type_of(operands[0]).dtype.kind == "c":
+                return complex(
+                    *[conversion.converted(x, type_of(x).dtype, False) for x in operands]
+                )
+        return evaluated(formula, promoted_reals(name, *bound.args))
+
+    return function
+
+
+def with_partials(*partials: Formula | None) -> Callable[[Formula], Formula]:
+    """Decorator that states derivatives of a formula: `partial(y, *terms)` for each argument, None where it is zero."""
+
+    def decorate(formula: Formula) -> Formula:
+        call = custom_jvp(lambda *xs: formula(*map(Term, xs)).value)
+
+        def rule(primals: Any, tangents: Any) -> Any:
+            y = call(*primals)
+            total = full_as(y, 0)
+            for t, partial in zip(tangents, partials, strict=True):
+                if partial is not None and type(t) is not SymbolicZero:
+                    slope = partial(Term(y), *map(Term, primals)).value
+                    total = arithmetic.add(total, arithmetic.mul(t, slope))
+            return y, total
+
+        call.defjvp(rule, symbolic_zeros=True)
+        return functools.wraps(formula)(
+            lambda *terms: Term(call(*[x.value for x in same_dtype(terms)]))
+        )
+
+    return decorate
+
+
+def same_dtype(terms: Sequence[Any]) -> list[Term]:
+    """`terms`, of which some may be numbers."""
+    like = next(x for x in terms if isinstance(x, Term))
+    return [x if isinstance(x, Term) else like.filled(x) for x in terms]
+
+
+def undifferentiable(function: str, argument: str) -> Formula:
+    """The partial derivative that isn't known: it raises MissingRule."""
+    return lambda y, *terms: no_derivative(function, argument)()
+
+
+def numerically_exact(formula: Formula, position: int) -> Formula:
+    """The partial derivative by argument `position` of a formula with loops, by forward mode."""
+
+    def partial(y: Term, *terms: Term) -> Term:
+        values = [x.value for x in terms]
+
+        def along(x: Any) -> Any:
+            return formula(*map(Term, [*values[:position], x, *values[position + 1 :]])).value
+
+        x = values[position]
+        return Term(jvp(along, (x,), (full_as(x, 1),))[1])
+
+    return partial
+
+
+# Series and loops -----------------------------------------------------------------------------------
+
+
+def series(x: Term, low: float, high: float, coefficients: Sequence[float]) -> Term:
+    """The Chebyshev series on the interval from `low` to `high` at `x`, with as many terms as the dtype has digits."""
+    scale = 4 / (high - low)
+    return of_unit(x * scale - scale * (low + high) / 2, coefficients)
+
+
+def of_unit(twice: Term, coefficients: Sequence[float]) -> Term:
+    """The Chebyshev series at `twice / 2`, between -1 and 1."""
+    limit = float(twice.limits.eps) / 16 * max(abs(c) for c in coefficients)
+    count = 1 + max(i for i, c in enumerate(coefficients) if abs(c) > limit)
+    return chebyshev(twice, coefficients[:count])
+
+
+def looped(step: Formula, state: Sequence[Term]) -> list[Term]:
+    """The state after `step(n, *state)` for n = 1, 2, … while an element of its first item, a bool, is true."""
+    n = Term(np.asarray(1, type_of(state[1].value).dtype))
+    values = [x.value for x in (n, *state)]
+
+    def condition(values: Any) -> Any:
+        axes = tuple(range(type_of(values[1]).ndim))
+        return reduction.reduce_or(values[1], axes)
+
+    def body(values: Any) -> Any:
+        n, *terms = map(Term, values)
+        was_active, *old = terms
+        active, *new = step(n, *old)
+        active = was_active & active & (n < MAX_STEPS)
+        kept = [select(was_active, a, b) for a, b in zip(new, old, strict=True)]
+        return [x.value for x in (n + 1, active, *kept)]
+
+    return [Term(x) for x in while_loop(condition, body, values)[1:]]
+
+
+# Exponentials of squares ------------------------------------------------------------------------------
+
+
+def split(x: Term) -> tuple[Term, Term]:
+    """(`x` with half of its digits, the rest): the square of the first is exact."""
+    limits = x.limits
+    exponent_bits = limits.bits - 1 - limits.nmant
+    high = Term(conversion.reduce_precision(x.value, exponent_bits, limits.nmant // 2 - 1))
+    return high, x - high
+
+
+def exp_square(x: Term, factor: float) -> Term:
+    """exp(factor x²) for a power of two `factor`, with the digits of x² that its rounding would lose."""
+    high, low = split(x)
+    rest = low * (x + high)
+    large = exp(factor * (high * high))
+    return large * exp(select(is_finite(x), factor * rest, 0.0))
+
+
+def is_finite(x: Term) -> Term:
+    """Where `x` is neither infinite nor NaN."""
+    return abs(x) < np.inf
+
+
+def sin_pi(x: Term) -> Term:
+    """sin(πx), zero at whole numbers."""
+    k = formulas.nearest(x)
+    r = x - k
+    sign = 1 - 4 * abs(0.5 * k - formulas.nearest(0.5 * k))  # 1 for even k, -1 for odd k
+    return sign * formulas.sin(np.pi * r)
+
+
+def is_whole(x: Term) -> Term:
+    """Where `x` is a whole number."""
+    return formulas.floor(x) == x
