@@ -7,7 +7,7 @@ from typing import Any
 from pellucid import numpy as jnp
 from pellucid.base.errors import ArgumentValueError
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.log_sums import log_softmax as log_softmax, softmax as softmax
+from pellucid.numpy.log_sums import log_softmax, softmax
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.numpy.reductions import Axis, static_axis
 from pellucid.primitives.arithmetic import rsqrt

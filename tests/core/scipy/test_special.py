@@ -36,7 +36,7 @@ OF_TWO = (
 ARGUMENTS = {
     **{name: [LINE] for name in ON_LINE},
     **{name: [LINE[np.isfinite(LINE)]] for name in ("i0", "i1")},  # SciPy gives NaN at infinity
-    "gammaln": [LINE[LINE != -np.inf]],
+    "gammaln": [LINE[~np.isneginf(LINE)]],
     **{name: [UNIT] for name in ("erfinv", "ndtri", "logit")},
     **{name: [HALF] for name in ("exp1", "loggamma", "factorial")}, "spence": [HALF[~np.isinf(HALF)]],
     "expn": grid(np.arange(-1.0, 6), np.array([-1.0, 0.0, 0.1, 0.9, 1.0, 1.1, 5.0, 40.0, np.inf])),

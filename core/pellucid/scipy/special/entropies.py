@@ -10,7 +10,7 @@ import pellucid.numpy as jnp
 from pellucid.higher_order.custom_jvp import custom_jvp
 from pellucid.numpy import log_sums
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.log_sums import logsumexp as logsumexp
+from pellucid.numpy.log_sums import logsumexp
 from pellucid.numpy.promotion import promote_arguments_inexact
 from pellucid.numpy.reductions import Axis
 from pellucid.primitives import transcendental

@@ -96,7 +96,11 @@ def gamma_of(x: Term) -> Term:
     large = maximum(positive, x.constant(8))
     root = power(large, 0.5 * large - 0.25) * math.sqrt(math.sqrt(2 * math.pi))
     far = root * exp(-large) * root * exp(stirling_error(large))
-    value = select(positive < _LAST_PRODUCT, near, select(positive > _LAST_FINITE[x.limits.bits] + 2, np.inf, far))
+    value = select(
+        positive < _LAST_PRODUCT,
+        near,
+        select(positive > _LAST_FINITE[x.limits.bits] + 2, np.inf, far),
+    )
     reflected = -math.pi / (x * sin_pi(x) * value)
     reflected = select(is_whole(x), np.nan, reflected)
     value = select(x < 0, reflected, value)
@@ -143,7 +147,11 @@ def _zeta(s: Term, q: Term) -> Term:
     def rest(total: Term, w: Term) -> tuple[Term, Term, Term]:
         edge = power(w, -s)
         integral = edge * (w / (s - 1))
-        return edge, integral, (w < 1) | (abs(integral) + edge > 0.125 * float(s.limits.eps) * total)
+        return (
+            edge,
+            integral,
+            (w < 1) | (abs(integral) + edge > 0.125 * float(s.limits.eps) * total),
+        )
 
     def step(k: Term, total: Term, w: Term) -> list[Term]:
         total, w = total + power(w, -s), w + 1

@@ -163,8 +163,8 @@ def looped(step: Formula, state: Sequence[Term]) -> list[Term]:
         was_active, *old = terms
         active, *new = step(n, *old)
         active = was_active & active & (n < MAX_STEPS)
-        kept = [select(was_active, a, b) for a, b in zip(new, old, strict=True)]
-        return [x.value for x in (n + 1, active, *kept)]
+        state = [select(was_active, a, b) for a, b in zip(new, old, strict=True)]
+        return [x.value for x in (n + 1, active, *state)]
 
     return [Term(x) for x in while_loop(condition, body, values)[1:]]
 
