@@ -70,7 +70,7 @@ def entr(x: Any) -> Any:
     """Entropy `-x log(x)` of one probability: 0 at 0, -∞ below.
 
     >>> entr(jnp.array([0.0, 0.5]))
-    Array([0.        , 0.34657362], dtype=float32)
+    Array([0.       , 0.3465736], dtype=float32)
     """
     return entr_of(x)
 

@@ -232,7 +232,7 @@ def exp1(x: Any) -> Any:
     Source: DLMF 6.2.1.
 
     >>> exp1(jnp.array([0.5, 1.0]))
-    Array([0.5597736 , 0.21938393], dtype=float32)
+    Array([0.55977356, 0.2193839 ], dtype=float32)
     """
     return exp1_of(x)
 
@@ -244,7 +244,7 @@ def expi(x: Any) -> Any:
     Source: DLMF 6.2.5.
 
     >>> expi(jnp.array([-1.0, 1.0]))
-    Array([-0.21938393,  1.8951179 ], dtype=float32)
+    Array([-0.2193839,  1.8951176], dtype=float32)
     """
     return expi_of(x)
 
@@ -294,7 +294,7 @@ def spence(x: Any) -> Any:
     Source: DLMF 25.12.
 
     >>> spence(jnp.array([0.0, 1.0]))
-    Array([1.6449341, 0.       ], dtype=float32)
+    Array([1.644934, 0.      ], dtype=float32)
     """
     return spence_of(x)
 
