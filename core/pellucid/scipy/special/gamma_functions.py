@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
+from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, UnsupportedError
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives import formulas, special
@@ -508,7 +509,8 @@ def bernoulli(n: int) -> Any:
         values[k] = float(number)
     overflow = np.arange(_LAST_FINITE_BERNOULLI + 2, n + 1, 2)
     values[overflow] = np.where(overflow % 4 == 0, -np.inf, np.inf)
-    return jnp.asarray(values)
+    with np.errstate(over="ignore"):  # float32 overflows at B₆₄
+        return jnp.asarray(values.astype(dtypes.canonicalize(values.dtype)))
 
 
 _LAST_FINITE_BERNOULLI = 258
