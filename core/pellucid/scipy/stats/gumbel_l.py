@@ -1,0 +1,22 @@
+"""The Gumbel distribution of minima.
+
+>>> print(f"{float(sf(0.0)):.4f}")
+0.3679
+"""
+
+from __future__ import annotations
+
+from pellucid.primitives.formulas import exp, expm1, log, log1p
+from pellucid.scipy.stats.distributions import Distribution, log1mexp
+
+_DISTRIBUTION = Distribution(
+    __name__, "the Gumbel distribution of minima",
+    logpdf=lambda z: z - exp(z), cdf=lambda z: -expm1(-exp(z)), sf=lambda z: exp(-exp(z)),
+    logcdf=lambda z: log1mexp(exp(z)), logsf=lambda z: -exp(z), ppf=lambda q: log(-log1p(-q)),
+)  # fmt: skip
+
+cdf, logcdf, logpdf, logsf, pdf, ppf, sf = _DISTRIBUTION.functions(
+    "cdf logcdf logpdf logsf pdf ppf sf", ppf="p"
+)
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]

@@ -1,0 +1,38 @@
+"""The multinomial distribution.
+
+>>> print(f"{float(pmf(np.array([1, 2]), 3, np.array([0.5, 0.5]))):.4f}")
+0.3750
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pellucid.numpy as jnp
+from pellucid.numpy.compiled import numpy_function
+from pellucid.scipy.special import gammaln, xlogy
+from pellucid.scipy.special.real_functions import promoted_reals
+
+
+@numpy_function
+def logpmf(x: Any, n: Any, p: Any) -> Any:
+    """Logarithm of the probability of counts `x` [..., k] of `n` draws with probabilities `p` [..., k].
+
+    -inf unless the counts are whole numbers of at least 0 whose sum is `n`; NaN for negative probabilities.
+    """
+    x, p = promoted_reals("multinomial.logpmf", x, p)
+    x, p = jnp.asarray(x), jnp.asarray(p)
+    value = gammaln(jnp.asarray(n, x.dtype) + 1) + jnp.sum(xlogy(x, p) - gammaln(x + 1), -1)
+    fits = (jnp.sum(x, -1) == n) & jnp.all((x >= 0) & (x == jnp.floor(x)), -1)
+    return jnp.where(jnp.any(p < 0, -1), np.nan, jnp.where(fits, value, -np.inf))
+
+
+@numpy_function
+def pmf(x: Any, n: Any, p: Any) -> Any:
+    """Probability of counts `x` [..., k] of `n` draws with probabilities `p` [..., k]; see `logpmf`."""
+    return jnp.exp(logpmf(x, n, p))
+
+
+__all__ = ["logpmf", "pmf"]

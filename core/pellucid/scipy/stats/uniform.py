@@ -1,0 +1,18 @@
+"""The uniform distribution.
+
+>>> print(f"{float(cdf(1.0, scale=4.0)):.4f}")
+0.2500
+"""
+
+from __future__ import annotations
+
+from pellucid.scipy.stats.distributions import Distribution
+
+_DISTRIBUTION = Distribution(
+    __name__, "the uniform distribution from `loc` to `loc + scale`", support=(0, 1),
+    logpdf=lambda z: z.filled(0), cdf=lambda z: z, ppf=lambda q: q,
+)  # fmt: skip
+
+cdf, logpdf, pdf, ppf = _DISTRIBUTION.functions("cdf logpdf pdf ppf")
+
+__all__ = ["cdf", "logpdf", "pdf", "ppf"]
