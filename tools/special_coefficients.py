@@ -164,7 +164,6 @@ SERIES: dict[str, Function] = {
     "NORMAL_MIDDLE": on(0, mp.mpf(0.425) ** 2, normal_middle),
     "NORMAL_TAIL": on(mp.mpf(1) / 5, mp.mpf(1) / 1.6, normal_tail),
     "NORMAL_FAR_TAIL": on(mp.mpf(1) / 28, mp.mpf(1) / 5, normal_tail),
-    "I1E_NEAR": on(0, 8, lambda x: mp.exp(-x) * mp.besseli(1, x) / x),
 }  # fmt: skip
 
 
