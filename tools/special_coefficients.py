@@ -5,6 +5,8 @@ sums over Chebyshev nodes (Clenshaw, Chebyshev Series for Mathematical Functions
 where no later coefficient exceeds 2⁻⁵⁷ of the smallest value. `--check` compares, writes nothing.
 """
 
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 import argparse

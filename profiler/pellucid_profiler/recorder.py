@@ -161,6 +161,11 @@ def start(*, python: bool = False) -> Profile:
     """Begin to record until `stop`.
 
     Raises: ArgumentValueError if a session is being recorded already.
+
+    >>> _ = start()
+    >>> y = jnp.sin(1.0)
+    >>> stop().wait().totals.wall_seconds > 0
+    True
     """
     return profile(python=python).__enter__()
 
@@ -169,6 +174,10 @@ def stop() -> Profile:
     """End the session that `start` began, and give it.
 
     Raises: ArgumentValueError if none is being recorded.
+
+    >>> _ = start()
+    >>> len(stop().calls)
+    0
     """
     current = _current
     if current is None:

@@ -13,7 +13,13 @@ MAX_ROWS = 12
 
 
 def report(session: Session) -> str:
-    """Where time went, as text."""
+    """Where time went, as text.
+
+    >>> with pl.profiler.profile() as recorded:
+    ...     pass
+    >>> report(recorded.wait())[:17]
+    'Nothing ran on de'
+    """
     parts = [_head(session), _findings(session), _lines(session), _operations(session)]
     return "\n\n".join("\n".join(part) for part in parts)
 

@@ -273,6 +273,14 @@ def load(path: str | os.PathLike[str]) -> Session:
     """The session that `Session.save` wrote.
 
     Raises: ArgumentValueError for a file that is no whole session, FileNotFoundError.
+
+    >>> import tempfile
+    >>> with pl.profiler.profile() as recorded:
+    ...     y = jnp.sin(1.0)
+    >>> path = tempfile.mkstemp(suffix=".plprof")[1]
+    >>> recorded.save(path)
+    >>> len(load(path).calls)
+    1
     """
     try:
         with zipfile.ZipFile(path) as archive:

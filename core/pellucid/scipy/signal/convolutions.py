@@ -193,11 +193,11 @@ def _by_fft(in1: Any, in2: Any, mode: str, axes: tuple[int, ...], correlates: bo
     dtype: Any = type_of(in1).dtype
     if not axes:
         return in1 * in2
+    is_complex = dtype.kind == "c"
     if dtype not in _TRANSFORMED:
         in1, in2 = in1.astype(np.float32), in2.astype(np.float32)
     shape, other = type_of(in1).shape, type_of(in2).shape
     sizes = [_fast_size(max(shape[i] + other[i] - 1, 1)) for i in axes]
-    is_complex = dtype.kind == "c"
     forward, inverse = (jnp.fft.fftn, jnp.fft.ifftn) if is_complex else (jnp.fft.rfftn, jnp.fft.irfftn)  # fmt: skip
     spectrum = forward(in1, sizes, axes) * forward(in2, sizes, axes)
     index = [slice(None)] * len(shape)

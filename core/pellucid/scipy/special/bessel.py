@@ -28,7 +28,7 @@ def _unscaled(x: Term, scaled: Term) -> Term:
     return select(abs(x) == np.inf, x * scaled.filled(1), value)
 
 
-@with_partials(lambda y, x: i1_of(x))
+@with_partials(lambda y, x: i1_of(x))  # pyright: ignore[reportGeneralTypeIssues]
 def i0_of(x: Term) -> Term:
     """I₀(x)."""
     return abs(_unscaled(x, Term(special.bessel_i0e(x.value))))

@@ -58,7 +58,7 @@ def logit_of(x: Term) -> Term:
     return select(abs(away) < 0.5, middle, log(x) - log1p(-x))
 
 
-@with_partials(lambda y, x: y * expit_of(-x))
+@with_partials(lambda y, x: y * expit_of(-x))  # pyright: ignore[reportGeneralTypeIssues]
 def expit_of(x: Term) -> Term:
     """1 / (1 + exp(-x))."""
     power = exp(-abs(x))

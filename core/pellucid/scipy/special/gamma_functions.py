@@ -45,7 +45,7 @@ def bernoulli_numbers(n: int) -> tuple[Fraction, ...]:
         if m > 1 and m % 2:
             numbers.append(Fraction(0))
             continue
-        total = sum(math.comb(m + 1, k) * b for k, b in enumerate(numbers) if b)
+        total = sum((math.comb(m + 1, k) * b for k, b in enumerate(numbers) if b), Fraction(0))
         numbers.append(-total / (m + 1))
     return tuple(numbers)
 
@@ -180,14 +180,14 @@ def _hurwitz(s: Term, q: Term) -> Term:
 
 @with_partials(
     numerically_exact(_hurwitz, 0),
-    lambda y, s, q: -s * zeta_of(s + 1, q),
+    lambda y, s, q: -s * zeta_of(s + 1, q),  # pyright: ignore[reportGeneralTypeIssues]
 )
 def zeta_of(s: Term, q: Term) -> Term:
     """Hurwitz's zeta function."""
     return _hurwitz(s, q)
 
 
-@with_partials(undifferentiable("polygamma", "n"), lambda y, n, x: polygamma_of(n + 1, x))
+@with_partials(undifferentiable("polygamma", "n"), lambda y, n, x: polygamma_of(n + 1, x))  # pyright: ignore[reportGeneralTypeIssues]
 def polygamma_of(n: Term, x: Term) -> Term:
     """The derivative of order n of ψ (DLMF 5.15.2, 25.11.12)."""
     half = 0.5 * n

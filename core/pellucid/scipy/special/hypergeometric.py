@@ -98,7 +98,7 @@ def _hyp1f1(a: Term, b: Term, x: Term) -> Term:
 @with_partials(
     numerically_exact(_hyp1f1, 0),
     numerically_exact(_hyp1f1, 1),
-    lambda y, a, b, x: a / b * hyp1f1_of(a + 1, b + 1, x),
+    lambda y, a, b, x: a / b * hyp1f1_of(a + 1, b + 1, x),  # pyright: ignore[reportGeneralTypeIssues]
 )
 def hyp1f1_of(a: Term, b: Term, x: Term) -> Term:
     """M(a, b, x)."""
@@ -146,7 +146,7 @@ def _hyp2f1(a: Term, b: Term, c: Term, x: Term) -> Term:
     numerically_exact(_hyp2f1, 0),
     numerically_exact(_hyp2f1, 1),
     numerically_exact(_hyp2f1, 2),
-    lambda y, a, b, c, x: a * b / c * hyp2f1_of(a + 1, b + 1, c + 1, x),
+    lambda y, a, b, c, x: a * b / c * hyp2f1_of(a + 1, b + 1, c + 1, x),  # pyright: ignore[reportGeneralTypeIssues]
 )
 def hyp2f1_of(a: Term, b: Term, c: Term, x: Term) -> Term:
     """F(a, b; c; x)."""

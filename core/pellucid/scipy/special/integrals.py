@@ -76,7 +76,7 @@ def expi_of(x: Term) -> Term:
     return select(x == np.inf, np.inf, value)
 
 
-@with_partials(undifferentiable("expn", "n"), lambda y, n, x: -expn_of(n - 1, x))
+@with_partials(undifferentiable("expn", "n"), lambda y, n, x: -expn_of(n - 1, x))  # pyright: ignore[reportGeneralTypeIssues]
 def expn_of(n: Term, x: Term) -> Term:
     """Eₙ(x) for whole n: a power series for x ≤ 1 (DLMF 8.19.8), a continued fraction beyond (DLMF 8.19.17)."""
     is_far, one, order = x > 1, x.filled(1), n - 1

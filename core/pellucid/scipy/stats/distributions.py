@@ -127,13 +127,14 @@ class Distribution:
         z = x if loc is None else x - loc
         z = z if scale is None else z / scale
         is_valid = is_valid & ~is_nan(z)
-        low, high = self.support(*shapes) if callable(self.support) else self.support
+        support: Any = self.support(*shapes) if callable(self.support) else self.support
+        low, high = support
         below, above = (z < low) | (z == -np.inf), (z > high) | (z == np.inf)
         if kind in ("pmf", "logpmf"):
             below = below | (z != floor(z))
         elif "logpmf" in self.formulas:
             z = floor(z)
-        inside = self.inside(*shapes) if callable(self.inside) else self.inside
+        inside: Any = self.inside(*shapes) if callable(self.inside) else self.inside
         value = self._formula(kind)(select(below | above, inside, z), *shapes)
         if scale is not None and kind in ("pdf", "logpdf"):
             value = value / scale if kind == "pdf" else value - log(scale)

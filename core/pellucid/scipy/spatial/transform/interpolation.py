@@ -39,8 +39,8 @@ class Slerp(NamedTuple):
                 got=[f"times: {aval.text()}", f"rotations: {type_of(rotations.quat).text()}"],
             )
         [times] = promote_dtypes_inexact("Slerp.init", jnp.asarray(times))
-        rotvecs = (rotations[:-1].inv() * rotations[1:]).as_rotvec()
-        return cls(times, jnp.diff(times), rotations[:-1], rotvecs)
+        first, second = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
+        return cls(times, jnp.diff(times), first, (first.inv() * second).as_rotvec())
 
     def __call__(self, times: Any) -> Rotation:
         """The rotations at `times`, a number or a vector."""
