@@ -5,7 +5,6 @@ from pellucid.introspect.recording import (
     ProfileEvent,
     ProfileOptions,
     ProfilePlane,
-    register_subprocess,
 )
 from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.findings import Finding, findings
@@ -18,6 +17,7 @@ from pellucid_profiler.traces import (
     TraceAnnotation,
     annotate_function,
     device_memory_profile,
+    register_subprocess,
     save_device_memory_profile,
     start_server,
     start_trace,

@@ -154,6 +154,15 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
     return _servers[0]
 
 
+def register_subprocess(pid: int, port: int) -> Callable[[], None]:
+    """Record the process `pid`, whose profiler server answers on `port`, with this one; gives what ends that.
+
+    >>> end = register_subprocess(12345, 9999)
+    >>> end()
+    """
+    return recording.register_subprocess(pid, port)
+
+
 def stop_server() -> None:
     """End the server that `start_server` began.
 

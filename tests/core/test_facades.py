@@ -19,6 +19,8 @@ OURS = {
     },
     "pellucid.distributed": {"KeyValueStore", "barrier", "key_value_store", "report_error"},
     "pellucid.errors": {"PellucidError"},
+    # In the reference they are in modules below this one.
+    "pellucid.experimental.sparse": {"SparseInfo", "bcoo_eliminate_zeros", "bcsr_eliminate_zeros"},
     "pellucid.profiler": {
         "Profile",
         "Session",

@@ -1,5 +1,3 @@
 """`pellucid.scipy.cluster`: clusters of observations."""
 
 from pellucid.scipy.cluster import vq as vq
-
-__all__ = ["vq"]

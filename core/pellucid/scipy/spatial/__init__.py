@@ -1,5 +1,3 @@
 """`pellucid.scipy.spatial`: rotations in space."""
 
 from pellucid.scipy.spatial import transform as transform
-
-__all__ = ["transform"]
