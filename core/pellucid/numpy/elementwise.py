@@ -62,8 +62,10 @@ def _binary(
 
 def _named(apply: Any, name: str, doc: str) -> Any:
     apply.__name__ = apply.__qualname__ = name
-    arguments, result = EXAMPLES[name]
-    apply.__doc__ = f"{doc}\n\n>>> jnp.{name}({arguments})\n{result}"
+    apply.__doc__ = doc
+    if name in EXAMPLES:
+        arguments, result = EXAMPLES[name]
+        apply.__doc__ += f"\n\n>>> jnp.{name}({arguments})\n{result}"
     apply.__module__ = "pellucid.numpy"
     return numpy_function(apply)
 

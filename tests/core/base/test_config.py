@@ -340,7 +340,7 @@ def test_a_process_starts_as_options_say():
     ]
 
 
-@pytest.mark.parametrize("name", ONE_VALUE)
+@pytest.mark.parametrize("name", sorted(ONE_VALUE))
 def test_options_with_one_value_refuse_others(name):
     default = config.option(name).default
     config.update(f"jax_{name}", str(default).lower())
