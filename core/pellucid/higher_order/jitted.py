@@ -50,7 +50,7 @@ from pellucid.tracing.discharge import ValueProgram, check_distinct, check_resul
 from pellucid.tracing.fingerprint import fingerprint
 from pellucid.tracing.function import Call, FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.replay import replay
-from pellucid.tracing.reuse import note_reuse, traced_with_reuses
+from pellucid.tracing.reuse import Reuses, note_reuse
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind
 from pellucid.tracing.tracer import Tracer
@@ -290,13 +290,14 @@ class Jitted:
         if program is not None:
             return self.programs.setdefault(key, program)
         start = time.perf_counter()
-        program, is_current = traced_with_reuses(lambda: self.trace(call))
+        with Reuses() as reuses:
+            program = self.trace(call)
         self._note_miss(program, key, call, time.perf_counter() - start)
         if any(map(_is_traced, program.consts)):
             return program
         # Another thread may have traced the function meanwhile: all take the same program, compiled once.
         program = self.programs.setdefault(key, program)
-        if content is not None and is_current:
+        if content is not None and reuses.are_current():
             program.fingerprint = content[0]
             _share(content, program)
         return program

