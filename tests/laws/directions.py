@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.ir.rules import LinearOperand, Zero
+from pellucid.ir.rules import Zero
 from pellucid.tracing.values import type_of
 from pellucid.transforms.jvp import jvp_flat
 from pellucid.transforms.linearize import linearize_flat
@@ -64,5 +64,4 @@ def linear_program(function: Any, points: Sequence[Any], mask: Sequence[bool]) -
 def cotangents_by(program: Any, cotangents: Sequence[Any]) -> list[Any]:
     """Cotangents of the operands by the transposed program, for cotangents of all floating results."""
     live = [c for c, nonzero in zip(cotangents, program.nonzero_out, strict=True) if nonzero]
-    operands = [LinearOperand(v.aval) for v in program.jaxpr.invars]
-    return [instantiate(c) for c in backward_pass(program.jaxpr, program.residuals, operands, live)]
+    return [instantiate(c) for c in backward_pass(program.jaxpr, program.residuals, live)]
