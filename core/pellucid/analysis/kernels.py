@@ -71,16 +71,11 @@ class Kernel(NamedTuple):
     """Whether it is a loop, branch or call, whose parts are kernels themselves."""
 
 
-def kernels(module: Module, names: Container[str] | None = None) -> dict[str, Kernel]:
-    """The kernels of a module by name: those in `names`, or all that its programs run."""
-    computations = (
-        module.computations
-        if names is not None
-        else [*{run.computation.name: run.computation for run in module.runs()}.values()]
-    )
+def kernels(module: Module, names: Container[str]) -> dict[str, Kernel]:
+    """The instructions of a module that are called one of `names`, by name."""
     return {
         kernel.name: kernel
-        for computation in computations
+        for computation in module.computations
         for kernel in _Reader(module, computation).kernels(names)
     }
 
@@ -138,9 +133,9 @@ class _Reader:
         self.shapes = shapes_of(computation)
         self._users: dict[str, list[str]] | None = None
 
-    def kernels(self, names: Container[str] | None) -> Iterator[Kernel]:
+    def kernels(self, names: Container[str]) -> Iterator[Kernel]:
         for instruction in self.by_name.values():
-            if instruction.name in names if names is not None else not is_free(instruction.opcode):
+            if instruction.name in names:
                 yield self.kernel(instruction)
 
     def kernel(self, instruction: Instruction) -> Kernel:

@@ -43,7 +43,7 @@ from pellucid.tracing.values import type_of
 def _unary(
     name: str, function: Callable[[Any], Any], promote: Callable[..., list[Any]], doc: str
 ) -> Any:
-    def apply(x: Any, /, out: None = None, where: None = None) -> Any:
+    def apply(x: Any, /, *, out: None = None, where: None = None) -> Any:
         refuse_out(name, out, where)
         return function(promote(name, x)[0])
 
@@ -53,7 +53,7 @@ def _unary(
 def _binary(
     name: str, function: Callable[[Any, Any], Any], promote: Callable[..., list[Any]], doc: str
 ) -> Any:
-    def apply(x: Any, y: Any, /, out: None = None, where: None = None) -> Any:
+    def apply(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
         refuse_out(name, out, where)
         return function(*promote(name, x, y))
 
@@ -538,7 +538,7 @@ def _weak_if_all_are(x: Any, *operands: Any) -> Any:
 
 
 @numpy_function
-def logaddexp(x1: Any, x2: Any, /, out: None = None, where: None = None) -> Any:
+def logaddexp(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
     """`log(exp(x1) + exp(x2))`, without overflow where the result has none."""
     refuse_out("logaddexp", out, where)
     result = _log_of_sum("logaddexp", x1, x2, transcendental.exp, 1.0)
@@ -546,7 +546,7 @@ def logaddexp(x1: Any, x2: Any, /, out: None = None, where: None = None) -> Any:
 
 
 @numpy_function
-def logaddexp2(x1: Any, x2: Any, /, out: None = None, where: None = None) -> Any:
+def logaddexp2(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
     """`log2(2**x1 + 2**x2)`, without overflow where the result has none."""
     refuse_out("logaddexp2", out, where)
     result = _log_of_sum("logaddexp2", x1, x2, transcendental.exp2, 1 / np.log(2.0))
