@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pellucid.analysis.shapes import Shape, hlo_shapes
+from pellucid.base.source import Frame
 from pellucid.introspect.lineage import equation_id
 from pellucid.xla import hlo as xla_hlo
 
@@ -49,19 +50,6 @@ class Instruction(NamedTuple):
             count = _TRIP_COUNT.search(self.attributes.get("backend_config", ""))
             return int(count.group(1)) if count else None
         return 1 if self.opcode in ("fusion", "call", "async-start") else None
-
-
-class SourceFrame(NamedTuple):
-    """A place in a Python file, with the place that called it."""
-
-    file: str
-    function: str
-    line: int
-    end_line: int
-    column: int
-    end_column: int
-    caller: int
-    """Its number in `Module.frames`; 0 for none."""
 
 
 class Computation(NamedTuple):
@@ -227,11 +215,8 @@ def _attributes(
     return attributes, called, path, equation, frame
 
 
-def source_frames(text: str) -> dict[int, SourceFrame]:
-    """The places that a module's instructions come from, by number, read from the tables of its text.
-
-    XLA prints the number of a frame's caller one too high, so that of an outermost frame as its own or as 1.
-    """
+def source_frames(text: str) -> dict[int, Frame]:
+    """The places that a module's instructions come from, by number, read from the tables of its text."""
     tables: dict[str, dict[int, str]] = {}
     rows: dict[int, str] | None = None
     for line in text.split("\n"):
@@ -243,12 +228,11 @@ def source_frames(text: str) -> dict[int, SourceFrame]:
             number, _, row = line.partition(" ")
             rows[int(number)] = row
     files, functions, locations, frames = (tables.get(name, {}) for name in _TABLES)
-    result: dict[int, SourceFrame] = {}
+    result: dict[int, Frame] = {}
     for number, row in frames.items():
-        location, caller = _numbers(row)
-        file, function, line, end_line, column, end_column = _numbers(locations[location])
-        names = files[file].strip('"'), functions[function].strip('"')
-        result[number] = SourceFrame(*names, line, end_line, column, end_column, caller - 1)
+        location, _ = _numbers(row)
+        file, function, *extent = _numbers(locations[location])
+        result[number] = Frame(files[file].strip('"'), functions[function].strip('"'), *extent)
     return result
 
 

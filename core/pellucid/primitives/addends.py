@@ -63,7 +63,7 @@ class MarkParams(NamedTuple):
 
 
 class Recast(Collective, Shown, Movement[MarkParams]):
-    """A cast of what a type says of mesh axes: the `state` of the result; `inverse` names what its transpose does."""
+    """A cast between states along mesh axes; `state` is that of the result, `inverse` the cast that transposes it."""
 
     traits = COLLECTIVE
     axes_field = "axes"

@@ -404,8 +404,8 @@ def _nested(function: Function, curves: list[Coefficients]) -> list[Coefficients
     def along(k: int, *flat: Any) -> Values:
         """Results at the point and their first k derivatives, level by level."""
         if k == 0:
-            given = dict(strict_zip(moving, flat))
-            return list(function(*(given.get(i, curve[0]) for i, curve in enumerate(curves))))
+            moved = dict(strict_zip(moving, flat))
+            return list(function(*(moved.get(i, curve[0]) for i, curve in enumerate(curves))))
         results, tangents, _ = jvp_flat(
             lambda *xs: (along(k - 1, *xs), ()), flat[: n * k], flat[n:]
         )

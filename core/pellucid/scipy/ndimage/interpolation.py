@@ -39,7 +39,7 @@ _PLACES: dict[str, Callable[[Any, int], Any]] = {
     "mirror": _mirrored,
     "reflect": _reflected,
 }
-"""For each mode, where the element is that stands for an index beyond the axis."""
+"""For each mode, the position in the axis that an index beyond it is mapped to."""
 
 
 def map_coordinates(
