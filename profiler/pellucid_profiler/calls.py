@@ -26,8 +26,6 @@ class Spans:
     thread: Column
     start_ns: Column
     end_ns: Column
-    parent: Column
-    """The innermost span of the thread that it lies in; `ABSENT` for none."""
 
     def __len__(self) -> int:
         return len(self.name)
@@ -75,8 +73,7 @@ def spans_of(events: Events, operations: Operations) -> Spans:
     chosen[operations.event] = False
     rows = np.flatnonzero(chosen)
     rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
-    columns = events.thread[rows], events.start_ns[rows], events.end_ns[rows]
-    return Spans(events.name[rows], *columns, parent=nesting(*columns))
+    return Spans(events.name[rows], events.thread[rows], events.start_ns[rows], events.end_ns[rows])
 
 
 def calls_of(events: Events, operations: Operations) -> Calls:

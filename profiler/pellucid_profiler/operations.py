@@ -31,8 +31,6 @@ class Operations:
     start_ns: Column
     end_ns: Column
     """When it was complete."""
-    own_end_ns: Column
-    """When the event itself ended: for an asynchronous kernel, when it was started."""
     iteration: Column
     """How often the instruction had run in its run, on its device: the iteration of the loop around it."""
 
@@ -63,7 +61,6 @@ def operations_of(events: Events) -> Operations:
         thread=events.thread[rows],
         start_ns=events.start_ns[rows],
         end_ns=np.maximum(events.end_ns[rows], _completions(events, rows)),
-        own_end_ns=events.end_ns[rows],
         iteration=running_count(
             columns["run"], columns["device"], columns["program"], columns["instruction"]
         ),

@@ -1,4 +1,4 @@
-"""Perfetto traces of sessions, written by columns: a million slices take half a second.
+"""Perfetto traces of sessions: packets of one length, written by columns.
 
 Fields (google/perfetto, protos/perfetto/trace): Trace packet 1; TracePacket timestamp 8, trusted_packet_sequence_id 10,
 track_event 11, interned_data 12, sequence_flags 13, track_descriptor 60; TrackEvent type 9, name_iid 10, track_uuid 11;
@@ -12,10 +12,9 @@ import os
 import numpy as np
 import numpy.typing as npt
 
-from pellucid_profiler.calls import nesting
 from pellucid_profiler.session import Session
 from pellucid_profiler.wire import put_varints
-from pellucid_profiler.xspace import ABSENT, Column
+from pellucid_profiler.xspace import Column
 
 _SEQUENCE = 1
 _BEGIN, _END = 1, 2
@@ -82,28 +81,21 @@ def save_perfetto(session: Session, path: str | os.PathLike[str]) -> None:
 def _lanes(start_ns: Column, end_ns: Column) -> Column:
     """For each span the first lane in which it lies within, or apart from, those before it."""
     lanes = np.zeros(len(start_ns), np.int64)
-    rest = np.arange(len(start_ns))
-    lane = 0
-    while rest.size:
-        start, end = start_ns[rest], end_ns[rest]
-        thread = np.zeros(len(rest), np.int64)
-        parents = nesting(thread, start, end)
-        reached = _latest_end_before(start, end)
-        # A span crosses another one if one that began before ends within it, and is none of those around it.
-        crosses = (reached > start) & (parents == ABSENT)
-        around = np.flatnonzero(parents != ABSENT)
-        crosses[around] |= end[around] > end[parents[around]]
-        lanes[rest] = lane
-        rest, lane = rest[crosses], lane + 1
+    around: list[
+        list[int]
+    ] = []  # for each lane the ends of the spans that are open, innermost last
+    order = np.lexsort((-end_ns, start_ns))  # of spans that begin together the longest is outermost
+    for row in order:
+        start, end = int(start_ns[row]), int(end_ns[row])
+        for ends in around:
+            while ends and ends[-1] <= start:
+                ends.pop()
+        fitting = (i for i, ends in enumerate(around) if not ends or end <= ends[-1])
+        lanes[row] = lane = next(fitting, len(around))
+        if lane == len(around):
+            around.append([])
+        around[lane].append(end)
     return lanes
-
-
-def _latest_end_before(start_ns: Column, end_ns: Column) -> Column:
-    """For each span the latest end of those that began before it; 0 for the first."""
-    order = np.lexsort((-end_ns, start_ns))
-    reached = np.zeros(len(order), np.int64)
-    reached[order[1:]] = np.maximum.accumulate(end_ns[order])[:-1]
-    return reached
 
 
 def _slices(uuid: int, names: Column, start_ns: Column, end_ns: Column) -> bytes:

@@ -221,7 +221,6 @@ def session_of(recorded: bytes, executables: list[Any], compilations: list[Compi
         compilations=compilations,
         begin_unix_ns=begin_ns,
         wall_ns=events.session["profile_stop_time"] - begin_ns,
-        recording=recorded,
     )
 
 

@@ -97,8 +97,6 @@ class Session:
     """When it began, nanoseconds since 1970; other times count from then."""
     wall_ns: int
     """Nanoseconds from its begin to its end."""
-    recording: bytes = b""
-    """XLA's recording, a serialized XSpace; empty for a session that was loaded."""
 
     # What there is ---------------------------------------------------------------------------------
 

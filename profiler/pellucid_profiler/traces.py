@@ -157,10 +157,21 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 def register_subprocess(pid: int, port: int) -> Callable[[], None]:
     """Record the process `pid`, whose profiler server answers on `port`, with this one; gives what ends that.
 
-    >>> end = register_subprocess(12345, 9999)
-    >>> end()
+    Raises: ArgumentValueError if no server answers within half a minute, or if `pid` is this process.
+
+    >>> register_subprocess(os.getpid(), 9999)
+    Traceback (most recent call last):
+    ...
+    pellucid.base.errors.ArgumentValueError: process ... can't be recorded together with this one...
     """
-    return recording.register_subprocess(pid, port)
+    try:
+        return recording.register_subprocess(pid, port)
+    except RuntimeError as error:
+        raise ArgumentValueError(
+            f"process {pid} can't be recorded together with this one.",
+            got=str(error),
+            do=f"Call `pl.profiler.start_server({port})` there first.",
+        ) from None
 
 
 def stop_server() -> None:

@@ -91,7 +91,7 @@ def test_a_straggler_is_named() -> None:
     start = run * 10**9 + np.where(device == 2, 5 * 10**8, 0)
     zeros = np.zeros(len(run), np.int64)
     end = (run + 1) * 10**9 - 1
-    operations = Operations(zeros, zeros, zeros, run, device, zeros, start, end, end, zeros)
+    operations = Operations(zeros, zeros, zeros, run, device, zeros, start, end, zeros)
     [finding] = findings(session_of(operations, {"all-reduce": "collective"}))
     assert "wait" in finding.text
     assert "device 2" in finding.text
@@ -101,9 +101,7 @@ def test_a_straggler_is_named() -> None:
 def test_copies_are_told() -> None:
     zeros, run = np.zeros(2, np.int64), np.zeros(2, np.int64)
     start, end = np.array([0, 10**9]), np.array([10**9, 3 * 10**9])
-    operations = Operations(
-        zeros, np.array([0, 1]), zeros, run, zeros, zeros, start, end, end, zeros
-    )
+    operations = Operations(zeros, np.array([0, 1]), zeros, run, zeros, zeros, start, end, zeros)
     [finding] = findings(session_of(operations, {"dot": "library", "copy.1": "copy"}))
     assert finding.text.startswith("Copies and transposes take 67%")
     assert "%copy.1 of jit_f" in finding.evidence

@@ -58,10 +58,18 @@ def test_perfetto_reads_every_slice() -> None:
     assert len([each for each in tracks["python"] if each[0] == "step"]) == 3
 
 
-def test_spans_that_cross_lie_on_lanes_of_their_own() -> None:
-    start, end = np.array([0, 2, 4, 20, 21]), np.array([10, 6, 12, 30, 30])
-    lanes = _lanes(start, end)
-    assert list(lanes) == [0, 0, 1, 0, 0]
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [
+        ([(0, 10), (2, 6), (4, 12), (20, 30), (21, 30)], [0, 0, 1, 0, 0]),
+        ([(0, 20), (1, 10), (4, 12)], [0, 0, 1]),  # two that cross within a third
+        ([(0, 5), (5, 9)], [0, 0]),
+        ([], []),
+    ],
+)
+def test_spans_that_cross_lie_on_lanes_of_their_own(spans, expected) -> None:
+    start, end = np.array(spans, np.int64).reshape(-1, 2).T
+    assert list(_lanes(start, end)) == expected
 
 
 def test_a_traced_directory_has_what_xprof_opens(tmp_path: Path) -> None:
