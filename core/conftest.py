@@ -15,11 +15,14 @@ def names_of_the_package(
     """`np`, and the public names of the package that the example's module belongs to."""
     before = dict(doctest_namespace)
     if isinstance(request.node, pytest.DoctestItem):
-        module = request.node.dtest.globs["__name__"]
+        names_of_module = request.node.dtest.globs
+        module = names_of_module["__name__"]
         package = importlib.import_module(module.rpartition(".")[0] or module)
         doctest_namespace["np"] = np
         doctest_namespace.update(
-            (name, getattr(package, name)) for name in getattr(package, "__all__", ())
+            (name, getattr(package, name))
+            for name in getattr(package, "__all__", ())
+            if name not in names_of_module
         )
     yield
     doctest_namespace.clear()

@@ -31,6 +31,7 @@ def misses(n: int | None = None) -> list[schema.MissRecord]:
 def misses_since(time_ns: int) -> list[schema.MissRecord]:
     """The misses of jitted functions since `time_ns`, by `time.monotonic_ns`, oldest first.
 
+    >>> import time
     >>> begin = time.monotonic_ns()
     >>> _ = pl.jit(lambda x: x + 1)(2.0)
     >>> [miss.function for miss in misses_since(begin)]
