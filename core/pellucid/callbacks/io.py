@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import EffectsError
 from pellucid.callbacks.host import FlatCallback, result_types
 from pellucid.callbacks.pure import (
-    HostCall,
+    CallWithResults,
     check_sharding,
+    device_of,
     each_element,
     flat_arguments,
     not_differentiable,
@@ -34,7 +35,7 @@ _ORDERED = frozenset({ordered_io_effect})
 _UNORDERED = frozenset({io_effect})
 
 
-class IoCallback(HostCall[IoCallbackParams]):
+class IoCallback(CallWithResults[IoCallbackParams]):
     """A function that is called at each run of its equation, exactly once."""
 
     name = "io_callback"
@@ -62,7 +63,10 @@ class IoCallback(HostCall[IoCallbackParams]):
     def lower(self, ctx, operands, params):
         function = params.callback.for_program(ctx, params.result_avals)
         effect = ordered_io_effect if params.ordered else None
-        return host_call(ctx, function, operands, has_side_effect=True, effect=effect)
+        return host_call(
+            ctx, function, operands, has_side_effect=True, effect=effect,
+            device=device_of(params.sharding),
+        )  # fmt: skip
 
 
 io_callback_p = IoCallback()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
@@ -16,7 +17,7 @@ from pellucid.base.typing import Function, Keywords
 from pellucid.callbacks.host import FlatCallback, result_types
 from pellucid.higher_order import loops
 from pellucid.ir.avals import ShapedArray
-from pellucid.ir.facets import Runs, Shown
+from pellucid.ir.facets import Placed, Runs, Shown
 from pellucid.ir.primitive import P, Primitive, derived_types
 from pellucid.ir.rules import BatchAxis, Dims, Operands, Values
 from pellucid.ir.traits import HOST
@@ -35,6 +36,7 @@ from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.xla.pytree import flatten
+from pellucid.xla.shardings import Device
 
 VMAP_METHODS = (
     "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None,
@@ -51,15 +53,23 @@ class PureCallbackParams(NamedTuple):
 
 
 class HostCall(Runs, Shown, Primitive[P]):
-    """Base class of primitives that call a Python function; their params have `callback` and `result_avals`."""
+    """Base class of primitives that call a Python function."""
 
     traits = HOST
     types = derived_types  # not remembered, which would keep the callback alive
 
     calls_python = True
 
+
+class CallWithResults(Placed, HostCall[P]):
+    """A call whose params have `callback`, `result_avals` and `sharding`."""
+
     def abstract_eval(self, avals, params: Any):
         return params.result_avals
+
+    def placed(self, params: Any) -> Sequence[Any]:
+        device = device_of(params.sharding)
+        return () if device is None else (device,)
 
     def run(self, operands, params: Any):
         """Results outside a trace: the function is called, and nothing compiled."""
@@ -75,7 +85,7 @@ class HostCall(Runs, Shown, Primitive[P]):
         return shown | {"result_avals": f"({', '.join(types)}{',' * (len(types) == 1)})"}
 
 
-class PureCallback(HostCall[PureCallbackParams]):
+class PureCallback(CallWithResults[PureCallbackParams]):
     """Results of a function that depend on its arguments alone; it is called any number of times, or not at all."""
 
     name = "pure_callback"
@@ -113,7 +123,9 @@ class PureCallback(HostCall[PureCallbackParams]):
 
     def lower(self, ctx, operands, params):
         function = params.callback.for_program(ctx, params.result_avals)
-        return host_call(ctx, function, operands, has_side_effect=False)
+        return host_call(
+            ctx, function, operands, has_side_effect=False, device=device_of(params.sharding)
+        )
 
 
 pure_callback_p = PureCallback()
@@ -177,6 +189,11 @@ def flat_arguments(
     return leaves, tree
 
 
+def device_of(sharding: SingleDeviceSharding | None) -> Device | None:
+    """The device that a user chose to call a function; None where any may."""
+    return None if sharding is None else sharding._device
+
+
 def check_sharding(caller: str, sharding: Any) -> None:
     """Raise UnsupportedError for a `sharding` of results over several devices, or where each device has its own part."""
     if sharding is None:
@@ -209,8 +226,8 @@ def pure_callback(
     `result_shape_dtypes`. A program may call it more or less often than it is written down. `vmap_method` chooses how
     `vmap` calls it: "sequential" calls it for each element; "expand_dims", "broadcast_all" and "legacy_vectorized"
     call it once with a leading batch axis, where what is the same for the whole batch has an axis of size 1, the
-    whole axis, or none. It has no derivative. `sharding` is the device of the results outside of compiled programs,
-    which place them as others.
+    whole axis, or none. It has no derivative. `sharding` is the device that calls it, and of results outside of compiled
+    programs; a program over several devices gives them to all. Committed arguments elsewhere outweigh it.
 
     Raises: CallbackError where the function raises an exception (which is its cause), or returns something else;
     UnsupportedError for a `sharding` over several devices, or within `shard_map`.

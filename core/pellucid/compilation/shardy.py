@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.base.errors import DeviceError
 from pellucid.base.functional import strict_zip
 from pellucid.compilation.placement import canonical
 from pellucid.ir.avals import ShapedArray, element_shape
@@ -24,7 +25,7 @@ from pellucid.sharding.shardy import (
 )
 from pellucid.sharding.single_device import GSPMDSharding
 from pellucid.xla.mlir import ir
-from pellucid.xla.shardings import DeviceList, HloSharding, OpSharding
+from pellucid.xla.shardings import Device, DeviceList, HloSharding, OpSharding
 
 
 class ShardyAttributes:
@@ -109,9 +110,20 @@ class ShardyAttributes:
             if counts and size > 1 and along(size % n != 0 for n in counts)
         ]
 
-    def on_first_device(self, n_results: int) -> ir.Attribute:
-        """The attribute of an operation that the program's first device does for all, as calls of the host are."""
-        symbol = self._symbol(MeshDescription((), (0,)))
+    def on_one_device(self, n_results: int, device: Device | None) -> ir.Attribute:
+        """The attribute of an operation that `device`, or the program's first, does for all, as calls of the host are.
+
+        Raises: DeviceError if the program doesn't run on `device`.
+        """
+        devices = () if self._devices is None else tuple(self._devices)
+        if device is not None and devices and device not in devices:
+            raise DeviceError(
+                "a callback can't run on a device that its program doesn't run on.",
+                got=f"sharding: device {device.id}; the program runs on {', '.join(str(d.id) for d in devices)}",
+                do="Leave `sharding` out, or choose one of these devices.",
+            )
+        position = devices.index(device) if device in devices else 0
+        symbol = self._symbol(MeshDescription((), (position,)))
         texts = ", ".join([f"<{symbol}, []>"] * n_results)
         return self._ctx.attribute(f"#sdy.sharding_per_value<[{texts}]>")
 

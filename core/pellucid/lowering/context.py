@@ -24,6 +24,7 @@ from pellucid.lowering.faults import STRETCHED_ADDENDS, Fault, is_suspended
 from pellucid.sharding.explicit_types import shown_sharding
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.xla.mlir import element_types, ir
+from pellucid.xla.shardings import Device
 
 _create = ir.Operation.create
 _I64 = np.dtype(np.int64)
@@ -331,15 +332,15 @@ class LoweringContext:
     def _constrained(self, x: ir.Value, aval: Any, attribute: ir.Attribute) -> ir.Value:
         return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
 
-    def on_first_device(self, n_results: int) -> Attributes:
+    def on_one_device(self, n_results: int, device: Device | None = None) -> Attributes:
         """Attributes of an operation that one device does for all: it gets whole operands, and all get its results.
 
-        None are needed in a program of one device, nor in a manual region, where each position does its own; an
-        operation without results counts as one.
+        That is `device`, or the first. None are needed in a program of one device, nor in a manual region, where each
+        position does its own; an operation without results counts as one.
         """
         if self.sharding_attributes is None or self.manual is not None:
             return {}
-        return {"sdy.sharding": self.sharding_attributes.on_first_device(max(n_results, 1))}
+        return {"sdy.sharding": self.sharding_attributes.on_one_device(max(n_results, 1), device)}
 
     def note_contraction(self, products: float) -> None:
         """Count a matrix multiplication of so many products, or those of a function; it guides which library does them."""

@@ -94,6 +94,13 @@ STRETCHED_ADDENDS = _fault(
     "stretched-addends", "A broadcast that stretches dimensions becomes two, between which addends are summed.", "tests/laws/test_addends.py",
 )  # fmt: skip
 
+# The compiler ---------------------------------------------------------------------------------------
+
+SIGNED_LEADING_ZEROS = _fault(
+    "signed-leading-zeros", "Leading zeros of a negative constant are counted as of its 64-bit form, less the bits that this has more.",
+    "tests/core/lowering/test_faults.py -k leading_zeros", "all programs",
+)  # fmt: skip
+
 # The compiler for CPUs ------------------------------------------------------------------------------
 
 UPDATE_READS_ITSELF = _fault(

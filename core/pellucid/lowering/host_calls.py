@@ -13,6 +13,7 @@ from pellucid.ir.effects import Effect
 from pellucid.ir.rules import Avals, Operands
 from pellucid.lowering.context import LoweringContext
 from pellucid.xla.mlir import ir
+from pellucid.xla.shardings import Device
 
 _TARGETS = {
     "cpu": "xla_ffi_python_cpu_callback",
@@ -32,12 +33,13 @@ def host_call(
     has_side_effect: bool,
     effect: Effect | None = None,
     of_parts: bool = False,
+    device: Device | None = None,
 ) -> list[Any]:
     """Values of `function(*operands)`, which gets NumPy arrays and returns them in a tuple.
 
     The types are those of the equation at hand. With an ordered `effect`, the call comes after the last one with
     that effect. `function` must check what it returns: the runtime copies bytes, whatever they are. In a program over
-    several devices it is called once, with whole arrays; `of_parts` calls it for each device with its part, which is
+    several devices it is called once, by `device` or the first, with whole arrays; `of_parts` calls it for each device with its part, which is
     possible without results.
     """
     of_parts = of_parts and ctx.platform == "cpu" and ctx.sharding_attributes is not None
@@ -62,7 +64,7 @@ def host_call(
         "result_layouts": _layouts(ctx, tokens, ctx.avals_out),
     }
     if not of_parts:
-        attributes |= ctx.on_first_device(tokens + len(ctx.avals_out))
+        attributes |= ctx.on_one_device(tokens + len(ctx.avals_out), device)
     operation = ctx.op(
         "stablehlo.custom_call",
         ctx.types([*[abstract_token] * tokens, *ctx.avals_out]),

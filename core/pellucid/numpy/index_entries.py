@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.dims import Size, as_value, known_at_least, slice_window
+from pellucid.base.dims import Size, as_value, fits, known_at_least, slice_window
 from pellucid.base.errors import IndexingError, NonConcreteBooleanIndexError
 from pellucid.numpy.creation import asarray
 from pellucid.primitives.dslice import Slice
@@ -86,10 +86,10 @@ def parsed(index: Any, shape: Shape) -> Index:
             )
             axis += 1
         elif kind is Slice:
-            entries.append(Window(item.start, item.size, item.stride))
+            entries.append(Window(_within_dtype(item.start, shape), item.size, item.stride))
             axis += 1
         elif kind is int:
-            entries.append(Scalar(item))
+            entries.append(Scalar(_within_dtype(item, shape)))
             axis += 1
         elif item is None:
             entries.append(NewAxis())
@@ -101,12 +101,31 @@ def parsed(index: Any, shape: Shape) -> Index:
             entries += vectors
             axis += len(vectors)
         else:
-            entries.append(Vector(item) if item.ndim else Scalar(item))
+            entries.append(Vector(_within_dtype(item, shape)) if item.ndim else Scalar(item))
             axis += 1
     return Index(tuple(entries), tuple(flags))
 
 
 _ALL = slice(None)
+
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+
+
+def index_dtype(shape: Shape) -> np.dtype:
+    """The dtype of indices into an array of `shape`."""
+    return np.dtype(np.int32 if all(fits(size, INT32_MAX) for size in shape) else np.int64)
+
+
+def _within_dtype(index: Any, shape: Shape) -> Any:
+    """`index`; numbers of the host that the dtype of indices can't hold are replaced by its limits, as far out of bounds."""
+    if type(index) is int and not INT32_MIN <= index <= INT32_MAX:
+        limits = np.iinfo(index_dtype(shape))
+        return min(max(index, limits.min), limits.max)
+    if isinstance(index, np.ndarray) and not np.can_cast(index.dtype, np.int32):
+        dtype = index_dtype(shape)
+        limits = np.iinfo(dtype)
+        return np.clip(index, max(limits.min, np.iinfo(index.dtype).min), limits.max).astype(dtype)
+    return index
 
 
 def _one_for_each_axis(items: tuple[Any, ...], ndim: int) -> list[Any]:

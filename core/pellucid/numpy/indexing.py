@@ -12,18 +12,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.caching import cached
-from pellucid.base.dims import fits
 from pellucid.base.errors import IndexingError, ShapeError
 from pellucid.ir.avals import AbstractRef
 from pellucid.ir.rules import Operands
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.index_entries import (
+    INT32_MAX,
+    INT32_MIN,
     Entry,
     Index,
     NewAxis,
     Scalar,
     Vector,
     Window,
+    index_dtype,
     parsed,
     vectors_of,
 )
@@ -68,7 +70,8 @@ _PLAIN = Lookup()
 
 def getitem(x: Any, index: Any) -> Any:
     """`x[index]`, with NumPy's meaning, but for integers out of bounds: they are moved to the nearest bound."""
-    if type(index) is int and context.trace.is_eager and type(x) is ArrayImpl and x.ndim:
+    is_number = type(index) is int and INT32_MIN <= index <= INT32_MAX
+    if is_number and context.trace.is_eager and type(x) is ArrayImpl and x.ndim:
         return _element(x, index)
     if type(x.aval) is AbstractRef:
         return read_reference(x, index)
@@ -383,27 +386,15 @@ def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
     return Places(indices, numbers, tuple(sizes), tuple(result), backwards)
 
 
-_INT32_MAX = np.iinfo(np.int32).max
-
-
-def index_dtype(shape: Shape) -> np.dtype:
-    """The dtype of indices into an array of `shape`."""
-    return np.dtype(np.int32 if all(fits(size, _INT32_MAX) for size in shape) else np.int64)
-
-
 def normalized(index: Any, size: int, dtype: np.dtype, wrap: bool) -> Any:
     """Indices into an axis of `size` as `dtype`, those below 0 counted from the end if `wrap`.
 
     What is known now is computed now.
     """
-    limits = np.iinfo(dtype)
     if isinstance(index, int):
-        index += size if wrap and index < 0 else 0
-        return dtype.type(min(max(index, limits.min), limits.max))
+        return dtype.type(index + size if wrap and index < 0 else index)
     if isinstance(index, np.ndarray):
-        wide = index.astype(np.int64)
-        return np.clip(
-            np.where((wide < 0) & wrap, wide + size, wide), limits.min, limits.max
-        ).astype(dtype)
+        index = index.astype(dtype)
+        return np.where((index < 0) & wrap, index + dtype.type(size), index)
     index = wrapped(index, size) if wrap else index
     return index if type_of(index).dtype == dtype else convert_element_type(index, dtype)

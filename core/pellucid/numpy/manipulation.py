@@ -38,6 +38,7 @@ from pellucid.primitives import (
 )
 from pellucid.primitives.families import constant_like, full_as
 from pellucid.primitives.movement import canonical_axis
+from pellucid.primitives.reshard import with_out_sharding
 from pellucid.primitives.scalars import scalar
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import as_operand, type_of
@@ -519,7 +520,12 @@ def repeat(
     >>> repeat(np.array([5, 6]), np.array([1, 2]), total_repeat_length=5)
     Array([5, 6, 6, 6, 6], dtype=int32)
     """
-    del out_sharding
+    if out_sharding is not None:
+
+        def repeated(a: Any, repeats: Any) -> Any:
+            return repeat(a, repeats, axis, total_repeat_length=total_repeat_length)
+
+        return with_out_sharding(out_sharding, repeated, a, repeats)
     if axis is None:
         return repeat(ravel(a), repeats, 0, total_repeat_length=total_repeat_length)
     aval = aval_of("repeat", a)

@@ -12,6 +12,7 @@ from pellucid.ir.avals import element_shape, physical, shaped_array
 from pellucid.ir.factors import pointwise
 from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, is_linear
 from pellucid.ir.traits import ARITHMETIC, CHEAP_ARITHMETIC
+from pellucid.lowering.faults import SIGNED_LEADING_ZEROS
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to
 from pellucid.primitives.families import (
     ANY,
@@ -260,7 +261,19 @@ shift_left_p = _bitwise("shift_left", cheap=False)
 shift_right_arithmetic_p = _bitwise("shift_right_arithmetic", cheap=False)
 shift_right_logical_p = _bitwise("shift_right_logical", cheap=False)
 population_count_p = _bitwise("population_count", "popcnt", cheap=False)
-clz_p = _bitwise("clz", "count_leading_zeros", cheap=False)
+
+
+def _lower_clz(ctx: Any, operands: Operands, params: Any) -> Any:
+    [aval] = ctx.avals_in
+    if kind_of(aval.dtype) != "signed" or not ctx.has_fault(SIGNED_LEADING_ZEROS):
+        return ctx.op1("stablehlo.count_leading_zeros", aval, operands)
+    unsigned = aval.update(dtype=np.dtype(f"u{aval.dtype.name}"))
+    bits = ctx.op1("stablehlo.bitcast_convert", unsigned, operands)
+    count = ctx.op1("stablehlo.count_leading_zeros", unsigned, [bits])
+    return ctx.op1("stablehlo.bitcast_convert", aval, [count])
+
+
+clz_p = Elementwise("clz", traits=ARITHMETIC, accepts=INTEGER, hlo=_lower_clz)
 
 
 # select_n -----------------------------------------------------------------------------------------

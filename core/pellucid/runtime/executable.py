@@ -103,10 +103,8 @@ class Executable:
                 do="Only trace and compile it: `jit(f).trace(...)`, `.lower(...)`, `.compile()`, `eval_shape`.",
             )
         kept = [x for x, k in strict_zip(arguments, self.kept) if k]
-        placed = [
-            ordered_as(shard_argument(x, s), layout)
-            for x, s, layout in strict_zip(kept, self._kept_shardings, self.kept_layouts)
-        ]
+        moved = [shard_argument(x, s) for x, s in strict_zip(kept, self._kept_shardings)]
+        placed = [ordered_as(x, layout) for x, layout in strict_zip(moved, self.kept_layouts)]
         try:
             if self.effects or self.has_side_effects or self.host_failures:
                 return self._run_with_tokens([*self.consts, *placed], kept)
@@ -114,6 +112,10 @@ class Executable:
             return results.consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError) as error:
             raise_runtime_error(self.name, error)
+        finally:
+            for x, reordered in strict_zip(moved, placed):
+                if reordered is not x and reordered.is_deleted():  # donated
+                    x.delete()
 
     def _start(self, start: Callable[[Any], Any], arguments: Any, operands: Operands) -> Any:
         """`start(arguments)`, which were placed as needed from `operands`; with other processes, if there are any."""

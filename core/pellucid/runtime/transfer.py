@@ -74,20 +74,20 @@ def from_host(
 def put_host(
     value: Any, aval: ShapedArray, sharding: Sharding, committed: bool, *, explicit: bool = False
 ) -> ArrayImpl:
-    """An array of type `aval` laid out as `sharding`, with the contents of host value `value`.
+    """An array of type `aval` laid out as `sharding`, with the contents of host value `value`; NumPy zeros for float0.
 
     `explicit` states to transfer guards that the user asked for the transfer.
 
     Raises: IntegerRangeError for a Python integer that the dtype can't hold.
     """
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
     if is_unreduced(sharding):
         cut = summed(sharding)
         whole = put_host(value, aval_at(aval, cut), cut, committed, explicit=explicit)
         return late("relaid")(whole, sharding)
     start = time.perf_counter()
     dtype = physical(aval).dtype
-    if aval.dtype == dtypes.float0:
-        aval, value = physical(aval), np.zeros(aval.shape, dtype)
     is_ready = type(value) is np.ndarray and value.dtype == dtype
     data = value if is_ready else _as_numpy(value, dtype)
     if type(sharding) is SingleDeviceSharding:
@@ -170,7 +170,11 @@ def shard_argument(x: Any, sharding: Sharding, layout: Any = None) -> Any:
     operand = as_operand(x)
     if operand is not x:
         return shard_argument(operand, sharding)
-    return put_host(x, type_of(x), sharding, committed=False)
+    aval = type_of(x)
+    if aval.dtype == dtypes.float0:
+        aval = physical(aval)
+        x = np.zeros(aval.shape, aval.dtype)
+    return put_host(x, aval, sharding, committed=False)
 
 
 def ordered_as(x: ArrayImpl, pjrt_layout: DeviceLayout | None) -> ArrayImpl:

@@ -5,7 +5,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import lax
-from pellucid.base.errors import CallbackError, EffectsError, UnsupportedError
+from pellucid.base.errors import CallbackError, DeviceError, EffectsError, UnsupportedError
 from pellucid.experimental import checkify, io_callback
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
 
@@ -127,3 +127,19 @@ def test_results_lie_on_one_device(x, caller):
                     lambda v: f(v, last), mesh=x.sharding.mesh, in_specs=P("a"), out_specs=P("a")
                 )
             )(x)
+
+
+def test_a_sharding_chooses_the_device_that_calls(x):
+    def called(device):
+        sharding = SingleDeviceSharding(pl.devices()[device])
+        return pl.jit(lambda v: pl.pure_callback(lambda a: a, SHAPE, v, sharding=sharding))
+
+    [line] = [
+        line for line in called(5).lower(x).as_text().splitlines() if "device_ids=[5]" in line
+    ]
+    assert "sdy.mesh" in line
+    np.testing.assert_array_equal(called(5)(x), np.asarray(x))
+    assert called(5)(np.asarray(x)).devices() == {pl.devices()[5]}
+    few = pl.device_put(np.asarray(x), NamedSharding(Mesh(np.array(pl.devices()[:2]), ("a",)), P()))
+    with pytest.raises(DeviceError, match=r"device 5; the program runs on 0, 1"):
+        called(5)(few)

@@ -66,7 +66,7 @@ class Note(Primitive[Any]):
                 "backend_config": ir.DictAttr.get({"index": ir.IntegerAttr.get(unsigned, index)}),
                 "operand_layouts": ir.ArrayAttr.get([layout(rank) for rank in ranks]),
                 "result_layouts": ir.ArrayAttr.get([layout(0), layout(0)]),
-                **ctx.on_first_device(2),
+                **ctx.on_one_device(2),
             },
         )
         ctx.tokens[EFFECT], result = call.results

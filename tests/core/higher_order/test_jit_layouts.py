@@ -168,3 +168,10 @@ def test_described_results_have_the_formats_that_were_asked_for(sharding):
         assert [r.format.layout for r in results if r.sharding] == [COLUMNS, None]
     compiled = f.lower(X).compile().out_info
     assert [r.format.layout.major_to_minor for r in compiled] == [(1, 0), (0, 1), (0, 1)]
+
+
+def test_donated_arrays_in_another_order_are_deleted(columns, sharding):
+    result = pl.jit(lambda x: x + 1, donate_argnums=0)(columns)
+    assert columns.is_deleted()
+    np.testing.assert_array_equal(result, X + 1)
+    assert order(result) == (0, 1)

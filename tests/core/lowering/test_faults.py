@@ -42,3 +42,14 @@ def test_a_suspended_row_changes_what_is_lowered() -> None:
     with faults.without_workaround("negative-padding"):
         assert "stablehlo.slice" not in text()
     assert "stablehlo.slice" in text()
+
+
+@pytest.mark.parametrize("dtype", ["int4", "int8", "int16", "int32", "uint8", "uint32"])
+def test_leading_zeros_of_constants_are_those_of_arguments(dtype: str) -> None:
+    def from_constant():
+        return lax.clz(lax.sub(lax.iota(dtype, 7), lax.full((7,), 3, dtype)))
+
+    numbers = (np.arange(7) - 3).astype(dtype)
+    np.testing.assert_array_equal(
+        np.asarray(pl.jit(from_constant)()).astype(int), np.asarray(lax.clz(numbers)).astype(int)
+    )

@@ -231,11 +231,18 @@ def test_integer_scalars_of_any_kind_are_indices() -> None:
 
 
 def test_integers_that_no_index_dtype_holds_are_out_of_bounds() -> None:
-    x = jnp.asarray(X)
-    np.testing.assert_array_equal(np.asarray(pellucid.jit(lambda x: x[2**40])(x)), X[-1])
-    np.testing.assert_array_equal(np.asarray(pellucid.jit(lambda x: x.at[2**40].set(0))(x)), X)
-    with pytest.raises(OverflowError):
-        x[2**40]
+    rows = {
+        lambda x: x[2**40]: X[-1],
+        lambda x: x[-(2**40)]: X[0],
+        lambda x: x[np.array([2**31, -(2**32), 1])]: X[[-1, 0, 1]],
+        lambda x: x[np.array([2**64 - 1], np.uint64)]: X[[-1]],
+        lambda x: x.at[10**30].set(0): X,
+        lambda x: x.at[2**32].get(mode="fill", fill_value=7): np.full_like(X[0], 7),
+        lambda x: jnp.take(x, -(2**31) - 1, axis=0): np.full_like(X[0], np.nan),
+    }
+    for row, expected in rows.items():
+        for function in (row, pellucid.jit(row)):
+            np.testing.assert_array_equal(np.asarray(function(jnp.asarray(X))), expected)
 
 
 def test_arrays_of_keys_are_indexed_and_updated() -> None:

@@ -99,3 +99,28 @@ def test_dtypes_that_fit_nothing_are_type_and_value_errors():
     for error in (TypeError, ValueError):
         with pytest.raises(error):
             jnp.promote_types("object", jnp.int8)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: jnp.asarray(x).astype(pl.float0), lambda x: jnp.array(x, pl.float0), pl.device_put,
+    pl.jit(lambda x: x.astype(pl.float0)),
+])  # fmt: skip
+def test_float0_stays_float0(function):
+    result = function(np.zeros(3, pl.float0))
+    assert (result.dtype, result.shape) == (pl.float0, (3,))
+    assert function is pl.device_put or function(X).dtype == pl.float0
+
+
+@pytest.mark.parametrize(
+    "repeats", [2, np.array([1, 2, 3, 0, 1, 2, 3, 4])], ids=["number", "array"]
+)
+@pytest.mark.parametrize("transform", [lambda f: f, pl.jit], ids=["eagerly", "jit"])
+def test_repeat_lays_its_result_out_as_stated(repeats, transform):
+    mesh = pl.make_mesh((2, 4), ("x", "y"))
+    values = np.arange(8, dtype=np.float32)
+    with pl.set_mesh(mesh):
+        x = pl.device_put(values, pl.P("x"))
+        for spec in (pl.P("y"), pl.P(None)):
+            result = transform(lambda x, s=spec: jnp.repeat(x, repeats, out_sharding=s))(x)
+            assert result.sharding.spec == spec
+            np.testing.assert_array_equal(result, np.repeat(values, repeats))

@@ -74,8 +74,9 @@ def cases() -> Iterator[tuple[str, str, Callable[[], Any]]]:
     for name in manual_programs.PROGRAMS:
         for form in manual_programs.FORMS:
             if name not in manual_programs.NESTED or form is manual_programs.value_at_once:
+                run = called if name in manual_programs.NESTED else staged
                 label = f"{form.__name__}-{name}"
-                yield "manual", label, lambda f=form, n=name: staged(f, n)
+                yield "manual", label, lambda r=run, f=form, n=name: r(f, n)
     for name in checked_programs.PROGRAMS:
         yield "checked", name, lambda n=name: checked_programs.messages_of(pl, checkify, n)
     for name, (program, arguments) in effect_programs.VALUES.items():
