@@ -14,6 +14,7 @@ from pellucid.introspect.schema import (
     Record,
     ShardingRecord,
 )
+from pellucid_profiler.schema import TimelineRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,21 @@ class LetGoRequest(Record):
     kind: Literal["let_go"] = "let_go"
 
 
-Request = FollowRequest | ProgramRequest | FreeArrayRequest | LetGoRequest
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineRequest(Record):
+    """Asks for a part of the time of a profiled session."""
+
+    request: int
+    session: int
+    """`ProfileRecord.session`."""
+    begin_ns: int
+    end_ns: int
+    columns: int
+    """Number of equal parts of that time in which shorter operations are merged."""
+    kind: Literal["show_timeline"] = "show_timeline"
+
+
+Request = FollowRequest | ProgramRequest | FreeArrayRequest | LetGoRequest | TimelineRequest
 """Messages from a panel."""
 
 
@@ -84,7 +99,7 @@ State = ProgramsState | DevicesState
 """State of a panel: sent when it comes into sight and after each cell."""
 
 
-Shown = ProgramRecord | FunctionShardingRecord | CompiledRecord
+Shown = ProgramRecord | FunctionShardingRecord | CompiledRecord | TimelineRecord
 """Views that a request can ask for."""
 
 

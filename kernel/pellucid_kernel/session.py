@@ -15,6 +15,7 @@ from pellucid_kernel.channel import Channel
 from pellucid_kernel.completion import Hints
 from pellucid_kernel.failures import FailureDisplay
 from pellucid_kernel.panels import PANELS
+from pellucid_kernel.profiles import HANDLERS
 from pellucid_kernel.schema import AnswerRecord, CompilationRecord
 
 
@@ -26,8 +27,8 @@ class Session:
         self._panels = {each.name: each(shell) for each in PANELS}
         self._handlers = {
             kind: handler
-            for panel in self._panels.values()
-            for kind, handler in panel.handlers().items()
+            for handlers in (HANDLERS, *(panel.handlers() for panel in self._panels.values()))
+            for kind, handler in handlers.items()
         }
         self._hints = Hints(shell)
         self._failures = FailureDisplay(shell)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pellucid_profiler.session import LineRow, Session
-from pellucid_profiler.text import line_text, seconds_text
+from pellucid_profiler.text import code_text, line_number_text, seconds_text
+
+if TYPE_CHECKING:
+    from pellucid_profiler.session import LineRow, Session
 
 MIN_SHARE = 0.1
 """Share of the session's time from which on something is a finding."""
@@ -89,9 +91,11 @@ def _lines(session: Session) -> Iterator[Finding]:
         if row.place is not None and row.seconds > MIN_SHARE_OF_LINE * total:
             backward = f", {row.backward_seconds / row.seconds:.0%} of it backward"
             yield Finding(
-                f"{row.seconds / total:.0%} of the operations' time is line {row.place.line}"
+                f"{row.seconds / total:.0%} of the operations' time is "
+                f"{line_number_text(session.sources, row.place.file, row.place.line)}"
                 f"{backward if row.backward_seconds else ''}.",
-                line_text(row.place),
+                code_text(session.sources, row.place)
+                or line_number_text(session.sources, *row.place[:2]),
                 _remedy_of_line(row),
                 0.0,
             )

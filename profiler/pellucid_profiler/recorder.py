@@ -18,6 +18,7 @@ from pellucid_profiler.operations import operations_of
 from pellucid_profiler.report import report
 from pellucid_profiler.session import Session
 from pellucid_profiler.sources import ProgramInfo, program_info
+from pellucid_profiler.text import sources_of
 from pellucid_profiler.xspace import read_events
 
 LAST_EVENTS_SECONDS = 0.002
@@ -124,6 +125,14 @@ class Profile:
             raise AttributeError(name)
         return getattr(self.wait(), name)
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the recording has ended, so that `wait` gives its session or what went wrong."""
+        return self._result is not None
+
+    def _repr_html_(self) -> str | None:
+        return self.wait().to_html() if self.is_stopped else None
+
     def __repr__(self) -> str:
         if self._result is None:
             return "Profile(being recorded)" if self._session is not None else "Profile(not begun)"
@@ -221,6 +230,7 @@ def session_of(recorded: bytes, executables: list[Any], compilations: list[Compi
         compilations=compilations,
         begin_unix_ns=begin_ns,
         wall_ns=events.session["profile_stop_time"] - begin_ns,
+        sources=sources_of(programs.values()),
     )
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pellucid_profiler.findings import findings
-from pellucid_profiler.session import Session
 from pellucid_profiler.text import line_text, seconds_text
+
+if TYPE_CHECKING:
+    from pellucid_profiler.session import Session
 
 MAX_ROWS = 12
 """Lines and operations that a report lists."""
@@ -20,11 +23,12 @@ def report(session: Session) -> str:
     >>> report(recorded.wait())[:17]
     'Nothing ran on de'
     """
-    parts = [_head(session), _findings(session), _lines(session), _operations(session)]
+    parts = [head(session), _findings(session), _lines(session), _operations(session)]
     return "\n\n".join("\n".join(part) for part in parts)
 
 
-def _head(session: Session) -> Iterator[str]:
+def head(session: Session) -> Iterator[str]:
+    """Calls, operations, and which share of their time is measured, estimated and without a line, in lines."""
     totals = session.totals
     if not len(session.operations):
         yield f"Nothing ran on devices in {seconds_text(totals.wall_seconds)}."
@@ -53,7 +57,7 @@ def _lines(session: Session) -> Iterator[str]:
     for row in session.lines[:MAX_ROWS]:
         yield (
             f"{seconds_text(row.seconds):>8}  {row.seconds / total:>5.0%}  {seconds_text(row.forward_seconds):>8}"
-            f"  {seconds_text(row.backward_seconds):>8}  {line_text(row.place)}"
+            f"  {seconds_text(row.backward_seconds):>8}  {line_text(session.sources, row.place)}"
         )
 
 

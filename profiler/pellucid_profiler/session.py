@@ -8,7 +8,7 @@ import os
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,14 +16,20 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.introspect.errors import ArgumentValueError
+from pellucid.introspect.schema import SourceRecord
 from pellucid_profiler.calls import Calls, Spans, nesting
 from pellucid_profiler.compilations import Compilation
+from pellucid_profiler.markup import session_html
 from pellucid_profiler.operations import Operations
+from pellucid_profiler.record import profile_record
+from pellucid_profiler.report import report
+from pellucid_profiler.schema import ProfileRecord
 from pellucid_profiler.sources import InstructionInfo, Place, ProgramInfo, unknown_instruction
+from pellucid_profiler.text import line_number_text
 from pellucid_profiler.xspace import ABSENT, Column
 
-FORMAT = 1
-"""Rises when the file's arrays change their meaning; readers take the last two."""
+FORMAT = 2
+"""Rises when the file's arrays or texts change their meaning."""
 
 T = TypeVar("T")
 
@@ -31,6 +37,8 @@ T = TypeVar("T")
 class OperationRow(NamedTuple):
     """An instruction of a program, over the whole session."""
 
+    info: int
+    """Its number in `Session.infos`."""
     program: str
     instruction: str
     category: str
@@ -97,6 +105,10 @@ class Session:
     """When it began, nanoseconds since 1970; other times count from then."""
     wall_ns: int
     """Nanoseconds from its begin to its end."""
+    sources: dict[str, SourceRecord] = field(default_factory=dict)
+    """Files and cells whose lines ran, with their text, by path."""
+    number: int = 0
+    """Under which this process finds it again, once it was shown; 0 before."""
 
     # What there is ---------------------------------------------------------------------------------
 
@@ -109,6 +121,21 @@ class Session:
     def info_of_operation(self) -> Column:
         """For each operation the number of its instruction in `infos`."""
         return self._keys[1]
+
+    @cached_property
+    def counts_of_infos(self) -> Column:
+        """Executions of each of `infos`, on all devices."""
+        return np.bincount(self.info_of_operation, minlength=len(self.infos))
+
+    @cached_property
+    def seconds_of_infos(self) -> npt.NDArray[np.float64]:
+        """Seconds of each of `infos`, on all devices, until the operations were complete."""
+        numbers, seconds = self.info_of_operation, self.seconds_of_operation
+        return np.bincount(numbers, seconds, len(self.infos)).astype(np.float64)
+
+    def program_name(self, info: int) -> str:
+        """The name of the program of `infos[info]`."""
+        return self.programs[self._keys[0][info][0]].name
 
     @cached_property
     def _keys(self) -> tuple[list[tuple[int, int]], Column]:
@@ -158,17 +185,12 @@ class Session:
     @cached_property
     def by_operation(self) -> list[OperationRow]:
         """The instructions that ran, the one with most time first."""
-        numbers = self.info_of_operation
-        seconds = np.bincount(numbers, self.seconds_of_operation, len(self.infos))
-        counts = np.bincount(numbers, minlength=len(self.infos))
         rows = [
             OperationRow(
-                self.programs[program].name, info.name, info.category, info.attribution,
-                int(count), float(total), _times(info.flops, count), _times(info.bytes, count),
+                i, self.program_name(i), info.name, info.category, info.attribution,
+                count, seconds, _times(info.flops, count), _times(info.bytes, count),
             )
-            for (program, _), info, count, total in zip(
-                self._keys[0], self.infos, counts, seconds, strict=True
-            )
+            for i, (info, count, seconds) in enumerate(self._totals_of_infos())
         ]  # fmt: skip
         return sorted(rows, key=lambda row: -row.seconds)
 
@@ -216,10 +238,21 @@ class Session:
         return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
     def _totals_of_infos(self) -> Iterable[tuple[InstructionInfo, int, float]]:
-        numbers = self.info_of_operation
-        counts = np.bincount(numbers, minlength=len(self.infos))
-        seconds = np.bincount(numbers, self.seconds_of_operation, len(self.infos))
-        return zip(self.infos, map(int, counts), map(float, seconds), strict=True)
+        counts, seconds = map(int, self.counts_of_infos), map(float, self.seconds_of_infos)
+        return zip(self.infos, counts, seconds, strict=True)
+
+    @cached_property
+    def place_texts_of_infos(self) -> list[str]:
+        """Cell or file, and number of the line that each of `infos` is most of; empty where nobody knows."""
+        largest = [
+            max(info.shares, key=lambda share: share.share, default=None) for info in self.infos
+        ]
+        return [
+            line_number_text(self.sources, share.place.file, share.place.line)
+            if share and share.place
+            else ""
+            for share in largest
+        ]
 
     @cached_property
     def totals(self) -> Totals:
@@ -243,6 +276,25 @@ class Session:
             busy_seconds=sum(busy) / len(busy) if busy else 0.0,
         )
 
+    # Figures ---------------------------------------------------------------------------------------
+
+    def record(self) -> ProfileRecord:
+        """The session as front ends draw it."""
+        return profile_record(self)
+
+    def report(self) -> str:
+        """Where time went, as text."""
+        return report(self)
+
+    def to_html(self) -> str:
+        """The session as static HTML: no scripts, no kernel, no network."""
+        return session_html(self)
+
+    def __repr__(self) -> str:
+        return self.report()
+
+    _repr_html_ = to_html
+
     # Files -----------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -254,6 +306,7 @@ class Session:
             "begin_unix_ns": self.begin_unix_ns,
             "wall_ns": self.wall_ns,
             "compilations": self.compilations,
+            "sources": [source.to_dict() for source in self.sources.values()],
             "programs": [[key, program.to_json()] for key, program in self.programs.items()],
         }
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -307,7 +360,8 @@ def load(path: str | os.PathLike[str]) -> Session:
     return Session(
         names=texts["names"], compilations=[Compilation(*row) for row in texts["compilations"]],
         threads=texts["threads"], programs=programs,
-        begin_unix_ns=texts["begin_unix_ns"], wall_ns=texts["wall_ns"], **tables,
+        begin_unix_ns=texts["begin_unix_ns"], wall_ns=texts["wall_ns"],
+        sources={each["path"]: SourceRecord(**each) for each in texts["sources"]}, **tables,
     )  # fmt: skip
 
 

@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
-import linecache
+from collections.abc import Iterable, Mapping
 
-from pellucid_profiler.sources import Place
+from pellucid.introspect.schema import SourceRecord
+from pellucid.introspect.spans import source_record
+from pellucid_profiler.sources import Place, ProgramInfo
+
+CONTEXT_LINES = 2
+"""Lines of a file that a session keeps before the first one that took time, and after the last one."""
+
+Sources = Mapping[str, SourceRecord]
+"""Files and cells with their text, by path."""
 
 
-def line_text(place: Place | None) -> str:
-    """File, number and text of a line."""
+def sources_of(programs: Iterable[ProgramInfo]) -> dict[str, SourceRecord]:
+    """The files and cells whose lines ran, with their text as it is now."""
+    lines: dict[str, list[int]] = {}
+    for program in programs:
+        for info in program.instructions.values():
+            for share in info.shares:
+                if share.place is not None:
+                    lines.setdefault(share.place.file, []).append(share.place.line)
+    return {
+        file: source_record(file, (min(each) - CONTEXT_LINES, max(each) + CONTEXT_LINES))
+        for file, each in lines.items()
+    }
+
+
+def line_text(sources: Sources, place: Place | None) -> str:
+    """Cell or file, number and text of a line."""
     if place is None:
         return "(no line)"
-    code = linecache.getline(place.file, place.line).strip()
-    return f"{place.file.rpartition('/')[2]}:{place.line} {code}"
+    name = line_number_text(sources, place.file, place.line)
+    return f"{name}  {code_text(sources, place)}".rstrip()
+
+
+def code_text(sources: Sources, place: Place) -> str:
+    """The text of a line; empty where it is not known."""
+    source = sources.get(place.file)
+    lines = (source.lines if source else None) or []
+    at = place.line - (source.first_line if source else 1)
+    return lines[at].strip() if 0 <= at < len(lines) else ""
+
+
+def line_number_text(sources: Sources, file: str, line: int) -> str:
+    """Cell or file, and number of a line; empty for no file."""
+    if not file:
+        return ""
+    source = sources.get(file)
+    name = source_record(file, None).name if source is None else source.name
+    return f"{name}, line {line}"
 
 
 def seconds_text(seconds: float) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.introspect import (
+    sample_profiles as profiles,
     sample_programs as programs,
     sample_shardings as shardings,
     sample_stages as stages,
@@ -50,6 +51,10 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "diff": stages.diff,
     "diff_large": stages.diff_large,
     "diff_nested": stages.diff_nested,
+    "profile": lambda: profiles.session().record(),
+    "profile_empty": lambda: profiles.empty().record(),
+    "profile_10k": lambda: profiles.session(10_000, 3, 2).record(),
+    "profile_8_devices": lambda: profiles.session(60, 5, 8).record(),
 }
 
 

@@ -38,7 +38,7 @@ def test_a_slow_line_is_named(step) -> None:
     with profile() as recorded:
         function(x).block_until_ready()
     text = texts(recorded.wait())
-    assert "of the operations' time is line" in text
+    assert "of the operations' time is " in text
     assert "z = jnp.linalg.matrix_power(x, 9)" in text
 
 

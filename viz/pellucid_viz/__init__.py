@@ -6,7 +6,17 @@ A figure shows itself as the last line of a cell; `figure.save("page.html")` wri
 import importlib
 from typing import Any
 
-_NAMES = ("compiled", "diff", "ladder", "lens", "memory", "misses", "program", "sharding")
+_NAMES = (
+    "compiled",
+    "diff",
+    "ladder",
+    "lens",
+    "memory",
+    "misses",
+    "profile",
+    "program",
+    "sharding",
+)
 
 __all__ = ["Figure", *_NAMES]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
 

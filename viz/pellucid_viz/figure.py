@@ -30,7 +30,8 @@ def is_alone() -> bool:
 class Figure:
     """Display of a record in a notebook: the interactive view, static HTML without it, text in a terminal.
 
-    `record` is the data itself, for programs. The text and the HTML are made when somebody asks. Where no extension
+    `record` is the data itself, for programs. The text and the HTML are made when somebody asks, unless a tool brings
+    its own. Where no extension
     can draw the record, the HTML holds the interactive view itself; `Figure.has_scripts` says otherwise if it is set.
 
     >>> figure = Figure(pl.analysis.program(lambda x: x * 2.0, 1.0))
@@ -43,9 +44,10 @@ class Figure:
     has_scripts: bool | None = None
     """Whether the HTML of figures holds the viewer; None leaves it to `is_alone`."""
 
-    def __init__(self, record: Any, text: str | None = None) -> None:
+    def __init__(self, record: Any, text: str | None = None, html: str | None = None) -> None:
         self.record = record
         self._text = text
+        self._html = html
 
     def __repr__(self) -> str:
         if self._text is None:
@@ -59,7 +61,7 @@ class Figure:
             return {"text/html": page, "text/plain": repr(self)}
         return {
             mime_type(self.record.kind): self.record.to_dict(),
-            "text/html": markup_of(self.record, repr(self)),
+            "text/html": markup_of(self.record, repr(self)) if self._html is None else self._html,
             "text/plain": repr(self),
         }
 

@@ -145,6 +145,17 @@ def misses(n: int = 20) -> Figure:
     return Figure(schema.MissesRecord(misses=introspect.misses(n)))
 
 
+def profile(session: Any) -> Figure:
+    """A session of the profiler: findings, time by line, operation and scope, and the timeline.
+
+    >>> with pl.profiler.profile() as recorded:
+    ...     y = jnp.sin(1.0)
+    >>> profile(recorded).record.totals.call_count
+    1
+    """
+    return Figure(session.record(), text=session.report(), html=session.to_html())
+
+
 def is_function(x: Any) -> bool:
     """Whether `x` is shown for arguments rather than at once."""
     return callable(x) and type(x).__name__ not in ("Compiled", "Mesh")

@@ -35,6 +35,11 @@ def array_bundle(array: Any) -> dict[str, Any] | None:
     return (_sharding(array) or {}) | {"text/plain": repr(array)}
 
 
+def profile_bundle(profile: Any) -> dict[str, Any] | None:
+    """The session of a profile, for which it waits; None for one that is being recorded."""
+    return _figure("profile")(profile) if profile.is_stopped else None
+
+
 FIGURES: dict[tuple[str, str], Callable[[Any], dict[str, Any] | None]] = {
     ("pellucid.ir.jaxpr", "ClosedJaxpr"): _figure("program"),
     ("pellucid.ir.jaxpr", "Jaxpr"): _figure("program"),
@@ -45,6 +50,8 @@ FIGURES: dict[tuple[str, str], Callable[[Any], dict[str, Any] | None]] = {
     ("pellucid.sharding.mesh", "AbstractMesh"): _sharding,
     ("pellucid.sharding.named_sharding", "NamedSharding"): _sharding,
     ("jaxlib._jax", "ArrayImpl"): array_bundle,
+    ("pellucid_profiler.session", "Session"): _figure("profile"),
+    ("pellucid_profiler.recorder", "Profile"): profile_bundle,
 }
 """For each type, by module and name (so that nothing is imported for it), how it is shown."""
 

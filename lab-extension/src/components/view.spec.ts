@@ -16,6 +16,10 @@ const OTHERS = [
   'diff',
   'diff_large',
   'diff_nested',
+  'profile',
+  'profile_empty',
+  'profile_10k',
+  'profile_8_devices',
 ];
 
 let mounted: Mounted | null = null;

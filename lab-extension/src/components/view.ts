@@ -16,6 +16,7 @@ import { missesView } from './facts/misses_view';
 import { explorerStyle, ProgramExplorer } from './explorer/program_explorer';
 import { ArrayView, arrayStyle, placedArrayOf } from './sharding/array_view';
 import { FunctionShardingView, functionShardingStyle } from './sharding/function_view';
+import { ProfileView, profileStyle, type ProfileEvents } from './profile/profile_view';
 import { canvasPaneStyle } from './canvas_pane';
 import { failureNotice, failureStyle } from './failure';
 import { tableStyle } from './table';
@@ -46,6 +47,8 @@ export interface ViewOptions {
   readonly colorBy?: string;
   readonly onHover?: (program: ProgramRecord, equations: ArrayLike<number>) => void;
   readonly onSelect?: (program: ProgramRecord, equations: ArrayLike<number>) => void;
+  /** What a view of a profiled session asks of the page. */
+  readonly profile?: ProfileEvents;
 }
 
 export interface Mounted {
@@ -77,6 +80,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     diffStyle,
     tableStyle,
     errorStyle,
+    profileStyle,
   ].join('\n');
   const root = el('div', { class: 'pl-root' });
   shadow.replaceChildren(style, root);
@@ -166,6 +170,8 @@ function viewOf(
       return missesView([record]);
     case 'misses':
       return missesView(record.misses);
+    case 'profile':
+      return new ProfileView(root, record, options.profile);
     case 'error':
       return errorView(record);
     default:

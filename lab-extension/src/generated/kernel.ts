@@ -1,6 +1,7 @@
 // Generated from pellucid_kernel.schema by tools/generate_types.py. Do not edit.
 
 import type { CompiledRecord, FunctionShardingRecord, FunctionsRecord, MemoryRecord, ProgramRecord, ShardingRecord } from "./introspect";
+import type { TimelineRecord } from "./profiler";
 
 /**
  * Asks for the states of these panels, now and after each cell, and of no others: those that are in sight.
@@ -32,8 +33,25 @@ export interface LetGoRequest {
   readonly kind: "let_go";
 }
 
+/** Asks for a part of the time of a profiled session. */
+export interface TimelineRequest {
+  readonly request: number;
+  /** `ProfileRecord.session`. */
+  readonly session: number;
+  readonly begin_ns: number;
+  readonly end_ns: number;
+  /** Number of equal parts of that time in which shorter operations are merged. */
+  readonly columns: number;
+  readonly kind: "show_timeline";
+}
+
 /** Messages from a panel. */
-export type Request = FollowRequest | ProgramRequest | FreeArrayRequest | LetGoRequest;
+export type Request =
+  | FollowRequest
+  | ProgramRequest
+  | FreeArrayRequest
+  | LetGoRequest
+  | TimelineRequest;
 
 /** State of the panel "Programs". */
 export interface ProgramsState {
@@ -59,13 +77,13 @@ export interface DevicesState {
 export type State = ProgramsState | DevicesState;
 
 /** Views that a request can ask for. */
-export type Shown = ProgramRecord | FunctionShardingRecord | CompiledRecord;
+export type Shown = ProgramRecord | FunctionShardingRecord | CompiledRecord | TimelineRecord;
 
 /** The answer to a request with a number. */
 export interface AnswerRecord {
   readonly request: number;
   /** The requested value; None for a command. */
-  readonly shown: ProgramRecord | FunctionShardingRecord | CompiledRecord | null;
+  readonly shown: ProgramRecord | FunctionShardingRecord | CompiledRecord | TimelineRecord | null;
   /** Message of the error; None if there was none. */
   readonly error: string | null;
   readonly kind: "answer";

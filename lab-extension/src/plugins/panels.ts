@@ -5,9 +5,9 @@ import { Widget } from '@lumino/widgets';
 
 import { SessionClient } from '../client/session';
 import { PANELS } from '../panels';
-import { panelIn, type Connection, type Panel, type PanelHost } from '../panels/panel';
+import { panelIn, type Asked, type Connection, type Panel, type PanelHost } from '../panels/panel';
 import { lineIcon } from './icons';
-import { OPEN_COMMAND } from './shown_records';
+import { ASK_COMMAND, OPEN_COMMAND } from './shown_records';
 
 const FIRST_RANK = 600;
 const RANK_STEP = 10;
@@ -143,6 +143,11 @@ export const panels: JupyterFrontEndPlugin<void> = {
         describedBy: { args: null },
         execute: () => app.shell.activateById(widget.id),
       });
+    });
+    app.commands.addCommand(ASK_COMMAND, {
+      label: 'Ask the Kernel of the Notebook in Front',
+      describedBy: { args: { type: 'object' } },
+      execute: args => host.ask(args['request'] as unknown as Asked),
     });
     tracker.currentChanged.connect((_, notebook) => sessions.follow(notebook));
     sessions.follow(tracker.currentWidget);

@@ -13,6 +13,7 @@ const KINDS = [
   'memory',
   'miss',
   'misses',
+  'profile',
   'program',
   'sharding',
 ];

@@ -2,6 +2,7 @@ import type { CommandRegistry } from '@lumino/commands';
 
 import { mount, type Mounted } from '../components';
 import type { ProgramRecord } from '../generated/introspect';
+import type { TimelineRecord } from '../generated/profiler';
 import { equationsAt, placesOf, type CellPlace } from '../records/cell_places';
 import { makeLayoutWorker } from './layout_worker';
 import { viewSettings } from './view_settings';
@@ -9,6 +10,8 @@ import { viewSettings } from './view_settings';
 /** Commands with which a view tells the rest of the page what is pointed at, and opens in a tab. */
 export const OPEN_COMMAND = 'pellucid:open-record';
 export const POINT_COMMAND = 'pellucid:point-at-lines';
+/** Command that sends a request to the kernel of the notebook in front. */
+export const ASK_COMMAND = 'pellucid:ask-kernel';
 
 const shownRecords = new Set<Mounted>();
 
@@ -19,11 +22,21 @@ export function mountRecord(
   text: string,
   commands: CommandRegistry,
 ): Mounted {
-  const point = (program: ProgramRecord, equations: ArrayLike<number>, isShown: boolean): void => {
+  const onPoint = (places: readonly CellPlace[], isShown: boolean): void => {
     if (commands.hasCommand(POINT_COMMAND)) {
-      const places = placesOf(program, equations) as never;
-      void commands.execute(POINT_COMMAND, { places, isShown });
+      void commands.execute(POINT_COMMAND, { places: places as never, isShown });
     }
+  };
+  const point = (program: ProgramRecord, equations: ArrayLike<number>, isShown: boolean): void =>
+    onPoint(placesOf(program, equations), isShown);
+  const loadTimeline = async (
+    session: number,
+    begin_ns: number,
+    end_ns: number,
+    columns: number,
+  ): Promise<TimelineRecord> => {
+    const request = { kind: 'show_timeline', session, begin_ns, end_ns, columns };
+    return (await commands.execute(ASK_COMMAND, { request })) as TimelineRecord;
   };
   const mounted = mount(place, record, {
     makeWorker: makeLayoutWorker,
@@ -31,6 +44,7 @@ export function mountRecord(
     colorBy: viewSettings().colorBy,
     onHover: (program, equations) => point(program, equations, false),
     onSelect: (program, equations) => point(program, equations, true),
+    profile: { onPoint, loadTimeline },
   });
   const shown = { ...mounted, dispose: end };
   function end(): void {

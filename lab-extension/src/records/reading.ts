@@ -14,6 +14,7 @@ import {
   type ProgramRecord,
   type ShardingRecord,
 } from '../generated/introspect';
+import type { ProfileRecord } from '../generated/profiler';
 import { RecordError } from './columns';
 
 /** Every record that can be shown by itself. */
@@ -27,6 +28,7 @@ export type AnyRecord =
   | MemoryRecord
   | MissRecord
   | MissesRecord
+  | ProfileRecord
   | ProgramRecord
   | ShardingRecord;
 

@@ -1,0 +1,19 @@
+"""Requests about sessions of the profiler whose figures are on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pellucid_kernel.panels.panel import Handler
+from pellucid_profiler.record import session_timeline
+from pellucid_profiler.schema import TimelineRecord
+
+
+def _timeline(request: Mapping[str, Any]) -> TimelineRecord:
+    numbers = (int(request[name]) for name in ("session", "begin_ns", "end_ns", "columns"))
+    return session_timeline(*numbers)
+
+
+HANDLERS: Mapping[str, Handler] = {"show_timeline": _timeline}
+"""Handlers of requests, by their kind."""

@@ -1,0 +1,153 @@
+// Generated from pellucid_profiler.schema by tools/generate_types.py. Do not edit.
+
+import type { SourceRecord } from "./introspect";
+
+export const SCHEMA_VERSION = 1;
+
+/** The whole session. */
+export interface TotalsRecord {
+  readonly wall_seconds: number;
+  readonly operation_seconds: number;
+  /** Of `operation_seconds`: of operations that are one line's alone. */
+  readonly measured_seconds: number;
+  /** Of operations of several lines, and of those whose line is inferred. */
+  readonly estimated_seconds: number;
+  readonly unattributed_seconds: number;
+  /** During which some operation ran, averaged over devices. */
+  readonly busy_seconds: number;
+  readonly call_count: number;
+  readonly operation_count: number;
+  readonly device_count: number;
+}
+
+/** Something that takes time, with what shows it and what to do. */
+export interface FindingRecord {
+  readonly text: string;
+  readonly evidence: string;
+  readonly remedy: string;
+  readonly saved_seconds: number;
+}
+
+/** The user's lines that took time, the one with most first. */
+export interface ProfiledLineColumns {
+  /** Index into `ProfileRecord.sources`. */
+  readonly source: readonly number[];
+  /** Counted from 1. */
+  readonly line: readonly number[];
+  readonly forward_seconds: readonly number[];
+  /** Of the derivative's operations that the line caused. */
+  readonly backward_seconds: readonly number[];
+  /** Of operations that are this line's alone. */
+  readonly measured_seconds: readonly number[];
+  readonly flops: readonly number[];
+}
+
+/** Instructions of programs that ran, the one with most time first. */
+export interface OperationColumns {
+  /** Text. */
+  readonly program: readonly number[];
+  /** Text. */
+  readonly name: readonly number[];
+  /** Text. */
+  readonly category: readonly number[];
+  /** Text: `own`, `inferred` or `none`. */
+  readonly attribution: readonly number[];
+  readonly count: readonly number[];
+  readonly seconds: readonly number[];
+  /** Estimated, of all executions together. */
+  readonly flops: readonly (number | null)[];
+  readonly bytes: readonly (number | null)[];
+  /** Entries of `ProfileRecord.shares` that belong to each operation, in order. */
+  readonly share_counts: readonly number[];
+}
+
+/** Parts of operations' time by their origin; the shares of an operation add up to 1. */
+export interface ShareColumns {
+  /** Index into `ProfileRecord.lines`; -1 for none. */
+  readonly line: readonly number[];
+  /** Text: transformations, calls and scopes around it, divided by `/`. */
+  readonly scope: readonly number[];
+  /** Text: the primitive. */
+  readonly operation: readonly number[];
+  /** Stable id of the equation; -1 for none. */
+  readonly equation: readonly number[];
+  readonly is_backward: readonly boolean[];
+  readonly share: readonly number[];
+}
+
+/** Time of operations on each device. */
+export interface DeviceShareColumns {
+  readonly operation: readonly number[];
+  readonly device: readonly number[];
+  readonly count: readonly number[];
+  readonly seconds: readonly number[];
+}
+
+/** A row of a timeline. */
+export interface LaneRecord {
+  /** Equal for rows that belong together. */
+  readonly name: string;
+  readonly kind: "device" | "host";
+}
+
+/** Pieces of a timeline: one operation, or several short ones together. */
+export interface TileColumns {
+  readonly lane: readonly number[];
+  readonly start_ns: readonly number[];
+  readonly end_ns: readonly number[];
+  /**
+   * The longest one in the tile, as an index into `ProfileRecord.operations`; -1 on the host, and for shorter ones than listed.
+   */
+  readonly operation: readonly number[];
+  /** Index into `TimelineRecord.names`. */
+  readonly name: readonly number[];
+  readonly count: readonly number[];
+  /** Time of all operations in the tile, together. */
+  readonly busy_ns: readonly number[];
+}
+
+/** A part of a session's time, in as much detail as fits. */
+export interface TimelineRecord {
+  readonly begin_ns: number;
+  readonly end_ns: number;
+  readonly lanes: readonly LaneRecord[];
+  readonly names: readonly string[];
+  readonly tiles: TileColumns;
+  /** Whether every tile is one operation: a closer look would show no more. */
+  readonly is_whole: boolean;
+  readonly schema_version: number;
+  readonly kind: "timeline";
+}
+
+/** A function that was traced or compiled during the session. */
+export interface ProfiledCompilationRecord {
+  readonly function: string;
+  /** Of the call, for the user; empty where it isn't the user's. */
+  readonly place: string;
+  readonly trace_seconds: number;
+  readonly compile_seconds: number;
+  /** Programs of the function, this one included. */
+  readonly entry_count: number;
+  readonly causes: readonly string[];
+}
+
+/** A session of the profiler: its totals are those of every table. */
+export interface ProfileRecord {
+  /** Number under which the process that recorded it knows it; 0 for none. */
+  readonly session: number;
+  readonly totals: TotalsRecord;
+  readonly findings: readonly FindingRecord[];
+  readonly sources: readonly SourceRecord[];
+  readonly strings: readonly string[];
+  readonly lines: ProfiledLineColumns;
+  readonly operations: OperationColumns;
+  readonly shares: ShareColumns;
+  readonly device_shares: DeviceShareColumns;
+  /** Instructions with least time that are not listed. */
+  readonly omitted_count: number;
+  readonly omitted_seconds: number;
+  readonly timeline: TimelineRecord;
+  readonly compilations: readonly ProfiledCompilationRecord[];
+  readonly schema_version: number;
+  readonly kind: "profile";
+}

@@ -1,0 +1,180 @@
+"""Records of sessions that front ends draw: plain data, by column where there are many rows.
+
+Texts are indices into `ProfileRecord.strings`, whose entry 0 is the empty text. Seconds of operations are those of all
+devices, added up; times are nanoseconds since the session's begin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pellucid.introspect.schema import SCHEMA_VERSION, Record, SourceRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotalsRecord(Record):
+    """The whole session."""
+
+    wall_seconds: float
+    operation_seconds: float
+    measured_seconds: float
+    """Of `operation_seconds`: of operations that are one line's alone."""
+    estimated_seconds: float
+    """Of operations of several lines, and of those whose line is inferred."""
+    unattributed_seconds: float
+    busy_seconds: float
+    """During which some operation ran, averaged over devices."""
+    call_count: int
+    operation_count: int
+    device_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingRecord(Record):
+    """Something that takes time, with what shows it and what to do."""
+
+    text: str
+    evidence: str
+    remedy: str
+    saved_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfiledLineColumns(Record):
+    """The user's lines that took time, the one with most first."""
+
+    source: list[int]
+    """Index into `ProfileRecord.sources`."""
+    line: list[int]
+    """Counted from 1."""
+    forward_seconds: list[float]
+    backward_seconds: list[float]
+    """Of the derivative's operations that the line caused."""
+    measured_seconds: list[float]
+    """Of operations that are this line's alone."""
+    flops: list[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationColumns(Record):
+    """Instructions of programs that ran, the one with most time first."""
+
+    program: list[int]
+    """Text."""
+    name: list[int]
+    """Text."""
+    category: list[int]
+    """Text."""
+    attribution: list[int]
+    """Text: `own`, `inferred` or `none`."""
+    count: list[int]
+    seconds: list[float]
+    flops: list[float | None]
+    """Estimated, of all executions together."""
+    bytes: list[float | None]
+    share_counts: list[int]
+    """Entries of `ProfileRecord.shares` that belong to each operation, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareColumns(Record):
+    """Parts of operations' time by their origin; the shares of an operation add up to 1."""
+
+    line: list[int]
+    """Index into `ProfileRecord.lines`; -1 for none."""
+    scope: list[int]
+    """Text: transformations, calls and scopes around it, divided by `/`."""
+    operation: list[int]
+    """Text: the primitive."""
+    equation: list[int]
+    """Stable id of the equation; -1 for none."""
+    is_backward: list[bool]
+    share: list[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceShareColumns(Record):
+    """Time of operations on each device."""
+
+    operation: list[int]
+    device: list[int]
+    count: list[int]
+    seconds: list[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneRecord(Record):
+    """A row of a timeline."""
+
+    name: str
+    """Equal for rows that belong together."""
+    kind: Literal["device", "host"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileColumns(Record):
+    """Pieces of a timeline: one operation, or several short ones together."""
+
+    lane: list[int]
+    start_ns: list[int]
+    end_ns: list[int]
+    operation: list[int]
+    """The longest one in the tile, as an index into `ProfileRecord.operations`; -1 on the host, and for shorter ones than listed."""
+    name: list[int]
+    """Index into `TimelineRecord.names`."""
+    count: list[int]
+    busy_ns: list[int]
+    """Time of all operations in the tile, together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineRecord(Record):
+    """A part of a session's time, in as much detail as fits."""
+
+    begin_ns: int
+    end_ns: int
+    lanes: list[LaneRecord]
+    names: list[str]
+    tiles: TileColumns
+    is_whole: bool
+    """Whether every tile is one operation: a closer look would show no more."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["timeline"] = "timeline"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfiledCompilationRecord(Record):
+    """A function that was traced or compiled during the session."""
+
+    function: str
+    place: str
+    """Of the call, for the user; empty where it isn't the user's."""
+    trace_seconds: float
+    compile_seconds: float
+    entry_count: int
+    """Programs of the function, this one included."""
+    causes: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileRecord(Record):
+    """A session of the profiler: its totals are those of every table."""
+
+    session: int
+    """Number under which the process that recorded it knows it; 0 for none."""
+    totals: TotalsRecord
+    findings: list[FindingRecord]
+    sources: list[SourceRecord]
+    strings: list[str]
+    lines: ProfiledLineColumns
+    operations: OperationColumns
+    shares: ShareColumns
+    device_shares: DeviceShareColumns
+    omitted_count: int
+    """Instructions with least time that are not listed."""
+    omitted_seconds: float
+    timeline: TimelineRecord
+    compilations: list[ProfiledCompilationRecord]
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["profile"] = "profile"

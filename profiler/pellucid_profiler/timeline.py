@@ -1,0 +1,143 @@
+"""Timelines: operations by device and calls by thread, merged into tiles where they are too short to be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pellucid_profiler.schema import LaneRecord, TileColumns, TimelineRecord
+from pellucid_profiler.xspace import Column
+
+if TYPE_CHECKING:
+    from pellucid_profiler.session import Session
+
+DEFAULT_COLUMNS = 1000
+"""Number of equal parts of the time in which operations that are shorter are merged."""
+MAX_TILES = 12_000
+"""Tiles up to which every part of the time is shown in `DEFAULT_COLUMNS`; with more lanes there are fewer."""
+MAX_ROWS_OF_DEVICE = 6
+"""Rows for operations that overlap on a device; the last one also has those that fit nowhere."""
+MAX_ROWS_OF_THREAD = 3
+
+
+class _Row(NamedTuple):
+    """Spans of one row of a timeline, by the time at which they begin."""
+
+    lane: LaneRecord
+    start_ns: Column
+    end_ns: Column
+    operation: Column
+    name: Column
+
+
+def timeline(
+    session: Session,
+    begin_ns: int = 0,
+    end_ns: int | None = None,
+    columns: int = DEFAULT_COLUMNS,
+    positions: Column | None = None,
+) -> TimelineRecord:
+    """The operations and calls of a session between two times, as tiles.
+
+    `positions` [n] has the number under which each of `session.infos` is listed; by default they are listed in that order.
+
+    >>> with pl.profiler.profile() as recorded:
+    ...     y = jnp.sin(1.0)
+    >>> [lane.kind for lane in timeline(recorded.wait()).lanes][:1]
+    ['device']
+    """
+    end_ns = session.wall_ns if end_ns is None else end_ns
+    positions = np.arange(len(session.infos)) if positions is None else positions
+    rows = list(_rows(session, positions))
+    columns = max(1, min(columns, MAX_TILES // (2 * max(1, len(rows)))))
+    width = max((end_ns - begin_ns) / columns, 1.0)
+    parts = [_tiles(row, number, begin_ns, end_ns, width) for number, row in enumerate(rows)]
+    lane, start, end, operation, name, count, busy = (
+        np.concatenate(column) if parts else np.zeros(0, np.int64)
+        for column in (zip(*parts, strict=True) if parts else [()] * 7)
+    )
+    used, numbers = np.unique(name, return_inverse=True)
+    return TimelineRecord(
+        begin_ns=int(begin_ns),
+        end_ns=int(end_ns),
+        lanes=[row.lane for row in rows],
+        names=[_name(session.names[i]) for i in used],
+        tiles=TileColumns(
+            lane=lane.tolist(), start_ns=start.tolist(), end_ns=end.tolist(), operation=operation.tolist(),
+            name=numbers.reshape(-1).tolist(), count=count.tolist(), busy_ns=busy.tolist(),
+        ),
+        is_whole=bool((count == 1).all()),
+    )  # fmt: skip
+
+
+def _name(name: str) -> str:
+    """A name of a recording as users know it."""
+    return name.removeprefix("PjitFunction(").removesuffix(")") if "PjitFunction(" in name else name
+
+
+def _rows(session: Session, positions: Column) -> Iterator[_Row]:
+    ops, spans = session.operations, session.spans
+    for thread in np.unique(session.calls.thread):
+        rows = np.flatnonzero(spans.thread == thread)
+        lane = LaneRecord(name=session.threads[thread], kind="host")
+        none = np.full(len(rows), -1)
+        yield from _apart(
+            _Row(lane, spans.start_ns[rows], spans.end_ns[rows], none, spans.name[rows]),
+            MAX_ROWS_OF_THREAD,
+            is_complete=False,
+        )
+    for device in np.unique(ops.device):
+        rows = np.flatnonzero(ops.device == device)
+        lane = LaneRecord(name=f"device {device}", kind="device")
+        numbers = positions[session.info_of_operation[rows]]
+        yield from _apart(
+            _Row(lane, ops.start_ns[rows], ops.end_ns[rows], numbers, ops.instruction[rows]),
+            MAX_ROWS_OF_DEVICE,
+            is_complete=True,
+        )
+
+
+def _apart(spans: _Row, limit: int, *, is_complete: bool) -> Iterator[_Row]:
+    """Rows of spans that don't overlap; of the last one they may, unless those that do are left out."""
+    order = np.lexsort((-spans.end_ns, spans.start_ns))
+    reached = [-1] * limit
+    row_of = np.full(len(order), limit - 1 if is_complete else limit)
+    times = zip(spans.start_ns[order].tolist(), spans.end_ns[order].tolist(), strict=True)
+    for i, (start, end) in enumerate(times):
+        for row in range(limit):
+            if reached[row] <= start:
+                row_of[i], reached[row] = row, end
+                break
+    for row in range(limit):
+        chosen = order[row_of == row]
+        if chosen.size:
+            yield _Row(spans.lane, *(column[chosen] for column in spans[1:]))
+
+
+def _tiles(
+    row: _Row, number: int, begin_ns: int, end_ns: int, width: float
+) -> tuple[Column, Column, Column, Column, Column, Column, Column]:
+    """(lanes, starts, ends, operations, names, counts, busy times) of the tiles of one row."""
+    chosen = np.flatnonzero((row.end_ns >= begin_ns) & (row.start_ns <= end_ns))
+    start, end, operation, name = (column[chosen] for column in row[1:])
+    if not chosen.size:
+        empty = np.zeros(0, np.int64)
+        return empty, empty, empty, empty, empty, empty, empty
+    duration = end - start
+    column = ((start - begin_ns) / width).astype(np.int64)
+    is_long = duration >= width
+    is_first = np.r_[True, (column[1:] != column[:-1]) | is_long[1:] | is_long[:-1]]
+    first = np.flatnonzero(is_first)
+    tile = np.cumsum(is_first) - 1
+    longest = np.lexsort((duration, tile))[np.r_[first[1:], len(tile)] - 1]
+    return (
+        np.full(len(first), number),
+        start[first],
+        np.maximum.reduceat(end, first),
+        operation[longest],
+        name[longest],
+        np.diff(np.r_[first, len(tile)]),
+        np.add.reduceat(duration, first),
+    )

@@ -1,0 +1,102 @@
+"""Sample sessions of the profiler, made from columns: the same in every run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.introspect.schema import SourceRecord
+from pellucid_profiler.calls import Calls, Spans
+from pellucid_profiler.compilations import Compilation
+from pellucid_profiler.operations import Operations
+from pellucid_profiler.session import Session
+from pellucid_profiler.sources import InstructionInfo, Place, ProgramInfo, Share
+
+CELL = "/tmp/ipykernel_1/123.py"
+TEXT = """%%profile
+def layer(x, w):
+    y = jnp.tanh(x @ w)  # <b>no markup</b>
+    return y + x
+
+def loss(w, x):
+    return layer(layer(x, w), w).mean()
+
+for _ in range(10):
+    w = w - rate * pl.grad(loss)(w, x)"""
+CATEGORIES = ("library", "fusion", "copy", "collective", "other")
+
+
+def session(n_instructions: int = 12, n_runs: int = 10, n_devices: int = 2) -> Session:
+    """A session with runs of one program on some devices, one after the other; instructions take 1 to 5 µs."""
+    names = ["PjitFunction(step)", *(f"op.{i}" for i in range(n_instructions))]
+    infos = {name: _info(i, name) for i, name in enumerate(names[1:])}
+    n = n_instructions * n_runs * n_devices
+    run, device, instruction = (
+        np.ascontiguousarray(each.reshape(-1))
+        for each in np.meshgrid(
+            np.arange(n_runs), np.arange(n_devices), np.arange(n_instructions), indexing="ij"
+        )
+    )
+    lengths = 1000 * (1 + instruction % 5)
+    of_run = 1000 * (1 + np.arange(n_instructions) % 5)
+    begins = np.r_[0, np.cumsum(of_run)]
+    run_ns = int(begins[-1]) + 5000
+    start = run * run_ns + begins[instruction] + 1000 * device
+    zeros = np.zeros(n, np.int64)
+    order = np.argsort(start, kind="stable")
+    instruction, run, device, start, end = (
+        column[order] for column in (instruction + 1, run, device, start, start + lengths)
+    )
+    operations = Operations(zeros, instruction, zeros, run, device, device, start, end, zeros)
+    calls = np.arange(n_runs)
+    call_start, call_end = calls * run_ns, calls * run_ns + 3000
+    none = np.zeros(n_runs, np.int64)
+    return Session(
+        names=names,
+        threads=["python"],
+        programs={0: ProgramInfo("jit_step", infos)},
+        operations=operations,
+        calls=Calls(none, none, call_start, call_end, calls),
+        spans=Spans(none, none, call_start, call_end),
+        compilations=[
+            Compilation("step", CELL, 10, 0.004, 0.21, 2, ["x: f32[8,4] -> f32[9,4]"]),
+            Compilation("<b>f</b>", "", 0, 0.001, 0.05, 1, []),
+        ],
+        begin_unix_ns=0,
+        wall_ns=n_runs * run_ns + 300_000_000,
+        sources={CELL: _source(CELL, "In[3]")} if n else {},
+    )
+
+
+def empty() -> Session:
+    """A session in which nothing ran."""
+    nothing = session(0, 0, 0)
+    nothing.compilations = []
+    return nothing
+
+
+def _source(path: str, name: str) -> SourceRecord:
+    return SourceRecord(
+        name=name,
+        path=path,
+        cell_id=None,
+        execution_count=3,
+        first_line=1,
+        lines=[*TEXT.split("\n")],
+    )
+
+
+def _info(i: int, name: str) -> InstructionInfo:
+    """Every fifth one is a fusion of two lines, and the last of five has none."""
+    category = CATEGORIES[i % 5]
+    scope = "jit(step)/transpose(jvp(loss))" if i % 3 == 2 else f"jit(step)/jvp(loss)/block{i % 4}"
+    place = Place(CELL, 3 if i % 2 else 4, "layer")
+    shares = [Share(place, scope, "dot_general", i, 1.0)]
+    if category == "fusion":
+        other = Share(Place(CELL, 7, "loss"), scope, "mul", 10_000 + i, 0.25)
+        shares = [shares[0]._replace(share=0.75), other]
+    if category == "other":
+        shares = []
+    attribution = "own" if shares else "none"
+    return InstructionInfo(
+        name, category, category, attribution, shares, 1e5 * i, None, 1e3, is_container=False
+    )
