@@ -36,8 +36,9 @@ SCOPES = (
     Scope(
         ("base",),
         ("config", "dtypes", "effects", "errors", "flatten_util", "frozen_dict", "hashable_array", "literals",
-         "lru_cache", "pretty_printer", "source_info_util", "traceback_util", "tree", "tree_util", "typing", "util"),
-        "options, dtypes, errors, trees, sources and caches; logging and deprecations have no counterpart",
+         "lru_cache", "monitoring", "pretty_printer", "source_info_util", "traceback_util", "tree", "tree_util",
+         "typing", "util"),
+        "options, dtypes, errors, trees, sources, caches and measurements; logging and deprecations have no counterpart",
     ),
     Scope(
         ("sharding",),
@@ -48,14 +49,17 @@ SCOPES = (
     Scope(
         ("ir", "tracing", "transforms"),
         ("core", "abstract_arrays", "ad_util", "api_util", "basearray", "linear_util", "interpreters/ad",
-         "interpreters/batching", "interpreters/partial_eval", "interpreters/remat", "lax/eval_jaxpr"),
-        "programs, traces and transformations; partial_eval holds parts of all three",
+         "interpreters/batching", "interpreters/partial_eval", "interpreters/remat", "lax/eval_jaxpr",
+         "public_test_util", "../experimental/jet"),
+        "programs, traces and transformations; partial_eval holds parts of all three; Taylor series and checks of "
+        "derivatives lie in our transforms",
     ),
     Scope(("lowering",), ("interpreters/mlir",), "programs to StableHLO"),
     Scope(
         ("runtime", "compilation"),
         ("array", "cache_key", "compilation_cache", "compilation_cache_interface", "compiler", "dispatch",
-         "distributed", "dlpack", "hardware_utils", "interpreters/pxla", "path", "xla_bridge",
+         "distributed", "dlpack", "earray", "environment_info", "hardware_utils", "interpreters/pxla", "path",
+         "xla_bridge",
          "clusters/cloud_tpu_cluster", "clusters/cluster", "clusters/k8s_cluster", "clusters/mpi4py_cluster",
          "clusters/ompi_cluster", "clusters/slurm_cluster"),
         "clients, arrays, jobs of processes, executables, their cache on disk",
@@ -63,8 +67,8 @@ SCOPES = (
     Scope(
         ("primitives",),
         ("lax/lax", "lax/slicing", "lax/windowed_reductions", "lax/convolution", "lax/special", "lax/fft",
-         "lax/other", "lax/ann", "lax/scaled_dot", "lax/utils", "xla_metadata", "xla_metadata_lib"),
-        "first-order primitives; lax/linalg is left out as our linalg is",
+         "lax/other", "lax/ann", "lax/scaled_dot", "lax/utils", "indexing", "xla_metadata", "xla_metadata_lib"),
+        "first-order primitives, and slices with dynamic starts; lax/linalg is left out as our linalg is",
     ),
     Scope(
         ("higher_order",),
@@ -85,6 +89,14 @@ SCOPES = (
         "collectives and functions over devices, values and arrays of several processes",
     ),
 )  # fmt: skip
+
+
+LOADER = Scope(
+    ("xla",),
+    ("lib/__init__", "lib/mlir/__init__", "lib/mlir/dialects/__init__", "cloud_tpu_init"),
+    "jaxlib for the rest of ours; much of it the reference has in the files above, so that its side is short here",
+)
+"""The folder below `base`: not in the ratio that is aimed at, but printed with it as our files above lean on it."""
 
 
 def count_tokens(text: str) -> int:
@@ -125,6 +137,16 @@ def count_theirs(names: Iterable[str]) -> int:
     return sum(count_tokens((folder / f"{name}.py").read_text(encoding="utf-8")) for name in names)
 
 
+def line(ours: int, theirs: int, text: str) -> str:
+    """A row of the table that is printed."""
+    return f"{ours:8} {theirs:8} {ours / theirs:5.2f}  {text}"
+
+
+def label(scope: Scope, with_reason: bool) -> str:
+    """Folders of a scope, and what it holds."""
+    return ", ".join(scope.ours) + (f": {scope.reason}" if with_reason else "")
+
+
 def main() -> int:
     """Print the counts by scope, and all together."""
     arguments = argparse.ArgumentParser(description=__doc__)
@@ -135,11 +157,10 @@ def main() -> int:
     for scope in SCOPES:
         ours, theirs = count_ours(scope.ours), count_theirs(scope.theirs)
         total_ours, total_theirs = total_ours + ours, total_theirs + theirs
-        reason = f": {scope.reason}" if options.reasons else ""
-        print(f"{ours:8} {theirs:8} {ours / theirs:5.2f}  {', '.join(scope.ours)}{reason}")
-    print(
-        f"{total_ours:8} {total_theirs:8} {total_ours / total_theirs:5.2f}  together; aim {LIMIT:.2f}"
-    )
+        print(line(ours, theirs, label(scope, options.reasons)))
+    print(line(total_ours, total_theirs, f"together; aim {LIMIT:.2f}"))
+    ours, theirs = count_ours(LOADER.ours), count_theirs(LOADER.theirs)
+    print(line(total_ours + ours, total_theirs + theirs, f"with {label(LOADER, options.reasons)}"))
     return 0
 
 
