@@ -1,9 +1,8 @@
 """Functions of `nn` give what the reference's give, eagerly and under jit."""
 
-import builtins
-
 import numpy as np
 import pytest
+from agreement import assert_agrees, called
 from corpus import nn_expressions as corpus
 from rotation import rotating
 
@@ -12,26 +11,16 @@ import pellucid as pl
 TOLERANCES = {"bfloat16": 2e-2, "float32": 3e-5, "complex64": 3e-5}
 
 
-def function(text: str) -> str:
-    """The function that an expression calls first."""
-    return text.partition("nn.")[2].partition("(")[0]
+def closeness(dtype: str, _: np.ndarray) -> tuple[float, float]:
+    """Tolerances by dtype."""
+    return (TOLERANCES.get(dtype, 0.0),) * 2
 
 
 @pytest.mark.parametrize(
-    "text", rotating([(text,) for text in corpus.TEXTS], lambda case: function(case[0]))
+    "text", rotating([(text,) for text in corpus.TEXTS], lambda case: called(case[0], "nn."))
 )
 def test_values_and_types_are_those_of_the_reference(oracle, text) -> None:
-    [expected] = oracle.call_each(corpus.answers, [text])
-    if isinstance(expected, str):
-        with pytest.raises(getattr(builtins, expected)):
-            corpus.evaluate(pl, text)
-        return
-    [ours] = corpus.answers(pl, [text])
-    assert not isinstance(ours, str), ours
-    assert [leaf[:2] for leaf in ours] == [leaf[:2] for leaf in expected]
-    for (dtype, _, a), (_, _, b) in zip(ours, expected, strict=True):
-        tolerance = TOLERANCES.get(dtype, 0)
-        np.testing.assert_allclose(a, b, tolerance, tolerance)
+    assert_agrees(oracle, corpus, text, closeness)
 
 
 def test_every_function_is_compared() -> None:
