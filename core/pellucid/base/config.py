@@ -400,8 +400,10 @@ persistent_cache_min_entry_size_bytes = _declare(
 threefry_partitionable = _declare(
     "threefry_partitionable",
     True,
-    _only(True, _boolean),
-    "Whether random bits are made by a scheme that shards without communication.",
+    _boolean,
+    "Whether random bits are made by a scheme that shards without communication; False gives those of older releases.",
+    in_call_key=True,
+    in_trace_key=True,
 )
 default_prng_impl = _declare(
     "default_prng_impl",

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base import config, dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid.primitives.arithmetic import mul
+from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.concatenation import concatenate, stack
 from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.creation import broadcasted_iota, iota
+from pellucid.primitives.families import constant_like
 from pellucid.primitives.logical import bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.padding import slice as static_slice
@@ -139,8 +144,24 @@ def _counted(words: Any, shape: Shape) -> list[Any]:
     return threefry2x32(first, second, *iota_2x32_shape(shape))
 
 
+def _of_consecutive_counts(words: Any, count: int) -> Any:
+    """Threefry of the numbers below `count`, the upper half of which are the lower words: each word needs all counts.
+
+    Raises: UnsupportedError for more than 2³² words.
+    """
+    if count >= 2**32:
+        raise UnsupportedError(
+            "random bits of 2^32 words and more need counters of 64 bits.",
+            got=f"{count} words under threefry_partitionable=False",
+            do="Set the option threefry_partitionable to True.",
+        )
+    return threefry_2x32(words, iota(_WORD, count))
+
+
 def threefry_split(words: Any, shape: Shape) -> Any:
     """Keys for the positions in an array of `shape`."""
+    if not config.threefry_partitionable.value:
+        return reshape(_of_consecutive_counts(words, 2 * math.prod(shape)), (*shape, 2))
     return stack(_counted(words, shape), len(shape))
 
 
@@ -153,15 +174,41 @@ def threefry_fold_in(words: Any, data: Any) -> Any:
 def threefry_bits(words: Any, bit_width: int, shape: Shape) -> Any:
     """Bits of which each element depends on the key and on its own position alone.
 
-    So parts of an array need nothing of each other, and positions are counted with 64 bits.
+    So parts of an array need nothing of each other, and positions are counted with 64 bits. Without the option
+    `threefry_partitionable`, bits depend on the size of the array, too.
     """
+    if not config.threefry_partitionable.value:
+        return reshape(_bits_of_counts(words, bit_width, math.prod(shape)), shape)
     upper, lower = _counted(words, shape)
     if bit_width == 64:
-        wide = np.dtype(np.uint64)
-        upper, lower = convert_element_type(upper, wide), convert_element_type(lower, wide)
-        return bitwise_or(shift_left(upper, _wide_scalar(32)), lower)
+        return _joined(upper, lower)
     bits = bitwise_xor(upper, lower)
     return bits if bit_width == 32 else convert_element_type(bits, unsigned(bit_width))
+
+
+def _bits_of_counts(words: Any, bit_width: int, count: int) -> Any:
+    """`count` numbers of the fewest words that hold them: narrow ones share a word, the lowest bits first."""
+    drawn = _of_consecutive_counts(words, -(-bit_width * count // 32))
+    if bit_width == 64:
+        return _joined(
+            static_slice(drawn, (0,), (count,)), static_slice(drawn, (count,), (2 * count,))
+        )
+    if bit_width == 32:
+        return drawn
+    n_words, per_word = type_of(drawn).size, 32 // bit_width
+    parts = broadcast_in_dim(drawn, (n_words, per_word), (0,))
+    distances = mul(
+        broadcasted_iota(_WORD, (n_words, per_word), 1), constant_like(parts, bit_width)
+    )
+    narrow = convert_element_type(shift_right_logical(parts, distances), unsigned(bit_width))
+    return static_slice(reshape(narrow, (n_words * per_word,)), (0,), (count,))
+
+
+def _joined(upper: Any, lower: Any) -> Any:
+    """Numbers of 64 bits of their words."""
+    wide = np.dtype(np.uint64)
+    upper, lower = convert_element_type(upper, wide), convert_element_type(lower, wide)
+    return bitwise_or(shift_left(upper, _wide_scalar(32)), lower)
 
 
 def _wide_scalar(value: int) -> Any:

@@ -37,7 +37,7 @@ OF_PROCESS = {
 """Options that are tested in a process of its own, where platforms start and a job of one process is formed."""
 ONE_VALUE = {
     "debug_key_reuse", "enable_recoverability", "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp",
-    "threefry_partitionable", "use_shardy_partitioner",
+    "use_shardy_partitioner",
 }  # fmt: skip
 X = np.array([1.0, 2.0, 3.0], np.float32)
 FRESH = itertools.count()
@@ -101,6 +101,7 @@ of_call("default_device", "gpu", jnp.sin, X)
 of_call("no_execution", True, jnp.sin, X)
 of_call("allow_f16_reductions", False, lambda x: lax.reduce_sum(x.astype("float16"), (0,)), X)
 of_call("random_seed_offset", 5, lambda: random.bits(random.key(1)))
+of_call("threefry_partitionable", False, lambda: random.bits(random.key(1), (3,)))
 of_call("default_prng_impl", "rbg", lambda: random.key_data(random.key(1)))
 of_call("enable_custom_prng", True, lambda: random.PRNGKey(1))
 of_call("legacy_prng_key", "error", random.bits, np.array([1, 2], np.uint32))

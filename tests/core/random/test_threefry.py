@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+import pellucid as pl
+from pellucid import random
+from pellucid.base.errors import UnsupportedError
 from pellucid.random.threefry import Iota2x32ShapeParams, iota_2x32_shape_p, threefry2x32
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind
@@ -25,3 +28,29 @@ def test_counters_of_a_huge_array_have_an_upper_word() -> None:
     shape = (2**20, 2**20)
     jaxpr, _ = stage(lambda: bind(iota_2x32_shape_p, params=Iota2x32ShapeParams(shape)), [])
     assert [a.shape for a in jaxpr.out_avals] == [shape, shape]
+
+
+def test_bits_without_the_option_partitionable_are_those_of_consecutive_counters() -> None:
+    """Expected numbers are the reference's; 32 random bits hold several narrow numbers."""
+    key = random.key(7)
+    with pl.enable_x64(True), pl.threefry_partitionable(False):
+        for dtype, shape, expected in (
+            ("uint8", (5,), [191, 40, 160, 11, 191]),
+            ("uint16", (3,), [10431, 2976, 22207]),
+            ("uint32", (5,), [276534068, 861967409, 2793701230, 1641862660, 2900896126]),
+            ("uint64", (3,), [1187704779931702788, 3702121834773752190, 8185182656453653932]),
+        ):
+            bits = random.bits(key, shape, dtype)
+            assert bits.dtype == dtype
+            assert bits.tolist() == expected
+        by_rows = random.bits(key, (2, 3), "uint32")
+        assert np.ravel(by_rows).tolist() == [
+            276534068, 861967409, 1905761346, 1641862660, 2900896126, 1402713516,
+        ]  # fmt: skip
+        keys = random.split(key, 3)
+        assert np.ravel(random.key_data(keys)).tolist() == np.ravel(by_rows).tolist()
+        each = [random.bits(k, (5,)) for k in keys]
+        np.testing.assert_array_equal(pl.vmap(lambda k: random.bits(k, (5,)))(keys), each)
+        with pytest.raises(UnsupportedError, match="4294967296 words"):
+            pl.jit(lambda: random.bits(key, (2**32,), "uint32")).lower()
+    assert random.bits(key, (), "uint32") != by_rows[0, 0]
