@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.checks.errors import DivisionByZeroError, ErrorCategory, NaNError, OOBError, Site
 from pellucid.checks.notes import Notes
+from pellucid.checks.watch import Watch
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.rules import Operands, Results
 from pellucid.primitives.arithmetic import div_p
@@ -43,7 +44,7 @@ def check_equation(
     equation: Any,
     operands: Operands,
     results: Results,
-    errors: frozenset[ErrorCategory],
+    errors: frozenset[ErrorCategory | Watch],
 ) -> None:
     """Notes failures of the categories `errors` in an equation with these operands and results."""
     primitive = equation.primitive
@@ -53,6 +54,9 @@ def check_equation(
         _check_indices(notes, equation, operands)
     if NaNError in errors and primitive.traits.makes_nan:
         _check_nan(notes, equation, results)
+    for category in errors:
+        if isinstance(category, Watch):
+            category.check(notes, equation, results)
 
 
 def _check_nan(notes: Notes, equation: Any, results: Results) -> None:

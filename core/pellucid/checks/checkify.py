@@ -14,6 +14,7 @@ from pellucid.checks.automatic import check_equation
 from pellucid.checks.check import check_p
 from pellucid.checks.errors import Error, ErrorCategory, JaxException, error_of, user_checks
 from pellucid.checks.notes import NONE, Checked, Notes, Site, first, nothing
+from pellucid.checks.watch import Watch
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid.higher_order.custom_rules import CustomCall
 from pellucid.higher_order.jit import Defined
@@ -44,7 +45,7 @@ from pellucid.transforms.arguments import argument_paths, check_callable, result
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.xla.pytree import flatten
 
-Errors = frozenset[ErrorCategory]
+Errors = frozenset[ErrorCategory | Watch]
 _PYTHON_NUMBERS = (bool, int, float, complex)
 
 

@@ -99,8 +99,21 @@ def body_of(
         trees.append(tree)
         return results
 
-    program, consts = stage_open(flat, avals, DebugInfo(name_of(function)))
+    code = getattr(function, "__code__", None) if call is None else None
+    debug = DebugInfo(name_of(function), lambda: _argument_names(code, in_tree))
+    program, consts = stage_open(flat, avals, debug)
     return Body(program, consts, trees[0])
+
+
+def _argument_names(code: Any, in_tree: Any) -> list[str]:
+    """A name for each leaf of the arguments, by the parameters of a function's code: a body doesn't keep its function."""
+    if code is None:
+        return []
+    pairs, _ = flatten_with_path(in_tree.unflatten(range(in_tree.num_leaves)))
+    parameters = code.co_varnames[: code.co_argcount]
+    if any(path[0].idx >= len(parameters) for path, _ in pairs):
+        return []
+    return [parameters[path[0].idx] + keystr(path[1:]) for path, _ in pairs]
 
 
 def _traced(function: Any, in_tree: Any, avals: Avals, caller: str, call: Any) -> Body:

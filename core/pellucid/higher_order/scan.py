@@ -89,6 +89,7 @@ class Scan(Linearized, Structured[ScanParams]):
             (carry, Group(Role.STACKED, len(jaxpr.outvars) - m)),
             (Slot(params.jaxpr, (0, 1, 2), (0, 1)),),
             params.length,
+            params.reverse,
         )
 
     def with_slots(self, params, slots):

@@ -95,11 +95,12 @@ class Structured(OnReferences, Programs[P]):
             return used_operands, equation
         if not any(used) and not any(program.effects for program in programs):
             return used_operands, None
-        pruned = Slots(
-            _resized(slots.operands, slots.split(used_operands)),
-            _resized(slots.results, slots.split_results(used_results)),
-            tuple([s._replace(program=p) for s, p in strict_zip(slots.programs, programs)]),
-            slots.runs,
+        pruned = slots._replace(
+            operands=_resized(slots.operands, slots.split(used_operands)),
+            results=_resized(slots.results, slots.split_results(used_results)),
+            programs=tuple(
+                [s._replace(program=p) for s, p in strict_zip(slots.programs, programs)]
+            ),
         )
         return used_operands, equation.replace(
             operands=list(compress(equation.operands, used_operands)),

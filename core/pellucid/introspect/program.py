@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pellucid.introspect import schema
@@ -47,6 +48,37 @@ def read_jaxpr(
     return JaxprReading(record, writer.bodies)
 
 
+class ValueName(NamedTuple):
+    """The user's name for a value."""
+
+    name: str
+    function: str
+    """The function whose variable it is; empty for the arguments of a program."""
+
+
+def value_names(jaxpr: Jaxpr) -> dict[Var, ValueName]:
+    """The user's names for the values of a program, but not for those of programs within; remembered."""
+    if "value names" not in jaxpr.memo:
+        writer = _JaxprWriter(ProgramColumns("", name_of(jaxpr), "jaxpr"), Made())
+        writer.spans.calls.update(
+            writer.spans.span(e.source) for e in jaxpr.equations if bodies_of(e)
+        )
+        names = {v: ValueName(name, "") for v, name in argument_names(jaxpr).items() if name}
+        for _, naming, assigned in writer.namings(jaxpr):
+            function = writer.spans.function(naming.place)
+            names |= {v: ValueName(name, function) for v, name in assigned.items()}
+        jaxpr.memo["value names"] = names
+    return jaxpr.memo["value names"]
+
+
+def argument_names(jaxpr: Jaxpr) -> dict[Var, str]:
+    """The user's names for the inputs of a program; empty for constants, which come in front of arguments."""
+    names = jaxpr.debug.argument_names if jaxpr.debug is not None else ()
+    unnamed = len(jaxpr.invars) - len(names)
+    padded = [*[""] * unnamed, *names] if unnamed >= 0 else [""] * len(jaxpr.invars)
+    return dict(zip(jaxpr.invars, padded, strict=True))
+
+
 def name_of(jaxpr: Jaxpr) -> str:
     """Name of a program."""
     return jaxpr.debug.name if jaxpr.debug is not None else "program"
@@ -81,11 +113,8 @@ class _JaxprWriter:
 
     def body(self, jaxpr: Jaxpr) -> None:
         columns = self.columns
-        names = jaxpr.debug.argument_names if jaxpr.debug is not None else ()
-        unnamed = len(jaxpr.invars) - len(names)  # constants come in front of arguments
-        arguments = [*[""] * unnamed, *names] if unnamed >= 0 else [""] * len(jaxpr.invars)
         constants = [self.bind(v) for v in jaxpr.constvars]
-        inputs = [self.bind(v, name) for v, name in zip(jaxpr.invars, arguments, strict=True)]
+        inputs = [self.bind(v, name) for v, name in argument_names(jaxpr).items()]
         first = columns.equation_count
         user_names = self.user_names(jaxpr)
         for equation in jaxpr.equations:
@@ -129,7 +158,11 @@ class _JaxprWriter:
         )
 
     def user_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
-        """The user's names for results of equations.
+        """The user's names for results of equations."""
+        return {v: name for _, _, names in self.namings(jaxpr) for v, name in names.items()}
+
+    def namings(self, jaxpr: Jaxpr) -> Iterator[tuple[Equation, Naming, dict[Var, str]]]:
+        """Equations with the assignments that name their results, and the names.
 
         A line such as `y = f(x)` becomes many equations, of which the last gives `y`. A loop runs the line
         again, so each equation that comes from the very same place as the last one gives a `y`. Of what a
@@ -152,15 +185,13 @@ class _JaxprWriter:
                 copied.add(ids)
             last[naming] = equation
             namings.append((equation, naming))
-        names: dict[Var, str] = {}
         for equation, naming in namings:
             if equation.source == last[naming].source:
                 variables = naming.names
                 if len(variables) == len(equation.results):
-                    names.update(zip(equation.results, variables, strict=True))
+                    yield equation, naming, dict(zip(equation.results, variables, strict=True))
                 elif len(equation.results) == 1:
-                    names[equation.results[0]] = ", ".join(variables)
-        return names
+                    yield equation, naming, {equation.results[0]: ", ".join(variables)}
 
     def listing(self, shown: Listing) -> schema.ListingRecord:
         rows: list[int] = []

@@ -34,6 +34,7 @@ class Spans:
         self._files: dict[str, int] = {}
         self._statements: list[Statements] = []
         self._namings: dict[int, Naming | None] = {}
+        self._functions: list[str] = []
         self.calls: set[int] = set()
         """Spans of equations that run other programs: what those return is not what the caller assigns."""
         self._outermost: set[int] = set()
@@ -74,6 +75,7 @@ class Spans:
         )
         if frame.function.rpartition(".")[2] == self._function:
             self._outermost.add(len(self._columns))
+        self._functions.append(frame.function)
         self._columns.append(
             (
                 file,
@@ -87,6 +89,10 @@ class Spans:
             )
         )
         return len(self._columns) - 1
+
+    def function(self, span: int) -> str:
+        """The qualified name of the function that a span lies in."""
+        return self._functions[span]
 
     def naming(self, span: int) -> Naming | None:
         """The assignment of the value of the whole expression at `span`, also through `return`."""

@@ -56,12 +56,17 @@ class Slot(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """All programs of an equation. `runs` says how often each runs; None where only running it tells."""
+    """All programs of an equation."""
 
     operands: tuple[Group, ...]
     results: tuple[Group, ...]
     programs: tuple[Slot, ...]
     runs: int | None = 1
+    """How often each runs; None where only running it tells."""
+    is_reversed: bool = False
+    """Whether the runs take, and give, elements along axis 0 from the last to the first."""
+    ends: bool = False
+    """Whether a predicate comes after each run and ends the loop; otherwise it comes before, and lets it go on."""
 
     @property
     def choosing(self) -> list[int]:

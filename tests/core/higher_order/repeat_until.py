@@ -66,6 +66,7 @@ class RepeatUntil(Defined[RepeatUntilParams]):
             (carry,),
             (Slot(params.until_jaxpr, (0, 2), ()), Slot(params.body_jaxpr, (1, 2), (0,))),
             None,
+            ends=True,
         )
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: RepeatUntilParams) -> Sequence[Any]:

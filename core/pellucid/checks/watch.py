@@ -1,0 +1,68 @@
+"""Conditions on the results of all equations: what a debugger looks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentTypeError
+from pellucid.checks.errors import JaxException, Site
+from pellucid.checks.notes import Notes
+from pellucid.ir.avals import ShapedArray
+from pellucid.ir.jaxpr import Equation
+from pellucid.ir.rules import Results
+from pellucid.primitives.logical import bitwise_or
+from pellucid.primitives.reduction import reduce_or
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import is_array_like, type_of
+
+
+class ConditionMetError(JaxException):
+    """A value met a condition that was watched for."""
+
+
+class Watch:
+    """A category of errors: results for which `condition`, a traceable function of one array, has a true element."""
+
+    def __init__(self, condition: Callable[[Any], Any]) -> None:
+        self.condition = condition
+
+    def check(self, notes: Notes, equation: Equation, results: Results) -> None:
+        """Notes whether a result of `equation` meets the condition."""
+        holds = [flag for x in results if (flag := self._holds(x)) is not None]
+        if not holds:
+            return
+        total = holds[0]
+        for flag in holds[1:]:
+            total = bitwise_or(total, flag)
+        notes.add(Site(ConditionMetError, MetBy(equation), (), equation.source), total)
+
+    def _holds(self, x: Any) -> Any:
+        """Whether an element of `x` meets the condition; None where that is known to be false, or `x` is no array."""
+        if type(type_of(x)) is not ShapedArray:
+            return None
+        answer = self.condition(x)
+        if isinstance(answer, (bool, np.bool_)) and not answer:
+            return None
+        if not is_array_like(answer) or type_of(answer).dtype != np.bool_:
+            raise ArgumentTypeError(
+                "a condition that is watched for gives booleans.",
+                got=f"for {type_of(x).text()}: {type_of(answer).text() if is_array_like(answer) else type(answer).__name__}",
+                do="Compare, for example `lambda x: abs(x) > 1e4`.",
+            )
+        if not isinstance(answer, Tracer):
+            answer = np.asarray(answer)
+        ndim = type_of(answer).ndim
+        return reduce_or(answer, tuple(range(ndim))) if ndim else answer
+
+
+class MetBy:
+    """The message of a condition that was met, which knows the equation."""
+
+    def __init__(self, equation: Equation) -> None:
+        self.equation = equation
+
+    def __call__(self) -> str:
+        return f"a result of `{self.equation.primitive.name}` met the condition"

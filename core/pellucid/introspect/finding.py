@@ -1,0 +1,91 @@
+"""The first place of a program, in the order in which it runs, whose result meets a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import EffectsError
+from pellucid.checks.checkify import checked_program
+from pellucid.checks.watch import MetBy, Watch
+from pellucid.introspect.bodies import bodies_of, programs_within
+from pellucid.introspect.stepping import Call, Frame, Turn, run
+from pellucid.ir.jaxpr import Equation
+
+
+class Match(NamedTuple):
+    """A place: the frames that lead there, each at the position of its equation, and the turns that they are."""
+
+    frames: list[Frame]
+    calls: list[Call]
+    """For each frame but the first the call that it is a turn of."""
+    turns: list[Turn]
+
+    @property
+    def equation(self) -> Equation:
+        """The equation whose result meets the condition."""
+        frame = self.frames[-1]
+        return frame.jaxpr.equations[frame.position]
+
+
+def first_match(frame: Frame, condition: Callable[[Any], Any]) -> Match | None:
+    """The first equation of a program, or of programs within it, with a result for which `condition` has a true element.
+
+    `condition` is a traceable function of one array that gives booleans. The program runs compiled, once for itself
+    and once for each program on the way; nothing is said of values within a shard_map but that they are there.
+    Raises: EffectsError for a program that calls Python for values, which would be called again.
+    """
+    _check_effects(frame)
+    levels = _search(frame, Watch(condition))
+    return None if levels is None else Match(*map(list, zip(*levels, strict=True)))
+
+
+def _check_effects(frame: Frame) -> None:
+    for jaxpr in programs_within(frame.jaxpr):
+        for equation in jaxpr.equations:
+            if equation.effects and equation.results and not bodies_of(equation):
+                raise EffectsError(
+                    "a program is searched by running it several times, and this one has effects that give values.",
+                    got=f"`{equation.primitive.name}`",
+                    do="Step through it; or search the part of the program that has no such effect.",
+                )
+
+
+def _search(frame: Frame, watch: Watch) -> list[tuple[Frame, Call | None, Turn]] | None:
+    """The levels from `frame` to the first match, or None."""
+    checked = checked_program(frame.jaxpr, frozenset({watch}))
+    if not checked.sites:
+        return None
+    inputs = [frame.values[v] for v in frame.jaxpr.invars]
+    code = int(np.asarray(run(checked.program, [*checked.consts, *inputs])[0]))
+    if not code:
+        return None
+    message: Any = checked.sites[code - 1].message
+    assert isinstance(message, MetBy)
+    here: list[tuple[Frame, Call | None, Turn]] = [(frame, None, (0, 0))]
+    for position, equation in enumerate(frame.jaxpr.equations):
+        if not _holds(equation, message.equation):
+            continue
+        frame.move(position)
+        call = None if equation is message.equation else frame.call()
+        if call is None:
+            return here
+        turn = call.first()
+        while turn is not None:
+            inner = _search(call.frame(turn), watch)
+            if inner is not None:
+                _, *rest = inner
+                return [*here, (call.frame(turn), call, turn), *rest]
+            turn = call.after(turn)
+    raise AssertionError("a match lies in an equation of the program")
+
+
+def _holds(equation: Equation, other: Equation) -> bool:
+    """Whether an equation is the other one, or runs a program that it lies in."""
+    return equation is other or any(
+        other in program.equations
+        for body in bodies_of(equation)
+        for program in programs_within(body.jaxpr)
+    )

@@ -1,0 +1,468 @@
+"""Programs that stop between two equations, and go forwards and backwards: what a debugger drives.
+
+Values never change, so to go back is to move a position. What lies between two stops runs as one compiled program, and
+what it didn't keep is computed from what is known when somebody looks. Effects happen once, however often one goes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import source
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.functional import strict_zip
+from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
+from pellucid.higher_order.loops import fori_loop, while_loop
+from pellucid.introspect.bodies import programs_within
+from pellucid.introspect.program import name_of, value_names
+from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
+from pellucid.ir.primitive import Programs
+from pellucid.ir.rewriting import constants_as_inputs
+from pellucid.ir.rules import Operands, Values
+from pellucid.ir.slots import Role, Slots
+from pellucid.parallel.manual import shard_map_p
+from pellucid.primitives.concatenation import stack
+from pellucid.primitives.slicing import dynamic_index_in_dim
+from pellucid.tracing.context import context
+from pellucid.tracing.discharge import without_references
+from pellucid.tracing.replay import replay
+from pellucid.tracing.trace import bind
+from pellucid.tracing.values import type_of
+from pellucid.transforms.derived import Derived, remembered, stage_open
+
+__all__ = [
+    "Call", "Frame", "Turn", "can_enter", "compiled_results", "frame_of", "known_values", "n_bytes", "name_of", "programs_within", "run",
+    "slots_of", "user_stack",
+]  # fmt: skip
+
+Turn = tuple[int, int]
+"""(which program of an equation, which of its runs)."""
+
+REMEMBERED_RUNS = 64
+"""Runs of a loop whose values, or carries, are kept; others are computed again."""
+
+
+class Frame:
+    """A program on certain inputs, stopped before the equation at `position`; at the end if that is their number."""
+
+    def __init__(self, jaxpr: Jaxpr, inputs: Operands) -> None:
+        self.jaxpr = jaxpr
+        self.values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, inputs))
+        """Values that are known; those of other variables follow from them."""
+        self.position = 0
+        self.calls: dict[int, Call] = {}
+        """The runs of programs that somebody looked into, by position of the equation."""
+        self._ran = 0  # the effects of the equations before this one have happened
+        if "last uses" not in jaxpr.memo:
+            jaxpr.memo["last uses"] = _last_uses(jaxpr)
+
+    @property
+    def equation(self) -> Equation | None:
+        """The next equation; None at the end."""
+        equations = self.jaxpr.equations
+        return equations[self.position] if self.position < len(equations) else None
+
+    def value(self, atom: Atom) -> Any:
+        """The value of an operand, a result or a variable before this position."""
+        return self.read([atom])[0]
+
+    def read(self, atoms: Sequence[Atom]) -> Values:
+        """Values of several atoms, those that aren't known computed together."""
+        self._know([a for a in atoms if type(a) is not Literal], self._ran)
+        return [a.val if type(a) is Literal else self.values[a] for a in atoms]
+
+    def results(self) -> Values:
+        """The results of the program, which has come to its end."""
+        return self.read(self.jaxpr.outvars)
+
+    def move(self, position: int) -> None:
+        """Stop before another equation: run those up to it, or go back."""
+        if position > self._ran:
+            live = [v for v, (origin, used) in self._uses() if origin < position <= used]
+            self._know(live, position)
+            self._ran = position
+        self.position = position
+
+    def call(self) -> Call | None:
+        """The programs that the next equation runs, to be looked into; None if it has none that can be stopped in."""
+        equation, index = self.equation, self.position
+        if equation is None or not can_enter(equation):
+            return None
+        if index not in self.calls:
+            self.calls[index] = Call(equation, self.read(equation.operands))
+        return self.calls[index]
+
+    def leave(self, call: Call) -> None:
+        """Take the results of the equation from a call that has ended, if its effects have happened there."""
+        if self.position == self._ran and call.equation.effects:
+            self.values.update(strict_zip(call.equation.results, call.results()))
+            self._ran += 1
+        self.move(self.position + 1)
+
+    def forget(self, call: Call) -> None:
+        """Drop what is known within a call that had no effects."""
+        if not call.equation.effects:
+            self.calls = {i: c for i, c in self.calls.items() if c is not call}
+
+    def drop(self) -> None:
+        """Forget values before this position that can be computed again."""
+        lasting = {v for v, (origin, used) in self._uses() if origin < self.position <= used}
+        lasting.update(self.jaxpr.invars)
+        lasting.update(v for e in self.jaxpr.equations[: self._ran] if e.effects for v in e.results)
+        self.values = {v: x for v, x in self.values.items() if v in lasting}
+
+    def _uses(self) -> Iterable[tuple[Var, tuple[int, int]]]:
+        return self.jaxpr.memo["last uses"].items()
+
+    def _know(self, variables: Sequence[Any], end: int) -> None:
+        """Compute `variables`, and what has effects before `end` and didn't run, from what is known."""
+        needed = {v for v in variables if v not in self.values}
+        targets, chosen = list(needed), []
+        for index in range(end - 1, -1, -1):
+            if index < self._ran and not needed:
+                break
+            equation = self.jaxpr.equations[index]
+            if index >= self._ran and equation.effects:
+                targets += [v for v in equation.results if type(v) is not DropVar]
+            elif needed.isdisjoint(equation.results):
+                continue
+            chosen.append(equation)
+            needed.difference_update(equation.results)
+            needed.update(
+                a for a in equation.operands if type(a) is not Literal and a not in self.values
+            )
+        if not chosen:
+            return
+        targets = [*dict.fromkeys(targets)]
+        self.values.update(strict_zip(targets, self._run(chosen[::-1], targets)))
+
+    def _run(self, equations: Sequence[Equation], targets: Sequence[Var]) -> Values:
+        """The `targets` results of some equations, run as one compiled program."""
+        if len(equations) == 1 and not isinstance(equations[0].primitive, Programs):
+            [equation] = equations
+            operands = [a.val if type(a) is Literal else self.values[a] for a in equation.operands]
+            results = context.trace.interpret(equation.primitive, tuple(operands), equation.params)
+            values = dict(strict_zip(equation.results, results))
+            return [values[v] for v in targets]
+        key = ("steps", tuple([id(e) for e in equations]), tuple(targets))
+        memo = self.jaxpr.memo
+        if key not in memo:
+            results = {v for e in equations for v in e.results}
+            inputs: Any = dict.fromkeys(
+                a
+                for e in equations
+                for a in e.operands
+                if type(a) is not Literal and a not in results
+            )
+            memo[key] = ClosedJaxpr(
+                Jaxpr((), [*inputs], equations, targets, debug=self.jaxpr.debug)
+            )
+        return run(memo[key], [self.values[v] for v in memo[key].jaxpr.invars])
+
+
+class Call:
+    """The runs of an equation's programs, each a frame. A turn is (which program, which run)."""
+
+    def __init__(self, equation: Equation, operands: Operands) -> None:
+        self.equation = equation
+        self.slots: Slots = slots_of(equation)
+        self.groups = self.slots.split(operands)
+        self.frames: dict[Turn, Frame] = {}
+        self._carries: dict[int, Values] = {}
+        if self.slots.carries:
+            [(position, _)] = self.slots.carries
+            self._carries[0] = self.groups[position]
+        self._predicates = [i for i, slot in enumerate(self.slots.programs) if slot.is_predicate]
+        self._body = next(i for i, slot in enumerate(self.slots.programs) if not slot.is_predicate)
+        if self.slots.choosing:
+            [position] = self.slots.choosing
+            last = len(self.slots.programs) - 1
+            self._body = int(np.clip(np.asarray(self.groups[position][0]), 0, last))
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether its body runs any number of times."""
+        return self.slots.runs != 1 or bool(self.slots.carries)
+
+    def is_predicate(self, turn: Turn) -> bool:
+        """Whether a turn runs the predicate of a loop."""
+        return turn[0] in self._predicates
+
+    def frame(self, turn: Turn) -> Frame:
+        """The program of a turn on its inputs, at the position at which it was left.
+
+        Raises: ArgumentValueError for a run that doesn't happen.
+        """
+        if turn not in self.frames:
+            slot, number = self.slots.programs[turn[0]], turn[1]
+            groups = [*self.groups]
+            for i, group in enumerate(self.slots.operands):
+                if group.role is Role.STACKED:
+                    groups[i] = self._elements(groups[i], number)
+            for i, _ in self.slots.carries:
+                groups[i] = self.carry(number + (slot.is_predicate and self.slots.ends))
+            if len(self.frames) >= REMEMBERED_RUNS and not self.equation.effects:
+                del self.frames[next(iter(self.frames))]
+            self.frames[turn] = Frame(slot.program.jaxpr, self.slots.gathered(slot, groups))
+        return self.frames[turn]
+
+    def first(self) -> Turn | None:
+        """The first turn; None for a scan without a run."""
+        if self._predicates and not self.slots.ends:
+            return self._predicates[0], 0
+        return None if self.slots.runs == 0 else (self._body, 0)
+
+    def after(self, turn: Turn) -> Turn | None:
+        """The turn after another one, which is computed to its end; None after the last."""
+        which, number = turn
+        if not self.is_loop:
+            return None
+        if which in self._predicates:
+            if self._holds(turn) == self.slots.ends:
+                return None
+            return (self._body, number + self.slots.ends)
+        if self._predicates:
+            return (self._predicates[0], number + (not self.slots.ends))
+        return (which, number + 1) if number + 1 < self.slots.runs else None  # type: ignore[operator]
+
+    def before(self, turn: Turn) -> Turn | None:
+        """The turn before another one; None before the first."""
+        which, number = turn
+        if turn == self.first():
+            return None
+        if which in self._predicates:
+            return self._body, number - (not self.slots.ends)
+        if self._predicates:
+            return self._predicates[0], number - self.slots.ends
+        return which, number - 1
+
+    def last(self) -> Turn | None:
+        """The last turn; None for a scan without a run."""
+        if not self.is_loop:
+            return self.first()
+        runs = self.runs()
+        if not self._predicates:
+            return (self._body, runs - 1) if runs else None
+        return (self._predicates[0], runs - 1 if self.slots.ends else runs)
+
+    def runs(self) -> int:
+        """The number of runs of the body; computed, where the equation doesn't state it."""
+        if self.slots.runs is None:
+            if self.equation.effects:
+                turn, number = self.first(), 0
+                while turn is not None:
+                    number, turn = number + (turn[0] == self._body), self.after(turn)
+            else:
+                counting = self._remembered("runs", self._counting)
+                [count] = run(counting.program, [*counting.consts, *self._inputs(self._carries[0])])
+                number = int(np.asarray(count))
+            self.slots = self.slots._replace(runs=number)
+        return self.slots.runs  # type: ignore[return-value]
+
+    def jump(self, number: int) -> Turn:
+        """The turn of the body's run `number`, from 0.
+
+        Raises: ArgumentValueError if there is no such run.
+        """
+        if not 0 <= number < (self.runs() if self.is_loop else 1):
+            raise ArgumentValueError(
+                f"there is no run {number} of `{self.equation.primitive.name}`.",
+                got=f"it runs {self.runs() if self.is_loop else 1} times, from run 0",
+            )
+        return self._body, number
+
+    def carry(self, number: int) -> Values:
+        """The carry before run `number` of the body."""
+        if number not in self._carries:
+            near = max(n for n in self._carries if n <= number)
+            body = self._body
+            if self.equation.effects or (number == near + 1 and (body, near) in self.frames):
+                for each in range(near, number):
+                    self._carries[each + 1] = self._carried(self._ended((body, each)))
+            else:
+                jumping = self._remembered("jump", self._jumping)
+                bounds = [np.int32(near), np.int32(number)]
+                inputs = [*jumping.consts, *bounds, *self._inputs(self._carries[near])]
+                self._carries[number] = run(jumping.program, inputs)
+            if len(self._carries) > REMEMBERED_RUNS:
+                del self._carries[[*self._carries][1]]
+        return self._carries[number]
+
+    def results(self) -> Values:
+        """The results of the equation, gathered from its runs."""
+        if not self.is_loop:
+            turn = self.first()
+            return self._ended(turn)  # type: ignore[arg-type]
+        runs, body = self.runs(), self.slots.programs[self._body]
+        carries = self.carry(runs) if self.slots.carries else []
+        outputs = [dict(self.slots.given(body, self._ended((self._body, i)))) for i in range(runs)]
+        results: Values = []
+        for i, group in enumerate(self.slots.results):
+            if group.role is Role.CARRY:
+                results += carries
+            else:
+                rows = [each[i] for each in (outputs[::-1] if self.slots.is_reversed else outputs)]
+                results += [stack(list(column), 0) for column in strict_zip(*rows)]
+        return results
+
+    def _ended(self, turn: Turn) -> Values:
+        frame = self.frame(turn)
+        position = frame.position
+        frame.move(len(frame.jaxpr.equations))
+        results = frame.results()
+        frame.position = position
+        return results
+
+    def _holds(self, turn: Turn) -> bool:
+        return bool(np.asarray(self._ended(turn)[0]))
+
+    # Programs that run a loop in part -----------------------------------------------------------------------
+
+    def _remembered(self, name: str, make: Callable[[], Derived]) -> Derived:
+        key = (name, self.slots.operands, self.slots.is_reversed)
+        return remembered(self.slots.programs[self._body].program.jaxpr, key, make)
+
+    def _inputs(self, carry: Operands) -> Values:
+        groups = [*self.groups]
+        for i, _ in self.slots.carries:
+            groups[i] = [*carry]
+        return [x for group in groups for x in group]
+
+    def _avals(self) -> list[Any]:
+        return [type_of(x) for group in self.groups for x in group]
+
+    def _results_of(
+        self, which: int, groups: Sequence[Values], number: Any, carry: Operands
+    ) -> Values:
+        """The results of one run of a program, traced."""
+        inputs, slot = [*groups], self.slots.programs[which]
+        for i, group in enumerate(self.slots.operands):
+            if group.role is Role.CARRY:
+                inputs[i] = [*carry]
+            elif group.role is Role.STACKED:
+                inputs[i] = self._elements(groups[i], number)
+        return replay(slot.program.jaxpr, (), *self.slots.gathered(slot, inputs))
+
+    def _elements(self, values: Operands, number: Any) -> Values:
+        """The elements that run `number` takes of stacked values."""
+        index = (self.slots.runs or 0) - 1 - number if self.slots.is_reversed else number
+        return [dynamic_index_in_dim(x, index, 0, False) for x in values]
+
+    def _carried(self, results: Values) -> Values:
+        """The carry among the results of the body."""
+        groups = self.slots.given(self.slots.programs[self._body], results)
+        return [x for i, xs in groups if self.slots.results[i].role is Role.CARRY for x in xs]
+
+    def _jumping(self) -> Derived:
+        """The program of (one run, another, operands with the carry before the one) to the carry before the other."""
+
+        def jump(lower: Any, upper: Any, *operands: Any) -> Values:
+            groups = self.slots.split(operands)
+
+            def step(number: Any, carry: Values) -> Values:
+                return self._carried(self._results_of(self._body, groups, number, carry))
+
+            return fori_loop(lower, upper, step, groups[self.slots.carries[0][0]])
+
+        index = type_of(np.int32(0))
+        return Derived(*stage_open(jump, [index, index, *self._avals()], None), ())
+
+    def _counting(self) -> Derived:
+        """The program of the operands of a loop to the number of its runs."""
+
+        def count(*operands: Any) -> Values:
+            groups = self.slots.split(operands)
+
+            def goes_on(number: Any, carry: Values) -> Any:
+                [holds] = self._results_of(self._predicates[0], groups, number, carry)
+                return ~holds if self.slots.ends else holds
+
+            def step(state: Any) -> Any:
+                number, carry, _ = state
+                carry = self._carried(self._results_of(self._body, groups, number, carry))
+                return number + 1, carry, goes_on(number, carry)
+
+            carry = groups[self.slots.carries[0][0]]
+            start = np.True_ if self.slots.ends else goes_on(np.int32(0), carry)
+            return [while_loop(lambda state: state[2], step, (np.int32(0), carry, start))[0]]
+
+        return Derived(*stage_open(count, self._avals(), None), ())
+
+
+def slots_of(equation: Equation) -> Any:
+    """The programs of an equation with the roles of its operands; None where it has none."""
+    primitive = equation.primitive
+    return primitive.slots(equation.params) if isinstance(primitive, Programs) else None
+
+
+def can_enter(equation: Equation) -> bool:
+    """Whether a debugger can stop in the programs of an equation; those of shard_map run on parts of its operands."""
+    return slots_of(equation) is not None and equation.primitive is not shard_map_p
+
+
+def run(program: ClosedJaxpr, operands: Operands) -> Values:
+    """The results of a program without constants, compiled."""
+    return bind(closed_call_p, *operands, params=ClosedCallParams(program))
+
+
+def frame_of(program: ClosedJaxpr, *operands: Any) -> Frame:
+    """The frame of a whole program, on values in place of references.
+
+    Raises: ArgumentTypeError for another number of operands than the program takes.
+    """
+    jaxpr, consts = without_references(program.jaxpr)
+    opened = constants_as_inputs(jaxpr)
+    inputs = [*consts, *program.consts, *operands]
+    if len(inputs) != len(opened.invars):
+        raise ArgumentTypeError(
+            "a program is stepped on as many operands as it takes.",
+            got=f"{len(operands)}, for {len(jaxpr.invars)}",
+        )
+    return Frame(opened, inputs)
+
+
+def n_bytes(x: Any) -> int:
+    """The bytes of a value's elements; 0 for what is no array."""
+    return int(getattr(x, "nbytes", 0))
+
+
+def _last_uses(jaxpr: Jaxpr) -> dict[Var, tuple[int, int]]:
+    """For each result of an equation that is used: (position of the equation, position of its last use)."""
+    origins = {v: i for i, e in enumerate(jaxpr.equations) for v in e.results}
+    last: dict[Any, int] = {}
+    for i, equation in enumerate(jaxpr.equations):
+        last.update((a, i) for a in equation.operands if type(a) is not Literal)
+    last.update((a, len(jaxpr.equations)) for a in jaxpr.outvars if type(a) is not Literal)
+    return {v: (i, last[v]) for v, i in origins.items() if v in last}
+
+
+def user_stack(equation: Equation) -> list[source.Frame]:
+    """The user's frames that made an equation, outermost first."""
+    return source.user_frames(equation.source)[::-1]
+
+
+def known_values(frame: Frame, function: str | None = None) -> dict[str, Any]:
+    """Values before a frame's position by the user's names, of one name the latest.
+
+    With `function`, those that a function of that qualified name assigns, and the arguments of the program if it is its.
+    """
+    names = value_names(frame.jaxpr)
+    has_arguments = function is None or function.rpartition(".")[2] == name_of(frame.jaxpr)
+    results = [v for e in frame.jaxpr.equations[: frame.position] for v in e.results]
+    latest = {}
+    for variable in [*frame.jaxpr.invars, *results]:
+        name = names.get(variable)
+        if name is None:
+            continue
+        if name.function == function or function is None or (has_arguments and not name.function):
+            latest[name.name] = variable
+    return dict(strict_zip(latest, frame.read([*latest.values()])))
+
+
+def compiled_results(program: ClosedJaxpr, *operands: Any) -> Values:
+    """The results of a whole program, compiled as one."""
+    frame = frame_of(program, *operands)
+    return run(ClosedJaxpr(frame.jaxpr), [frame.values[v] for v in frame.jaxpr.invars])

@@ -1,0 +1,159 @@
+"""Where a value first meets a condition: by line, iteration and element, with the operands it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import pellucid as pl
+from pellucid.introspect.finding import Match
+from pellucid.introspect.lineage import transformation_of
+from pellucid_kernel.debug.session import BUDGET, Session
+
+Condition = Callable[[Any], Any]
+"""A traceable function of one array that gives booleans, an element for each or one."""
+
+
+class Finding:
+    """The first operation whose result meets a condition; `print(finding)` shows where, and with which operands.
+
+    `session` stands before it, so that one can look around and step on, or back.
+    """
+
+    def __init__(self, session: Session, match: Match, condition: Condition) -> None:
+        self.session = session.go_to(match)
+        self.equation = match.equation
+        self.operands = match.frames[-1].read(self.equation.operands)
+        self.iterations = [
+            turn[1]
+            for call, turn in zip(match.calls[1:], match.turns[1:], strict=True)
+            if call.is_loop
+        ]
+        """Of each loop around it, outermost first, the iteration, from 0."""
+        frame = match.frames[-1]
+        frame.move(frame.position + 1)
+        self.results = frame.read(list(self.equation.results))
+        frame.move(frame.position - 1)
+        self.elements = _elements(self.results, condition)
+        """Indices of the elements of the results that meet the condition, a row for each, of the first such result."""
+
+    @property
+    def primitive(self) -> str:
+        """The name of the operation."""
+        return self.equation.primitive.name
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether the operation belongs to the backward pass of a derivative."""
+        return transformation_of(self.equation) == "transpose"
+
+    @property
+    def line(self) -> int:
+        """The user's innermost line, or 0."""
+        return self.session.stack()[-1].line
+
+    def __str__(self) -> str:
+        n, total = len(self.elements), max((np.size(x) for x in self.results), default=0)
+        first = tuple(map(int, self.elements[0])) if n and self.elements.shape[1] else ()
+        where = f", first at index {first}" if first else ""
+        direction = " of the backward pass" if self.is_backward else ""
+        rows = [
+            f"`{self.primitive}`{direction}: {n} of {total} elements{where}",
+            *(f"  in iteration {i}" for i in self.iterations),
+            *(f"  operand {i}: {range_text(x)}" for i, x in enumerate(self.operands)),
+            str(self.session),
+        ]
+        return "\n".join(rows)
+
+    def __repr__(self) -> str:
+        return f"Finding({self})"
+
+
+def debug(function: Callable[..., Any], *, budget: int = BUDGET) -> Callable[..., Session]:
+    """A function that begins to debug a call: `session = debug(f)(x)` stands before the first line of `f`.
+
+    `function` may be jitted, differentiated, batched; it is traced once. `budget`: bytes of values that are kept.
+
+    >>> session = debug(pl.jit(lambda x: pl.numpy.sin(x) * 2.0))(0.0)
+    >>> session.finish()
+    Array(0., dtype=float32, weak_type=True)
+    """
+
+    def started(*args: Any, **kwargs: Any) -> Session:
+        return Session(function, args, kwargs, budget)
+
+    return started
+
+
+def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Finding | None]:
+    """A function that gives the first operation of a call whose result meets a condition, or None.
+
+    Operations within jit, loops, branches and derivatives are searched, and each iteration of a loop; the call runs
+    compiled. `condition`: `isnan`, `isinf`, `exceeds(bound)`, or a traceable function of one array that gives booleans.
+    Raises: EffectsError for a function that calls Python for values.
+
+    >>> finding = find(pl.grad(lambda x: pl.numpy.sqrt(x * 0.0)), isnan)(1.0)
+    >>> finding.primitive, finding.is_backward
+    ('mul', True)
+    """
+
+    def search(*args: Any, **kwargs: Any) -> Finding | None:
+        session = Session(function, args, kwargs)
+        match = session.search(condition)
+        return None if match is None else Finding(session, match, condition)
+
+    return search
+
+
+def isnan(x: Any) -> Any:
+    """Which elements are NaN: a condition for `find`. No element of a dtype without NaNs is.
+
+    >>> isnan(np.float32(np.nan))
+    Array(True, dtype=bool)
+    """
+    return pl.numpy.isnan(x) if pl.numpy.issubdtype(x.dtype, pl.numpy.inexact) else False
+
+
+def isinf(x: Any) -> Any:
+    """Which elements are infinite: a condition for `find`.
+
+    >>> isinf(np.float32(np.inf))
+    Array(True, dtype=bool)
+    """
+    return pl.numpy.isinf(x) if pl.numpy.issubdtype(x.dtype, pl.numpy.inexact) else False
+
+
+def exceeds(bound: float) -> Condition:
+    """A condition for `find`: which elements are larger than `bound` in absolute value.
+
+    >>> exceeds(10.0)(np.float32(-11))
+    Array(True, dtype=bool)
+    """
+
+    def is_beyond(x: Any) -> Any:
+        return pl.numpy.abs(x) > bound if pl.numpy.issubdtype(x.dtype, np.number) else False
+
+    return is_beyond
+
+
+def _elements(results: list[Any], condition: Condition) -> Any:
+    for x in results:
+        holds = np.asarray(condition(x))
+        if holds.any():
+            return np.argwhere(holds)
+    return np.zeros((0, 0), np.int64)
+
+
+def range_text(x: Any) -> str:
+    """Type and range of an operand, with its numbers of NaNs and infinities."""
+    value = np.asarray(x)
+    text = pl.typeof(x).text() if hasattr(pl.typeof(x), "text") else str(pl.typeof(x))
+    if value.dtype.kind != "f":
+        return f"{text} {value if value.size == 1 else ''}".rstrip()
+    finite = value[np.isfinite(value)]
+    parts = [f"in [{finite.min():.6g}, {finite.max():.6g}]"] if finite.size else []
+    for name, count in (("NaN", np.isnan(value).sum()), ("infinite", np.isinf(value).sum())):
+        parts += [f"{count} {name}"] if count else []
+    return f"{text} {', '.join(parts)}".rstrip()

@@ -1,0 +1,136 @@
+"""A prompt for debugging sessions in a terminal, with the commands of pdb."""
+
+from __future__ import annotations
+
+import cmd
+import re
+from collections.abc import Callable
+from typing import IO, Any
+
+from pellucid.introspect.errors import PellucidError
+from pellucid_kernel.debug.finders import range_text
+from pellucid_kernel.debug.session import Session
+
+_LETTERS = {
+    "a": "args", "b": "break", "c": "continue", "j": "jump", "n": "next", "r": "return", "s": "step", "u": "until", "w": "where",
+}  # fmt: skip
+
+
+class Prompt(cmd.Cmd):
+    """Commands for a session, with the first letters that pdb takes. What is no command is evaluated."""
+
+    prompt = "(pellucid) "
+
+    def __init__(
+        self, session: Session, stdin: IO[str] | None = None, stdout: IO[str] | None = None
+    ) -> None:
+        super().__init__(stdin=stdin, stdout=stdout)
+        self.use_rawinput = stdin is None
+        self.session = session
+        self.intro = str(session)
+
+    def do_next(self, _: str) -> None:
+        """n: go to the next line."""
+        self._show(self.session.next())
+
+    def do_step(self, _: str) -> None:
+        """s: go into what this line calls, a function or a program."""
+        self._show(self.session.step())
+
+    def do_return(self, _: str) -> None:
+        """r: go on until this function, or this program with all its runs, has ended."""
+        self._show(self.session.out())
+
+    def do_back(self, _: str) -> None:
+        """back: go back to the line before."""
+        self._show(self.session.back())
+
+    def do_continue(self, _: str) -> None:
+        """c: go on to the next breakpoint, or to the end."""
+        self._show(self.session.run())
+
+    def do_reverse(self, _: str) -> None:
+        """reverse: go back to the last breakpoint, or to the start."""
+        self._show(self.session.run_back())
+
+    def do_jump(self, argument: str) -> None:
+        """j N: go to the start of iteration N of the loop."""
+        self._show(self.session.jump(int(argument)))
+
+    def do_until(self, argument: str) -> None:
+        """u [FILE:]LINE: go on to a line."""
+        file, line = _place(argument)
+        self._show(self.session.run_to(line, file))
+
+    def do_break(self, argument: str) -> None:
+        """b [[FILE:]LINE[, CONDITION]]: stop at a line, or list the breakpoints."""
+        if argument:
+            place, _, condition = argument.partition(",")
+            file, line = _place(place)
+            self.session.break_at(line, file, condition.strip())
+        for each in self.session.breakpoints:
+            self._print(f"{each.file}:{each.line}  {each.condition}".rstrip())
+
+    def do_where(self, _: str) -> None:
+        """w: the stack, with the lines around."""
+        self._show(self.session)
+
+    def do_args(self, _: str) -> None:
+        """a: the variables here, with their types and ranges."""
+        for name, value in self.session.variables().items():
+            self._print(f"{name} = {range_text(value)}")
+
+    def do_p(self, argument: str) -> None:
+        """p EXPRESSION: the value of an expression of the variables, `jnp`, `np` and `pl`."""
+        self._print(repr(self.session.evaluate(argument)))
+
+    def do_quit(self, _: str) -> bool:
+        """q: end."""
+        return True
+
+    do_q = do_quit
+
+    do_EOF = do_quit  # noqa: N815 - the name that cmd looks for
+
+    def default(self, line: str) -> None:
+        """Commands by their first letters, and expressions."""
+        word, _, rest = line.partition(" ")
+        if word in _LETTERS:
+            getattr(self, f"do_{_LETTERS[word]}")(rest)
+        else:
+            self.do_p(line)
+
+    def onecmd(self, line: str) -> bool:
+        """Runs a command; what goes wrong in it is shown, and the session stays where it is."""
+        try:
+            return bool(super().onecmd(line))
+        except PellucidError as error:
+            self._print(str(error))
+        except Exception as error:  # an expression or a number of the user
+            self._print(f"{type(error).__name__}: {error}")
+        return False
+
+    def _show(self, session: Session) -> None:
+        self._print(str(session))
+
+    def _print(self, text: Any) -> None:
+        print(text, file=self.stdout)
+
+
+def prompt(function: Callable[..., Any]) -> Callable[..., Session]:
+    """A function that debugs a call at a prompt in the terminal, and gives the session in the end."""
+
+    def prompted(*args: Any, **kwargs: Any) -> Session:
+        session = Session(function, args, kwargs)
+        Prompt(session).cmdloop()
+        return session
+
+    return prompted
+
+
+def _place(text: str) -> tuple[str | None, int]:
+    """File and line of `FILE:LINE` or `LINE`."""
+    match = re.fullmatch(r"\s*(?:(.*):)?(\d+)\s*", text)
+    if match is None:
+        raise ValueError(f"a place is LINE or FILE:LINE, got {text!r}")
+    return match[1], int(match[2])

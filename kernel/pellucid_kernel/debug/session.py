@@ -1,0 +1,377 @@
+"""Debugging sessions: a call of a function that one steps through by the user's lines, forwards and backwards."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pellucid as pl
+from pellucid.introspect.errors import ArgumentValueError
+from pellucid.introspect.finding import Match, first_match
+from pellucid.introspect.stepping import can_enter, compiled_results, frame_of, known_values
+from pellucid.tree_util import tree_leaves
+from pellucid_kernel.debug.places import Places, Stack
+from pellucid_kernel.debug.stepper import Level, Stepper
+
+BUDGET = 1 << 30
+"""Bytes of values that a session keeps by default; others are computed again when somebody looks."""
+
+
+class Breakpoint(NamedTuple):
+    """A line to stop at, if `condition` is empty or holds there."""
+
+    file: str
+    line: int
+    condition: str
+
+
+class StackFrame(NamedTuple):
+    """A line of the user, or a program that has none."""
+
+    function: str
+    """Its qualified name; the operation that comes next where the program has no lines of the user."""
+    file: str
+    line: int
+    run: str
+    """Which run of a loop it is in, in words; empty for none."""
+    level: int
+    """How many programs are around its program."""
+
+    def __str__(self) -> str:
+        place = f"{os.path.basename(self.file)}:{self.line}" if self.file else "no line of yours"
+        return f"{self.function or 'program'}  {place}{f'  {self.run}' if self.run else ''}"
+
+
+class Difference(NamedTuple):
+    """How a result of the debugged run differs from that of the compiled one."""
+
+    result: int
+    """Its number among the results."""
+    ulps: float
+    """The largest distance of two elements, in units of the last place; 0 for results that are equal to the bit."""
+
+
+class Session:
+    """A call of `function` that stops between two lines. `print(session)` shows where; commands give the session.
+
+    `budget`: bytes of values to keep; others are computed again when somebody looks. The function is traced once and not
+    changed. Effects such as prints happen once, however often one goes back.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        budget: int = BUDGET,
+    ) -> None:
+        self._program, shape = pl.make_jaxpr(function, return_shape=True)(*args, **kwargs)
+        self._tree = pl.tree_util.tree_structure(shape)
+        self._operands = [*map(pl.numpy.asarray, tree_leaves((args, kwargs)))]
+        self._stepper = Stepper(frame_of(self._program, *self._operands), budget)
+        self._places = Places(self._stepper.top.frame.jaxpr)
+        self._file = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", "")
+        self.breakpoints: list[Breakpoint] = []
+        self._depth = 1  # of the lines of the innermost program, how many are entered
+
+    # Where it stands ----------------------------------------------------------------------------------------
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the call has come to its end."""
+        return self._stepper.is_done
+
+    @property
+    def equation(self) -> Any:
+        """The equation that comes next; None at the end of a program."""
+        return self._stepper.equation
+
+    def stack(self) -> list[StackFrame]:
+        """The lines where it stands, outermost first: those of each program that was entered."""
+        frames: list[StackFrame] = []
+        for depth, level in enumerate(self._stepper.levels):
+            lines = self._lines_of(level)
+            if level is self._stepper.top:
+                lines = lines[: self._depth]
+            run = _run_text(level)
+            if not lines:
+                equation = level.frame.equation
+                name = "end of the program" if equation is None else equation.primitive.name
+                frames.append(StackFrame(name, "", 0, run, depth))
+            for i, line in enumerate(lines):
+                frames.append(
+                    StackFrame(line.function, line.file, line.line, "" if i else run, depth)
+                )
+        return frames
+
+    def variables(self, frame: int = -1) -> dict[str, Any]:
+        """Values of the user's variables in a frame of the stack, by default the innermost, as arrays."""
+        each = self.stack()[frame]
+        level = self._stepper.levels[each.level].frame
+        return known_values(level, each.function if each.file else None)
+
+    def operands(self) -> list[Any]:
+        """Operands of the equation that comes next."""
+        equation = self._stepper.equation
+        return [] if equation is None else self._stepper.top.frame.read(equation.operands)
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of a Python expression of the variables here, `pl`, `jnp` and `np`."""
+        names: dict[str, Any] = {"pl": pl, "jnp": pl.numpy, "np": np}
+        for frame in range(len(self.stack())):
+            names |= self.variables(frame)
+        return eval(expression, names)  # noqa: S307 - the user asks for it
+
+    # Lines --------------------------------------------------------------------------------------------------
+
+    def next(self) -> Session:
+        """Go to the next line, over what this one calls."""
+        level, lines = self._stepper.top, self._lines()[: self._depth]
+        while not self.is_done:
+            self._stepper.forward()
+            if self._stepper.top is not level:
+                self._depth = 1
+            if self.equation is None and len(self._stepper.levels) > 1:
+                continue
+            if self._stepper.top is not level or self._lines()[: len(lines)] != lines:
+                self._enter_from(lines if self._stepper.top is level else ())
+                break
+        return self
+
+    def step(self) -> Session:
+        """Go into what this line calls: a function of the user, or a program (jit, a loop's run, a branch)."""
+        lines = self._lines()
+        if self._depth < len(lines):
+            self._depth += 1
+            return self
+        while (equation := self.equation) is not None and self._lines() == lines:
+            if can_enter(equation):
+                self._stepper.forward(into=True)
+                self._depth = 1
+                return self
+            if self._lines_after() != lines:
+                return self.next()
+            self._stepper.forward()
+        return self.next()
+
+    def out(self) -> Session:
+        """Go on until this function, or this program with all runs that are left, has ended."""
+        if self._depth > 1:
+            self._depth -= 1
+            return self.next()
+        self._stepper.out()
+        self._depth = 1
+        return self
+
+    def back(self) -> Session:
+        """Go back to the line before this one, over what it called."""
+        level, lines = self._stepper.top, self._lines()[: self._depth]
+        if self._stepper.is_at_start:
+            return self
+        self._stepper.back()
+        if self._stepper.top is not level:
+            if self.equation is None:
+                self._stepper.back()
+            self._depth, lines = 1, ()
+        else:
+            self._enter_from(lines)
+        return self._to_first()
+
+    def run(self) -> Session:
+        """Go on to the next breakpoint, or to the end; what lies between runs compiled."""
+        return self._run(self._stepper.run_to)
+
+    def run_back(self) -> Session:
+        """Go back to the last breakpoint before this place, or to the start."""
+        return self._run(self._stepper.run_back_to)
+
+    def run_to(self, line: int, file: str | None = None) -> Session:
+        """Go on to a line, or to the end if it isn't reached."""
+        place = self._resolve(line, file)
+        depths = self._places.first_of(*place)
+        if self._stepper.run_to(depths.__contains__):
+            self._depth = depths[self.equation]
+        else:
+            self._depth = 1
+        return self
+
+    def jump(self, run: int) -> Session:
+        """Go to the start of a run, from 0, of the innermost loop, or of the loop that comes next.
+
+        Raises: ArgumentValueError where there is no loop, or no such run.
+        """
+        self._stepper.jump(run)
+        self._depth = 1
+        return self
+
+    def restart(self) -> Session:
+        """Go back to the start."""
+        self._stepper.restart()
+        self._depth = 1
+        return self
+
+    def break_at(self, line: int, file: str | None = None, condition: str = "") -> Breakpoint:
+        """Stop at a line, by default of the function's file, if `condition`, a Python expression, is empty or holds.
+
+        A line of which no equation comes stands for the next one of which some do; the breakpoint says which.
+        Raises: ArgumentValueError if there is none in the file.
+        """
+        breakpoint = Breakpoint(*self._resolve(line, file), condition)
+        self.breakpoints.append(breakpoint)
+        return breakpoint
+
+    # The end ------------------------------------------------------------------------------------------------
+
+    def finish(self) -> Any:
+        """Go to the end, past all breakpoints; gives the results of the call."""
+        while not self.is_done:
+            self._stepper.out()
+        self._depth = 1
+        return pl.tree_util.tree_unflatten(self._tree, self._stepper.top.frame.results())
+
+    def differences(self) -> list[Difference]:
+        """How the results differ from those of the call compiled as a whole, which has other roundings; after the end.
+
+        Raises: ArgumentValueError before the end.
+        """
+        if not self.is_done:
+            raise ArgumentValueError(
+                "results are compared after the end of the call.", do="Call `finish()` before."
+            )
+        compiled = compiled_results(self._program, *self._operands)
+        pairs = zip(self._stepper.top.frame.results(), compiled, strict=True)
+        return [Difference(i, ulps(a, b)) for i, (a, b) in enumerate(pairs)]
+
+    def __str__(self) -> str:
+        if self.is_done:
+            return "at the end of the call"
+        return "\n".join([*map(str, self.stack()), *self._source()])
+
+    def __repr__(self) -> str:
+        return f"Session({self})"
+
+    # ----------------------------------------------------------------------------------------------------------
+
+    def go_to(self, match: Match) -> Session:
+        """Stand before the equation of a place that was found in this session's program."""
+        turns = zip(match.frames[1:], match.calls[1:], match.turns[1:], strict=True)
+        self._stepper.levels = [Level(match.frames[0]), *(Level(*each) for each in turns)]
+        self._depth = max(len(self._lines()), 1)
+        return self
+
+    def search(self, condition: Callable[[Any], Any]) -> Match | None:
+        """The first place of the whole call with a result that meets `condition`."""
+        return first_match(frame_of(self._program, *self._operands), condition)
+
+    def _lines_of(self, level: Level) -> Stack:
+        equation = level.frame.equation
+        return () if equation is None else self._places.stack(equation)
+
+    def _lines(self) -> Stack:
+        return self._lines_of(self._stepper.top)
+
+    def _lines_after(self) -> Stack:
+        """Lines of the equation after the next one."""
+        frame = self._stepper.top.frame
+        equations = frame.jaxpr.equations
+        after = frame.position + 1
+        return self._places.stack(equations[after]) if after < len(equations) else ()
+
+    def _enter_from(self, lines: Stack) -> None:
+        """Show as much of the stack here as differs from `lines`, and one line more."""
+        here = self._lines()
+        same = 0
+        while same < min(len(lines), len(here)) and lines[same] == here[same]:
+            same += 1
+        self._depth = max(min(same + 1, len(here)), 1)
+
+    def _to_first(self) -> Session:
+        """Go back to the first equation in a row of the line where it stands."""
+        frame, lines = self._stepper.top.frame, self._lines()[: self._depth]
+        position = frame.position
+        while (
+            position
+            and self._places.stack(frame.jaxpr.equations[position - 1])[: self._depth] == lines
+        ):
+            position -= 1
+        frame.move(position)
+        return self
+
+    def _run(self, run: Callable[[Callable[[Any], bool]], bool]) -> Session:
+        stops: dict[Any, tuple[int, list[str]]] = {}
+        for file, line, condition in self.breakpoints:
+            for equation, depth in self._places.first_of(file, line).items():
+                stops.setdefault(equation, (depth, []))[1].append(condition)
+        while run(stops.__contains__):
+            self._depth, conditions = stops[self.equation]
+            if any(not condition or self.evaluate(condition) for condition in conditions):
+                return self
+        self._depth = 1
+        return self
+
+    def _resolve(self, line: int, file: str | None) -> tuple[str, int]:
+        """A file of the call, and the first of its lines from `line` on of which equations come."""
+        files = self._places.files()
+        name = file or (self._file if self._file in files else self.stack()[-1].file)
+        matching = [f for f in files if f == name or os.path.basename(f) == name]
+        lines = [n for f in matching[:1] for n in self._places.lines(f) if n >= line]
+        if not lines:
+            raise ArgumentValueError(
+                f"nothing is computed from line {line} of {os.path.basename(name) or 'the program'} on.",
+                got=[
+                    f"{os.path.basename(f)}: lines {_ranges(self._places.lines(f))}"
+                    for f in sorted(files)
+                ],
+                do="Name a line, and perhaps a file, of those.",
+            )
+        return matching[0], lines[0]
+
+    def _source(self) -> list[str]:
+        """The lines around the one where it stands, marked."""
+        shown = [frame for frame in self.stack() if frame.file]
+        if not shown:
+            return []
+        file, line = shown[-1].file, shown[-1].line
+        rows = [(n, linecache.getline(file, n).rstrip()) for n in range(max(line - 2, 1), line + 3)]
+        return [f"{'->' if n == line else '  '} {n:4d}  {text}" for n, text in rows if text]
+
+
+def ulps(a: Any, b: Any) -> float:
+    """The largest distance of two arrays' elements in units of the last place of `b`; infinite where one is NaN alone."""
+    x: Any = np.asarray(a)
+    y: Any = np.asarray(b)
+    if np.array_equal(x, y, equal_nan=x.dtype.kind in "fc"):
+        return 0.0
+    if x.dtype.kind == "c":
+        return max(ulps(x.real, y.real), ulps(x.imag, y.imag))
+    if x.dtype.kind != "f":
+        return float("inf")
+    differs = ~((x == y) | (np.isnan(x) & np.isnan(y)))
+    distance = np.abs(x[differs].astype(np.float64) - y[differs]) / np.spacing(np.abs(y[differs]))
+    return float(np.max(np.where(np.isnan(distance), np.inf, distance)))
+
+
+def _run_text(level: Level) -> str:
+    """The run of a loop that a level is, in words; empty for none."""
+    call = level.call
+    if call is None or not call.is_loop:
+        return ""
+    total = f" of {call.slots.runs}" if call.slots.runs is not None else ""
+    part = "condition, iteration" if call.is_predicate(level.turn) else "iteration"
+    return f"({part} {level.turn[1]}{total})"
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Ascending numbers, with runs of them shortened."""
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and n == runs[-1][-1] + 1:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else str(r[0]) for r in runs)

@@ -1,0 +1,241 @@
+"""Steps through a program and the programs within it, forwards and backwards: a stack of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pellucid.introspect.errors import ArgumentValueError
+from pellucid.introspect.stepping import Call, Frame, Turn, can_enter, n_bytes, slots_of
+
+Matches = Callable[[Any], bool]
+"""Whether to stop before an equation."""
+
+
+class Level:
+    """A frame of the stack, and the call that it is a turn of: None for the outermost."""
+
+    __slots__ = ("call", "frame", "turn")
+
+    def __init__(self, frame: Frame, call: Call | None = None, turn: Turn = (0, 0)) -> None:
+        self.frame = frame
+        self.call = call
+        self.turn = turn
+
+
+class Stepper:
+    """A program that stops before an equation of its own, or of a program within it; `budget` is in bytes of values."""
+
+    def __init__(self, frame: Frame, budget: int = 1 << 30) -> None:
+        self.levels = [Level(frame)]
+        self.budget = budget
+
+    @property
+    def top(self) -> Level:
+        """The innermost level."""
+        return self.levels[-1]
+
+    @property
+    def equation(self) -> Any:
+        """The next equation; None at the end of a program."""
+        return self.top.frame.equation
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the outermost program has come to its end."""
+        return len(self.levels) == 1 and self.equation is None
+
+    @property
+    def is_at_start(self) -> bool:
+        """Whether nothing lies before this place."""
+        return len(self.levels) == 1 and self.top.frame.position == 0
+
+    def place(self) -> tuple[int, ...]:
+        """Where it stopped: of each level the program, its run, and the position there."""
+        return tuple([n for level in self.levels for n in (*level.turn, level.frame.position)][2:])
+
+    # One equation -------------------------------------------------------------------------------------------
+
+    def forward(self, *, into: bool = False) -> None:
+        """Go over the next equation, or `into` its programs; at a program's end to the next run, or out of it."""
+        level = self.top
+        equation = level.frame.equation
+        if equation is None:
+            self._end_turn()
+            return
+        call = level.frame.call() if into else None
+        turn = None if call is None else call.first()
+        if call is not None and turn is not None:
+            self._enter(call, turn, at_end=False)
+        else:
+            level.frame.move(level.frame.position + 1)
+        self._keep_to_budget()
+
+    def back(self, *, into: bool = False) -> None:
+        """Go back before the equation before this place, or `into` the end of its programs."""
+        level = self.top
+        if level.frame.position == 0:
+            self._begin_turn()
+            return
+        level.frame.move(level.frame.position - 1)
+        call = level.frame.call() if into else None
+        turn = None if call is None else call.last()
+        if call is not None and turn is not None:
+            self._enter(call, turn, at_end=True)
+
+    def out(self) -> None:
+        """Go on to the end of this program's equation: behind all of its runs."""
+        if len(self.levels) == 1:
+            self.top.frame.move(len(self.top.frame.jaxpr.equations))
+            return
+        call = self.top.call
+        self.levels.pop()
+        self.top.frame.leave(call)  # type: ignore[arg-type]
+        self._keep_to_budget()
+
+    def back_out(self) -> None:
+        """Go back before the equation that this program belongs to, or to the start."""
+        if len(self.levels) == 1:
+            self.top.frame.move(0)
+        else:
+            self.levels.pop()
+
+    def restart(self) -> None:
+        """Go back to the start."""
+        del self.levels[1:]
+        self.top.frame.move(0)
+
+    def jump(self, run: int) -> None:
+        """Go to the start of a run of the innermost loop, or else of the loop that comes next.
+
+        Raises: ArgumentValueError where there is no loop, or no such run.
+        """
+        loops = [(i, c) for i, level in enumerate(self.levels) if (c := level.call) and c.is_loop]
+        depth, call = loops[-1] if loops else (len(self.levels), self.top.frame.call())
+        if call is None or not call.is_loop:
+            raise ArgumentValueError(
+                "there is no loop here whose runs one could jump to.",
+                do="Go to the line of a loop, or into one, before.",
+            )
+        turn = call.jump(run)
+        del self.levels[depth:]
+        self._enter(call, turn, at_end=False)
+
+    # Many equations -----------------------------------------------------------------------------------------
+
+    def run_to(self, matches: Matches) -> bool:
+        """Run to the next equation that `matches`, compiled in between; False if none does, at the program's end."""
+        marks = _Marks(matches)
+        if self.equation is not None:
+            self.forward(into=marks.within(self.equation))
+        while True:
+            frame = self.top.frame
+            target = marks.next(frame.jaxpr, frame.position)
+            frame.move(len(frame.jaxpr.equations) if target is None else target)
+            if self.is_done:
+                return False
+            if target is None:
+                self._end_turn()
+            elif matches(frame.equation):
+                return True
+            else:
+                self.forward(into=True)
+            self._keep_to_budget()
+
+    def run_back_to(self, matches: Matches) -> bool:
+        """Go back to the last equation before this place that `matches`; False if none does, at the start."""
+        marks = _Marks(matches)
+        while True:
+            frame = self.top.frame
+            target = marks.previous(frame.jaxpr, frame.position)
+            if target is not None:
+                frame.move(target + 1)
+                self.back(into=marks.within(frame.jaxpr.equations[target]))
+                if self.top.frame is frame and matches(frame.equation):
+                    return True
+                continue
+            if len(self.levels) == 1:
+                frame.move(0)
+                return False
+            depth = len(self.levels)
+            self._begin_turn()
+            if len(self.levels) < depth and matches(self.equation):
+                return True
+
+    # ----------------------------------------------------------------------------------------------------------
+
+    def _enter(self, call: Call, turn: Turn, *, at_end: bool) -> None:
+        frame = call.frame(turn)
+        frame.move(len(frame.jaxpr.equations) if at_end else 0)
+        self.levels.append(Level(frame, call, turn))
+
+    def _end_turn(self) -> None:
+        """From the end of a program to its next run, or behind the equation that it belongs to."""
+        level = self.top
+        if level.call is None:
+            return
+        turn = level.call.after(level.turn)
+        self.levels.pop()
+        if turn is None:
+            self.top.frame.leave(level.call)
+        else:
+            self._enter(level.call, turn, at_end=False)
+
+    def _begin_turn(self) -> None:
+        """From the start of a program to the end of the run before it, or before the equation that it belongs to."""
+        level = self.top
+        if level.call is None:
+            return
+        turn = level.call.before(level.turn)
+        self.levels.pop()
+        if turn is not None:
+            self._enter(level.call, turn, at_end=True)
+
+    def _keep_to_budget(self) -> None:
+        """Forget what can be computed again if the values take more than the budget."""
+        if self.bytes <= self.budget:
+            return
+        for level in self.levels:
+            for call in list(level.frame.calls.values()):
+                if all(call is not each.call for each in self.levels):
+                    level.frame.forget(call)
+            level.frame.drop()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the values that are kept."""
+        waiting, total = [self.levels[0].frame], 0
+        for frame in waiting:  # grows meanwhile
+            total += sum(map(n_bytes, frame.values.values()))
+            waiting += [each for call in frame.calls.values() for each in call.frames.values()]
+        return total
+
+
+class _Marks:
+    """Equations of programs that match, or that run programs with equations that do."""
+
+    def __init__(self, matches: Matches) -> None:
+        self._matches = matches
+        self._positions: dict[Any, list[int]] = {}
+
+    def within(self, equation: Any) -> bool:
+        """Whether an equation within the programs of this one matches."""
+        if not can_enter(equation):
+            return False
+        return any(self.positions(slot.program.jaxpr) for slot in slots_of(equation).programs)
+
+    def positions(self, jaxpr: Any) -> list[int]:
+        """Positions of the marked equations of a program."""
+        if jaxpr not in self._positions:
+            self._positions[jaxpr] = [
+                i for i, e in enumerate(jaxpr.equations) if self._matches(e) or self.within(e)
+            ]
+        return self._positions[jaxpr]
+
+    def next(self, jaxpr: Any, position: int) -> int | None:
+        """The first marked position from `position` on."""
+        return next((i for i in self.positions(jaxpr) if i >= position), None)
+
+    def previous(self, jaxpr: Any, position: int) -> int | None:
+        """The last marked position before `position`."""
+        return next((i for i in reversed(self.positions(jaxpr)) if i < position), None)

@@ -1,0 +1,207 @@
+"""Debugging sessions: lines, variables, breakpoints, the way back, and what is found."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid import lax
+from pellucid_kernel.debug import Prompt, Session, debug, exceeds, find, isinf, isnan
+
+WEIGHTS = jnp.arange(12.0).reshape(3, 2, 2) / 10
+X = jnp.array([[0.5, -1.0]])
+
+
+def layer(w, x):
+    h = x @ w
+    return jnp.tanh(h)
+
+
+@pl.jit
+def loss(weights, x):
+    y = x * 2
+
+    def body(c, w):
+        c = layer(w, c)
+        d = c + 1
+        return d, d.sum()
+
+    out, sums = lax.scan(body, y, weights)
+    z = out.mean()
+    return z + sums.sum()
+
+
+FIRST = loss.__wrapped__.__code__.co_firstlineno
+Y, LAYER, D, SCAN, Z = FIRST + 2, FIRST + 5, FIRST + 6, FIRST + 9, FIRST + 10
+
+
+def started() -> Session:
+    """A session before the first line of `loss`."""
+    return debug(loss)(WEIGHTS, X).step()
+
+
+def line(session: Session) -> int:
+    return session.stack()[-1].line
+
+
+def test_a_session_goes_line_by_line_into_functions_and_loops_and_back() -> None:
+    session = started()
+    assert line(session) == Y
+    assert line(session.next()) == SCAN
+    np.testing.assert_array_equal(session.variables()["y"], 2 * X)
+    assert line(session.step()) == LAYER
+    assert session.stack()[-1].run == "(iteration 0 of 3)"
+    assert session.stack()[-1].function.endswith("body")
+    assert set(session.variables()) == {"c", "w"}
+    assert session.step().stack()[-1].function == "layer"
+    assert "h" in session.next().variables()
+    assert line(session.next()) == D
+    assert "h" not in session.variables()  # a variable of `layer`
+    assert line(session.back()) == LAYER
+    assert line(session.out()) == Z
+    assert line(session.back()) == SCAN
+    np.testing.assert_allclose(session.finish(), loss(WEIGHTS, X), 1e-6)
+    assert session.is_done
+
+
+def test_a_session_jumps_to_an_iteration_and_evaluates_there() -> None:
+    session = started().next().jump(2)
+    assert session.stack()[-1].run == "(iteration 2 of 3)"
+    np.testing.assert_array_equal(session.variables()["w"], WEIGHTS[2])
+    np.testing.assert_allclose(session.evaluate("(c @ w).sum() + y.sum() * 0"), np.sum(
+        np.asarray(session.variables()["c"]) @ WEIGHTS[2]), 1e-6)  # fmt: skip
+    with pytest.raises(ValueError, match="no run 3 of `scan`"):
+        session.jump(3)
+
+
+def test_a_session_stops_at_breakpoints_both_ways() -> None:
+    session = debug(loss)(WEIGHTS, X)
+    assert session.break_at(D).line == D
+    assert session.break_at(D + 2).line == SCAN  # of the lines between nothing is computed
+    runs = []
+    while not session.run().is_done:
+        runs.append((line(session), session.stack()[-1].run))
+    assert runs == [(SCAN, ""), *((D, f"(iteration {i} of 3)") for i in range(3))]
+    back = []
+    while session.run_back().stack()[-1].file and line(session) in (SCAN, D):
+        back.append((line(session), session.stack()[-1].run))
+        if len(back) == len(runs):
+            break
+    assert back == runs[::-1]
+
+
+def test_a_breakpoint_may_have_a_condition() -> None:
+    session = debug(loss)(WEIGHTS, X)
+    session.break_at(D, condition="w[0, 0] > 0.3")
+    assert session.run().stack()[-1].run == "(iteration 1 of 3)"
+    session.break_at(Z, condition="nonsense > 1")
+    session.run()
+    with pytest.raises(NameError, match="nonsense"):
+        session.run()
+    assert line(session) == Z
+
+
+def test_a_line_without_operations_is_told() -> None:
+    with pytest.raises(ValueError, match=r"nothing is computed from line 9999") as error:
+        debug(loss)(WEIGHTS, X).break_at(9999)
+    assert f"{Y}" in str(error.value)
+
+
+def test_results_are_those_of_the_compiled_call() -> None:
+    session = debug(loss)(WEIGHTS, X)
+    with pytest.raises(ValueError, match="after the end"):
+        session.differences()
+    session.finish()
+    [difference] = session.differences()
+    assert difference.ulps <= 4
+
+
+@pytest.mark.parametrize("transform", [pl.grad, lambda f: pl.vmap(f, (None, 0)), pl.jit])
+def test_transformed_functions_show_the_lines_they_come_from(transform) -> None:
+    x = X[None] if transform not in (pl.grad, pl.jit) else X
+    session = debug(transform(loss))(WEIGHTS, x)
+    lines = set()
+    while not session.is_done:
+        lines.add(line(session))
+        session.step()
+    assert {Y, D, Z} <= lines
+
+
+# Finders --------------------------------------------------------------------------------------------------
+
+
+def shrinking(x):
+    def body(c, y):
+        h = jnp.log(c)  # NaN where c is negative
+        c = jnp.where(h > -1e9, c - y, c)
+        return c, h
+
+    c, _ = lax.scan(body, x, jnp.ones(10))
+    return c.sum()
+
+
+LOG = shrinking.__code__.co_firstlineno + 2
+
+
+@pytest.mark.parametrize(
+    "transform", [lambda f: f, pl.jit, pl.grad, lambda f: pl.jit(pl.value_and_grad(f))]
+)
+def test_the_first_nan_is_found_in_its_iteration(transform) -> None:
+    finding = find(transform(shrinking), isnan)(jnp.array([8.5, 6.5, 30.0]))
+    assert (finding.primitive, finding.line, finding.iterations) == ("log", LOG, [7])
+    np.testing.assert_array_equal(finding.elements, [[1]])
+    np.testing.assert_array_equal(finding.operands[0], [1.5, -0.5, 23.0])
+    assert "1 of 3 elements, first at index (1,)" in str(finding)
+    assert "in [-0.5, 23]" in str(finding)
+    assert finding.session.jump(6).variables()["c"][1] == 0.5
+
+
+def test_a_nan_of_the_backward_pass_is_found() -> None:
+    finding = find(pl.grad(lambda x: jnp.sqrt(x * 0.0).sum()), isnan)(jnp.ones(3))
+    assert finding.primitive == "mul"
+    assert finding.is_backward
+    assert "3 infinite" in str(finding)
+
+
+def test_conditions() -> None:
+    f = lambda x: jnp.exp(x * 10) - 1
+    assert find(f, isnan)(1.0) is None
+    assert find(f, isinf)(10.0).primitive == "exp"
+    assert find(f, exceeds(50))(10).primitive == "mul"
+    assert find(lambda x: x + 1, isnan)(1) is None
+    with pytest.raises(TypeError, match="gives booleans"):
+        find(f, lambda x: x + 1)(1.0)
+
+
+def test_a_branch_that_isn_t_taken_is_not_searched() -> None:
+    f = lambda x: lax.cond(x > 0, jnp.sqrt, lambda x: x - 1, x)
+    assert find(f, isnan)(-1.0) is None
+    assert (
+        find(lambda x: lax.cond(x < 0, jnp.sqrt, lambda x: x - 1, x), isnan)(-1.0).primitive
+        == "sqrt"
+    )
+
+
+def test_functions_that_call_python_for_values_are_not_searched() -> None:
+    f = lambda x: pl.experimental.io_callback(np.sin, pl.ShapeDtypeStruct((), np.float32), x)
+    with pytest.raises(ValueError, match="effects that give values"):
+        find(f, isnan)(1.0)
+
+
+# The prompt -----------------------------------------------------------------------------------------------
+
+
+def test_a_prompt_takes_the_commands_of_pdb() -> None:
+    commands = f"s\nn\nb {D}, w[0, 0] > 0.3\nc\nw\na\np d\np c.shape\nc.ndim\nback\nj 9\nu {Z}\nreverse\nq\n"
+    out = io.StringIO()
+    Prompt(debug(loss)(WEIGHTS, X), io.StringIO(commands), out).cmdloop()
+    text = out.getvalue()
+    assert f"-> {D:4d}  " in text
+    assert "(iteration 1 of 3)" in text
+    assert "NameError: name 'd' is not defined" in text
+    assert "(1, 2)" in text
+    assert "no run 9 of `scan`" in text
