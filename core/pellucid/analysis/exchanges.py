@@ -39,6 +39,7 @@ from pellucid.analysis.propagation import Propagation, equation_of
 from pellucid.analysis.shapes import tensor_type
 from pellucid.analysis.sites import calls_to
 from pellucid.introspect.bodies import bodies_of
+from pellucid.ir.facets import statement_of
 from pellucid.ir.jaxpr import Equation
 from pellucid.xla.mlir import ir
 
@@ -100,8 +101,6 @@ _AXES_OF = {
     "sdy.reduce_scatter": "reduce_scatter_axes",
 }
 """The attribute that names the axes."""
-_ASKING = frozenset({"sharding_constraint", "reshard", "device_put", "shard_map"})
-"""Primitives by which the user asks for a layout."""
 
 
 def planned(
@@ -245,7 +244,7 @@ class _Plan:
                 "" if moved_value is None else self.combined(op, moved_value.owner),
             )
         was, target_text = self.texts(source, target)
-        if equation != made_by and self.primitive(equation) in _ASKING:
+        if equation != made_by and self.asks(equation):
             return (
                 equation,
                 "written",
@@ -266,7 +265,7 @@ class _Plan:
         if cause is None:  # the end of a region
             cause = equation_of(user.parent)
         name = self.primitive(cause)
-        if name in _ASKING:
+        if self.asks(cause):
             return cause, "written", f"{name} asks for {target_text}, which was {was}"
         if not target.axes:
             return cause, "full_replication", f"{change}: {name} takes it whole on every device"
@@ -293,9 +292,9 @@ class _Plan:
             if value.layout == target and target.axes:
                 arrival = min(value.arrivals.values(), key=lambda each: each.step, default=None)
                 asking = None if arrival is None else arrival.equation
-                name, producer = self.primitive(asking), equation_of(result.owner)
-                if name in _ASKING:
-                    return asking, "written", f"{name} asks for {target.text}"
+                producer = equation_of(result.owner)
+                if self.asks(asking):
+                    return asking, "written", f"{self.primitive(asking)} asks for {target.text}"
                 computed = f"{self.primitive(producer)} computes {_layout_of(result).text}"
                 return producer, "reshard", f"{computed}, its result is wanted as {target.text}"
         return None
@@ -303,6 +302,11 @@ class _Plan:
     def primitive(self, equation: int | None) -> str:
         equation_of_id = self.equations.get(-1 if equation is None else equation)
         return "the program" if equation_of_id is None else equation_of_id.primitive.name
+
+    def asks(self, equation: int | None) -> bool:
+        """Whether the user asks for a layout by an equation."""
+        equation_of_id = self.equations.get(-1 if equation is None else equation)
+        return equation_of_id is not None and bool(statement_of(equation_of_id.primitive))
 
     def texts(self, *layouts: Layout) -> list[str]:
         """Layouts as the user would write them, with their meshes where these differ."""

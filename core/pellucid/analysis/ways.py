@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pellucid.analysis.propagation import Propagation, Value
 from pellucid.analysis.sites import SiteValues
 from pellucid.introspect import schema
+from pellucid.ir.facets import statement_of
 from pellucid.ir.jaxpr import Equation
 
 
@@ -123,11 +124,7 @@ class Ways:
 
 def _statement(equation: Equation | None) -> str:
     """The user's name for the way in which an equation states its result's layout."""
-    name = "" if equation is None else equation.primitive.name
-    if name == "sharding_constraint":
-        return "with_sharding_constraint"
-    if name == "shard_map":
-        return "out_specs of shard_map"
-    if name in ("reshard", "device_put"):
-        return name
-    return f"the type of what {name} gives, over Explicit axes" if name else "the program"
+    if equation is None:
+        return "the program"
+    by_type = f"the type of what {equation.primitive.name} gives, over Explicit axes"
+    return statement_of(equation.primitive) or by_type

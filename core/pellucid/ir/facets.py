@@ -63,9 +63,17 @@ class OnReferences:
 class Placed:
     """A primitive whose equations name meshes, shardings or devices."""
 
+    statement: str = ""
+    """The user's name for what asks for the layout of the results; empty where they follow the operands."""
+
     def placed(self, params: Any) -> Sequence[Any]:
         """Meshes, shardings and devices by which an equation determines where its program runs."""
         raise NotImplementedError(type(self))
+
+
+def statement_of(primitive: object) -> str:
+    """`Placed.statement` of a primitive; empty for one that names no placement."""
+    return primitive.statement if isinstance(primitive, Placed) else ""
 
 
 class LaidOut(Placed):

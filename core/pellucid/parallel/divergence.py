@@ -14,7 +14,7 @@ from pellucid.ir.primitive import Programs
 from pellucid.ir.slots import Slots
 from pellucid.parallel.exchange import PPermute
 from pellucid.tracing.tracer import where_made
-from pellucid.xla.compile import permuted_equations
+from pellucid.xla.hlo import permuted_equations
 
 Axes = frozenset[Any]
 

@@ -105,6 +105,7 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
     """A call of a program at each position along mesh axes, on parts of its operands."""
 
     name = "shard_map"
+    statement = "out_specs of shard_map"
     traits = CONTROL
 
     def abstract_eval(self, avals, params):

@@ -52,7 +52,7 @@ class DevicePutParams(NamedTuple):
 class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
     """The identity, to another place; outside a trace, a transfer without a compiled program."""
 
-    name = "device_put"
+    name = statement = "device_put"
     traits = MOVEMENT
 
     def run(self, operands, params):

@@ -47,7 +47,7 @@ class ReshardParams(NamedTuple):
 class Reshard(Placed, Shown, Movement[ReshardParams]):
     """The identity, with another sharding in its type. Devices exchange what they need for it."""
 
-    name = "reshard"
+    name = statement = "reshard"
     traits = COLLECTIVE
 
     def abstract_eval(self, avals, params):

@@ -34,6 +34,7 @@ class ShardingConstraint(Placed, Identity[ShardingConstraintParams]):
     """The identity, laid out as stated."""
 
     name = "sharding_constraint"
+    statement = "with_sharding_constraint"
     traits = COLLECTIVE
 
     def placed(self, params):

@@ -13,7 +13,8 @@ from pellucid.ir.rules import Avals, Operands
 from pellucid.runtime import peers
 from pellucid.sharding.placement import Sharding
 from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl
-from pellucid.xla.compile import LoadedExecutable, exchanges_data
+from pellucid.xla.compile import LoadedExecutable
+from pellucid.xla.hlo import exchanges_data
 
 T = TypeVar("T")
 

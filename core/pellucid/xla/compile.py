@@ -178,26 +178,6 @@ def peak_bytes(stats: Any) -> int:
     )
 
 
-_EXCHANGE = re.compile(
-    r" (all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute"
-    r"|collective-broadcast)(-start)?\("
-)
-
-
-def exchanges_data(loaded: LoadedExecutable) -> bool:
-    """Whether a program has collectives."""
-    return any(_EXCHANGE.search(module.to_string()) for module in loaded.hlo_modules())
-
-
-_PERMUTED = re.compile(r' collective-permute(?:-start)?\(.*op_name="[^"]*#e(\d+)"')
-
-
-def permuted_equations(loaded: LoadedExecutable) -> set[int]:
-    """Numbers of the equations that became permutations among devices."""
-    texts = [module.to_string() for module in loaded.hlo_modules()]
-    return {int(number) for text in texts for number in _PERMUTED.findall(text)}
-
-
 def to_hlo(module: Any) -> Any:
     """The XLA computation of a StableHLO module."""
     return _jax.mlir.mlir_module_to_xla_computation(bytecode(module), False, False)

@@ -1,10 +1,13 @@
-"""Optimized programs as XLA prints them."""
+"""Optimized programs as XLA prints them, and what the core reads in the text."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from jaxlib import _hlo, _jax
+
+from pellucid.xla.compile import LoadedExecutable
 
 encode_inspection = _jax.encode_inspect_sharding_callback
 """The configuration by which the operation `InspectSharding` finds a function of an HLO sharding, kept alive elsewhere."""
@@ -25,3 +28,23 @@ def full_text(module: Any) -> str:
     options.print_large_constants = False
     options.print_operand_shape = False
     return module.to_string(options)
+
+
+_EXCHANGE = re.compile(
+    r" (all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute"
+    r"|collective-broadcast)(-start)?\("
+)
+
+
+def exchanges_data(loaded: LoadedExecutable) -> bool:
+    """Whether a program has collectives."""
+    return any(_EXCHANGE.search(module.to_string()) for module in loaded.hlo_modules())
+
+
+_PERMUTED = re.compile(r' collective-permute(?:-start)?\(.*op_name="[^"]*#e(\d+)"')
+
+
+def permuted_equations(loaded: LoadedExecutable) -> set[int]:
+    """Numbers of the equations that became permutations among devices."""
+    texts = [module.to_string() for module in loaded.hlo_modules()]
+    return {int(number) for text in texts for number in _PERMUTED.findall(text)}
