@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,10 @@ import recorded
 import rotation
 from oracle import Oracle, is_available, oracle_for
 from recorded import RecordedOracle
+
+BROWSER = Path(__file__).parent / "browser"
+QUICK_COMPILATION = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
+"""XLA's flags by which programs compile in a third of the time; compilations are most of what tests cost."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -60,9 +65,19 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the part of this run once; processes of pytest-xdist inherit it."""
+    """Choose the part of this run once, and how XLA compiles; processes that it starts inherit both.
+
+    The reference's answers are recorded from programs that are compiled as users' are.
+    """
     part = rotation.part_of_run()
     os.environ[rotation.VARIABLE] = rotation.ALL if part is None else str(part)
+    if part != rotation.OPTIMIZED_PART and config.option.references == "read":
+        os.environ.setdefault("XLA_FLAGS", QUICK_COMPILATION)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the browser's tests out where they don't run: what they import takes nine seconds."""
+    return True if collection_path == BROWSER and "not (" in config.option.markexpr else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

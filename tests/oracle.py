@@ -306,7 +306,12 @@ class Oracle:
             **os.environ,
             "JAX_PLATFORMS": "cpu",
             "JAX_ENABLE_X64": str(int(self.x64)),
-            "XLA_FLAGS": f"--xla_force_host_platform_device_count={self.devices}",
+            "XLA_FLAGS": " ".join(
+                [
+                    os.environ.get("XLA_FLAGS", ""),
+                    f"--xla_force_host_platform_device_count={self.devices}",
+                ]
+            ),
             # More virtual devices than cores wait for each other forever without this.
             "PJRT_NPROC": str(max(os.cpu_count() or 1, 2 * self.devices)),
             "TF_CPP_MIN_LOG_LEVEL": "1",

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import pellucid
-from tests.laws.evaluation import CHUNK, Evaluated, Task, evaluate
+from tests.laws.evaluation import CHUNK, EXACT, Evaluated, Task, evaluate
+from tests.laws.jax_answers import COMPILATION
 from tests.laws.sample import Sample
 
 HERE = Path(__file__).parent
@@ -74,6 +75,7 @@ def compiled(request: pytest.FixtureRequest) -> Evaluated:
         lambda item: item.path.parent == HERE and "compiled" in item.fixturenames,
         lambda sample: (sample.function, sample.arguments),
         lambda sample: sample.needs_x64,
+        EXACT,
     )
 
 
@@ -83,6 +85,7 @@ def outcome(
     belongs: Callable[[Any], bool],
     task: Callable[[Sample], Task],
     x64: Callable[[Sample], bool],
+    options: dict[str, Any] = COMPILATION,
 ) -> Evaluated:
     """What was evaluated for the row of test `item`; the rest of its chunk of collected rows comes with it."""
     done = _outcomes.setdefault(pool, {})
@@ -91,7 +94,8 @@ def outcome(
         collected = [i.callspec.params["sample"] for i in item.session.items if belongs(i)]
         rows = [row for row in dict.fromkeys(collected) if x64(row) == x64(sample)]
         start = rows.index(sample) // CHUNK * CHUNK
-        done |= evaluate({row: task(row) for row in rows[start : start + CHUNK]}, x64=x64(sample))
+        tasks = {row: task(row) for row in rows[start : start + CHUNK]}
+        done |= evaluate(tasks, x64=x64(sample), options=options)
     found = done[sample]
     if isinstance(found, Exception):
         raise found

@@ -18,6 +18,8 @@ from pellucid.tracing.staging import stage
 from pellucid.tracing.values import type_of
 from tests.laws.jax_answers import COMPILATION
 
+EXACT = {**COMPILATION, "xla_cpu_use_fusion_emitters": True, "xla_backend_optimization_level": 3}
+"""Options for rows whose bits are compared with the reference's: those that its answers were recorded with."""
 CHUNK = 60
 """Rows in one program."""
 Task = tuple[Callable[..., Sequence[Any]], Sequence[Any]]
@@ -31,7 +33,9 @@ class Evaluated(NamedTuple):
     results: list[Any]
 
 
-def evaluate(tasks: dict[Hashable, Task], *, x64: bool) -> dict[Hashable, Evaluated | Exception]:
+def evaluate(
+    tasks: dict[Hashable, Task], *, x64: bool, options: dict[str, Any] = COMPILATION
+) -> dict[Hashable, Evaluated | Exception]:
     """For each task its program and results, computed by compiled programs, or the error that it raised."""
     outcomes: dict[Hashable, Evaluated | Exception] = {}
     with config.enable_x64(x64):
@@ -44,11 +48,13 @@ def evaluate(tasks: dict[Hashable, Task], *, x64: bool) -> dict[Hashable, Evalua
         keys = list(staged)
         for start in range(0, len(keys), CHUNK):
             chunk = {key: staged[key] for key in keys[start : start + CHUNK]}
-            outcomes |= run_together(chunk)
+            outcomes |= run_together(chunk, options)
     return outcomes
 
 
-def run_together(chunk: dict[Hashable, Any]) -> dict[Hashable, Evaluated | Exception]:
+def run_together(
+    chunk: dict[Hashable, Any], options: dict[str, Any]
+) -> dict[Hashable, Evaluated | Exception]:
     """Results of staged tasks by one program; one by one if that fails, to find who is to blame."""
     operands = [operands for _, _, operands in chunk.values()]
     programs = [(jaxpr, consts) for jaxpr, consts, _ in chunk.values()]
@@ -59,13 +65,17 @@ def run_together(chunk: dict[Hashable, Any]) -> dict[Hashable, Evaluated | Excep
         ]
 
     try:
-        results = jit(all_results, compiler_options=COMPILATION)(operands)
+        results = jit(all_results, compiler_options=options)(operands)
         pairs = zip(chunk, programs, results, strict=True)
         return {key: Evaluated(jaxpr, found) for key, (jaxpr, _), found in pairs}
     except Exception as error:
         if len(chunk) == 1:
             return {next(iter(chunk)): error}
-    return {key: found for one in chunk for key, found in run_together({one: chunk[one]}).items()}
+    return {
+        key: found
+        for one in chunk
+        for key, found in run_together({one: chunk[one]}, options).items()
+    }
 
 
 def as_numpy(results: Sequence[Any]) -> list[np.ndarray]:
