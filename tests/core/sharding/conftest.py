@@ -1,13 +1,10 @@
-"""Virtual CPU devices for these tests, and the reference's answers from a process of its own."""
+"""Virtual CPU devices for these tests, and the reference's answers."""
 
 from __future__ import annotations
 
-import json
+import functools
 import os
-import subprocess
-import sys
-from importlib import metadata
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 # Collectives deadlock on fewer threads than devices; must be set before the first client.
@@ -15,6 +12,8 @@ os.environ.setdefault("PJRT_NPROC", "16")
 
 import numpy as np
 import pytest
+from corpus import sharding_answers
+from oracle import Oracle
 
 from pellucid.runtime import platforms
 from pellucid.sharding.mesh import AxisType, Mesh
@@ -22,7 +21,7 @@ from pellucid.xla import bootstrap as _bootstrap  # noqa: F401
 
 from jaxlib import _jax  # isort: skip
 
-collect_ignore = ["reference_answers.py"]  # runs in a process of its own
+collect_ignore = ["reference_answers.py"]  # its source runs in the process of the oracle
 
 AXIS_TYPES = {"A": AxisType.Auto, "E": AxisType.Explicit, "M": AxisType.Manual}
 
@@ -62,28 +61,7 @@ def make_mesh_of(devices: list[Any]) -> Any:
     return make
 
 
-@pytest.fixture(scope="session")
-def ask_reference() -> Any:
+@pytest.fixture
+def ask_reference(oracle_8_devices: Oracle) -> Callable[[str, list[Any]], list[Any]]:
     """`ask_reference(question, cases)`: the reference's answers, one for each case."""
-
-    def ask(question: str, cases: list[Any]) -> list[Any]:
-        script = Path(__file__).with_name("reference_answers.py")
-        environment = os.environ | {
-            "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
-            "JAX_PLATFORMS": "cpu",
-            "TF_CPP_MIN_LOG_LEVEL": "2",
-        }
-        done = subprocess.run(
-            [sys.executable, str(script)],
-            input=json.dumps({"question": question, "cases": cases}),
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        return json.loads(done.stdout)
-
-    if not any(metadata.distributions(name="jax")):
-        pytest.skip("the reference is not installed")
-    return ask
+    return functools.partial(oracle_8_devices.call, sharding_answers.answers)

@@ -1,9 +1,6 @@
-"""Answers questions with the reference; run as a script, JSON in and out, in a process of its own."""
+"""Answers questions with the reference; `corpus.sharding_answers` runs this source."""
 
 from __future__ import annotations
-
-import json
-import sys
 
 import jax
 import numpy as np
@@ -153,9 +150,3 @@ def rule(case):
         except Exception as error:
             return {"error": type(error).__name__}
         return encoded(result.sharding.spec)
-
-
-if __name__ == "__main__":
-    request = json.load(sys.stdin)
-    answer = globals()[request["question"]]
-    json.dump([answer(case) for case in request["cases"]], sys.stdout)
