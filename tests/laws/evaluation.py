@@ -7,6 +7,7 @@ costs a third of sixty programs.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ from tests.laws.jax_answers import COMPILATION
 
 EXACT = {**COMPILATION, "xla_cpu_use_fusion_emitters": True, "xla_backend_optimization_level": 3}
 """Options for rows whose bits are compared with the reference's: those that its answers were recorded with."""
+COMPILED = Path(__file__).parents[2] / ".test-results/compiled"
+"""Folder of compiled chunks, each of which several test processes want."""
 CHUNK = 60
 """Rows in one program."""
 Task = tuple[Callable[..., Sequence[Any]], Sequence[Any]]
@@ -65,7 +68,8 @@ def run_together(
         ]
 
     try:
-        results = jit(all_results, compiler_options=options)(operands)
+        with config.compilation_cache_dir(str(COMPILED)):
+            results = jit(all_results, compiler_options=options)(operands)
         pairs = zip(chunk, programs, results, strict=True)
         return {key: Evaluated(jaxpr, found) for key, (jaxpr, _), found in pairs}
     except Exception as error:
