@@ -12,6 +12,7 @@ from corpus import random_samples as corpus
 from rotation import rotating
 
 import pellucid as pl
+from pellucid.base.config import optimization_level
 
 MAX_ULP = dict.fromkeys(("float16", "bfloat16", "float32", "float64", "complex64", "complex128"), 4)
 
@@ -45,7 +46,8 @@ def test_samples_are_those_of_the_reference(oracle, oracle_x64, text, wide) -> N
             with pytest.raises(getattr(builtins, expected)):
                 corpus.evaluate(pl, text)
             return
-        ours = corpus.answer(pl, text)
+        with optimization_level("O3"):  # contracts products and sums as where answers were recorded
+            ours = corpus.answer(pl, text)
     assert not isinstance(ours, str), ours
     assert [(dtype, weak) for dtype, weak, _ in ours] == [(d, w) for d, w, _ in expected]
     for (dtype, _, sample), (_, _, wanted) in zip(ours, expected, strict=True):
