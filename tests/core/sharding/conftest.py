@@ -1,10 +1,8 @@
-"""Virtual CPU devices for these tests, and the reference's answers."""
+"""Virtual CPU devices for these tests."""
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Callable
 from typing import Any
 
 # Collectives deadlock on fewer threads than devices; must be set before the first client.
@@ -12,8 +10,6 @@ os.environ.setdefault("PJRT_NPROC", "16")
 
 import numpy as np
 import pytest
-from corpus import sharding_answers
-from oracle import Oracle
 
 from pellucid.runtime import platforms
 from pellucid.sharding.mesh import AxisType, Mesh
@@ -59,9 +55,3 @@ def make_mesh_of(devices: list[Any]) -> Any:
         )
 
     return make
-
-
-@pytest.fixture
-def ask_reference(oracle_8_devices: Oracle) -> Callable[[str, list[Any]], list[Any]]:
-    """`ask_reference(question, cases)`: the reference's answers, one for each case."""
-    return functools.partial(oracle_8_devices.call, sharding_answers.answers)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from corpus import sharding_answers
+from oracle import Oracle
 
 from pellucid import ShapeDtypeStruct, eval_shape, lax
 from pellucid.sharding.current_mesh import use_abstract_mesh
@@ -17,9 +21,13 @@ from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.topology import create_device_mesh, create_hybrid_device_mesh
 
-pytestmark = pytest.mark.oracle
-
 MESHES = [(8,), (4, 2), (2, 4), (2, 2, 2), (1, 4), (4, 1), (1, 1), (3, 2), (1,)]
+
+
+@pytest.fixture
+def ask_reference(oracle_8_devices: Oracle) -> Callable[[str, list[Any]], list[Any]]:
+    """`ask_reference(question, cases)`: the reference's answers, one for each case."""
+    return functools.partial(oracle_8_devices.call, sharding_answers.answers)
 
 
 def spec_of(entries: list[Any], unreduced: Any = (), reduced: Any = ()) -> PartitionSpec:
