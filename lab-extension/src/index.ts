@@ -3,8 +3,9 @@
 import { cellLines } from './plugins/cell_lines';
 import { explorer } from './plugins/explorer';
 import { launcher } from './plugins/launcher';
+import { lineTimesPlugin } from './plugins/line_times';
 import { panels } from './plugins/panels';
 import { records } from './plugins/records';
 import { settings } from './plugins/view_settings';
 
-export default [settings, records, explorer, panels, launcher, cellLines];
+export default [settings, records, explorer, panels, launcher, cellLines, lineTimesPlugin];

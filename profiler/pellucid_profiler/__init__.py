@@ -6,6 +6,7 @@ from pellucid.introspect.recording import (
     ProfileOptions,
     ProfilePlane,
 )
+from pellucid_profiler.comparison import Comparison
 from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.findings import Finding, findings
 from pellucid_profiler.perfetto import perfetto_trace, save_perfetto
@@ -27,7 +28,7 @@ from pellucid_profiler.traces import (
 )
 
 __all__ = [
-    "Compilation", "Finding", "Profile", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session", "StepTraceAnnotation",
+    "Comparison", "Compilation", "Finding", "Profile", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session", "StepTraceAnnotation",
     "TraceAnnotation", "annotate", "annotate_function", "findings", "device_memory_profile", "load", "perfetto_trace", "profile",
     "register_subprocess", "report", "save_device_memory_profile", "save_perfetto", "start", "start_server", "start_trace", "step",
     "stop", "stop_server", "stop_trace", "trace",

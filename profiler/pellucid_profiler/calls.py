@@ -87,20 +87,29 @@ def calls_of(events: Events, operations: Operations) -> Calls:
     calls = Calls(events.name[rows], thread, start, end, np.full(len(rows), ABSENT))
     runs, first = np.unique(operations.run, return_index=True)
     began = _origins(events, operations.thread[first], operations.start_ns[first])
-    called_by = _enclosing(calls, *began)
+    called_by = enclosing(calls, *began)
     started = called_by != ABSENT
     calls.run[called_by[started]] = runs[started]
     # A program whose operands weren't there yet was begun by the thread that made them. The runs of a program are
     # numbered in the order in which they are called.
     modules = events.stat("hlo_module")[operations.event[first]]
     for number in np.unique(calls.name):
-        function = events.names[number].removeprefix(_CALL).removesuffix(")")
+        function = function_name(events.names[number])
         rest = np.flatnonzero((calls.name == number) & (calls.run == ABSENT))
         is_of_function = [events.names[module] == module_name(function) for module in modules]
         waiting = runs[~started & np.array(is_of_function, bool)]
         n = min(len(waiting), len(rest))
         calls.run[rest[:n]] = waiting[len(waiting) - n :]  # others were called before the recording
     return calls
+
+
+def function_name(event: str) -> str:
+    """The jitted function whose call an event is; other names as they are.
+
+    >>> function_name("PjitFunction(step)"), function_name("load batch")
+    ('step', 'load batch')
+    """
+    return event[len(_CALL) : -1] if event.startswith(_CALL) else event
 
 
 def module_name(function: str) -> str:
@@ -131,7 +140,7 @@ def _origins(events: Events, thread: Column, time_ns: Column) -> tuple[Column, C
     return threads, times
 
 
-def _enclosing(calls: Calls, thread: Column, time_ns: Column) -> Column:
+def enclosing(calls: Calls, thread: Column, time_ns: Column) -> Column:
     """The call on each thread at each time; `ABSENT` where there is none."""
     result = np.full(len(thread), ABSENT)
     for each in np.unique(calls.thread):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pellucid_profiler.calls import enclosing, function_name
 from pellucid_profiler.text import code_text, line_number_text, seconds_text
 
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ MIN_SHARE = 0.1
 """Share of the session's time from which on something is a finding."""
 MIN_SHARE_OF_LINE = 0.3
 """Share of all operations' time from which on a line is a finding."""
+
+MIN_TRANSFERS = 3
+"""Number of copies from the host to devices from which on they are a finding: once is how data gets there."""
+_TRANSFER = "DevicePutWithSharding"
+"""Name of the span in which an array of the host is copied to devices."""
 
 
 class Finding(NamedTuple):
@@ -40,7 +46,7 @@ def findings(session: Session) -> list[Finding]:
     []
     """
     rules: list[Callable[[Session], Iterator[Finding]]] = [
-        _compilations, _idle_devices, _lines, _copies, _stragglers,
+        _compilations, _transfers, _idle_devices, _lines, _copies, _stragglers,
     ]  # fmt: skip
     return sorted(
         (finding for rule in rules for finding in rule(session)),
@@ -69,6 +75,27 @@ def _compilations(session: Session) -> Iterator[Finding]:
             else "Compile before the measured part: call the function once outside of the session.",
             seconds,
         )
+
+
+def _transfers(session: Session) -> Iterator[Finding]:
+    spans, wall = session.spans, session.totals.wall_seconds
+    rows = np.flatnonzero(np.array([name == _TRANSFER for name in session.names], bool)[spans.name])
+    seconds = float((spans.end_ns[rows] - spans.start_ns[rows]).sum()) / 1e9
+    if len(rows) < MIN_TRANSFERS or seconds < MIN_SHARE * wall:
+        return
+    callers = enclosing(session.calls, spans.thread[rows], spans.start_ns[rows])
+    numbers, counts = np.unique(session.calls.name[callers[callers >= 0]], return_counts=True)
+    where = "No call of a jitted function was around them."
+    if len(numbers):
+        function = function_name(session.names[numbers[np.argmax(counts)]])
+        where = f"{counts.max()} of them were arguments of `{function}`."
+    yield Finding(
+        f"Arrays were copied from the host to devices {len(rows)} times, which took {seconds_text(seconds)}"
+        f" ({seconds / wall:.0%} of the session).",
+        where,
+        "Put arrays that stay the same on the devices once, by `x = pl.device_put(x)`, before the loop.",
+        seconds,
+    )
 
 
 def _idle_devices(session: Session) -> Iterator[Finding]:

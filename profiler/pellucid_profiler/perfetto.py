@@ -8,13 +8,16 @@ InternedData event_names 2; EventName iid 1, name 2; TrackDescriptor uuid 1, nam
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from pellucid_profiler.session import Session
 from pellucid_profiler.wire import put_varints
 from pellucid_profiler.xspace import Column
+
+if TYPE_CHECKING:
+    from pellucid_profiler.session import Session
 
 _SEQUENCE = 1
 _BEGIN, _END = 1, 2

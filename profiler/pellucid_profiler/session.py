@@ -18,9 +18,12 @@ import numpy.typing as npt
 from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.schema import SourceRecord
 from pellucid_profiler.calls import Calls, Spans, nesting
+from pellucid_profiler.comparison import Comparison, compare
 from pellucid_profiler.compilations import Compilation
+from pellucid_profiler.exports import columns, data_frame, save_speedscope
 from pellucid_profiler.markup import session_html
 from pellucid_profiler.operations import Operations
+from pellucid_profiler.perfetto import save_perfetto
 from pellucid_profiler.record import profile_record
 from pellucid_profiler.report import report
 from pellucid_profiler.schema import ProfileRecord
@@ -132,6 +135,19 @@ class Session:
         """Seconds of each of `infos`, on all devices, until the operations were complete."""
         numbers, seconds = self.info_of_operation, self.seconds_of_operation
         return np.bincount(numbers, seconds, len(self.infos)).astype(np.float64)
+
+    @cached_property
+    def seconds_of_equations(self) -> dict[int, float]:
+        """Seconds of one execution of each equation, by its id: the mean over executions and devices.
+
+        What several equations share is split by estimated cost.
+        """
+        totals: dict[int, float] = defaultdict(float)
+        for info, count, seconds in self._totals_of_infos():
+            for share in info.shares:
+                if share.equation is not None:
+                    totals[share.equation] += seconds * share.share / count
+        return totals
 
     def program_name(self, info: int) -> str:
         """The name of the program of `infos[info]`."""
@@ -289,6 +305,36 @@ class Session:
     def to_html(self) -> str:
         """The session as static HTML: no scripts, no kernel, no network."""
         return session_html(self)
+
+    def diff(self, later: Session) -> Comparison:
+        """Which lines became slower or faster in a later session."""
+        return compare(self, later if isinstance(later, Session) else later.wait())
+
+    # Other tools -----------------------------------------------------------------------------------
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Executed operations as columns [n]: what ran, where, when, and for how long, in nanoseconds."""
+        return columns(self)
+
+    def to_pandas(self) -> Any:
+        """`columns` as a DataFrame of pandas."""
+        return data_frame(self, "pandas", "DataFrame", "pandas")
+
+    def to_polars(self) -> Any:
+        """`columns` as a DataFrame of polars."""
+        return data_frame(self, "polars", "DataFrame", "polars")
+
+    def to_arrow(self) -> Any:
+        """`columns` as a Table of pyarrow."""
+        return data_frame(self, "pyarrow", "table", "pyarrow")
+
+    def to_speedscope(self, path: str | os.PathLike[str]) -> None:
+        """Write time by scope, operation and line into a file, which https://www.speedscope.app opens."""
+        save_speedscope(self, path)
+
+    def to_perfetto(self, path: str | os.PathLike[str]) -> None:
+        """Write a file which the Perfetto UI opens."""
+        save_perfetto(self, path)
 
     def __repr__(self) -> str:
         return self.report()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pellucid_profiler.calls import function_name
 from pellucid_profiler.schema import LaneRecord, TileColumns, TimelineRecord
 from pellucid_profiler.xspace import Column
 
@@ -63,18 +64,13 @@ def timeline(
         begin_ns=int(begin_ns),
         end_ns=int(end_ns),
         lanes=[row.lane for row in rows],
-        names=[_name(session.names[i]) for i in used],
+        names=[function_name(session.names[i]) for i in used],
         tiles=TileColumns(
             lane=lane.tolist(), start_ns=start.tolist(), end_ns=end.tolist(), operation=operation.tolist(),
             name=numbers.reshape(-1).tolist(), count=count.tolist(), busy_ns=busy.tolist(),
         ),
         is_whole=bool((count == 1).all()),
     )  # fmt: skip
-
-
-def _name(name: str) -> str:
-    """A name of a recording as users know it."""
-    return name.removeprefix("PjitFunction(").removesuffix(")") if "PjitFunction(" in name else name
 
 
 def _rows(session: Session, positions: Column) -> Iterator[_Row]:

@@ -6,6 +6,7 @@ the arguments `(x,)`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,18 +16,31 @@ from pellucid.introspect.errors import ArgumentTypeError
 from pellucid_viz.figure import Figure
 
 
-def program(x: Any) -> Any:
+def program(x: Any, *, profile: Any = None) -> Any:
     """A program as a graph that opens and closes, with its text and the user's lines beside it.
 
     `x` is a function, whose program for given arguments is shown by `program(f)(*args)`; or a jaxpr, or a stage of
-    a jitted function (Traced, Lowered, Compiled), which are shown at once.
+    a jitted function (Traced, Lowered, Compiled), which are shown at once. With a `profile` in which it ran, its equations
+    are coloured by the time of one execution.
 
     >>> program(lambda x: x + 1.0)(2.0)
     { lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }
     """
     if not is_function(x):
-        return Figure(analysis.program(x))
-    return lambda *args: Figure(analysis.program(x, *args))
+        return Figure(_timed(analysis.program(x), profile))
+    return lambda *args: Figure(_timed(analysis.program(x, *args), profile))
+
+
+def _timed(record: schema.ProgramRecord, profile: Any) -> schema.ProgramRecord:
+    """The record with the times of a profile as one more cost; as it is without a profile."""
+    if profile is None:
+        return record
+    seconds = profile.seconds_of_equations
+    microseconds = [
+        seconds[number] * 1e6 if number in seconds else None for number in record.equations.id
+    ]
+    time = schema.CostColumn(name="time", unit="us", basis="measured", values=microseconds)
+    return dataclasses.replace(record, costs=[*record.costs, time])
 
 
 def lens(function: Callable[..., Any]) -> Callable[..., Figure]:

@@ -146,7 +146,7 @@ function viewOf(
         onHover,
         onSelect: (each, equations) => options.onSelect?.(each.record, equations),
       });
-      explorer.colorBy(options.colorBy ?? '');
+      explorer.colorBy(program.cost('time') === undefined ? (options.colorBy ?? '') : 'time');
       return explorer;
     }
     case 'sharding':

@@ -38,7 +38,7 @@ const pointedLines = StateField.define<DecorationSet>({
 });
 
 /** Whether the cell no longer has the line that a program was made from. */
-function isEdited(place: CellPlace, doc: Text): boolean {
+export function isEdited(place: CellPlace, doc: Text): boolean {
   return (
     place.line > doc.lines || (place.text !== null && doc.line(place.line).text !== place.text)
   );
@@ -61,7 +61,7 @@ function point(cell: Cell, places: readonly CellPlace[]): void {
 }
 
 /** Whether `cell` is the one that a place is in: by its id, else by its number. */
-function holds(cell: Cell, place: CellPlace): boolean {
+export function holds(cell: Cell, place: CellPlace): boolean {
   if (place.cellId !== null) {
     return cell.model.id === place.cellId;
   }

@@ -1,6 +1,7 @@
 import type { CommandRegistry } from '@lumino/commands';
 
 import { mount, type Mounted } from '../components';
+import { ProfileView } from '../components/profile/profile_view';
 import type { ProgramRecord } from '../generated/introspect';
 import type { TimelineRecord } from '../generated/profiler';
 import { equationsAt, placesOf, type CellPlace } from '../records/cell_places';
@@ -9,6 +10,7 @@ import { viewSettings } from './view_settings';
 
 /** Commands with which a view tells the rest of the page what is pointed at, and opens in a tab. */
 export const OPEN_COMMAND = 'pellucid:open-record';
+export const TIMES_COMMAND = 'pellucid:show-line-times';
 export const POINT_COMMAND = 'pellucid:point-at-lines';
 /** Command that sends a request to the kernel of the notebook in front. */
 export const ASK_COMMAND = 'pellucid:ask-kernel';
@@ -46,6 +48,10 @@ export function mountRecord(
     onSelect: (program, equations) => point(program, equations, true),
     profile: { onPoint, loadTimeline },
   });
+  const view = mounted.view();
+  if (view instanceof ProfileView && commands.hasCommand(TIMES_COMMAND)) {
+    void commands.execute(TIMES_COMMAND, { times: view.lineTimes as never });
+  }
   const shown = { ...mounted, dispose: end };
   function end(): void {
     shownRecords.delete(shown);

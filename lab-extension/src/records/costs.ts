@@ -19,6 +19,7 @@ const LABELS: Readonly<Record<string, string>> = {
   flops: 'FLOPs',
   bytes: 'Bytes moved',
   transcendentals: 'Transcendentals',
+  time: 'Time',
 };
 
 /** Overlays that a program has figures for. */

@@ -2,7 +2,7 @@
 
 import type { FindingRecord, ProfileRecord, TotalsRecord } from '../../generated/profiler';
 import type { CellPlace } from '../../records/cell_places';
-import { Profile } from '../../records/profile';
+import { Profile, type LineTime } from '../../records/profile';
 import { el, iconButton, type Content } from '../dom';
 import { duration } from '../facts/misses_view';
 import { counted, oneLine } from '../format';
@@ -67,6 +67,11 @@ export class ProfileView {
     if (tabs[0] !== undefined) {
       this.show(tabs[0]);
     }
+  }
+
+  /** Times of the lines that lie in cells, for their margins. */
+  get lineTimes(): readonly LineTime[] {
+    return this.profile.lineTimes();
   }
 
   themeChanged(): void {

@@ -27,7 +27,7 @@ const LOADED_COLUMNS = 2000;
 const NAMED_FROM = 34;
 
 const COLORS: Readonly<Record<string, string>> = {
-  fusion: 'elementwise',
+  fusion: 'reduction',
   library: 'contraction',
   copy: 'movement',
   collective: 'collective',
@@ -126,7 +126,7 @@ export class TimelineView {
 
   private moveTo(begin: number, span: number): void {
     const { begin_ns: first, end_ns: last } = this.profile.timeline;
-    this.begin = Math.max(first, Math.min(begin, Math.max(first, last - span)));
+    this.begin = Math.min(Math.max(first, begin), Math.max(first, last - span));
     this.end = this.begin + span;
     this.tooltip.hidden = true;
     this.pane.draw();
@@ -263,6 +263,8 @@ export class TimelineView {
         '0': () => this.showAll(),
         ArrowLeft: () => this.move(-0.2),
         ArrowRight: () => this.move(0.2),
+        Home: () => this.move(-Infinity),
+        End: () => this.move(Infinity),
         Escape: () => this.selection.select(null),
       }[key];
       action?.();

@@ -1,0 +1,110 @@
+"""Sessions in the formats of other tools: columns for data frames, stacks for speedscope."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pellucid.introspect.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from pellucid_profiler.session import Session
+    from pellucid_profiler.sources import Share
+
+SPEEDSCOPE_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+
+
+def columns(session: Session) -> dict[str, np.ndarray[Any, Any]]:
+    """Executed operations as columns [n]: what ran, where, when, and for how long, in nanoseconds.
+
+    `self_ns` of a loop, branch or call is what its parts leave; it adds up to the session's total.
+    """
+    ops, info = session.operations, session.info_of_operation
+    texts = {
+        "program": [session.program_name(i) for i in range(len(session.infos))],
+        "operation": [each.name for each in session.infos],
+        "category": [each.category for each in session.infos],
+        "line": session.place_texts_of_infos,
+    }
+    return {name: np.array(values, np.object_)[info] for name, values in texts.items()} | {
+        "device": ops.device,
+        "run": ops.run,
+        "iteration": ops.iteration,
+        "start_ns": ops.start_ns,
+        "end_ns": ops.end_ns,
+        "self_ns": np.round(session.seconds_of_operation * 1e9).astype(np.int64),
+    }
+
+
+def data_frame(session: Session, package: str, function: str, extra: str) -> Any:
+    """`columns` as a table of another package, made by a function of it.
+
+    Raises: UnsupportedError where the package is not installed.
+    """
+    try:
+        module = importlib.import_module(package)
+    except ImportError as error:
+        raise UnsupportedError(
+            f"a session can't become a table of {extra}: it is not installed.",
+            do=f"Install it: pip install {extra}.",
+        ) from error
+    # Packages read lists of Python texts alike; arrays of objects not all of them do.
+    texts_as_lists = {
+        name: values.tolist() if values.dtype == np.object_ else values
+        for name, values in columns(session).items()
+    }
+    return getattr(module, function)(texts_as_lists)
+
+
+def speedscope(session: Session) -> dict[str, Any]:
+    """Time by scope, operation and line as stacks, in the file format of speedscope (version 0.0.1, "sampled")."""
+    frames: dict[tuple[Any, ...], int] = {}
+
+    def frame(name: str, *place: Any) -> int:
+        return frames.setdefault((name, *place), len(frames))
+
+    def stack(share: Share | None, instruction: str) -> tuple[int, ...]:
+        if share is None:
+            return (frame("(no scope)"), frame(instruction))
+        scopes = [frame(each) for each in share.scope.partition(";")[0].split("/") if each]
+        place = () if share.place is None else (share.place.file, share.place.line)
+        return (*scopes, frame(share.operation or instruction, *place))
+
+    weights: dict[tuple[int, ...], float] = defaultdict(float)
+    for info, seconds in zip(session.infos, session.seconds_of_infos, strict=True):
+        for share in info.shares or [None]:
+            part = 1.0 if share is None else share.share
+            weights[stack(share, info.name)] += float(seconds) * part
+    return {
+        "$schema": SPEEDSCOPE_SCHEMA,
+        "shared": {
+            "frames": [
+                {"name": name} | dict(zip(("file", "line"), place, strict=False))
+                for name, *place in frames
+            ]
+        },
+        "profiles": [
+            {
+                "type": "sampled",
+                "name": "operations by scope",
+                "unit": "seconds",
+                "startValue": 0,
+                "endValue": sum(weights.values()),
+                "samples": [list(each) for each in weights],
+                "weights": list(weights.values()),
+            }
+        ],
+        "name": "pellucid",
+        "exporter": "pellucid",
+    }
+
+
+def save_speedscope(session: Session, path: str | os.PathLike[str]) -> None:
+    """Write `speedscope` of a session into a file, which https://www.speedscope.app opens."""
+    Path(path).write_text(json.dumps(speedscope(session)), encoding="utf-8")

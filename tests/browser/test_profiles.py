@@ -1,0 +1,115 @@
+"""Profiled sessions: as a page in a browser, as a cell's result and in the margin of cells in JupyterLab."""
+
+import re
+import time
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.lab import Lab
+from tests.browser.test_viewer import Show, show
+
+pytestmark = pytest.mark.browser
+
+__all__ = ["show"]
+
+TABS = ("Lines", "Operations", "Timeline", "Scopes")
+SETUP = """import pellucid as pl, pellucid.numpy as jnp
+
+def layer(x, w):
+    y = jnp.tanh(x @ w)
+    return y + x
+
+@pl.jit
+def step(w, x):
+    return w - 0.1 * pl.grad(lambda w: (layer(x, w)**2).mean())(w)
+
+w, x = jnp.ones((128, 128)), jnp.ones((64, 128))
+step(w, x)"""
+PROFILE = """%%profile -r 40
+w = step(w, x)
+z = jnp.sort(w.reshape(-1)).block_until_ready()"""
+
+PROGRAM = """with pl.profiler.profile() as session:
+    w = step(w, x).block_until_ready()
+pl.viz.program(step, profile=session)(w, x)"""
+
+
+def tab(page: Page, name: str) -> None:
+    page.get_by_role("tab", name=name).click()
+
+
+@pytest.mark.parametrize(
+    ("sample", "scheme", "width"),
+    [("profile_10k", "light", 1100), ("profile_8_devices", "dark", 420)],
+)
+def test_every_part_of_a_profile_is_drawn(show: Show, sample: str, scheme: str, width: int) -> None:
+    page = show(sample, scheme=scheme, size=(width, 800))
+    expect(page.locator(".pl-shares-key")).to_contain_text("measured")
+    for name in TABS:
+        tab(page, name)
+        expect(page.get_by_role("tabpanel")).to_have_attribute("aria-label", name)
+        expect(page.get_by_role("alert")).to_have_count(0)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_an_empty_session_says_so(show: Show) -> None:
+    page = show("profile_empty", scheme="dark", size=(420, 400))
+    expect(page.locator(".pl-profile-empty")).to_contain_text("No operation ran on a device")
+    expect(page.get_by_role("tab")).to_have_count(0)
+
+
+def test_a_timeline_zooms_and_selects(show: Show) -> None:
+    page = show("profile_8_devices")
+    tab(page, "Timeline")
+    canvas = page.locator(".pl-timeline-canvas canvas")
+    status = page.locator(".pl-timeline [role=status]")
+    for _ in range(9):
+        page.get_by_role("button", name="Zoom in").click()
+    canvas.focus()
+    page.keyboard.press("Home")
+    expect(status).to_contain_text("from 0")
+    canvas.hover(position={"x": 100, "y": 50})
+    expect(page.get_by_role("tooltip")).to_contain_text("op.")
+    canvas.click(position={"x": 100, "y": 50})
+    expect(page.locator(".pl-profile-chosen")).to_contain_text("1 operation")
+    tab(page, "Operations")
+    expect(page.locator(".pl-profile-row")).to_have_count(1)
+
+
+def test_a_cell_shows_its_profile_and_its_margin_the_time_of_lines(lab: Lab) -> None:
+    lab.open_notebook("profile.ipynb", [SETUP, PROFILE, PROGRAM])
+    output = lab.output_of(1).first
+    expect(output.locator(".pl-shares-key")).to_contain_text("measured")
+    expect(output.locator("h4").filter(has_text="In[2]")).to_have_count(1)
+    line = output.locator(".pl-profile-timed").filter(has_text="y = jnp.tanh(x @ w)")
+    expect(line).to_have_attribute("title", re.compile("forward .*, backward "))
+    cells = lab.page.locator(".jp-CodeCell")
+    margins = cells.nth(0).locator(".pellucid-time")
+    expect(margins).not_to_have_count(0)
+    expect(cells.nth(1).locator(".pellucid-time")).not_to_have_count(0)
+    expect(margins.first).to_have_attribute("title", re.compile("of the operations’ time"))
+    line.hover()
+    pointed = lab.page.locator(".pellucid-pointed-line")
+    expect(pointed.filter(has_text="y = jnp.tanh(x @ w)")).to_have_count(1)
+    lab.screenshots("profile_lines")
+    for name in TABS[1:]:
+        output.get_by_role("tab", name=name).click()
+        output.scroll_into_view_if_needed()
+        lab.screenshots(f"profile_{name.lower()}")
+    # Zooming asks the kernel for what the record doesn't hold.
+    output.get_by_role("tab", name="Timeline").click()
+    status = output.locator(".pl-timeline [role=status]")
+    for _ in range(6):
+        output.get_by_role("button", name="Zoom in").click()
+    time.sleep(1)
+    expect(status).not_to_contain_text("needs the kernel")
+    lab.screenshot("profile_timeline_near")
+    graph = lab.output_of(2)
+    expect(graph.get_by_label("Colour by cost")).to_have_value("time")
+    graph.scroll_into_view_if_needed()
+    lab.screenshots("profile_graph")
+    cells.nth(0).locator(".cm-content").click()
+    lab.page.keyboard.type("# edited ")
+    expect(margins).to_have_count(0)
+    expect(cells.nth(1).locator(".pellucid-time")).not_to_have_count(0)
