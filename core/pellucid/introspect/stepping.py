@@ -14,6 +14,7 @@ import numpy as np
 from pellucid.base import source
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.functional import strict_zip
+from pellucid.base.source import cell_name
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.introspect.bodies import programs_within
@@ -34,7 +35,7 @@ from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 
 __all__ = [
-    "Call", "Frame", "Turn", "can_enter", "compiled_results", "frame_of", "known_values", "n_bytes", "name_of", "programs_within", "run",
+    "Call", "Frame", "Turn", "can_enter", "cell_name", "compiled_results", "frame_of", "known_values", "n_bytes", "name_of", "programs_within", "run",
     "slots_of", "user_stack",
 ]  # fmt: skip
 

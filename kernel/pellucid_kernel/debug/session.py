@@ -13,7 +13,13 @@ import numpy as np
 import pellucid as pl
 from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.finding import Match, first_match
-from pellucid.introspect.stepping import can_enter, compiled_results, frame_of, known_values
+from pellucid.introspect.stepping import (
+    can_enter,
+    cell_name,
+    compiled_results,
+    frame_of,
+    known_values,
+)
 from pellucid.tree_util import tree_leaves
 from pellucid_kernel.debug.places import Places, Stack
 from pellucid_kernel.debug.stepper import Level, Stepper
@@ -43,7 +49,8 @@ class StackFrame(NamedTuple):
     """How many programs are around its program."""
 
     def __str__(self) -> str:
-        place = f"{os.path.basename(self.file)}:{self.line}" if self.file else "no line of yours"
+        file = cell_name(self.file) or os.path.basename(self.file)
+        place = f"{file}:{self.line}" if file else "no line of yours"
         return f"{self.function or 'program'}  {place}{f'  {self.run}' if self.run else ''}"
 
 
