@@ -116,9 +116,9 @@ def module_name(function: str) -> str:
     """The name of the HLO module of a jitted function.
 
     >>> module_name("<lambda>")
-    'jit__lambda_'
+    'jit__lambda'
     """
-    return "jit_" + (re.sub(r"[^\w.]", "_", function) or "f")
+    return re.sub(r"[^\w.-]", "_", f"jit_{function}").rstrip("_")
 
 
 def _origins(events: Events, thread: Column, time_ns: Column) -> tuple[Column, Column]:

@@ -76,7 +76,7 @@ class Request(NamedTuple):
     committed: bool = False
     compiler_options: tuple[tuple[str, Any], ...] = ()
     argument_names: tuple[str, ...] = ()
-    result_names: tuple[str, ...] = ()
+    result_names: tuple[str | None, ...] = ()
     argument_layouts: tuple[Layout | AutoLayout | None, ...] | None = None
     """For each argument its layout in memory, or None for the device's own; None if that holds of all."""
     result_layouts: tuple[Layout | AutoLayout | None, ...] | None = None
@@ -442,6 +442,7 @@ def _module_options(
         aliases=_aliases(jaxpr, donated, request),
         argument_shardings=(*const_shardings, *arguments),
         result_shardings=request.result_shardings or (),
+        argument_names=tuple([request.argument_names[i] for i in keep if request.argument_names]),
         result_names=request.result_names,
         replicated=request.replicated,
         argument_layouts=_layout_modes(

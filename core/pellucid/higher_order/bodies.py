@@ -21,11 +21,12 @@ from pellucid.ir.rules import Avals, Operands, Values
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.varying import vary
 from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.tracing.context import bottom, context
 from pellucid.tracing.fingerprint import fingerprint
 from pellucid.tracing.function import name_of
 from pellucid.tracing.reuse import note_reuse
 from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import types_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import result_leaves
 from pellucid.transforms.derived import stage_open
 from pellucid.xla.flags import trace_context
@@ -243,6 +244,20 @@ def _strengthened(x: Any, aval: Any, out: Any) -> Any:
     ):
         x = convert_element_type(x, out.dtype)
     return vary(x, out.varying) if isinstance(out, ShapedArray) else x
+
+
+def unchanged(program: ClosedJaxpr, n_consts: int, n_carry: int) -> list[int]:
+    """Positions of the carry that a loop's body, after its `n_consts` constants, returns as it takes them."""
+    jaxpr = program.jaxpr
+    taken = jaxpr.invars[n_consts : n_consts + n_carry]
+    return [i for i, var in enumerate(taken) if jaxpr.outvars[i] is var]
+
+
+def as_result(x: Any) -> Any:
+    """`x`, an operand that is a result too: an array also outside of traces."""
+    if hasattr(x, "aval") or not context.trace.is_eager:
+        return x
+    return bottom().from_host(x, weak_type=type_of(x).weak_type)
 
 
 def widens(weak: Any, dtype: Any) -> bool:

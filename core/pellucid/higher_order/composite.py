@@ -68,9 +68,9 @@ class Composite(Defined[CompositeParams]):
 
     def lower(self, ctx, operands, params):
         attributes = {
-            name: _lowered(ctx, structure.unflatten(leaves))
+            name: _lowered(ctx, value)
             for name, leaves, structure in params.attributes
-            if leaves or structure.num_nodes > 1
+            if (value := structure.unflatten(leaves)) is not None
         }
         symbol = ctx.module_lowering.symbol(params.jaxpr.jaxpr, params.name)
         operation = ctx.op(
@@ -142,7 +142,7 @@ def _frozen(name: str, key: str, value: Any) -> tuple[str, tuple[Any, ...], Any]
                 do="Pass it as a positional argument.",
             )
         is_number = isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype.kind in _NUMBERS
-        if not is_number and not isinstance(leaf, (bool, int, float, str)):
+        if not is_number and not isinstance(leaf, (bool, int, float, str, bytes)):
             raise ArgumentTypeError(
                 f"composite: an attribute of {name!r} can't be written into the program.",
                 got=f"{key}: {type(leaf).__name__}",
@@ -160,6 +160,8 @@ def _lowered(ctx: Any, value: Any) -> Any:
         return ir.ArrayAttr.get([_lowered(ctx, x) for x in value])
     if isinstance(value, str):
         return ctx.string(value)
+    if isinstance(value, bytes):
+        return ctx.string(value.decode())
     if isinstance(value, ArrayAttribute):
         return ctx.dense(value.array)
     if isinstance(value, (bool, np.bool_)):

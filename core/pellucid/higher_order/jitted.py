@@ -18,6 +18,7 @@ from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, IntegerR
 from pellucid.base.events import CacheLooked, logger, on, publish
 from pellucid.base.functional import strict_zip
 from pellucid.base.source import capture
+from pellucid.base.tree import keystr
 from pellucid.base.typing import Function
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.options import frozen
@@ -58,7 +59,7 @@ from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.calls import UNHASHABLE, make_call
 from pellucid.xla.flags import trace_context
-from pellucid.xla.pytree import flatten
+from pellucid.xla.pytree import flatten, flatten_with_path
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -159,6 +160,15 @@ def _layout_of(x: Any, has_effects: bool) -> Layout | None:
     layout = x.format.layout
     is_usual = layout is None or layout.major_to_minor == tuple(range(x.ndim))
     return None if is_usual else layout
+
+
+def _result_names(tree: Any) -> list[str | None]:
+    """A name for each result, `result['w']`; None for all where a class of the user takes no placeholders."""
+    try:
+        paths, _ = flatten_with_path(tree.unflatten(range(tree.num_leaves)))
+    except Exception:  # whatever a class of the user raises
+        return [None] * tree.num_leaves
+    return [f"result{keystr(path)}" for path, _ in paths]
 
 
 def _fits(value: int, dtype: Any) -> bool:
@@ -381,6 +391,8 @@ class Jitted:
             donated=values.donated(params.donated_invars[len(program.consts) :]),
             keep_unused=self.keep_unused, committed=place.committed,
             compiler_options=self.compiler_options, mesh=place.mesh,
+            argument_names=self.argument_names(program),
+            result_names=values.of_results(_result_names(program.out_tree)) or (),
             argument_layouts=values.of_inputs(program.in_layouts),
             result_layouts=values.of_results(program.out_layouts),
         )  # fmt: skip

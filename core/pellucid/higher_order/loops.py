@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,19 @@ from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.functional import strict_zip
 from pellucid.base.tree import keystr, tree_map
 from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import check_carry, settled, stand_in, traced
-from pellucid.higher_order.scan import ScanParams, scan_p, unstacked
+from pellucid.higher_order.bodies import (
+    Body,
+    as_result,
+    check_carry,
+    settled,
+    stand_in,
+    traced,
+    unchanged,
+)
+from pellucid.higher_order.scan import ScanParams, scan_p, stacked, unstacked
 from pellucid.higher_order.while_loop import WhileParams, while_p
+from pellucid.ir.jaxpr import Literal
+from pellucid.ir.rewriting import rearranged
 from pellucid.ir.rules import Avals, Operands, Values
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.concatenation import concatenate, stack
@@ -123,9 +133,33 @@ def _scan(
         (init_tree, types_of(leaves)),
         (carry_tree, body.out_avals[:n]),
     )
-    params = ScanParams(body.program, length, n, len(body.consts), reverse, unroll)
-    results = bind(scan_p, *body.consts, *leaves, *xs_leaves, params=params)
+    results = _run_scan(body, leaves, xs_leaves, length, reverse, unroll)
     return carry_tree.unflatten(results[:n]), ys_tree.unflatten(results[n:])
+
+
+def _run_scan(
+    body: Body, carry: Operands, xs: Operands, length: int, reverse: bool, unroll: int
+) -> Values:
+    """Carry and outputs of the loop: what no step changes is no carry, and outputs that are inputs aren't stacked anew."""
+    jaxpr, n_consts, n = body.program.jaxpr, len(body.consts), len(carry)
+    fixed = unchanged(body.program, n_consts, n)
+    moving = [i for i in range(n) if i not in fixed]
+    results = {i: as_result(carry[i]) for i in fixed}
+    elements = dict(strict_zip(jaxpr.invars[n_consts + n :], xs))
+    for i, atom in enumerate(jaxpr.outvars[n:], n):
+        x = None if type(atom) is Literal else elements.get(atom)
+        if x is not None and type_of(x) is stacked(jaxpr.out_avals[i], length):
+            results[i] = as_result(x)
+    computed = [i for i in range(len(jaxpr.outvars)) if i not in results]
+    if computed or jaxpr.effects:
+        order = [*range(n_consts), *(n_consts + i for i in (*fixed, *moving))]
+        program = rearranged(
+            body.program, [*order, *range(n_consts + n, len(jaxpr.invars))], computed
+        )
+        params = ScanParams(program, length, len(moving), n_consts + len(fixed), reverse, unroll)
+        operands = (*body.consts, *(carry[i] for i in (*fixed, *moving)), *xs)
+        results |= strict_zip(computed, bind(scan_p, *operands, params=params))
+    return [results[i] for i in range(len(jaxpr.outvars))]
 
 
 def _check_carry(
@@ -270,8 +304,32 @@ def _while(
     )
     condition = traced(cond_fun, in_tree, types_of(leaves), "while_loop", test)
     check_predicate("while_loop", cond_fun, condition.out_tree, condition.out_avals)
-    params = WhileParams(body.program, len(body.consts), condition.program, len(condition.consts))
-    return tree.unflatten(bind(while_p, *condition.consts, *body.consts, *leaves, params=params))
+    return tree.unflatten(_run_while(condition, body, leaves))
+
+
+def _run_while(condition: Body, body: Body, carry: Operands) -> Values:
+    """The value after the loop, which carries what a step changes or the condition reads."""
+    n, tests = len(carry), condition.program.jaxpr
+    is_read = {atom for e in tests.equations for atom in e.operands if type(atom) is not Literal}
+    is_read.update(tests.outvars)
+    variables = tests.invars[len(condition.consts) :]
+    fixed = [i for i in unchanged(body.program, len(body.consts), n) if variables[i] not in is_read]
+    moving = [i for i in range(n) if i not in fixed]
+
+    def order(part: Body, carried: Sequence[int]) -> list[int]:
+        n_consts = len(part.consts)
+        return [*range(n_consts), *(n_consts + i for i in carried)]
+
+    params = WhileParams(
+        rearranged(body.program, order(body, (*fixed, *moving)), moving),
+        len(body.consts) + len(fixed),
+        rearranged(condition.program, order(condition, moving)), len(condition.consts),
+    )  # fmt: skip
+    constants = [carry[i] for i in fixed]
+    operands = (*condition.consts, *body.consts, *constants, *(carry[i] for i in moving))
+    results = bind(while_p, *operands, params=params)
+    values = dict(strict_zip([*fixed, *moving], [*(as_result(x) for x in constants), *results]))
+    return [values[i] for i in range(n)]
 
 
 def check_predicate(caller: str, function: Function, tree: Any, avals: Any) -> None:

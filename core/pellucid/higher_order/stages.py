@@ -32,6 +32,7 @@ from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.staging import stage
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
+from pellucid.xla import hlo
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.compile import hlo_cost, to_hlo
 from pellucid.xla.mlir import lasting_copy
@@ -180,7 +181,7 @@ class Lowered(Stage):
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module's text, as StableHLO (default) or HLO; with locations if `debug_info`."""
         if _dialect(dialect) == "hlo":
-            return self.compiler_ir("hlo").as_hlo_text()
+            return hlo.text(self.compiler_ir("hlo").get_hlo_module(), metadata=debug_info)
         return self._lowered.module.module.operation.get_asm(enable_debug_info=debug_info)  # pyright: ignore[reportReturnType]
 
     def compiler_ir(self, dialect: str | None = None) -> Any:

@@ -68,7 +68,8 @@ def rearranged(
 ) -> ClosedJaxpr:
     """The program, without constants, whose inputs and results are those of `program` at the given positions.
 
-    `inputs` is a permutation, with the types of further inputs, which are not used. Results (by default all) may be
+    `inputs` is a permutation, with the types of further inputs, which are not used, and perhaps without some that
+    aren't used either. Results (by default all) may be
     repeated or left out; `~i` is the input at position i. Equal arguments give one object.
     """
     jaxpr = program.jaxpr

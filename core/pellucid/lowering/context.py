@@ -314,10 +314,12 @@ class LoweringContext:
         self.scalar_body(reduction.regions[0], op, result.dtype)
         return reduction.result
 
-    def block(self, region: ir.Region, avals: Avals) -> ir.Block:
-        """A new block in `region` with arguments of types `avals`."""
+    def block(self, region: ir.Region, avals: Avals, names: Sequence[str] = ()) -> ir.Block:
+        """A new block in `region` with arguments of types `avals`; of the last ones, locations hold their `names`."""
         types = self.types(avals)
-        return ir.Block.create_at_start(region, types, [self.location] * len(types))
+        named = [ir.Location.name(name, context=self.mlir_context) for name in names]
+        locations = [self.location] * (len(types) - len(names)) + named
+        return ir.Block.create_at_start(region, types, locations)
 
     def constrain(self, x: ir.Value, sharding: Any, aval: Any, **options: Any) -> ir.Value:
         """`x` of type `aval`, which must be laid out as `sharding`; `x` itself in a program of one device.

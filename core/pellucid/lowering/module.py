@@ -41,7 +41,7 @@ class ModuleOptions(NamedTuple):
     argument_shardings: tuple[Any, ...] = ()
     result_shardings: tuple[Any, ...] = ()
     argument_names: tuple[str, ...] = ()
-    result_names: tuple[str, ...] = ()
+    result_names: tuple[str | None, ...] = ()
     argument_layouts: tuple[str | None, ...] = ()
     result_layouts: tuple[str | None, ...] = ()
     replicated: Any = None
@@ -149,7 +149,9 @@ class ModuleLowering:
     def lower_main(self, jaxpr: Jaxpr, options: ModuleOptions) -> ir.Module:
         """Fill the module with `main` and return it."""
         ctx, op = self.ctx, self.module.operation
-        op.attributes["sym_name"] = ir.StringAttr.get(f"jit_{_identifier(options.name)}")
+        op.attributes["sym_name"] = ir.StringAttr.get(
+            _identifier(f"jit_{options.name}").rstrip("_")
+        )
         op.attributes["mhlo.num_partitions"] = ctx.integer(options.n_partitions, 32)
         op.attributes["mhlo.num_replicas"] = ctx.integer(1, 32)
         self.path = f"jit({options.name})/"
@@ -159,7 +161,7 @@ class ModuleLowering:
             self.ordered_effects = ordered(jaxpr.effects)
             self.lower_function(
                 "main", jaxpr, self.ordered_effects, public=True, constants=options.constants,
-                attributes=self.annotations(jaxpr, options),
+                attributes=self.annotations(jaxpr, options), names=options.argument_names,
             )  # fmt: skip
         settle(self.module, ctx.self_updates)
         return self.module
@@ -206,8 +208,9 @@ class ModuleLowering:
     def lower_function(
         self, name: str, jaxpr: Jaxpr, effects: tuple[Effect, ...], *, public: bool = False,
         constants: Sequence[Any] = (), attributes: Mapping[str, ir.Attribute] = MappingProxyType({}),
+        names: Sequence[str] = (),
     ) -> Any:  # fmt: skip
-        """A `func.func` that takes tokens for `effects`, then the arguments of `jaxpr`."""
+        """A `func.func` that takes tokens for `effects`, then the arguments of `jaxpr`, of which the last have `names`."""
         ctx = self.ctx
         avals_in = [*(abstract_token for _ in effects), *jaxpr.in_avals]
         avals_out = [*(abstract_token for _ in effects), *jaxpr.out_avals]
@@ -217,7 +220,7 @@ class ModuleLowering:
             attributes={"sym_name": ctx.string(name), "function_type": ir.TypeAttr.get(function_type),
                         "sym_visibility": ctx.string("public" if public else "private"), **attributes},
         )  # fmt: skip
-        block = ctx.block(function.regions[0], avals_in)
+        block = ctx.block(function.regions[0], avals_in, names)
         values = list(block.arguments)
         outer_tokens = ctx.tokens
         ctx.tokens = dict(zip(effects, values[: len(effects)], strict=True))
@@ -398,7 +401,7 @@ def _file_of_code(code: Any) -> str | None:
 
 
 def _identifier(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "_." else "_" for c in name) or "f"
+    return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name) or "f"
 
 
 def _listed(results: Any) -> list[Any]:

@@ -13,6 +13,13 @@ encode_inspection = _jax.encode_inspect_sharding_callback
 """The configuration by which the operation `InspectSharding` finds a function of an HLO sharding, kept alive elsewhere."""
 
 
+def text(module: Any, *, metadata: bool) -> str:
+    """The text of an HLO module, which can be parsed again."""
+    options = _hlo.HloPrintOptions.short_parsable()
+    options.print_metadata = metadata
+    return module.to_string(options)
+
+
 def program_text(module: Any) -> str:
     """The text of an HLO module without metadata and backend configuration, for readers."""
     options = _hlo.HloPrintOptions()

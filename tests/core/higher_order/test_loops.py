@@ -5,6 +5,7 @@ import pytest
 from message_checks import check_message
 
 import pellucid
+import pellucid.numpy as jnp
 from pellucid import grad, jit, lax, make_jaxpr
 
 XS = np.arange(3, dtype=np.float32)
@@ -145,3 +146,31 @@ def test_values_that_escape_a_body_are_refused():
     kept = []
     lax.scan(lambda c, x: (kept.append(x) or c, None), 0.0, XS)
     check_message(lambda: lax.sin(kept[0]), pellucid.base.errors.UnexpectedTracerError, "had ended")
+
+
+def test_what_no_step_changes_is_forwarded() -> None:
+    x, rows = jnp.arange(3.0), jnp.ones((2, 3))
+
+    def step(carry, row):
+        scale, total = carry
+        return (scale, total + scale * row), (row, total)
+
+    (scale, _), (same_rows, _) = lax.scan(step, (x, x), rows)
+    assert scale is x
+    assert same_rows is rows
+    assert lax.while_loop(lambda c: c[1] < 3, lambda c: (c[0], c[1] + 1), (x, 0))[0] is x
+    host = lax.fori_loop(0, 2, lambda i, c: (c[0], c[1] + i), (np.ones(3, np.float32), 0))[0]
+    assert isinstance(host, pellucid.Array)
+    [loop] = make_jaxpr(lambda x, rows: lax.scan(step, (x, x), rows))(x, rows).eqns
+    assert (loop.params["num_consts"], loop.params["num_carry"], len(loop.outvars)) == (1, 1, 2)
+
+
+def test_reverse_mode_saves_nothing_per_step_of_what_no_step_changes() -> None:
+    weights = np.ones((16, 16), np.float32)
+
+    def loss(weights, x):
+        step = lambda c, _: ((c[0], jnp.sin(c[0] @ c[1])), None)
+        return lax.scan(step, (weights, x), length=100)[0][1].sum()
+
+    forward, *_ = make_jaxpr(grad(loss))(weights, np.ones(16, np.float32)).eqns
+    assert (100, 16, 16) not in [v.aval.shape for v in forward.outvars]

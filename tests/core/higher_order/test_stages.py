@@ -109,3 +109,37 @@ def test_a_program_is_lowered_for_a_platform_that_is_not_here(platform, operatio
 def test_other_platforms_are_refused(platforms, error):
     with pytest.raises(error):
         square.lower(X, lowering_platforms=platforms)
+
+
+def test_modules_name_arguments_and_results():
+    def step(params, x, unused):
+        return {"sum": params["w"] + x, "parts": (x, params["w"])}
+
+    lowered = pl.jit(step).lower({"w": X}, X, X)
+    text = lowered.as_text()
+    for name in ("result['sum']", "result['parts'][0]", "result['parts'][1]"):
+        assert f'jax.result_info = "{name}"' in text
+    assert "loc(\"params['w']\")" in lowered.as_text(debug_info=True)
+    assert 'loc("unused")' not in lowered.as_text(debug_info=True)
+    assert 'op_name="x"' in lowered.compile().as_text()
+    assert "op_name" not in lowered.as_text("hlo")
+    assert 'op_name="jit(step)/add"' in lowered.as_text("hlo", debug_info=True)
+    unnamed = pl.jit(lambda x: x).lower(X).as_text()
+    assert "module @jit__lambda " in unnamed
+    assert 'jax.result_info = "result"' in unnamed
+
+
+def test_results_of_classes_that_refuse_placeholders_have_no_names():
+    @pl.tree_util.register_pytree_node_class
+    class Matrix:
+        def __init__(self, values):
+            self.values, self.size = values, values.shape[0]
+
+        def tree_flatten(self):
+            return (self.values,), None
+
+        @classmethod
+        def tree_unflatten(cls, _, children):
+            return cls(*children)
+
+    assert "result_info" not in pl.jit(lambda x: Matrix(x)).lower(X).as_text()

@@ -69,3 +69,9 @@ def test_tokens_come_out_of_eager_calls_only_as_tokens():
     token = lax.after_all(lax.create_token(), lax.create_token())
     assert pl.typeof(token) is pl.core.abstract_token
     check_message(lambda: lax.after_all(token, 1.0), TypeError, "after_all takes tokens.", "f32[]")
+
+
+def test_attributes_of_a_composite_may_be_empty_or_bytes():
+    call = lax.composite(lambda x, **_: x + 1, "my.attributes")
+    text = pl.jit(lambda x: call(x, empty=[], letters=b"ab", nothing=None)).lower(1.0).as_text()
+    assert 'composite_attributes = {empty = [], letters = "ab"}' in text
