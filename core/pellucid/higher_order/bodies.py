@@ -249,8 +249,8 @@ def _strengthened(x: Any, aval: Any, out: Any) -> Any:
 def unchanged(program: ClosedJaxpr, n_consts: int, n_carry: int) -> list[int]:
     """Positions of the carry that a loop's body, after its `n_consts` constants, returns as it takes them."""
     jaxpr = program.jaxpr
-    taken = jaxpr.invars[n_consts : n_consts + n_carry]
-    return [i for i, var in enumerate(taken) if jaxpr.outvars[i] is var]
+    carry = jaxpr.invars[n_consts : n_consts + n_carry]
+    return [i for i, var in enumerate(carry) if jaxpr.outvars[i] is var]
 
 
 def as_result(x: Any) -> Any:

@@ -26,7 +26,7 @@ from pellucid.higher_order.bodies import (
 )
 from pellucid.higher_order.scan import ScanParams, scan_p, stacked, unstacked
 from pellucid.higher_order.while_loop import WhileParams, while_p
-from pellucid.ir.jaxpr import Literal
+from pellucid.ir.jaxpr import Literal, Var
 from pellucid.ir.rewriting import rearranged
 from pellucid.ir.rules import Avals, Operands, Values
 from pellucid.primitives.arithmetic import add
@@ -145,9 +145,9 @@ def _run_scan(
     fixed = unchanged(body.program, n_consts, n)
     moving = [i for i in range(n) if i not in fixed]
     results = {i: as_result(carry[i]) for i in fixed}
-    elements = dict(strict_zip(jaxpr.invars[n_consts + n :], xs))
+    elements: dict[Any, Any] = dict(strict_zip(jaxpr.invars[n_consts + n :], xs))
     for i, atom in enumerate(jaxpr.outvars[n:], n):
-        x = None if type(atom) is Literal else elements.get(atom)
+        x = elements.get(atom) if type(atom) is Var else None
         if x is not None and type_of(x) is stacked(jaxpr.out_avals[i], length):
             results[i] = as_result(x)
     computed = [i for i in range(len(jaxpr.outvars)) if i not in results]

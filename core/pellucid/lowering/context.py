@@ -317,8 +317,8 @@ class LoweringContext:
     def block(self, region: ir.Region, avals: Avals, names: Sequence[str] = ()) -> ir.Block:
         """A new block in `region` with arguments of types `avals`; of the last ones, locations hold their `names`."""
         types = self.types(avals)
-        named = [ir.Location.name(name, context=self.mlir_context) for name in names]
-        locations = [self.location] * (len(types) - len(names)) + named
+        locations = [self.location] * (len(types) - len(names))
+        locations += [ir.Location.name(name, context=self.mlir_context) for name in names]
         return ir.Block.create_at_start(region, types, locations)
 
     def constrain(self, x: ir.Value, sharding: Any, aval: Any, **options: Any) -> ir.Value:

@@ -182,8 +182,9 @@ class ModuleLowering:
             arguments.append(attributes)
         for i, aval in enumerate(jaxpr.out_avals):
             attributes = {}
-            if options.result_names and options.result_names[i]:
-                attributes["jax.result_info"] = ctx.string(options.result_names[i])
+            name = options.result_names[i] if options.result_names else None
+            if name is not None:
+                attributes["jax.result_info"] = ctx.string(name)
             self._place(attributes, options.result_shardings, options.result_layouts, i, aval)
             results.append(attributes)
         return {
