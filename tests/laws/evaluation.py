@@ -23,6 +23,8 @@ EXACT = {**COMPILATION, "xla_cpu_use_fusion_emitters": True, "xla_backend_optimi
 """Options for rows whose bits are compared with the reference's: those that its answers were recorded with."""
 COMPILED = Path(__file__).parents[2] / ".test-results/compiled"
 """Folder of compiled chunks, each of which several test processes want."""
+COMPILED_BYTES = 1 << 28
+"""Most that it holds: ten times the chunks of all parts."""
 CHUNK = 60
 """Rows in one program."""
 Task = tuple[Callable[..., Sequence[Any]], Sequence[Any]]
@@ -68,7 +70,10 @@ def run_together(
         ]
 
     try:
-        with config.compilation_cache_dir(str(COMPILED)):
+        with (
+            config.compilation_cache_dir(str(COMPILED)),
+            config.compilation_cache_max_size(COMPILED_BYTES),
+        ):
             results = jit(all_results, compiler_options=options)(operands)
         pairs = zip(chunk, programs, results, strict=True)
         return {key: Evaluated(jaxpr, found) for key, (jaxpr, _), found in pairs}
