@@ -154,6 +154,15 @@ def test_results_have_the_promoted_dtype_and_jit_and_vmap_change_nothing() -> No
         special.factorial(3, exact=True)
 
 
+def test_large_exponents_lose_no_digits() -> None:
+    """exp(x²) has the digits of x² that its rounding would lose, also where the compiler joins products of exp."""
+    x = np.linspace(-9, -7, 50, dtype=np.float32)
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(special.erfcx(x), scipy.special.erfcx(wide), 5e-7)
+    with np.errstate(under="ignore"):
+        np.testing.assert_allclose(special.log_ndtr(-x), scipy.special.log_ndtr(-wide), 1e-6)
+
+
 def test_functions_of_whole_orders() -> None:
     z = np.array([-3.0, 0.0, 1e-3, 2.4048255, 5.0, 29.0, 31.0, 500.0], np.float32)
     want = scipy.special.jv(np.arange(4)[:, None], z.astype(float))

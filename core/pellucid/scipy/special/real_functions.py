@@ -185,7 +185,8 @@ def exp_square(x: Term, factor: float) -> Term:
     high, low = split(x)
     rest = low * (x + high)
     large = exp(factor * (high * high))
-    return large * exp(select(is_finite(x), factor * rest, 0.0))
+    # As a product of two values of exp, the compiler would add their arguments, which rounds x² after all.
+    return large * (1 + formulas.expm1(select(is_finite(x), factor * rest, 0.0)))
 
 
 def is_finite(x: Term) -> Term:
