@@ -91,7 +91,7 @@ EXTREMES_WITHOUT_NAN = _fault(
     is_of_cpus=True,
 )  # fmt: skip
 STRETCHED_ADDENDS = _fault(
-    "stretched-addends", "A broadcast that stretches dimensions becomes two, between which addends are summed.", "tests/laws/test_addends.py",
+    "stretched-addends", "A broadcast that stretches dimensions becomes two, between which addends are summed.", _FAULTS_TEST + "addends",
 )  # fmt: skip
 
 # The compiler ---------------------------------------------------------------------------------------

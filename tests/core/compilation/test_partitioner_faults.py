@@ -148,3 +148,15 @@ def test_one_row_of_uneven_parts_is_written(index) -> None:
 
     expected = np.eye(5, dtype=np.float32)[index]
     np.testing.assert_array_equal(np.asarray(pl.jit(written)(x, index))[:, 0], expected)
+
+
+def test_addends_stay_addends_where_they_are_stretched() -> None:
+    x, y = RNG.normal(size=(2, 8)).astype(np.float32), RNG.normal(size=(8, 1)).astype(np.float32)
+
+    def stretched(x, y):
+        addends = jnp.einsum("ij,jk->ik", x, y, out_sharding=P(None, None, unreduced={"a"}))
+        return pl.reshard(-jnp.broadcast_to(addends, (5, 2, 3)), P())
+
+    with pl.set_mesh(pl.make_mesh((4,), ("a",))):
+        result = over_devices(stretched, pl.sharding.get_mesh(), (P(None, "a"), P("a")), x, y)
+    np.testing.assert_allclose(result, np.broadcast_to(-(x @ y), (5, 2, 3)), rtol=1e-5, atol=1e-5)
