@@ -360,8 +360,8 @@ HEAD = """# Accuracy of special functions
 The largest errors of functions of `pellucid.scipy.special`, and of tails of `pellucid.scipy.stats`, over a grid of its
 domain, beside that of jax {version}. An error is counted in units in the last place (ulp) of the exact value, which
 mpmath computes with {digits} digits; 0.5 is the least possible. Arguments go down to the smallest and up to the largest
-numbers of the dtype where a function is defined there. Numbers above 100 stand near zeros of a function, or where its
-value changes by many units when an argument changes by one. "no value" counts NaN and infinities where the exact value is
+numbers of the dtype where a function is defined there. Large errors are digits lost to cancellation: far out, as in
+`stats.cauchy.logcdf`, or near zeros of a function. Other functions aren't measured yet. "no value" counts NaN and infinities where the exact value is
 a number of the dtype. `float32` is computed without 64-bit dtypes. `python tools/special_errors.py` writes this table.
 
 | function | float32 | jax | float64 | jax |
