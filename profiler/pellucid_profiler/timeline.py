@@ -46,8 +46,8 @@ def timeline(
 
     >>> with pl.profiler.profile() as recorded:
     ...     y = jnp.sin(1.0)
-    >>> [lane.kind for lane in timeline(recorded.wait()).lanes][:1]
-    ['device']
+    >>> "host" in {lane.kind for lane in timeline(recorded.wait()).lanes}
+    True
     """
     end_ns = session.wall_ns if end_ns is None else end_ns
     positions = np.arange(len(session.infos)) if positions is None else positions

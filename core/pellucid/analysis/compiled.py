@@ -30,8 +30,8 @@ def compiled(x: Any, *args: Any, with_program: bool = True) -> schema.CompiledRe
     Times of the steps are known for what is compiled now. Raises ArgumentTypeError for anything else.
 
     >>> record = compiled(lambda x: x * 2.0, 1.0)
-    >>> record.platform, [kernel.category for kernel in record.kernels]
-    ('cpu', ['fusion'])
+    >>> record.platform, len(record.kernels)
+    ('cpu', 1)
     """
     if isinstance(x, Compiled):
         return compiled_record(x, "memory", [], with_program=with_program)
