@@ -7,7 +7,7 @@ from typing import Any
 
 from pellucid.base.functional import strict_zip
 from pellucid.ir.avals import AbstractValue
-from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
+from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DebugInfo, DropVar, Equation, Jaxpr, Literal, Var
 from pellucid.ir.primitive import Programs
 
 
@@ -69,8 +69,8 @@ def rearranged(
     """The program, without constants, whose inputs and results are those of `program` at the given positions.
 
     `inputs` is a permutation, with the types of further inputs, which are not used, and perhaps without some that
-    aren't used either. Results (by default all) may be
-    repeated or left out; `~i` is the input at position i. Equal arguments give one object.
+    aren't used either. Results (by default all) may be repeated or left out; `~i` is the input at position i. Equal
+    arguments give one object.
     """
     jaxpr = program.jaxpr
     if results is None:
@@ -84,8 +84,26 @@ def rearranged(
     if derived is None:
         invars = [jaxpr.invars[i] if isinstance(i, int) else Var(i) for i in inputs]
         outvars = [jaxpr.outvars[i] if i >= 0 else jaxpr.invars[~i] for i in results]
-        derived = jaxpr.memo[key] = ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars))
+        debug = None if jaxpr.debug is None else _with_names_of(jaxpr, jaxpr.debug, inputs)
+        changed = jaxpr.replace(invars=invars, outvars=outvars, debug=debug)
+        derived = jaxpr.memo[key] = ClosedJaxpr(changed)
     return derived
+
+
+def _with_names_of(
+    jaxpr: Jaxpr, debug: DebugInfo, inputs: Sequence[int | AbstractValue]
+) -> DebugInfo:
+    """The names of a program whose `inputs` are those of `jaxpr` at these positions; further ones have none."""
+
+    def names() -> Sequence[str]:
+        known = debug.argument_names
+        unnamed = len(jaxpr.invars) - len(known)  # constants come in front of arguments
+        if not known or unnamed < 0:
+            return ()
+        padded = [*[""] * unnamed, *known]
+        return [padded[i] if isinstance(i, int) else "" for i in inputs]
+
+    return DebugInfo(debug.name, names)
 
 
 def with_known(jaxpr: Jaxpr, known: Sequence[Var], results: Sequence[Atom]) -> Jaxpr:

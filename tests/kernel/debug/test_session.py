@@ -68,6 +68,17 @@ def test_a_session_goes_line_by_line_into_functions_and_loops_and_back() -> None
     assert session.is_done
 
 
+def test_arguments_of_a_loop_keep_their_names_where_one_never_changes() -> None:
+    def run(h, w, xs):
+        def body(carry, x):
+            return (jnp.sin(carry[0]) * x, carry[1]), carry[1]
+
+        return lax.scan(body, (h, w), xs)
+
+    session = debug(run)(1.0, 2.0, jnp.arange(3.0)).jump(1)
+    assert session.variables() == {"carry[0]": 0.0, "carry[1]": 2.0, "x": 1.0}
+
+
 def test_a_session_jumps_to_an_iteration_and_evaluates_there() -> None:
     session = started().next().jump(2)
     assert session.stack()[-1].run == "(iteration 2 of 3)"
