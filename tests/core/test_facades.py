@@ -24,6 +24,7 @@ OURS = {
     "pellucid.profiler": {
         "Profile",
         "Session",
+        "Comparison",
         "annotate",
         "findings",
         "report",

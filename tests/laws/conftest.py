@@ -56,12 +56,18 @@ def together(request: pytest.FixtureRequest) -> Callable[..., list[Any]]:
     """`together(task, x64)`: the results of this test's row, computed together with those of its neighbours.
 
     `task(sample)` gives a function of flat values and its operands; `x64(sample)` says where it needs 64 bits.
-    Rows that were collected for this test are compiled in chunks; an error is raised for its own row only.
+    Rows that were collected for this test are compiled in chunks; an error is raised for its own row only. Special
+    values are computed as users do: quick compilation differs for the smallest numbers.
     """
     law = law_of(request.node)
+    smooth = request.node.callspec.params["sample"].smooth
+
+    def belongs(item: Any) -> bool:
+        return law_of(item) == law and item.callspec.params["sample"].smooth == smooth
 
     def results(task: Callable[[Sample], Task], x64: Callable[[Sample], bool]) -> list[Any]:
-        return outcome(law, request.node, lambda item: law_of(item) == law, task, x64).results
+        options = COMPILATION if smooth else EXACT
+        return outcome((law, smooth), request.node, belongs, task, x64, options).results
 
     return results
 
@@ -80,7 +86,7 @@ def compiled(request: pytest.FixtureRequest) -> Evaluated:
 
 
 def outcome(
-    pool: str,
+    pool: Any,
     item: Any,
     belongs: Callable[[Any], bool],
     task: Callable[[Sample], Task],

@@ -64,6 +64,7 @@ def launch(
     address = address or free_address()
     variables = {
         **os.environ,
+        "XLA_FLAGS": "",  # as users compile: quickly compiled, processes that exchange data sometimes hang
         **(environment or {}),
         "PYTHONPATH": os.pathsep.join([*SOURCES, os.environ.get("PYTHONPATH", "")]),
         "PELLUCID_NUM_CPU_DEVICES": str(devices),

@@ -81,7 +81,8 @@ def put_host(
     Raises: IntegerRangeError for a Python integer that the dtype can't hold.
     """
     if aval.dtype == dtypes.float0:
-        return np.zeros(aval.shape, dtypes.float0)
+        zeros: Any = np.zeros(aval.shape, dtypes.float0)  # no device holds a float0
+        return zeros
     if is_unreduced(sharding):
         cut = summed(sharding)
         whole = put_host(value, aval_at(aval, cut), cut, committed, explicit=explicit)
