@@ -79,7 +79,7 @@ def _search(frame: Frame, watch: Watch) -> list[tuple[Frame, Call | None, Turn]]
                 _, *rest = inner
                 return [*here, (call.frame(turn), call, turn), *rest]
             turn = call.after(turn)
-    raise AssertionError("a match lies in an equation of the program")
+    return here  # compiled apart, a value at the bound of the condition may round to the other side
 
 
 def _holds(equation: Equation, other: Equation) -> bool:

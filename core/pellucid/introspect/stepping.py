@@ -80,28 +80,32 @@ class Frame:
         return self.read(self.jaxpr.outvars)
 
     def move(self, position: int) -> None:
-        """Stop before another equation: run those up to it, or go back."""
-        if position > self._ran:
-            live = [v for v, (origin, used) in self._uses() if origin < position <= used]
-            self._know(live, position)
-            self._ran = position
+        """Stop before another equation: run those up to it, or go back.
+
+        An equation with effects that somebody looked into gives its results from its runs, so that none happens twice.
+        """
+        for index in sorted(self.calls):
+            call = self.calls[index]
+            if self._ran <= index < position and call.equation.effects:
+                self._advance(index)
+                self.values.update(strict_zip(call.equation.results, call.results()))
+                self._ran = index + 1
+        self._advance(position)
         self.position = position
 
     def call(self) -> Call | None:
-        """The programs that the next equation runs, to be looked into; None if it has none that can be stopped in."""
+        """The programs that the next equation runs, to be looked into; None if it has none that can be stopped in.
+
+        One whose effects have happened as a whole can't be looked into: they would happen again.
+        """
         equation, index = self.equation, self.position
         if equation is None or not can_enter(equation):
             return None
         if index not in self.calls:
+            if index < self._ran and equation.effects:
+                return None
             self.calls[index] = Call(equation, self.read(equation.operands))
         return self.calls[index]
-
-    def leave(self, call: Call) -> None:
-        """Take the results of the equation from a call that has ended, if its effects have happened there."""
-        if self.position == self._ran and call.equation.effects:
-            self.values.update(strict_zip(call.equation.results, call.results()))
-            self._ran += 1
-        self.move(self.position + 1)
 
     def forget(self, call: Call) -> None:
         """Drop what is known within a call that had no effects."""
@@ -114,6 +118,13 @@ class Frame:
         lasting.update(self.jaxpr.invars)
         lasting.update(v for e in self.jaxpr.equations[: self._ran] if e.effects for v in e.results)
         self.values = {v: x for v, x in self.values.items() if v in lasting}
+
+    def _advance(self, position: int) -> None:
+        """Run the equations before `position` that didn't run, for what is used from there on."""
+        if position > self._ran:
+            live = [v for v, (origin, used) in self._uses() if origin < position <= used]
+            self._know(live, position)
+            self._ran = position
 
     def _uses(self) -> Iterable[tuple[Var, tuple[int, int]]]:
         return self.jaxpr.memo["last uses"].items()

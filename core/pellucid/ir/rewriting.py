@@ -96,11 +96,11 @@ def _with_names_of(
     """The names of a program whose `inputs` are those of `jaxpr` at these positions; further ones have none."""
 
     def names() -> Sequence[str]:
-        known = debug.argument_names
-        unnamed = len(jaxpr.invars) - len(known)  # constants come in front of arguments
-        if not known or unnamed < 0:
+        labels = debug.argument_names
+        unnamed = len(jaxpr.invars) - len(labels)  # constants come in front of arguments
+        if not labels or unnamed < 0:
             return ()
-        padded = [*[""] * unnamed, *known]
+        padded = [*[""] * unnamed, *labels]
         return [padded[i] if isinstance(i, int) else "" for i in inputs]
 
     return DebugInfo(debug.name, names)

@@ -39,8 +39,8 @@ def host_call(
 
     The types are those of the equation at hand. With an ordered `effect`, the call comes after the last one with
     that effect. `function` must check what it returns: the runtime copies bytes, whatever they are. In a program over
-    several devices it is called once, by `device` or the first, with whole arrays; `of_parts` calls it for each device with its part, which is
-    possible without results.
+    several devices it is called once, by `device` or the first, with whole arrays; `of_parts` calls it for each device
+    with its part, which is possible without results.
     """
     of_parts = of_parts and ctx.platform == "cpu" and ctx.sharding_attributes is not None
     target = _OF_PARTS if of_parts else _TARGETS.get(ctx.platform)

@@ -88,9 +88,8 @@ class Stepper:
         if len(self.levels) == 1:
             self.top.frame.move(len(self.top.frame.jaxpr.equations))
             return
-        call = self.top.call
         self.levels.pop()
-        self.top.frame.leave(call)  # type: ignore[arg-type]
+        self.top.frame.move(self.top.frame.position + 1)
         self._keep_to_budget()
 
     def back_out(self) -> None:
@@ -177,7 +176,7 @@ class Stepper:
         turn = level.call.after(level.turn)
         self.levels.pop()
         if turn is None:
-            self.top.frame.leave(level.call)
+            self.top.frame.move(self.top.frame.position + 1)
         else:
             self._enter(level.call, turn, at_end=False)
 

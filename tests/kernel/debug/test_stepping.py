@@ -104,6 +104,36 @@ def test_runs_of_a_loop_follow_each_other(name, capfd) -> None:
     assert printed == capfd.readouterr().out
 
 
+def before_scan(x):
+    stepper, _, _ = stepper_of(LOOPS["printing scan"], x)
+    while stepper.equation.primitive.name != "scan":
+        stepper.forward()
+    return stepper
+
+
+def test_a_loop_stepped_over_after_some_of_its_runs_does_not_repeat_their_effects(capfd) -> None:
+    x = jnp.array([0.5, 1.0, 2.0])
+    stepper = before_scan(x)
+    stepper.forward(into=True)
+    while stepper.top.turn != (0, 2):
+        stepper.forward()
+    stepper.back_out()
+    stepper.forward()
+    results = pl.jit(LOOPS["printing scan"])(x)[1]
+    np.testing.assert_allclose(stepper.top.frame.results()[1], results, 1e-6)
+    assert capfd.readouterr().out.split() == ["0.0", "1.0", "2.0"] * 2
+
+
+def test_a_loop_whose_effects_happened_is_not_looked_into_afterwards(capfd) -> None:
+    stepper = before_scan(jnp.array([0.5, 1.0, 2.0]))
+    stepper.forward()
+    stepper.back()
+    assert stepper.equation.primitive.name == "scan"
+    stepper.forward(into=True)
+    assert len(stepper.levels) == 1
+    assert capfd.readouterr().out.split() == ["0.0", "1.0", "2.0"]
+
+
 def test_a_jump_gives_the_carry_of_an_iteration() -> None:
     def summed(x):
         return lax.scan(lambda c, y: (jnp.cos(c) + y, c), x, jnp.arange(1000.0) / 1000)
