@@ -23,20 +23,17 @@ def remove_dead_equations(
     live: set[Atom] = {v for v in outvars if type(v) is not Literal}
     kept: list[Equation] = []
     for equation in reversed(jaxpr.equations):
-        used_results = [v in live for v in equation.results]
-        if not any(used_results) and not has_lasting_effects(equation):
+        if live.isdisjoint(equation.results) and not has_lasting_effects(equation):
             continue
-        used_operands, remaining = [True] * len(equation.operands), equation
+        operands, remaining = equation.operands, equation
         if isinstance(equation.primitive, Programs):
+            used_results = [v in live for v in equation.results]
             used_operands, remaining = equation.primitive.dead_code(used_results, equation)
             if remaining is None:
                 continue
+            operands = [a for a, u in strict_zip(operands, used_operands) if u]
         kept.append(remaining)
-        live.update(
-            a
-            for a, u in strict_zip(equation.operands, used_operands)
-            if u and type(a) is not Literal
-        )
+        live.update([a for a in operands if type(a) is not Literal])
     kept.reverse()
     used_inputs = [keep_inputs or v in live for v in jaxpr.invars]
     pruned = Jaxpr(

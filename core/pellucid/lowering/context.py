@@ -213,11 +213,11 @@ class LoweringContext:
         """MLIR attributes for those that a rule states, some as Python values, with the user's metadata."""
         if attributes is None:
             return self.frontend_attributes or None
-        made_by = _ATTRIBUTE_OF
-        return self.frontend_attributes | {
-            name: made_by[type(x)](self, x) if type(x) in made_by else x
-            for name, x in attributes.items()
-        }
+        completed = self.frontend_attributes.copy()
+        for name, x in attributes.items():
+            make = _ATTRIBUTE_OF.get(type(x))
+            completed[name] = x if make is None else make(self, x)
+        return completed
 
     def constant(self, value: Any, dtype: Any = None) -> ir.Value:
         """A constant from a NumPy array or scalar; `dtype` if it isn't the value's own."""
@@ -250,8 +250,11 @@ class LoweringContext:
 
     def broadcast(self, x: ir.Value, dims: Ints, result: Any) -> ir.Value:
         """`x` with its axes at `dims` of the result."""
-        shape = ir.RankedTensorType(x.type).shape
-        if 1 in shape and self.addends is not None and self.has_fault(STRETCHED_ADDENDS):
+        if (
+            self.addends is not None
+            and self.has_fault(STRETCHED_ADDENDS)
+            and 1 in (shape := ir.RankedTensorType(x.type).shape)
+        ):
             unstretched = [i for i, size in enumerate(shape) if size != 1]
             unstretched_shape = tuple([shape[i] for i in unstretched])
             x, dims = (

@@ -235,12 +235,13 @@ class Elementwise(Shown, Primitive[P]):
 
     def lower(self, ctx, operands, params):
         result = ctx.avals_out[0]
-        if result.shape != ():
+        shape = result.shape
+        if any(a.shape != shape for a in ctx.avals_in):
             operands = [
-                x if a.shape == result.shape else ctx.broadcast_to(x, a, result.shape)
+                x if a.shape == shape else ctx.broadcast_to(x, a, shape)
                 for x, a in zip(operands, ctx.avals_in, strict=True)
             ]
-            ctx.avals_in = tuple([a.update(shape=result.shape) for a in ctx.avals_in])
+            ctx.avals_in = tuple([a.update(shape=shape) for a in ctx.avals_in])
         if callable(self.hlo):
             return [self.hlo(ctx, operands, params)]
         return [ctx.op1(self.hlo, result, operands)]

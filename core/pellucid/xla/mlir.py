@@ -23,13 +23,17 @@ _jax_mlir_ext.register_dialects(_registry)
 
 
 def new_context() -> ir.Context:
-    """A fresh context (0.2 ms): one for each lowering, so that nothing interned is kept for ever."""
+    """A fresh context: one for each lowering, so that nothing interned is kept for ever.
+
+    It takes 1 ms of processor time, and would take 4.5 ms with all dialects: others than ours are loaded where a text
+    that is parsed names them.
+    """
     context = ir.Context()
     context.append_dialect_registry(_registry)
     _stablehlo.register_dialect(context)
     _chlo.register_dialect(context)
     _sdy.register_dialect(context)
-    context.load_all_available_dialects()
+    context.get_dialect_descriptor("func")
     context.enable_multithreading(False)
     return context
 
