@@ -48,6 +48,27 @@ describe('lines', () => {
     lines.dispose();
   });
 
+  test('stay drawn while a notebook takes their cell out of the page', async () => {
+    const sizes: ResizeObserverCallback[] = [];
+    vi.spyOn(globalThis, 'ResizeObserver').mockImplementation(function (changed) {
+      sizes.push(changed);
+      return { observe: () => undefined, unobserve: () => undefined, disconnect: () => undefined };
+    });
+    const lines = new LinesView('lines', listingOf(sampleProgram('equations_10k')), {
+      onHover,
+      onClick,
+    });
+    let height = HEIGHT;
+    Object.defineProperty(lines.element, 'clientHeight', { get: () => height });
+    place().append(lines.element);
+    sizes.forEach(changed => changed([], {} as ResizeObserver));
+    height = 0;
+    await settled();
+    expect(rows(lines).length).toBeGreaterThan(HEIGHT / ROW_HEIGHT);
+    lines.dispose();
+    vi.restoreAllMocks();
+  });
+
   test('keep their elements while they stay in sight', async () => {
     const lines = await view('mlp');
     const before = rows(lines);

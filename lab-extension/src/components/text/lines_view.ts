@@ -49,6 +49,8 @@ export class LinesView {
   private current = -1;
   private shown = new Map<number, Row>();
   private frame = 0;
+  /** Its last height in sight. A notebook takes cells out of the page and puts them back, and no change of size is told. */
+  private height = 0;
 
   constructor(
     label: string,
@@ -63,7 +65,10 @@ export class LinesView {
     );
     this.foldAtFirst();
     this.listen();
-    const observer = new ResizeObserver(() => this.draw());
+    const observer = new ResizeObserver(() => {
+      this.height = this.element.clientHeight || this.height;
+      this.draw();
+    });
     observer.observe(this.element);
     this.disposables.add(() => observer.disconnect());
     this.refresh();
@@ -212,7 +217,8 @@ export class LinesView {
 
   private drawRows(): void {
     const first = Math.max(0, Math.floor(this.element.scrollTop / ROW_HEIGHT) - SPARE_ROWS);
-    const count = Math.ceil(this.element.clientHeight / ROW_HEIGHT) + 2 * SPARE_ROWS;
+    const height = this.element.clientHeight || this.height;
+    const count = Math.ceil(height / ROW_HEIGHT) + 2 * SPARE_ROWS;
     const last = Math.min(this.rowCount, first + count);
     const before = this.shown;
     this.shown = new Map();
