@@ -27,8 +27,7 @@ from pellucid.higher_order.cond import (
 )
 from pellucid.higher_order.structured import with_common_consts
 from pellucid.higher_order.varying_branches import varying_alike
-from pellucid.ir.jaxpr import ClosedJaxpr, Literal
-from pellucid.ir.rewriting import rearranged
+from pellucid.ir.rewriting import without_forwarded
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.logical import clamp
 from pellucid.primitives.staging import stage
@@ -161,26 +160,10 @@ def _branch(
         (*("used from outside" for _ in consts), *("an operand" for _ in leaves)),
         inputs,
     )
-    programs, forwarded = _without_forwarded(programs)
+    programs, forwarded = without_forwarded(programs)
     computed = iter(bind(cond_p, index, *inputs, params=CondParams(programs, platforms)))
     results = [next(computed) if i is None else inputs[i] for i in forwarded]
     return bodies[0].out_tree.unflatten([x if hasattr(x, "aval") else stage(x) for x in results])
-
-
-def _without_forwarded(
-    programs: tuple[ClosedJaxpr, ...],
-) -> tuple[tuple[ClosedJaxpr, ...], list[int | None]]:
-    """The branches without results that are the same input in all of them, and for each result that input or None."""
-    places = []
-    for program in programs:
-        positions: dict[Any, int] = {v: i for i, v in enumerate(program.jaxpr.invars)}
-        places.append(
-            [None if type(a) is Literal else positions.get(a) for a in program.jaxpr.outvars]
-        )
-    forwarded = [column[0] if len({*column}) == 1 else None for column in strict_zip(*places)]
-    kept = [i for i, f in enumerate(forwarded) if f is None]
-    inputs = range(len(programs[0].jaxpr.invars))
-    return tuple([rearranged(p, inputs, kept) for p in programs]), forwarded
 
 
 def check_branches(

@@ -158,10 +158,8 @@ def _lowered(ctx: Any, value: Any) -> Any:
         return ctx.dictionary({key: _lowered(ctx, x) for key, x in value.items()})
     if isinstance(value, (list, tuple)):
         return ir.ArrayAttr.get([_lowered(ctx, x) for x in value])
-    if isinstance(value, str):
+    if isinstance(value, (str, bytes)):
         return ctx.string(value)
-    if isinstance(value, bytes):
-        return ctx.string(value.decode())
     if isinstance(value, ArrayAttribute):
         return ctx.dense(value.array)
     if isinstance(value, (bool, np.bool_)):

@@ -16,9 +16,10 @@ from pellucid.ir.effects import StateEffect
 from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
 from pellucid.ir.primitive import called
-from pellucid.ir.rewriting import inlined, remove_dead_equations, with_known
+from pellucid.ir.rewriting import inlined, remove_dead_equations, with_known, without_forwarded
 from pellucid.ir.rules import Mask, Operands, Values, Zero
 from pellucid.primitives.placement import device_put
+from pellucid.primitives.staging import stage
 from pellucid.sharding.memory import space_of_kind
 from pellucid.tracing.context import context, named_scope
 from pellucid.tracing.discharge import check_distinct, discharged, is_reference
@@ -273,7 +274,12 @@ def checkpoint(
         operands = [*body.consts, *call.leaves]
         if any(map(is_reference, operands)) and not _has_rules_with_references(body.program.jaxpr):
             return body.out_tree.unflatten(_on_values(params, operands))
-        return body.out_tree.unflatten(bind(remat_p, *operands, params=params))
+        if not context.trace.is_eager:
+            return body.out_tree.unflatten(bind(remat_p, *operands, params=params))
+        [program], forwarded = without_forwarded((body.program,))
+        computed = iter(bind(remat_p, *operands, params=params.on(program)))
+        results = [next(computed) if i is None else operands[i] for i in forwarded]
+        return body.out_tree.unflatten([x if hasattr(x, "aval") else stage(x) for x in results])
 
     return rematerialized
 

@@ -228,7 +228,8 @@ class _Printer:
         return f"  # {' '.join(filter(None, notes))}" if any(notes) else ""
 
     def params(self, shown: dict[str, Any]) -> Doc:
-        first = [key for key in ("name",) if key in shown]
+        # Params that begin with a name are shown so; all others in the order of the alphabet.
+        first = [key for key in list(shown)[:1] if key == "name"]
         ordered = first + sorted(key for key in shown if key not in first)
         pairs = [concat(f"{key}=", self.value(shown[key])) for key in ordered]
         body = Nest(2, concat(Break(""), join(Break(), pairs)))

@@ -87,6 +87,22 @@ def rearranged(
     return derived
 
 
+def without_forwarded(
+    programs: tuple[ClosedJaxpr, ...],
+) -> tuple[tuple[ClosedJaxpr, ...], list[int | None]]:
+    """The programs without results that are the same input in all of them, and for each result that input or None."""
+    places = []
+    for program in programs:
+        positions: dict[Any, int] = {v: i for i, v in enumerate(program.jaxpr.invars)}
+        places.append(
+            [None if type(a) is Literal else positions.get(a) for a in program.jaxpr.outvars]
+        )
+    forwarded = [column[0] if len({*column}) == 1 else None for column in strict_zip(*places)]
+    kept = [i for i, f in enumerate(forwarded) if f is None]
+    inputs = range(len(programs[0].jaxpr.invars))
+    return tuple([rearranged(p, inputs, kept) for p in programs]), forwarded
+
+
 def _with_names_of(
     jaxpr: Jaxpr, debug: DebugInfo, inputs: Sequence[int | AbstractValue]
 ) -> DebugInfo:

@@ -151,7 +151,7 @@ class LoweringContext:
         """`true` or `false`."""
         return ir.BoolAttr.get(value)
 
-    def string(self, value: str) -> ir.Attribute:
+    def string(self, value: str | bytes) -> ir.Attribute:
         """A string attribute."""
         return ir.StringAttr.get(value)
 

@@ -118,7 +118,7 @@ def _power_reversed(x: Any, y: Any) -> Any:
     return elementwise.raised(y, x) if is_array_like(y) else _of_foreign(y)
 
 
-def _astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+def astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     """`x` converted to `dtype`; complex to real drops the imaginary part, as NumPy does."""
     wanted = (
         dtypes.check_user_dtype(dtype, "astype")
@@ -186,7 +186,7 @@ def _transpose(x: Any, *args: Any) -> Any:
 
 def _round(x: Any, ndigits: int | None = None) -> Any:
     rounded = elementwise.round(x, ndigits or 0)
-    return _astype(rounded, int) if ndigits is None else rounded
+    return astype(rounded, int) if ndigits is None else rounded
 
 
 def _view(x: Any, dtype: Any = None, type: None = None) -> Any:
@@ -278,7 +278,7 @@ def _array_namespace(x: Any, /, *, api_version: str | None = None) -> Any:
 
 
 METHODS: dict[str, Any] = {
-    "astype": _astype, "byteswap": _byteswap, "clip": elementwise.clip, "conj": elementwise.conjugate, "conjugate": elementwise.conjugate,
+    "astype": astype, "byteswap": _byteswap, "clip": elementwise.clip, "conj": elementwise.conjugate, "conjugate": elementwise.conjugate,
     "copy": _copy, "diagonal": manipulation.diagonal,
     "flatten": manipulation.ravel, "nonzero": manipulation.nonzero, "ravel": manipulation.ravel,
     "repeat": manipulation.repeat, "reshape": _reshape, "round": elementwise.round, "squeeze": manipulation.squeeze,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.numpy import operators
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import array, asarray
 from pellucid.numpy.elementwise import imag
@@ -150,7 +151,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     Array([1], dtype=int32)
     """
     aval_of("astype", x)
-    return asarray(x).astype(dtype, copy=copy, device=device)
+    # Not the method: a NumPy array of dtype float0 has its own.
+    return operators.astype(asarray(x), dtype, copy=copy, device=device)
 
 
 def array_repr(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
 from pellucid.numpy import elementwise
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.manipulation import canonical_axes, diagonal
@@ -107,6 +107,8 @@ def reduced(
     """`a`, converted to `dtype`, reduced along `axis`. Results are never weakly typed."""
     aval = aval_of(name, a)
     axes = canonical_axes(axis, aval.ndim)
+    if dtypes.float0 in (aval.dtype, dtype):
+        raise DtypeError(f"jnp.{name} does not accept float0 elements.", got=aval.text())
     if dtype == _BOOL:
         kind = _OF_BOOLS.get(kind, kind)
     a = masked(name, convert(a, aval, dtype), where, kind.identity(dtype))

@@ -18,7 +18,7 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.traits import Traits
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
 from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.families import constant_like, kind_of
+from pellucid.primitives.families import NUMBER, constant_like, kind_of
 from pellucid.primitives.scalars import scalar
 from pellucid.primitives.sharding_constraint import constrained
 from pellucid.sharding.explicit_types import type_sharding
@@ -58,7 +58,7 @@ class Iota(LaidOut, Primitive[IotaParams]):
     traits = Traits(kind="creation", flops=0.0, cheap=True)
 
     def abstract_eval(self, avals, params):
-        if kind_of(params.dtype) in ("bool", "key"):
+        if kind_of(params.dtype) not in NUMBER:
             raise DtypeError("iota counts in numbers.", got=f"dtype: {params.dtype}")
         if not 0 <= params.dimension < len(params.shape):
             raise ArgumentValueError(

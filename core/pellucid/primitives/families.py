@@ -43,7 +43,7 @@ _kinds: dict[Any, str] = {}
 
 
 def kind_of(dtype: Any) -> str:
-    """'bool', 'signed', 'unsigned', 'floating', 'complex' or 'key'."""
+    """'bool', 'signed', 'unsigned', 'floating', 'complex', 'key' or 'float0'."""
     kind = _kinds.get(dtype)
     if kind is None:
         kind = _kinds[dtype] = _kind_of(dtype)
@@ -53,6 +53,8 @@ def kind_of(dtype: Any) -> str:
 def _kind_of(dtype: Any) -> str:
     if isinstance(dtype, dtypes.ExtendedDType):
         return "key"
+    if dtype == dtypes.float0:
+        return "float0"
     name = dtype.name
     if name == "bool":
         return "bool"

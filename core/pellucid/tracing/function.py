@@ -136,6 +136,25 @@ class Call(NamedTuple):
     static: Static
 
 
+class _Parameters(NamedTuple):
+    """Names of a function's parameters: positional ones, all but `**kwargs`, and those of `*args` and `**kwargs`."""
+
+    positional: list[str]
+    explicit: set[str]
+    star: str
+    keywords: str | None
+
+    def of_position(self, i: int) -> str:
+        """The name of the argument at position `i`, as `x` or `rest[0]`."""
+        n = len(self.positional)
+        return self.positional[i] if i < n else f"{self.star}[{i - n}]"
+
+    def of_keyword(self, name: str) -> str:
+        """The name of the argument with the keyword `name`, as `x` or `options['x']`."""
+        is_explicit = name in self.explicit or self.keywords is None
+        return name if is_explicit else f"{self.keywords}[{name!r}]"
+
+
 class FunctionSpec(NamedTuple):
     """A user's function with its static and donated arguments."""
 
@@ -195,9 +214,18 @@ class FunctionSpec(NamedTuple):
     def _argument_name(self, position: int | str) -> str:
         if isinstance(position, str):
             return position
+        return self._parameters().of_position(position)
+
+    def _parameters(self) -> _Parameters:
         signature = signature_of(self.function)
-        parameters = list(signature.parameters) if signature is not None else []
-        return parameters[position] if position < len(parameters) else f"args[{position}]"
+        parameters = [] if signature is None else list(signature.parameters.values())
+        stars = {p.kind: p.name for p in parameters}
+        return _Parameters(
+            [p.name for p in parameters if p.kind in _POSITIONAL],
+            {p.name for p in parameters if p.kind is not p.VAR_KEYWORD},
+            stars.get(inspect.Parameter.VAR_POSITIONAL, "args"),
+            stars.get(inspect.Parameter.VAR_KEYWORD),
+        )
 
     def _not_an_array(self, args: Operands, kwargs: Keywords) -> ArgumentTypeError:
         paths = self.argument_paths(args, kwargs)
@@ -212,20 +240,15 @@ class FunctionSpec(NamedTuple):
     def argument_paths(self, args: Operands, kwargs: Keywords) -> tuple[str, ...]:
         """A name for each traced leaf, as `params['w']`."""
         with_paths, _ = flatten_with_path((tuple(args), kwargs))
-        signature = signature_of(self.function)
-        positional = (
-            []
-            if signature is None
-            else [p.name for p in signature.parameters.values() if p.kind in _POSITIONAL]
-        )
-        dynamic = [n for i, n in enumerate(positional) if i not in self.static_nums]
+        parameters = self._parameters()
+        dynamic = [i for i in range(len(args) + len(self.static_nums)) if i not in self.static_nums]
         paths = []
         for path, _leaf in with_paths:
             where, which, *rest = path
             if where.idx == 0:
-                name = dynamic[which.idx] if which.idx < len(dynamic) else f"args[{which.idx}]"
+                name = parameters.of_position(dynamic[which.idx])
             else:
-                name = str(which.key)
+                name = parameters.of_keyword(str(which.key))
             paths.append(name + keystr(tuple(rest)))
         return tuple(paths)
 

@@ -91,6 +91,11 @@ def test_residuals_are_printed_with_their_lines(capsys):
     )
 
 
+def test_results_that_are_arguments_are_the_same_arrays():
+    x = pellucid.numpy.ones(3)
+    assert checkpoint(lambda x: (x + 1, x))(x)[1] is x
+
+
 def test_bodies_of_loops_keep_only_their_carries():
     body = checkpoint(lambda c, x: (lax.sin(lax.sin(c * x)), None), prevent_cse=False)
     jaxpr = make_jaxpr(grad(lambda c: lax.scan(body, c, np.arange(3.0))[0]))(1.0)

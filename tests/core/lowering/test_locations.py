@@ -82,6 +82,16 @@ def test_a_function_called_within_scopes_is_named_by_each() -> None:
     assert paths == {f"jit(model)/{name}/jit(<lambda>)/sin" for name in ("first", "second")}
 
 
+def test_arguments_are_named_by_their_parameters() -> None:
+    def function(x, y, *rest, k=1.0, **options):
+        return x + rest[0] + rest[1]["a"] + k + options["z"]
+
+    names = ("x", "rest[0]", "rest[1]['a']", "k", "options['z']")
+    jitted = pl.jit(function, static_argnums=1)
+    text = jitted.lower(X, 0, X, {"a": X}, k=X, z=X).as_text(debug_info=True)
+    assert all(f'loc("{name}")' in text for name in names)
+
+
 def test_composites_and_functions_of_one_name_are_numbered_as_in_the_reference() -> None:
     my_op = pl.lax.composite(lambda x, *, k: sin(x) * k, name="my.op")
     text = pl.jit(lambda x: my_op(x, k=1.0) + my_op(x, k=2.0) + my_op(x, k=3.0)).lower(X).as_text()

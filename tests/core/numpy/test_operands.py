@@ -8,7 +8,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.errors import ArgumentTypeError, DtypeError
 
 X = jnp.arange(4.0)
 OPERATORS = {
@@ -109,6 +109,17 @@ def test_float0_stays_float0(function):
     result = function(np.zeros(3, pl.float0))
     assert (result.dtype, result.shape) == (pl.float0, (3,))
     assert function is pl.device_put or function(X).dtype == pl.float0
+
+
+def test_float0_has_no_arithmetic():
+    z = np.zeros(3, pl.float0)
+    for function in (
+        jnp.sum, jnp.prod, jnp.mean, jnp.max, jnp.negative, jnp.sort, jnp.cumsum, pl.jit(jnp.sum), lambda z: jnp.add(z, z),
+        lambda _: jnp.sum(X, dtype=pl.float0), lambda _: jnp.arange(3, dtype=pl.float0),
+    ):  # fmt: skip
+        with pytest.raises(DtypeError):
+            function(z)
+    assert jnp.astype(z, np.float32).tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -73,5 +73,10 @@ def test_tokens_come_out_of_eager_calls_only_as_tokens():
 
 def test_attributes_of_a_composite_may_be_empty_or_bytes():
     call = lax.composite(lambda x, **_: x + 1, "my.attributes")
-    text = pl.jit(lambda x: call(x, empty=[], letters=b"ab", nothing=None)).lower(1.0).as_text()
-    assert 'composite_attributes = {empty = [], letters = "ab"}' in text
+    text = pl.jit(lambda x: call(x, empty=[], letters=b"ab\xff", nothing=None)).lower(1.0).as_text()
+    assert 'composite_attributes = {empty = [], letters = "ab\\FF"}' in text
+
+
+def test_params_of_a_composite_are_printed_in_the_order_of_the_alphabet():
+    text = str(pl.make_jaxpr(lax.composite(lambda x: x + 1, "my.op"))(1.0))
+    assert text.index("attributes=") < text.index("name=my.op") < text.index("version=0")
