@@ -48,7 +48,8 @@ def work(library: str, first: int, last: int, eager_every: int) -> None:
 
 def answers(library: str, seed: int, count: int, eager_every: int) -> Iterator[tuple[int, Any]]:
     """(seed, results) of each program, None for one that ended its process."""
-    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    flags = f"--xla_force_host_platform_device_count=8 {os.environ.get('XLA_FLAGS', '')}"
+    environment = {**os.environ, "XLA_FLAGS": flags}
     at, end = seed, seed + count
     while at < end:
         last = min(end, at + PROGRAMS_PER_PROCESS)

@@ -17,7 +17,9 @@ import numpy as np
 
 FLOATS = ("float32", "bfloat16", "float16", "float64")
 INTEGERS = ("int32", "int8", "uint8", "int16", "uint32", "uint16", "int64", "uint64")
-NARROW = ("float8_e4m3fn", "float8_e5m2", "int4", "uint4")
+NARROW = (
+    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz", "float8_e3m4", "float8_e4m3", "int4", "uint4",
+)  # fmt: skip
 """Dtypes of less than eight bits of precision: they get operations that never round, on small whole numbers."""
 COMPLEX = ("complex64", "complex128")
 WIDE = ("float64", "int64", "uint64", "complex128")
@@ -26,7 +28,17 @@ WEIGHTS = {
     "float32": 12, "bfloat16": 2, "float16": 2, "int32": 3, "bool": 3, "complex64": 2, "float64": 6,
 }  # fmt: skip
 SHAPES = ((), (4,), (8,), (4, 8), (8, 4), (2, 4, 8))
-CALLS = ("plain", "plain", "grad", "jvp", "vmap", "linearize", "checkify", "vmap grad")
+CALLS = (
+    "plain",
+    "plain",
+    "grad",
+    "jvp",
+    "vmap",
+    "linearize",
+    "checkify",
+    "vmap grad",
+    "grad checkpoint",
+)
 LAYOUTS = ("none", "none", "auto", "explicit")
 SIZES = {"x": 4, "y": 2}
 
@@ -35,8 +47,10 @@ UNARY = {
         "jnp.sin(a)", "jnp.tanh(a)", "jnp.exp(-a * a)", "-a", "jnp.abs(a)", "jnp.log1p(a * a)", "jnp.sqrt(a * a + 1)",
         "jnp.maximum(a, 0)", "lax.logistic(a)", "lax.stop_gradient(a)", "a ** 2", "jnp.cos(a) + 1", "lax.rsqrt(a * a + 1)",
         "jnp.log1p(jnp.exp(-jnp.abs(a)))", "lax.erf(a)", "jnp.square(a)", "jnp.expm1(-a * a)", "a * lax.logistic(a)", "lax.optimization_barrier(a)",
+        "lax.associative_scan(jnp.add, a) * 0.5 if a.ndim else a", "jnp.cumprod(jnp.sin(a), -1) if a.ndim else a", "lax.cummax(a) if a.ndim else a",
+        "lax.reduce_precision(a, 8, 10)", "jnp.sort(a, -1) if a.ndim else a", "jnp.round(a * 0) + a", "jax.nn.softmax(a, -1) if a.ndim else a",
     ),
-    "integer": ("a // 3", "a % 5", "~a", "-a", "a << 1", "a >> 1", "jnp.abs(a)", "lax.population_count(a)", "a * a", "jnp.sort(a, -1) if a.ndim else a"),
+    "integer": ("a // 3", "a % 5", "~a", "-a", "a << 1", "a >> 1", "jnp.abs(a)", "lax.population_count(a)", "a * a", "jnp.sort(a, -1) if a.ndim else a", "lax.clz(a)", "jnp.cumsum(a, -1).astype(a.dtype) if a.ndim else a", "jnp.argsort(a, -1).astype(a.dtype) if a.ndim else a"),
     "narrow": ("-a", "a[...]"),
     "bool": ("~a",),
     "complex": ("jnp.conj(a)", "a * 1j", "jnp.sin(a.real) + 1j * a.imag", "-a", "a / (1 + jnp.abs(a) ** 2)", "jnp.fft.fft(a) * 0.2 if a.ndim else a"),
@@ -56,7 +70,8 @@ SAME_SHAPE = (
     "a[jnp.arange(a.shape[0]) % 3]", "jnp.concatenate([a[2:], a[:2]])", "lax.dynamic_update_slice_in_dim(a, a[:2], 1, 0)",
     "lax.pad(a, jnp.zeros((), a.dtype), [(1, 1, 0)] + [(0, 0, 0)] * (a.ndim - 1))[:-2]", "jnp.where(jnp.arange(a.shape[-1]) % 2 == 0, a, a * 2)",
     "lax.dynamic_slice_in_dim(jnp.concatenate([a, a]), 2, a.shape[0], 0)", "jnp.where(a == a, a.at[jnp.arange(a.shape[0]) // 2].set(a[:1]), a)",
-    "jnp.stack([a, a], -1)[..., 0]", "lax.associative_scan(lambda x, y: jnp.where(x == x, y, x), a)", "a.reshape(-1)[::-1].reshape(a.shape)", "jax.device_put(a)",
+    "jnp.stack([a, a], -1)[..., 0]", "lax.associative_scan(lambda x, y: jnp.where(x == x, y, x), a)",
+    "jnp.take_along_axis(a, jnp.arange(a.size).reshape(a.shape) * 3 % a.shape[-1], -1)", "lax.rev(a, range(a.ndim))", "lax.switch(a.ndim, [lambda a: a, lambda a: a[::-1]], a)", "a.reshape(-1)[::-1].reshape(a.shape)", "jax.device_put(a)",
 )  # fmt: skip
 MOVEMENTS = tuple(
     text for text in SAME_SHAPE if not any(word in text for word in ("cumsum", "multiply", "a * 2"))
@@ -74,7 +89,7 @@ _TAKE_LAYOUTS = {
     text
     for texts in (*UNARY.values(), *BINARY.values())
     for text in texts
-    if "sort" not in text and "fft" not in text
+    if not any(word in text for word in ("sort", "fft", "scan", "cum", "softmax"))
 }
 _REDUCE = ("a.sum(", "a.max(", "a.min(", "a.mean(", "a.prod(", "a.any(", "a.all(")
 
@@ -119,8 +134,8 @@ class Maker:
         call = choose.choice(CALLS)
         inputs = [(choose.choice(SHAPES[1:]), "float32")]
         inputs += [(choose.choice(SHAPES), self.dtype()) for _ in range(choose.randint(1, 3))]
-        is_differentiated = call in ("grad", "vmap grad", "jvp", "linearize")
-        shape = () if call in ("grad", "vmap grad") else choose.choice(SHAPES)
+        is_differentiated = "grad" in call or call in ("jvp", "linearize")
+        shape = () if "grad" in call else choose.choice(SHAPES)
         dtype = "float32" if is_differentiated else self.dtype()
         mode = "forward" if call == "jvp" else "reverse"
         modes = frozenset([mode] if is_differentiated else [])
@@ -264,10 +279,14 @@ class Maker:
             "checkify",
             "vmap" if shape else "jit",
         ]
-        kinds += [] if "reverse" in modes else ["while", "reference", "custom_vmap"]
-        kinds += ["scan ys", "map"] if shape else []
+        kinds += (
+            [] if "reverse" in modes else ["while", "while it holds", "reference", "custom_vmap"]
+        )
+        kinds += [] if modes or self.layout != "none" else ["callback"]
+        kinds += ["scan ys", "map", "named vmap"] if shape else []
         kinds += ["shard_map"] if self.layout != "none" and shape in ((4,), (4, 8)) else []
         kinds += ["jacfwd", "jacrev"] if dtype == "float32" and shape in ((4,), (4, 8)) else []
+        kinds += ["hessian"] if dtype == "float32" and shape and not modes else []
         if dtype == "float32":
             kinds += ["grad", "jvp", "linearize", "custom_jvp", "value_and_grad", "vjp"]
             kinds += [] if "forward" in modes else ["custom_vjp"]
@@ -284,7 +303,11 @@ class Maker:
                 make_operand(*operand_type, depth - 2),
                 policy,
             )
-        if kind in ("jit", "checkify", "custom_vmap"):
+        if kind == "checkify":
+            errors = choose.choice(("user_checks", "index_checks", "float_checks"))
+            body = f([operand_type], result, modes=modes)
+            return (kind, body, make_operand(*operand_type, depth - 2), errors)
+        if kind in ("jit", "custom_vmap", "callback"):
             return (
                 kind,
                 f([operand_type], result, modes=modes),
@@ -314,8 +337,9 @@ class Maker:
                 make_operand(*result, depth - 2),
                 self.stacked(operand_type, depth, scope, modes),
                 choose.random() < 0.3,
+                choose.choice((1, 1, 2)),
             )
-        if kind in ("scan ys", "map"):
+        if kind in ("scan ys", "map", "named vmap"):
             body = f([((), "float32"), operand_type], (shape[1:], dtype), modes=modes)
             xs = self.stacked(operand_type, depth, scope, modes, shape[0])
             return (kind, body, xs)
@@ -327,6 +351,13 @@ class Maker:
             mode = "forward" if kind == "jacfwd" else "reverse"
             body = f([(shape[1:], "float32")], ((4,), "float32"), modes=modes | {mode})
             return (kind, body, make_operand(shape[1:], "float32", depth - 2))
+        if kind == "hessian":
+            body = f([result], ((), "float32"), modes=modes | {"forward", "reverse"})
+            return (kind, body, make_operand(*result, depth - 2))
+        if kind == "while it holds":
+            body = f([result], result, modes=modes)
+            holds = f([result], ((), "bool"), modes=modes)
+            return (kind, holds, body, make_operand(*result, depth - 2), choose.randint(1, 3))
         if kind in ("fori", "while", "reference"):
             body = f([result], result, modes=modes)
             return (kind, body, make_operand(*result, depth - 2), choose.randint(0, 3))
@@ -428,6 +459,10 @@ class Runner:
         """`x` laid out as `spec` says: what carries and branches have in common if axes are Explicit."""
         return self.jax.sharding.reshard(x, self.jax.P(*spec)) if self.is_explicit else x
 
+    def laid_as(self, x: Any, y: Any) -> Any:
+        """`y` laid out as `x`: a tangent or cotangent has the type of its value."""
+        return self.laid(y, *self.jax.typeof(x).sharding.spec) if self.is_explicit else y
+
     def _laid_out(self, scope: Any, x: Any, spec: Any) -> Any:
         sharding = self.jax.NamedSharding(self.mesh, self.jax.P(*spec))
         if self.is_explicit:
@@ -494,9 +529,15 @@ class Runner:
             self.value(x, scope)
         )
 
-    def _checkify(self, scope: Any, f: Any, x: Any) -> Any:
+    def _checkify(self, scope: Any, f: Any, x: Any, errors: str) -> Any:
         checkify = self.jax.experimental.checkify
-        return checkify.checkify(self.function(f, scope))(self.value(x, scope))[1]
+        checked = checkify.checkify(self.function(f, scope), errors=getattr(checkify, errors))
+        return checked(self.value(x, scope))[1]
+
+    def _callback(self, scope: Any, f: Any, x: Any) -> Any:
+        y = self.value(x, scope)
+        y = self.jax.pure_callback(np.asarray, y, y, vmap_method="expand_dims")
+        return self.function(f, scope)(y)
 
     def _cond(self, scope: Any, p: Any, f: Any, g: Any, x: Any) -> Any:
         branches = [self.function(b, scope) for b in (f, g)]
@@ -506,10 +547,30 @@ class Runner:
         branches = [self.function(b, scope) for b in (f, g, h)]
         return self.jax.lax.switch(self.value(i, scope), branches, self.value(x, scope))
 
-    def _scan(self, scope: Any, f: Any, init: Any, xs: Any, reverse: bool) -> Any:
+    def _hessian(self, scope: Any, f: Any, x: Any) -> Any:
+        y = self.laid(self.value(x, scope))
+        second = self.laid(self.jax.hessian(self.function(f, scope))(y))
+        return second.sum(range(y.ndim))
+
+    def _named_vmap(self, scope: Any, f: Any, xs: Any) -> Any:
+        step, lax = self.function(f, scope), self.jax.lax
+        half, xs = self.jax.numpy.float32(0.5), self.laid(self.value(xs, scope))
+        n = xs.shape[0]
+
+        def position(x: Any) -> Any:
+            y = step(half * lax.axis_index("i"), x)
+            if not _is_float(y):
+                return lax.all_gather(y, "i")[-1]
+            turned = [(i, (i + 1) % n) for i in range(n)]
+            return y + lax.pmean(y, "i") - lax.ppermute(y, "i", turned)
+
+        return self.jax.vmap(position, axis_name="i")(xs)
+
+    def _scan(self, scope: Any, f: Any, init: Any, xs: Any, reverse: bool, unroll: int) -> Any:
         step = self.function(f, scope)
         init, xs = self.laid(self.value(init, scope)), self.value(xs, scope)
-        return self.jax.lax.scan(lambda c, x: (step(c, x), None), init, xs, reverse=reverse)[0]
+        body = lambda c, x: (step(c, x), None)
+        return self.jax.lax.scan(body, init, xs, reverse=reverse, unroll=unroll)[0]
 
     def _scan_ys(self, scope: Any, f: Any, xs: Any) -> Any:
         step = self.function(f, scope)
@@ -532,6 +593,12 @@ class Runner:
             lambda c: c[0] < n, body, (0, self.laid(self.value(x, scope)))
         )[1]
 
+    def _while_it_holds(self, scope: Any, holds: Any, f: Any, x: Any, n: int) -> Any:
+        step, condition = self.function(f, scope), self.function(holds, scope)
+        body = lambda c: (c[0] + 1, step(c[1]))
+        goes_on = lambda c: (c[0] < n) & condition(c[1])
+        return self.jax.lax.while_loop(goes_on, body, (0, self.laid(self.value(x, scope))))[1]
+
     def _vmap(self, scope: Any, f: Any, xs: Any, y: Any, axis: int) -> Any:
         call = self.jax.vmap(self.function(f, scope), in_axes=(0, None), out_axes=axis)
         return call(self.value(xs, scope), self.value(y, scope))
@@ -544,19 +611,19 @@ class Runner:
         return g + y
 
     def _vjp(self, scope: Any, f: Any, x: Any, ct: Any) -> Any:
-        return self.jax.vjp(self.function(f, scope), self.value(x, scope))[1](
-            self.value(ct, scope)
-        )[0]
+        y, pull = self.jax.vjp(self.function(f, scope), self.value(x, scope))
+        return pull(self.laid_as(y, self.value(ct, scope)))[0]
 
     def _jvp(self, scope: Any, f: Any, x: Any, t: Any) -> Any:
-        y, dy = self.jax.jvp(
-            self.function(f, scope), (self.value(x, scope),), (self.value(t, scope),)
-        )
+        primal = self.value(x, scope)
+        tangent = self.laid_as(primal, self.value(t, scope))
+        y, dy = self.jax.jvp(self.function(f, scope), (primal,), (tangent,))
         return y + dy
 
     def _linearize(self, scope: Any, f: Any, x: Any, t: Any) -> Any:
-        y, derivative = self.jax.linearize(self.function(f, scope), self.value(x, scope))
-        return y + derivative(self.value(t, scope))
+        primal = self.value(x, scope)
+        y, derivative = self.jax.linearize(self.function(f, scope), primal)
+        return y + derivative(self.laid_as(primal, self.value(t, scope)))
 
     def _custom_jvp(self, scope: Any, f: Any, x: Any) -> Any:
         # The rule gets everything around as arguments: what it captures has no derivative.
@@ -627,7 +694,7 @@ def _run(jax: Any, program: Program, runner: Runner, compiled: bool) -> list[Any
     n_rest = len(inputs) - 1
     g: Any = f
     if "grad" in program.call:
-        g = jax.grad(f)
+        g = jax.grad(jax.checkpoint(f) if "checkpoint" in program.call else f)
     elif program.call == "jvp":
         g = lambda x, *rest: jax.jvp(lambda x: f(x, *rest), (x,), (x * 0.5,))
     elif program.call == "linearize":
