@@ -39,6 +39,7 @@ from pellucid.base.config import (
     check_tracer_leaks as checking_leaks,  # noqa: F401
     config as config,
     debug_infs as debug_infs,
+    debug_key_reuse as debug_key_reuse,
     debug_nans as debug_nans,
     default_device as default_device,
     default_matmul_precision as default_matmul_precision,

@@ -6,6 +6,7 @@
 from pellucid.base.errors import (
     ConcretizationError as ConcretizationTypeError,
     JaxprTypeError as JaxprTypeError,
+    KeyReuseError as KeyReuseError,
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
     PellucidError as PellucidError,
     TracedValueError as JAXTypeError,

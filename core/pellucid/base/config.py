@@ -446,8 +446,9 @@ high_dynamic_range_gumbel = _declare(
 debug_key_reuse = _declare(
     "debug_key_reuse",
     False,
-    _only(False, _boolean),
-    "Whether the use of a random key for a second time raises; this check isn't there yet.",
+    _boolean,
+    "Whether the use of a random key for a second time raises.",
+    in_call_key=True,
 )
 softmax_custom_jvp = _declare(
     "softmax_custom_jvp",

@@ -252,6 +252,18 @@ class TransferGuardError(PellucidError, RuntimeError):
     """A transfer happened that the transfer guard forbids."""
 
 
+class KeyReuseError(PellucidError, TypeError):
+    """A random key was used for a second time while `debug_key_reuse` is on.
+
+    >>> key = pl.random.key(0)
+    >>> with pl.debug_key_reuse(True):
+    ...     pl.random.normal(key), pl.random.normal(key)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.KeyReuseError: `normal` uses a random key for a second time.
+    """
+
+
 class NonFiniteError(PellucidError, FloatingPointError):
     """A result holds NaN or infinity while `debug_nans` or `debug_infs` is on."""
 

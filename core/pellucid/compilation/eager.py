@@ -6,6 +6,7 @@ from typing import Any
 
 from pellucid.base.caching import cached, clearing
 from pellucid.base.errors import ConcretizationError, UnexpectedTracerError
+from pellucid.compilation import key_reuse
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.pipeline import Request, compile_program
 from pellucid.compilation.placement import Where, placements_of, where
@@ -37,6 +38,16 @@ class EvalTrace(Trace):
     is_eager = True
 
     def interpret(self, primitive, operands, params):
+        if key_reuse.is_checking():
+            records = key_reuse.follow_operation(primitive, params, operands)
+            results = self.run(primitive, operands, params)
+            key_reuse.remember(results, records)
+            return results
+        return self.run(primitive, operands, params)
+
+    @staticmethod
+    def run(primitive: Primitive[Any], operands: Operands, params: Any) -> Any:
+        """Results of `primitive`, as a list."""
         if isinstance(primitive, Runs):
             from_tracers(operands)
             return primitive.run(operands, params)

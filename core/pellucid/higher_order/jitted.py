@@ -20,6 +20,7 @@ from pellucid.base.functional import strict_zip
 from pellucid.base.source import capture
 from pellucid.base.tree import keystr
 from pellucid.base.typing import Function
+from pellucid.compilation import key_reuse
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, Request, compile_lowered, lower_program
@@ -228,14 +229,24 @@ class Jitted:
             self._check_layouts(program.in_layouts, call)
         values = program.values
         operands = values.operands(call.leaves)
+        follows_keys = key_reuse.is_checking()
+        records = (
+            key_reuse.follow_program(
+                program.params.jaxpr, [*program.consts, *call.leaves], knows_operands=not self.share
+            )
+            if follows_keys
+            else ()
+        )
         try:
             results = values.settle(call.leaves, executable(operands))
         except IntegerRangeError as error:
             raise self._at_argument(error, call) from None
+        if follows_keys:
+            key_reuse.remember(results, records)
         if is_checking():
             check_results(self.spec.name, results, values.closed, operands)
             return program.out_tree.unflatten(results), None
-        if values.takes_references:
+        if values.takes_references or follows_keys:
             return program.out_tree.unflatten(results), None
         fast_path = executable.fast_path(program.out_tree, call.leaves)
         return program.out_tree.unflatten(results), fast_path

@@ -60,12 +60,20 @@ class Traits:
     """Memory traffic: reads all of its operands, a part of the first, or updates the first in place."""
     equalizes: bool = False
     """Whether the result is the same on all devices along the collective's axes, unless it works within groups."""
+    keys: Literal["new", "used", "moved"] | None = None
+    """Random keys among the results: new ones, or those of the operands, moved. `"used"`: new ones, and those of the operands
+    are used up. By default keys are moved where elements are."""
     returns_list: bool = False
     """Whether `bind` returns a list of results, also when there is one (`multiple_results`)."""
 
     def replace(self, **changes: Any) -> Traits:
         """These traits with some fields changed."""
         return dataclasses.replace(self, **changes)
+
+    @property
+    def moves_keys(self) -> bool:
+        """Whether random keys among the results are those of the operands."""
+        return self.keys == "moved" or (self.keys is None and self.kind in ("movement", "indexing"))
 
     def linear_for(self, avals: Sequence[Any], params: Any) -> Linear | None:
         """`linear` for operands of these types."""

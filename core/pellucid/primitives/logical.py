@@ -281,7 +281,7 @@ clz_p = Elementwise("clz", traits=ARITHMETIC, accepts=INTEGER, hlo=_lower_clz)
 
 class SelectN(JointlyLinear[Any]):
     name = "select_n"
-    traits = ARITHMETIC.replace(linear="all", passive=(0,), cheap=True)
+    traits = ARITHMETIC.replace(linear="all", passive=(0,), cheap=True, keys="moved")
 
     def abstract_eval(self, avals, params):
         which, *cases = avals

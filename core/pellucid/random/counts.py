@@ -18,7 +18,7 @@ from pellucid.primitives.gamma import lgamma
 from pellucid.primitives.transcendental import log1p
 from pellucid.random.continuous import drawn, of_dtype
 from pellucid.random.generators import threefry_prng_impl
-from pellucid.random.keys import split_keys
+from pellucid.random.keys import clone, split_keys
 from pellucid.random.sampling import (
     Shape,
     check_parameters,
@@ -77,7 +77,7 @@ def _poisson(key: Any, shape: Shape, dtype: Any, lam: Any) -> Any:
     is_small = (lam != lam) | (lam < constant_like(lam, _FIRST_RATE_OF_REJECTION))  # noqa: PLR0124
     by_product = _poisson_by_product(key, jnp.where(is_small, lam, zero), dtype)
     large = jnp.where(is_small, constant_like(lam, 1e5), lam)
-    samples = jnp.where(is_small, by_product, _poisson_by_rejection(key, large, dtype))
+    samples = jnp.where(is_small, by_product, _poisson_by_rejection(clone(key), large, dtype))
     return jnp.where(lam == zero, constant_like(samples, 0), samples)
 
 
@@ -187,7 +187,7 @@ def _binomial(key: Any, shape: Shape, dtype: Any, n: Any, p: Any) -> Any:
     n = floor(n)
     by_steps = _binomial_by_steps(key, jnp.where(is_small, n, zero), q)
     by_rejection = _binomial_by_rejection(
-        key, jnp.where(is_small, constant_like(n, 1e4), n), jnp.where(is_small, half, q)
+        clone(key), jnp.where(is_small, constant_like(n, 1e4), n), jnp.where(is_small, half, q)
     )
     samples = jnp.where(is_small, by_steps, by_rejection)
     is_undefined = is_negative | is_nan | is_bad_n

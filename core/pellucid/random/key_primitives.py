@@ -31,6 +31,9 @@ from pellucid.xla.arrays import ARRAY_TYPES, ExtendedArray
 Shape = tuple[int, ...]
 _WORD = np.dtype(np.uint32)
 _RANDOM = Traits(kind="random", flops=threefry_rounds)
+_USES_KEYS = _RANDOM.replace(keys="used")
+_NEW_KEYS = MOVEMENT.replace(linear=None, keys="new")
+"""The words of a key, and a key of words: which key they are of isn't followed."""
 
 
 def over_leading(ndim: int, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,7 +149,7 @@ class RandomWrap(OnKeys[RandomSeedParams]):
     """Keys of their words."""
 
     name = "random_wrap"
-    traits = MOVEMENT.replace(linear=None)
+    traits = _NEW_KEYS
 
     def abstract_eval(self, avals, params):
         [x] = avals
@@ -178,7 +181,7 @@ class RandomUnwrap(OnKeys[NoParams]):
     """The words of keys."""
 
     name = "random_unwrap"
-    traits = MOVEMENT.replace(linear=None)
+    traits = _NEW_KEYS
 
     def abstract_eval(self, avals, params):
         generator_of_aval(self.name, avals[0])
@@ -203,7 +206,7 @@ class RandomClone(OnKeys[NoParams]):
     """The same keys, which a check of reuse counts as new ones."""
 
     name = "random_clone"
-    traits = MOVEMENT.replace(linear=None)
+    traits = _NEW_KEYS
 
     def abstract_eval(self, avals, params):
         generator_of_aval(self.name, avals[0])
@@ -233,6 +236,7 @@ class RandomSplit(OnKeys[RandomSplitParams]):
     """For each key an array of keys."""
 
     name = "random_split"
+    traits = _USES_KEYS
 
     def abstract_eval(self, avals, params):
         [keys] = avals
@@ -306,6 +310,7 @@ class RandomBits(OnKeys[RandomBitsParams]):
     """For each key an array of random bits."""
 
     name = "random_bits"
+    traits = _USES_KEYS
 
     def abstract_eval(self, avals, params):
         [keys] = avals

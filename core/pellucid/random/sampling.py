@@ -12,6 +12,7 @@ import numpy as np
 
 from pellucid.base import config, dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.compilation import key_reuse
 from pellucid.numpy.compiled import numpy_function
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, broadcast_to
 from pellucid.primitives.conversion import convert_element_type
@@ -213,6 +214,8 @@ def sampler(*static: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         @functools.wraps(function)
         def call(key: Any, *arguments: Any) -> Any:
             if type(key) is ExtendedArray and context.trace.is_eager:
+                if key_reuse.is_checking():
+                    key_reuse.note_use(on_words.__name__, key)
                 return compiled(key.words, key.aval.dtype.implementation, *arguments)
             return function(key, *arguments)
 

@@ -206,7 +206,11 @@ def local_devices(
 
 
 def device_count(backend: str | None = None) -> int:
-    """Number of devices, of all processes."""
+    """Number of devices, of all processes.
+
+    >>> device_count("cpu") == len(devices("cpu"))
+    True
+    """
     return int(client(backend).device_count())
 
 

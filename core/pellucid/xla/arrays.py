@@ -55,13 +55,14 @@ class ExtendedArray(Array):
     """An array of an extended dtype: the elements of `words`, an array of its base dtype, read as `aval` says.
 
     A class of its own, because the C++ call path compares arrays by shape and base dtype alone. Its attributes are
-    in `runtime.extended`.
+    in `runtime.extended`. `uses` are the records of keys that `debug_key_reuse` follows, where there are any.
     """
 
-    __slots__ = ("aval", "words", "__weakref__")
+    __slots__ = ("aval", "uses", "words", "__weakref__")
 
     def __init__(self, aval: Any, words: Any) -> None:
         self.aval = aval
+        self.uses: Any = None
         self.words = words
 
 

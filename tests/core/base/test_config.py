@@ -36,8 +36,7 @@ OF_PROCESS = {
 }  # fmt: skip
 """Options that are tested in a process of its own, where platforms start and a job of one process is formed."""
 ONE_VALUE = {
-    "debug_key_reuse", "enable_recoverability", "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp",
-    "use_shardy_partitioner",
+    "enable_recoverability", "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp", "use_shardy_partitioner",
 }  # fmt: skip
 X = np.array([1.0, 2.0, 3.0], np.float32)
 FRESH = itertools.count()
@@ -96,6 +95,7 @@ of_call("numpy_rank_promotion", "raise", lambda x: x + jnp.ones((2, 3)), X)
 of_call("check_tracer_leaks", True, lambda x: LEAKS.append(x) or 1.0, X)
 of_call("debug_nans", True, jnp.log, -X)
 of_call("debug_infs", True, jnp.log, 0 * X)
+of_call("debug_key_reuse", True, lambda k: (random.bits(k), random.bits(k)), random.key(1))
 of_call("platform_name", "gpu", jnp.sin, X)
 of_call("default_device", "gpu", jnp.sin, X)
 of_call("no_execution", True, jnp.sin, X)

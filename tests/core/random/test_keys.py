@@ -175,7 +175,6 @@ def test_options() -> None:
         random.bits(KEY)
     with config.legacy_prng_key("warn"), pytest.warns(FutureWarning, match="wrap_key_data"):
         random.bits(np.zeros(2, np.uint32))
-    check_message(lambda: config.debug_key_reuse.set(True), ValueError, "debug_key_reuse")
 
 
 def test_permuted_keys() -> None:

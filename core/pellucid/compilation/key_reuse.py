@@ -1,0 +1,385 @@
+"""`debug_key_reuse`: programs are followed key by key, and no random key may be used twice.
+
+A primitive's `traits.keys` states what it does with keys among its operands. Arrays of keys carry one record for each key
+outside programs too, so that eager operations and calls of compiled functions are followed alike.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import config, dtypes
+from pellucid.base.errors import KeyReuseError
+from pellucid.base.functional import strict_zip
+from pellucid.base.source import capture, describe
+from pellucid.ir.avals import ShapedArray
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
+from pellucid.ir.primitive import Primitive, Programs
+from pellucid.ir.rules import Operands, Results
+from pellucid.ir.slots import Role, Slots
+from pellucid.tracing.context import bottom, use_trace
+from pellucid.tracing.trace import bind
+from pellucid.tracing.values import type_of
+from pellucid.xla.arrays import ExtendedArray
+
+_state = config.debug_key_reuse.state
+_MAX_LOOP_WALKS = 2
+"""Runs of a loop's body that are followed: what one run leaves used, the second one uses again."""
+
+
+def is_checking() -> bool:
+    """Whether uses of keys must be followed in this thread."""
+    return _state.value
+
+
+class Use(NamedTuple):
+    """Where a key was used."""
+
+    name: str
+    source: Any
+
+    def __str__(self) -> str:
+        place = describe(self.source)
+        return f"`{self.name}`" if place is None else f"`{self.name}` in {place}"
+
+
+class Key:
+    """One key: its first use, or None; keys made later have larger numbers."""
+
+    __slots__ = ("number", "use")
+    numbers = itertools.count()
+
+    def __init__(self, use: Use | None = None) -> None:
+        self.number = next(Key.numbers)
+        self.use = use
+
+
+Keys = np.ndarray[Any, Any]
+"""The records of an array of keys: for each element a tuple of the keys that it may be, of one where that is known."""
+
+
+def _records(elements: Iterable[tuple[Key, ...]], shape: Sequence[int]) -> Keys:
+    flat = np.fromiter(elements, dtype=object)
+    return flat.reshape(tuple(shape))
+
+
+def _new(shape: Sequence[int]) -> Keys:
+    """Records of new keys."""
+    return _records(((Key(),) for _ in range(int(np.prod(shape, dtype=int)))), shape)
+
+
+def _members(keys: Iterable[Keys]) -> tuple[Key, ...]:
+    """All keys that the elements of some arrays may be, each once."""
+    return tuple({key: None for array in keys for element in array.flat for key in element})
+
+
+def _is_keys(aval: Any) -> bool:
+    return type(aval) is ShapedArray and isinstance(aval.dtype, dtypes.ExtendedDType)
+
+
+def keys_of(x: Any) -> Keys | None:
+    """The records of an array of keys, made where it has none; None for any other value."""
+    if type(x) is not ExtendedArray:
+        return None
+    if x.uses is None:
+        x.uses = _new(x.aval.shape)
+    return x.uses
+
+
+def note_use(name: str, x: ExtendedArray) -> None:
+    """Note that `name` uses the keys `x`; raises KeyReuseError where one was used before."""
+    _Walk().use(_members([keys_of(x)]), Use(name, capture()))  # type: ignore[list-item]
+
+
+def follow_program(
+    program: ClosedJaxpr, operands: Operands, *, knows_operands: bool
+) -> list[Keys | None]:
+    """The records of a program's results, whose uses of `operands` are noted.
+
+    Elements that it takes at positions among the operands are known only if `knows_operands`; others may be all.
+
+    Raises: KeyReuseError where it uses a key for a second time.
+    """
+    values = operands if knows_operands else ()
+    return _Walk().through(program, [keys_of(x) for x in operands], values)
+
+
+def follow_operation(
+    primitive: Primitive[Any], params: Any, operands: Operands
+) -> list[Keys | None]:
+    """As `follow_program`, for one primitive."""
+    avals = tuple(map(type_of, operands))
+    results = primitive.types(avals, params)[0]
+    if not any(map(_is_keys, (*avals, *results))) and not subjaxprs(params):
+        return [None] * len(results)
+    equation = Equation([Var(aval) for aval in avals], [Var(aval) for aval in results], primitive, params, source=capture())  # fmt: skip
+    values = _Values(dict(strict_zip(equation.operands, operands)))
+    return _Walk().operation(equation, [keys_of(x) for x in operands], values)
+
+
+def remember(results: Results, records: Sequence[Keys | None]) -> None:
+    """Keep the records of results for what they become operands of."""
+    for x, keys in strict_zip(results, records):
+        if type(x) is ExtendedArray:
+            x.uses = keys
+
+
+class _Values:
+    """Values of a program that are known: `inputs`, literals, and what is computed of them."""
+
+    def __init__(self, inputs: dict[Any, Any], jaxpr: Jaxpr | None = None) -> None:
+        self._values = inputs
+        equations = () if jaxpr is None else jaxpr.equations
+        self._origins = {v: equation for equation in equations for v in equation.results}
+
+    def of(self, atom: Any) -> Any:
+        """The value of `atom`, or None."""
+        if type(atom) is Literal:
+            return atom.val
+        if atom in self._values or atom not in self._origins:
+            return self._values.get(atom)
+        equation = self._origins[atom]
+        operands = [self.of(x) for x in equation.operands]
+        is_known = not equation.effects and all(x is not None for x in operands)
+        results = _computed(equation, operands) if is_known else [None] * len(equation.results)
+        self._values.update(strict_zip(equation.results, results))
+        return self._values[atom]
+
+
+def _computed(equation: Equation, operands: Operands) -> Results:
+    """The results of an equation for `operands`, computed at once."""
+    with use_trace(bottom()):
+        return bind(equation.primitive, *operands, params=equation.params)
+
+
+class _Walk:
+    """One walk through a program. `used` are the keys that it used, in order."""
+
+    def __init__(self) -> None:
+        self.used: list[Key] = []
+
+    def use(self, keys: Sequence[Key], use: Use) -> None:
+        """Note a use of `keys`; raises KeyReuseError where one was used before."""
+        for key in keys:
+            if key.use is not None:
+                raise KeyReuseError(
+                    f"`{use.name}` uses a random key for a second time.",
+                    got=f"first used by {key.use}",
+                    where=describe(use.source),
+                    do="Split the key first, and use each new one once; `random.clone(key)` where the same numbers are meant.",
+                )
+        for key in keys:
+            key.use = use
+        self.used += keys
+
+    def through(
+        self, program: ClosedJaxpr, operands: Sequence[Keys | None], values: Operands = ()
+    ) -> list[Keys | None]:
+        """The records of the results of `program`; `values` are its operands, where they are known."""
+        jaxpr = program.jaxpr
+        consts = dict(strict_zip(jaxpr.constvars, program.consts))
+        records: dict[Any, Keys | None] = {var: keys_of(x) for var, x in consts.items()}
+        records |= strict_zip(jaxpr.invars, operands)
+        constants = _Values(consts | dict(zip(jaxpr.invars, values, strict=False)), jaxpr)
+        for equation in jaxpr.equations:
+            atoms = equation.operands
+            if not any(_is_keys(x.aval) for x in (*atoms, *equation.results)) and not subjaxprs(
+                equation.params
+            ):
+                continue
+            results = self.operation(equation, [records.get(x) for x in atoms], constants)
+            records.update(strict_zip(equation.results, results))
+        return [records.get(atom) for atom in jaxpr.outvars]
+
+    def operation(
+        self, equation: Equation, keys: Sequence[Keys | None], constants: _Values
+    ) -> list[Keys | None]:
+        """The records of the results of one equation, whose operands have the records `keys`."""
+        primitive, params = equation.primitive, equation.params
+        results: list[Any] = [var.aval for var in equation.results]
+        if isinstance(primitive, Programs) and (programs := subjaxprs(params)):
+            is_repeated = getattr(params, "differentiated", False)
+            slots = None if is_repeated else primitive.slots(params)
+            if slots is not None:
+                return self.of_slots(slots, keys, results)
+            self.of_programs(programs, keys, is_repeated)
+        elif primitive.traits.moves_keys and any(map(_is_keys, results)):
+            return self.moved(equation, keys, constants)
+        elif primitive.traits.keys == "used":
+            self.use(
+                _members(x for x in keys if x is not None), Use(primitive.name, equation.source)
+            )
+        return [_new(aval.shape) if _is_keys(aval) else None for aval in results]
+
+    def moved(
+        self, equation: Equation, keys: Sequence[Keys | None], constants: _Values
+    ) -> list[Keys | None]:
+        """Keys in another arrangement: the primitive is run on their positions, where it depends on known values only."""
+        results: list[Any] = [var.aval for var in equation.results]
+        arrays = [x for x in keys if x is not None]
+        values = [
+            constants.of(atom) if x is None else x
+            for atom, x in strict_zip(equation.operands, keys)
+        ]
+        if any(value is None for value in values):
+            choice = _members(arrays)
+            return [
+                _records(itertools.repeat(choice, aval.size), aval.shape)
+                if _is_keys(aval)
+                else None
+                for aval in results
+            ]
+        elements = [element for array in arrays for element in array.flat]
+        ends = np.cumsum([array.size for array in arrays])
+        starts = iter([0, *ends])
+        positions = [
+            value
+            if x is None
+            else next(starts) + np.arange(x.size, dtype=np.int32).reshape(x.shape)
+            for x, value in strict_zip(keys, values)
+        ]
+        records: list[Keys | None] = []
+        for aval, result in strict_zip(results, _computed(equation, positions)):
+            if not _is_keys(aval):
+                records.append(None)
+                continue
+            places = np.asarray(result)
+            self.check_distinct(elements, places, ends, equation)
+            moved = (elements[i] if 0 <= i < len(elements) else (Key(),) for i in places.flat)
+            records.append(_records(moved, aval.shape))
+        return records
+
+    def check_distinct(
+        self, elements: Sequence[tuple[Key, ...]], places: Any, ends: Any, equation: Equation
+    ) -> None:
+        """Raise KeyReuseError if a key comes to two `places` from two operands, whose elements end at `ends`."""
+        origins: dict[Key, int] = {}
+        for i in np.unique(places):
+            operand = int(np.searchsorted(ends, i, "right"))
+            if 0 <= i < len(elements) and len(elements[i]) == 1:
+                [key] = elements[i]
+                if origins.setdefault(key, operand) != operand:
+                    raise KeyReuseError(
+                        f"`{equation.primitive.name}` joins a random key with itself.",
+                        got=f"operands {origins[key]} and {operand} contain the same key",
+                        where=describe(equation.source),
+                        do="Split the key first; `random.clone(key)` where the same numbers are meant.",
+                    )
+
+    # Programs in params -------------------------------------------------------------------------------------
+
+    def of_programs(
+        self, programs: Sequence[Jaxpr], keys: Sequence[Keys | None], is_repeated: bool
+    ) -> None:
+        """Follow programs whose inputs are parts of the operands, in a way that isn't known here.
+
+        Where one uses a key, all keys among the operands count as used; not where the uses repeat earlier ones
+        (`is_repeated`), as in the backward pass of `checkpoint`.
+        """
+        for program in programs:
+            avals: Any = program.in_avals
+            inputs = [_new(aval.shape) if _is_keys(aval) else None for aval in avals]
+            self.through(ClosedJaxpr(program), inputs)
+            uses = [key.use for key in _members(x for x in inputs if x is not None) if key.use]
+            if uses and not is_repeated:
+                self.use(_members(x for x in keys if x is not None), uses[0])
+
+    def of_slots(
+        self, slots: Slots, keys: Sequence[Keys | None], results: Sequence[Any]
+    ) -> list[Keys | None]:
+        """Follow programs whose operands have roles."""
+        if slots.choosing:
+            return self.of_branches(slots, keys)
+        groups = slots.split(keys)
+        rows = {
+            i: groups[i] for i, group in enumerate(slots.operands) if group.role is Role.STACKED
+        }
+        parts: dict[int, list[Keys | None]] = {}
+        first = next(Key.numbers)
+        outs: list[list[Keys | None]] = [[None] * group.size for group in slots.results]
+        for i, j in slots.carries:
+            outs[j] = groups[i]
+        n_walks = _MAX_LOOP_WALKS if slots.runs is None else min(slots.runs, _MAX_LOOP_WALKS)
+        for _ in range(n_walks):
+            parts = {i: [None if x is None else _new(x.shape[1:]) for x in rows[i]] for i in rows}
+            for slot in slots.programs:
+                values = self.through(
+                    slot.program, slots.gathered(slot, dict(enumerate(groups)) | parts)
+                )
+                of_slot = iter(values)
+                for j in slot.gives:
+                    outs[j] = list(itertools.islice(of_slot, slots.results[j].size))
+            for i, j in slots.carries:
+                groups[i] = outs[j]
+        stacks: dict[Key, Any] = {}
+        for i, arrays in parts.items():
+            for part, row in strict_zip(arrays, rows[i]):
+                if part is not None and row is not None and len(row):
+                    self._use_rows(part, row)
+                    stacks |= {key: row[:, *e] for e, (key,) in np.ndenumerate(part)}
+        return [
+            x if x is None or group.role is not Role.STACKED else _stacked(x, aval, stacks, first)
+            for (group, x), aval in strict_zip(_by_result(slots, outs), results)
+        ]
+
+    def _use_rows(self, part: Keys, rows: Keys) -> None:
+        """Note for each key of `rows` the use of the element of `part` that stands for it in a loop's body."""
+        for place, (key,) in np.ndenumerate(part):
+            if key.use is not None:
+                self.use(_members([rows[:, *place]]), key.use)
+
+    def of_branches(self, slots: Slots, keys: Sequence[Keys | None]) -> list[Keys | None]:
+        """Follow branches of which one runs: what any of them uses counts as used."""
+        groups, start = slots.split(keys), len(self.used)
+        uses: dict[Key, Use] = {}
+        branches = []
+        for slot in slots.programs:
+            branches.append(self.through(slot.program, slots.gathered(slot, groups)))
+            for key in self.used[start:]:
+                uses.setdefault(key, key.use)  # type: ignore[arg-type]
+                key.use = None
+            del self.used[start:]
+        for key, use in uses.items():
+            key.use = use
+        self.used += uses
+        return [_either(values) for values in strict_zip(*branches)]
+
+
+def _by_result(slots: Slots, outs: Sequence[Sequence[Any]]) -> Iterable[tuple[Any, Any]]:
+    """The records of each result with the group that it belongs to."""
+    return [(group, x) for group, out in strict_zip(slots.results, outs) for x in out]
+
+
+def _either(branches: Sequence[Keys | None]) -> Keys | None:
+    """The records of a result that is one of several branches'."""
+    [first, *others] = branches
+    if first is None or not others:
+        return first
+    arrays: list[Any] = [first, *others]
+    elements = zip(*(array.flat for array in arrays), strict=True)
+    return _records(
+        (tuple(dict.fromkeys(key for element in same for key in element)) for same in elements),
+        first.shape,
+    )
+
+
+def _stacked(body: Keys, aval: Any, rows: dict[Key, Any], first: int) -> Keys:
+    """The records of `aval.shape[0]` results of a loop's body, stacked.
+
+    Keys that stand for those of stacked operands are these (`rows`); those numbered from `first` on were made in the
+    body, and are others in each run.
+    """
+    records = np.empty(aval.shape, dtype=object)
+    for place, element in np.ndenumerate(body):
+        for i in range(aval.shape[0]):
+            keys = [rows[key][i] if key in rows else (_made(key, first),) for key in element]
+            records[i, *place] = tuple(itertools.chain(*keys))
+    return records
+
+
+def _made(key: Key, first: int) -> Key:
+    return key if key.number < first else Key(key.use)
