@@ -164,16 +164,26 @@ class _JaxprWriter:
     def namings(self, jaxpr: Jaxpr) -> Iterator[tuple[Equation, Naming, dict[Var, str]]]:
         """Equations with the assignments that name their results, and the names.
 
-        A line such as `y = f(x)` becomes many equations, of which the last gives `y`. A loop runs the line
-        again, so each equation that comes from the very same place as the last one gives a `y`. Of what a
-        transformation made of an equation, only the equation of the same kind keeps the name.
+        A line such as `y = f(x)` becomes many equations, of which the first whose result another line, or the
+        caller, uses gives `y`: those after it are of derivatives. A loop runs the line again, so each equation that
+        comes from the very same place gives a `y`. Of what a transformation made of an equation, only the equation of
+        the same kind keeps the name; cotangents have none, and of a call of a library that calls the user's functions
+        only programs that it runs as one equation, as a loop.
         """
-        last: dict[Naming, Equation] = {}
+        all_namings = [self.spans.naming(self.spans.span(e.source)) for e in jaxpr.equations]
+        users: dict[Any, set[Naming | None]] = {v: {None} for v in jaxpr.outvars if type(v) is Var}
+        for equation, naming in zip(jaxpr.equations, all_namings, strict=True):
+            for operand in equation.operands:
+                if type(operand) is not Literal:
+                    users.setdefault(operand, set()).add(naming)
+        chosen: dict[Naming, Equation] = {}
+        used: set[Naming] = set()
         namings: list[tuple[Equation, Naming]] = []
         copied: set[tuple[int, ...]] = set()
-        for equation in jaxpr.equations:
-            naming = self.spans.naming(self.spans.span(equation.source))
-            if naming is None:
+        for equation, naming in zip(jaxpr.equations, all_namings, strict=True):
+            if naming is None or transformation_of(equation) == "transpose":
+                continue
+            if naming.place in self.spans.calling_back and not bodies_of(equation):
                 continue
             origins = origins_of(equation, self.origin.base)
             if origins:
@@ -183,15 +193,17 @@ class _JaxprWriter:
                 if ids in copied:
                     continue
                 copied.add(ids)
-            last[naming] = equation
+            if naming not in used:
+                chosen[naming] = equation
+                if any(users.get(v, set()) - {naming} for v in equation.results):
+                    used.add(naming)
             namings.append((equation, naming))
         for equation, naming in namings:
-            if equation.source == last[naming].source:
-                variables = naming.names
-                if len(variables) == len(equation.results):
-                    yield equation, naming, dict(zip(equation.results, variables, strict=True))
-                elif len(equation.results) == 1:
-                    yield equation, naming, {equation.results[0]: ", ".join(variables)}
+            giving = chosen[naming]
+            if equation.source != giving.source or equation.primitive is not giving.primitive:
+                continue
+            if len(naming.names) == len(equation.results):
+                yield equation, naming, dict(zip(equation.results, naming.names, strict=True))
 
     def listing(self, shown: Listing) -> schema.ListingRecord:
         rows: list[int] = []

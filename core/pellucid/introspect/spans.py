@@ -37,6 +37,9 @@ class Spans:
         self._functions: list[str] = []
         self.calls: set[int] = set()
         """Spans of equations that run other programs: what those return is not what the caller assigns."""
+        self.calling_back: set[int] = set()
+        """Spans of calls of a library that calls functions of the user, as `value_and_grad` does: it needn't return
+        what they return."""
         self._outermost: set[int] = set()
         """Spans in the function itself: what its caller assigns is no part of the program."""
 
@@ -44,9 +47,15 @@ class Spans:
         """The span of a captured source; -1 where no frame is the user's."""
         index = self._by_source.get(captured)
         if index is None:
-            index = -1
-            for code, offset in reversed(source.user_places(captured)):
-                index = self._at(code, offset, index)
+            index, is_direct = -1, True
+            frames = [] if captured is None else zip(*captured.raw_frames(), strict=True)
+            for code, offset in reversed([*frames]):
+                is_users = source.is_user_file(code.co_filename)
+                if is_users:
+                    caller, index = index, self._at(code, offset, index)
+                    if not is_direct:
+                        self.calling_back.add(caller)
+                is_direct = is_users
             self._by_source[captured] = index
         return index
 
@@ -107,7 +116,8 @@ class Spans:
             fate = self._statements[file].values.get((line, column, end_line, end_column))
             if isinstance(fate, Returned):
                 item = fate.item if item is None else item
-                span = -1 if caller in self.calls or span in self._outermost else caller
+                is_last = span in self._outermost or caller in self.calling_back
+                span = -1 if is_last or caller in self.calls else caller
             elif isinstance(fate, Assigned):
                 if item is None:
                     return Naming(span, fate.names)

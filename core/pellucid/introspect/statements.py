@@ -101,9 +101,8 @@ def _range(node: ast.expr | ast.stmt) -> Range:
 
 
 def _names(target: ast.expr) -> tuple[str, ...]:
-    if isinstance(target, (ast.Tuple, ast.List)):
-        return tuple(map(ast.unparse, target.elts))
-    return (ast.unparse(target),)
+    items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+    return tuple(map(ast.unparse, items))
 
 
 def statements_of(file: str) -> Statements:
