@@ -39,7 +39,7 @@ class Instruction(NamedTuple):
     """Number of the place that it comes from in `Module.frames`; 0 for none."""
 
     @property
-    def shapes(self) -> list[Shape]:
+    def shapes(self) -> tuple[Shape, ...]:
         """The arrays of its result."""
         return hlo_shapes(self.type)
 
@@ -128,7 +128,8 @@ RUNS_PROGRAMS = frozenset({"async-start", "call", "conditional", "while"})
 """Opcodes whose computations are programs; those of others combine elements, or are one kernel."""
 _TRIP_COUNT = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 _ASSIGNED = re.compile(r"=(\d+)")
-_CLOSING = {"(": ")", "{": "}", "[": "]"}
+_COMMA_OR_OPENING = re.compile(r'[,(\[{"]')
+_BRACKET_OR_QUOTED = re.compile(r'[][(){}]|"(?:[^"\\]|\\.)*"?')
 
 
 def parse(text: str) -> list[Computation]:
@@ -204,7 +205,9 @@ def _attributes(
             called += zip(roles, names, strict=True)
         elif name == "metadata":
             match = _PATH.search(value)
-            path = re.sub(r"\\(.)", r"\1", match.group(1)) if match else ""
+            path = match.group(1) if match else ""
+            if "\\" in path:
+                path = re.sub(r"\\(.)", r"\1", path)
             kind = _TYPE.search(value) or _ID_IN_PATH.search(path)
             equation = None if kind is None else equation_id(kind.group(1))
             path = _ID_IN_PATH.sub("", path)
@@ -242,39 +245,27 @@ def _numbers(row: str) -> list[int]:
 
 def _items(text: str) -> Iterator[str]:
     """`, a=b, c={d, e}` cut at its outer commas."""
-    start = i = 0
-    while i < len(text):
-        c = text[i]
-        if c in _CLOSING or c == '"':
-            i = _matching(text, i)
+    start = end = 0
+    while match := _COMMA_OR_OPENING.search(text, end):
+        if match.group() != ",":
+            end = _matching(text, match.start())
             continue
-        if c == ",":
-            if text[start:i].strip():
-                yield text[start:i].strip()
-            start = i + 1
-        i += 1
-    if text[start:].strip():
-        yield text[start:].strip()
+        if item := text[start : match.start()].strip():
+            yield item
+        start = end = match.end()
+    if item := text[start:].strip():
+        yield item
 
 
 def _matching(text: str, start: int) -> int:
     """The place behind the bracket or quote that closes the one at `start`."""
-    if text[start] == '"':
-        i = start + 1
-        while i < len(text) and text[i] != '"':
-            i += 2 if text[i] == "\\" else 1
-        return i + 1
-    depth, i = 0, start
-    while i < len(text):
-        c = text[i]
-        if c == '"':
-            i = _matching(text, i)
-            continue
+    depth = 0
+    for match in _BRACKET_OR_QUOTED.finditer(text, start):
+        c = match.group()
         if c in "([{":
             depth += 1
         elif c in ")]}":
             depth -= 1
-            if depth == 0:
-                return i + 1
-        i += 1
+        if depth == 0:
+            return match.end()
     return len(text)

@@ -78,7 +78,7 @@ class _HloWriter:
         columns = self.columns
         first = columns.equation_count
         values: dict[str, int] = {}
-        shapes: dict[str, list[Shape]] = {}
+        shapes: dict[str, tuple[Shape, ...]] = {}
         parameters: dict[int, int] = {}
         outputs: list[int] = []
         for instruction in computation.instructions:
@@ -99,7 +99,7 @@ class _HloWriter:
         columns.end_body(computation.name, first, [], inputs, outputs)
 
     def instruction(
-        self, instruction: Instruction, values: dict[str, int], shapes: dict[str, list[Shape]]
+        self, instruction: Instruction, values: dict[str, int], shapes: dict[str, tuple[Shape, ...]]
     ) -> None:
         columns = self.columns
         origin = instruction.equation

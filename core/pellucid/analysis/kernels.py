@@ -103,7 +103,7 @@ def instructions_within(module: Module, instruction: Instruction) -> Iterator[In
             yield from computation.instructions
 
 
-def instruction_cost(instruction: Instruction, shapes: dict[str, list[Shape]]) -> Cost:
+def instruction_cost(instruction: Instruction, shapes: dict[str, tuple[Shape, ...]]) -> Cost:
     """Cost of one run of an instruction without the programs inside it; `shapes` has those of its operands."""
     operands = [shape for name in instruction.operands for shape in shapes[name]]
     details = _details(instruction, operands)
@@ -214,7 +214,7 @@ class _Reader:
         return self._users
 
 
-def shapes_of(computation: Computation) -> dict[str, list[Shape]]:
+def shapes_of(computation: Computation) -> dict[str, tuple[Shape, ...]]:
     """The arrays of each instruction's result."""
     return {each.name: each.shapes for each in computation.instructions}
 

@@ -6,6 +6,8 @@ import math
 import re
 from typing import NamedTuple
 
+from pellucid.base.caching import cached
+
 
 class Shape(NamedTuple):
     """Dimensions of one array, and bits of an element (0 where that is not known)."""
@@ -36,16 +38,19 @@ def bits_of(dtype: str) -> int | None:
     return 8 if dtype == "i1" else int(digits.group())
 
 
-def hlo_shapes(type_text: str) -> list[Shape]:
+@cached(4096)
+def hlo_shapes(type_text: str) -> tuple[Shape, ...]:
     """The arrays in an HLO type, those of a tuple one after the other.
 
     >>> hlo_shapes("(f32[2,3]{1,0}, pred[])")
-    [Shape(dims=(2, 3), bits=32), Shape(dims=(), bits=8)]
+    (Shape(dims=(2, 3), bits=32), Shape(dims=(), bits=8))
     """
-    return [
-        Shape(tuple(map(int, filter(None, dims.split(",")))), bits_of(dtype) or 0)
-        for dtype, dims in re.findall(r"(\w+)\[([\d,]*)\]", type_text)
-    ]
+    return tuple(
+        [
+            Shape(tuple(map(int, filter(None, dims.split(",")))), bits_of(dtype) or 0)
+            for dtype, dims in re.findall(r"(\w+)\[([\d,]*)\]", type_text)
+        ]
+    )
 
 
 _TENSOR = re.compile(r"^tensor<((?:[\d?]+x)*)(.+?)(?:, .*)?>$")
