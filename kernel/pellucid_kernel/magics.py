@@ -63,9 +63,17 @@ class PellucidMagics(Magics):
         option = re.fullmatch(r"(?:-r\s*([1-9]\d*))?", line.strip())
         if option is None:
             raise UsageError(f"%%profile takes `-r N`, a number of runs, not {line!r}.")
-        recorded = self._recorded(cell, int(option[1] or 1))
-        if recorded is not None and option[1] is None and recorded.compilations:
-            recorded = self._recorded(cell, 1)
+        values: list[Any] = []
+        with self._shell.display_trap:
+            show, sys.displayhook = sys.displayhook, values.append  # each run has a value
+            try:
+                recorded = self._recorded(cell, int(option[1] or 1))
+                if recorded is not None and option[1] is None and recorded.compilations:
+                    recorded = self._recorded(cell, 1)
+            finally:
+                sys.displayhook = show
+            if values:
+                show(values[-1])
         return recorded
 
     def _recorded(self, cell: str, runs: int) -> Any:

@@ -1,5 +1,7 @@
 """The extension for plain IPython."""
 
+import re
+
 import pytest
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -47,6 +49,14 @@ def test_runs_of_a_profile_can_be_chosen(shell: InteractiveShell) -> None:
     profile = shell.run_cell_magic("profile", "-r 3", PROFILED)
     assert shell.user_ns["count"] == 3
     assert len({*profile.calls.run} - {-1}) >= 3
+
+
+def test_of_several_profiled_runs_the_value_of_the_last_is_shown(
+    shell: InteractiveShell, capsys
+) -> None:
+    shell.run_line_magic("load_ext", "pellucid_kernel")
+    shell.run_cell("%%profile -r 3\n" + PROFILED + "\ncount")
+    assert re.findall(r"^Out\[\d*\]: (\d+)", capsys.readouterr().out, re.MULTILINE) == ["3"]
 
 
 def test_a_cell_that_fails_has_no_profile(shell: InteractiveShell, capsys) -> None:
