@@ -76,8 +76,14 @@ class Worker:
         return self._receive()
 
     def stop(self) -> None:
-        self.process.kill()
-        self.process.wait()
+        """Let the process end in order; one that doesn't within a minute is killed."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
 
 def work(library: str, file: str) -> None:
