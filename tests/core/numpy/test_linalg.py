@@ -132,13 +132,21 @@ def test_derivatives_are_differences(row) -> None:
 
 def test_derivative_of_a_vanishing_determinant() -> None:
     """The cofactors, though the inverse doesn't exist."""
-    x = np.random.default_rng(0).normal(size=(4, 4))
-    x[:, 3] = x[:, 0]
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(6, 4, 4))
+    x[0, :, 3] = x[0, :, 0]
+    x[1, 0] = 0  # a pivot before the last is 0
+    x[2] = np.triu(x[2]) * (1 - np.eye(4))
+    x[3] = rng.normal(size=(4, 2)) @ rng.normal(size=(2, 4))
+    x[4] = 0
     cofactors = [
-        [(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(x, i, 0), j, 1)) for j in range(4)]
-        for i in range(4)
+        [
+            [(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(4)]
+            for i in range(4)
+        ]
+        for a in x
     ]
-    gradient = pl.grad(jnp.linalg.det)(x.astype(np.float32))
+    gradient = pl.vmap(pl.grad(jnp.linalg.det))(x.astype(np.float32))
     np.testing.assert_allclose(gradient, cofactors, rtol=1e-3, atol=1e-4)
 
 

@@ -239,6 +239,7 @@ def test_the_namespace_of_arrays() -> None:
     assert info.devices()[0] is None
     with pytest.raises(ValueError, match="2024"):
         jnp.arange(2).__array_namespace__(api_version="1999.1")
+    assert pl.__version__.startswith(".".join(map(str, pl.__version_info__)))
 
 
 def test_traced_sizes_ask_for_what_makes_them_known() -> None:

@@ -1,18 +1,26 @@
 """Exception classes that an `except` of a ported program names."""
 
+import concurrent.futures
+
 import numpy as np
 import pytest
 
 import pellucid as pl
 from pellucid import lax, numpy as jnp
-from pellucid.base.errors import MissingRule, ShapeError
+from pellucid.base.errors import MissingRule, ShapeError, UnexpectedTracerError
 
 X = np.ones(3, np.float32)
+STRINGS = np.array(["a", "bc"], np.dtypes.StringDType())
 SCALAR = pl.ShapeDtypeStruct((), np.float32)
 
 
 def doubled(c):
     return c * 2
+
+
+def traced_in_another_thread(x):
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(doubled, x).result()
 
 
 def steps_are_known_later(x):
@@ -30,6 +38,14 @@ CALLS = {
     "no initial value": (ValueError, lambda: lax.reduce(X, None, lax.add, (0,))),
     "negative size": (TypeError, lambda: lax.broadcast_in_dim(1.0, (-1,), ())),
     "negative size of zeros": (TypeError, lambda: jnp.zeros((-1,))),
+    "traced in another thread": (
+        UnexpectedTracerError,
+        lambda: pl.jit(traced_in_another_thread)(1.0),
+    ),
+    "strings on a device": (TypeError, lambda: pl.device_put(STRINGS)),
+    "strings as an array": (TypeError, lambda: jnp.asarray(STRINGS)),
+    "strings of a compiled function": (TypeError, lambda: pl.jit(doubled)(STRINGS)),
+    "derivative by strings": (TypeError, lambda: pl.grad(doubled)(STRINGS)),
     "vmap of a callback": (
         NotImplementedError,
         lambda: pl.vmap(lambda x: pl.pure_callback(np.sin, SCALAR, x))(X),

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.higher_order.branching import cond
 from pellucid.higher_order.custom_jvp import custom_jvp
+from pellucid.higher_order.custom_vmap import custom_vmap
 from pellucid.linalg import (
     lu as lu_module,
     solve as solve_module,
@@ -28,8 +30,9 @@ from pellucid.linalg.matrices import (
 from pellucid.linalg.qr import qr as lax_qr
 from pellucid.linalg.triangular import triangular_solve
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import asarray, ones_like, zeros_like
-from pellucid.numpy.elementwise import abs as absolute, log, real
+from pellucid.numpy.creation import arange, asarray, ones_like, zeros_like
+from pellucid.numpy.cumulative import cumprod
+from pellucid.numpy.elementwise import abs as absolute, conj, log, real
 from pellucid.numpy.linalg.arguments import (
     common_batch,
     inexact,
@@ -37,7 +40,16 @@ from pellucid.numpy.linalg.arguments import (
     repeated,
     square_matrices,
 )
-from pellucid.numpy.manipulation import expand_dims, reshape, squeeze, where
+from pellucid.numpy.manipulation import (
+    broadcast_to,
+    concatenate,
+    diag,
+    expand_dims,
+    flip,
+    reshape,
+    squeeze,
+    where,
+)
 from pellucid.numpy.products import matmul
 from pellucid.numpy.promotion import aval_of
 from pellucid.numpy.reductions import max as greatest, prod, sum as total
@@ -391,10 +403,18 @@ def _det_by_lu(a: Any) -> Any:
 
 @_det_by_lu.defjvp
 def _det_by_lu_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    """tr(adj(A) dA), adj(A) = det(U) U⁻¹ L⁻¹ P, without a division by the last pivot, the only one that may be 0."""
+    """tr(adj(A) dA), adj(A) = det(U) U⁻¹ L⁻¹ P, without a division by the last pivot.
+
+    Where another pivot is 0, adj(A) is that of the singular value decomposition.
+    """
     [a], [a_dot] = primals, tangents
     n = type_of(a).shape[-1]
     factors, pivots, permutation = lu_module.lu(a)
+    is_degenerate = (diagonal_of(factors)[..., : n - 1] == 0).any(-1)
+    each = expand_dims(is_degenerate, (-2, -1))
+    other = broadcast_to(diag(arange(1, n + 1).astype(type_of(a).dtype)), type_of(a).shape)
+    cofactors = cond(_is_any(is_degenerate), _cofactors_by_svd, zeros_like, where(each, a, other))
+    factors = where(each, eye_like(a), factors)
     change = lu_module.rows_at(a_dot, permutation)
     change = triangular_solve(factors, change, left_side=True, lower=True, unit_diagonal=True)
     top = rows(factors, n - 1)
@@ -409,7 +429,32 @@ def _det_by_lu_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     )
     sign = (1 - 2 * _parity(pivots)).astype(type_of(a).dtype)
     before_last = prod(diagonal_of(corner), axis=-1) * sign
-    return before_last * factors[..., n - 1, n - 1], before_last * trace
+    return (
+        where(is_degenerate, 0, before_last * factors[..., n - 1, n - 1]),
+        where(is_degenerate, total(cofactors * a_dot, axis=(-2, -1)), before_last * trace),
+    )
+
+
+@custom_vmap
+def _is_any(x: Any) -> Any:
+    """Whether any element of `x` is true, in all of a batch: so a branch that few matrices need stays a branch."""
+    return x.any()
+
+
+@_is_any.def_vmap
+def _is_any_of_batch(axis_size: int, in_batched: Any, x: Any) -> tuple[Any, bool]:
+    return _is_any(x), False
+
+
+def _cofactors_by_svd(a: Any) -> Any:
+    """Cofactors of matrices A = U diag(s) Vᴴ of any rank: cof(U) cof(diag(s)) cof(Vᴴ), where cof(U) = det(U) conj(U)."""
+    u, s, vh = svd_module.svd(a, full_matrices=False)
+    ones = ones_like(s[..., :1])
+    before = cumprod(concatenate([ones, s[..., :-1]], -1), -1)
+    after = flip(cumprod(concatenate([ones, flip(s[..., 1:], -1)], -1), -1), -1)
+    scaled = _det_by_lu(u) * _det_by_lu(vh)
+    vectors = expand_dims(scaled, (-2, -1)) * conj(u) * expand_dims(before * after, -2)
+    return matmul(vectors, conj(vh), precision=_HIGHEST)
 
 
 @numpy_function
@@ -420,7 +465,7 @@ def _determinant(a: Any) -> Any:
 def det(a: Any) -> Any:
     """Determinants of matrices of shape [..., n, n].
 
-    The derivative of a singular matrix larger than 3×3 is NaN if another pivot than the last is zero. Raises: ShapeError unless matrices are square.
+    The second derivative of a singular matrix larger than 3×3 is NaN if another pivot than the last is zero. Raises: ShapeError unless matrices are square.
 
     >>> det(np.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
