@@ -13,6 +13,7 @@ from pellucid.base.errors import AxisNameError
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.rules import Operands
 from pellucid.lowering.context import LoweringContext
+from pellucid.lowering.faults import SUMMED_COMPLEX_CONSTANT
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.shardy import axis_texts
@@ -87,6 +88,12 @@ def all_reduce(ctx: LoweringContext, x: Any, aval: Any, op: str, groups: np.ndar
     """`x` of type `aval` combined by the StableHLO operation `op` over each group."""
     if groups.shape[1] == 1:
         return x
+    is_complex_sum = aval.dtype.kind == "c" and op == "stablehlo.add"
+    if is_complex_sum and ctx.has_fault(SUMMED_COMPLEX_CONSTANT):
+        part = aval.update(dtype=np.dtype(f"float{4 * aval.dtype.itemsize}"))
+        parts = [ctx.op1(f"stablehlo.{name}", part, [x]) for name in ("real", "imag")]
+        sums = [all_reduce(ctx, y, part, op, groups) for y in parts]
+        return ctx.op1("stablehlo.complex", aval, sums)
     attributes = global_attributes(ctx, groups)
     reduction = ctx.op("stablehlo.all_reduce", [ctx.type(aval)], [x], attributes, regions=1)
     ctx.scalar_body(reduction.regions[0], op, aval.dtype)

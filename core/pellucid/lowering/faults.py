@@ -94,6 +94,11 @@ STRETCHED_ADDENDS = _fault(
     "stretched-addends", "A broadcast that stretches dimensions becomes two, between which addends are summed.", _FAULTS_TEST + "addends",
 )  # fmt: skip
 
+SUMMED_COMPLEX_CONSTANT = _fault(
+    "summed-complex-constant", "A sum of a complex constant over devices ends the process.",
+    "tests/core/parallel/test_shard_map.py -k complex_constants",
+)  # fmt: skip
+
 # The compiler ---------------------------------------------------------------------------------------
 
 SIGNED_LEADING_ZEROS = _fault(

@@ -431,6 +431,14 @@ def test_a_mean_of_small_integers_is_no_integer(mesh):
     np.testing.assert_array_equal(mean, [1.0, 0.5])
 
 
+def test_complex_constants_are_summed(mesh):
+    def body(x):
+        return x + lax.psum(jnp.full(x.shape, 2 + 1j, "complex64"), "x")
+
+    f = shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+    np.testing.assert_array_equal(pl.jit(f)(np.ones(8, np.complex64)), np.full(8, 9 + 4j))
+
+
 def test_a_mean_over_an_axis_of_its_own_too():
     mean = pl.vmap(lambda x: lax.pmean(x, ("i", 0)), axis_name="i")(X)
     np.testing.assert_allclose(mean, np.full(8, X.mean()))
