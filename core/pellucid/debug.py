@@ -1,7 +1,7 @@
 """Looking into running programs, under the names of `jax.debug`."""
 
+from pellucid.callbacks.breakpoints import breakpoint as breakpoint
 from pellucid.callbacks.debug import (
-    breakpoint as breakpoint,
     debug_callback as callback,
     debug_log as log,
     debug_print as print,

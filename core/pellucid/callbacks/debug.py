@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, UnsupportedError
+from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.formats import check_fields
 from pellucid.base.source import capture, user_frame
 from pellucid.base.typing import Function, Keywords
@@ -300,25 +300,3 @@ def _two_calls(
             do=f"Pass values in the second call: `{caller}(ordered=True)(first, *values)`.",
         )
     return second
-
-
-def breakpoint(
-    *,
-    backend: str | None = None,
-    filter_frames: bool = True,
-    num_frames: int | None = None,
-    ordered: bool = False,
-    token: Any = None,
-    **kwargs: Any,
-) -> Any:
-    """Raises UnsupportedError: compiled functions can't be stopped from within yet.
-
-    >>> breakpoint()
-    Traceback (most recent call last):
-      ...
-    pellucid.base.errors.UnsupportedError: debug.breakpoint is not supported...
-    """
-    raise UnsupportedError(
-        "debug.breakpoint is not supported.",
-        do="Look at values with `debug.print` and `debug.callback`, or run the function under `disable_jit`.",
-    )
