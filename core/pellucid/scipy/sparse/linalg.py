@@ -270,8 +270,10 @@ def gmres(
     maxiter: int | None = None,
     M: Any = None,
     solve_method: str = "batched",
-) -> tuple[Any, None]:
-    """(x with A x = b, None) by generalized minimal residuals in Krylov spaces of `restart` dimensions.
+) -> tuple[Any, Any]:
+    """(x with A x = b, status) by generalized minimal residuals in Krylov spaces of `restart` dimensions.
+
+    The status is 0, or -1 where x contains NaN.
 
     `maxiter` counts restarts. `solve_method` "batched" builds each space whole and solves one problem of least squares,
     faster on accelerators; "incremental" updates a QR factorization and ends within a space. Both find one solution.
@@ -314,7 +316,9 @@ def gmres(
         r = preconditioned - apply(start)
         return unravel(while_loop(goes_on, again, (start, r, norm(r), 0))[0])
 
-    return _solution("gmres", method, A, b, x0, M, maxiter, is_symmetric=False)
+    x, _ = _solution("gmres", method, A, b, x0, M, maxiter, is_symmetric=False)
+    is_nan = [jnp.isnan(leaf).any() for leaf in tree_leaves(x)]
+    return x, jnp.where(functools.reduce(jnp.logical_or, is_nan), -1, 0)
 
 
 def _expanded(apply: Operator, V: Any, k: Any) -> tuple[Any, Any]:
