@@ -69,6 +69,9 @@ class ShellExtension:
         except ImportError:
             return
         self.session = module.Session(self.shell, self.cells, self.channel)
+        loaded = getattr(getattr(self.shell, "kernel", None), "core_loaded", None)
+        if loaded is not None:
+            loaded()
 
     def show_whole_traceback(self) -> None:
         """Show the last error as IPython does, with all frames."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import time
@@ -25,7 +26,8 @@ from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, Request, compile_lowered, lower_program
 from pellucid.compilation.placement import Where, placements_in, where
-from pellucid.higher_order import misses, stages
+from pellucid.higher_order import interception, misses, stages
+from pellucid.higher_order.interception import Pending
 from pellucid.higher_order.jit import JitParams, jit_p
 from pellucid.higher_order.jit_shardings import (
     Layouts,
@@ -212,8 +214,7 @@ class Jitted:
             return self._results(self.spec.call(args, kwargs))
         except BaseException:
             # After an exception, C++ would call Python for all later calls of this kind.
-            if (callable_ := self.callable()) is not None:
-                callable_._clear_cache()
+            self.clear_fast_paths()
             raise
 
     def _results(self, call: Call) -> Any:
@@ -237,8 +238,14 @@ class Jitted:
             if follows_keys
             else ()
         )
+        runner = interception.runner if self.share else None
         try:
-            results = values.settle(call.leaves, executable(operands))
+            stepped = runner and runner.run(
+                Pending(self.spec.name, values.closed, operands, executable, self.clear_fast_paths)
+            )
+            results = values.settle(
+                call.leaves, executable(operands) if stepped is None else stepped
+            )
         except IntegerRangeError as error:
             raise self._at_argument(error, call) from None
         if follows_keys:
@@ -246,7 +253,7 @@ class Jitted:
         if is_checking():
             check_results(self.spec.name, results, values.closed, operands)
             return program.out_tree.unflatten(results), None
-        if values.takes_references or follows_keys:
+        if values.takes_references or follows_keys or stepped is not None:
             return program.out_tree.unflatten(results), None
         fast_path = executable.fast_path(program.out_tree, call.leaves)
         return program.out_tree.unflatten(results), fast_path
@@ -291,6 +298,10 @@ class Jitted:
     def clear_cache(self) -> None:
         """Forget this function's programs and executables."""
         self.programs.clear()
+        self.clear_fast_paths()
+
+    def clear_fast_paths(self) -> None:
+        """Let the next calls of each kind come through Python; programs and executables stay."""
         if (callable_ := self.callable()) is not None:
             callable_._clear_cache()
 
@@ -311,7 +322,8 @@ class Jitted:
         if program is not None:
             return self.programs.setdefault(key, program)
         start = time.perf_counter()
-        with Reuses() as reuses:
+        runner = interception.runner if self.share else None
+        with Reuses() as reuses, runner.tracing() if runner else contextlib.nullcontext():
             program = self.trace(call)
         self._note_miss(program, key, call, time.perf_counter() - start)
         if any(map(_is_traced, program.consts)):

@@ -26,6 +26,8 @@ class JaxprReading(NamedTuple):
     record: schema.ProgramRecord
     bodies: dict[Jaxpr, int]
     """For each program, which body of the record it is."""
+    values: dict[Var, int]
+    """For each variable, which value of the record it is."""
 
 
 def read_jaxpr(
@@ -45,7 +47,7 @@ def read_jaxpr(
     name = name or name_of(jaxpr)
     writer = _JaxprWriter(ProgramColumns(key or f"{name}:jaxpr", name, "jaxpr"), origin or Made())
     record = writer.write(jaxpr, listing=listing, source_lines=source_lines)
-    return JaxprReading(record, writer.bodies)
+    return JaxprReading(record, writer.bodies, writer.values)
 
 
 class ValueName(NamedTuple):

@@ -35,7 +35,7 @@ from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 
 __all__ = [
-    "Call", "Frame", "Turn", "can_enter", "cell_name", "compiled_results", "frame_of", "known_values", "n_bytes", "name_of", "programs_within", "run",
+    "Call", "Frame", "Turn", "can_enter", "cell_name", "compiled_results", "frame_of", "known_values", "n_bytes", "name_of", "opened", "programs_within", "run",
     "slots_of", "user_stack",
 ]  # fmt: skip
 
@@ -425,15 +425,26 @@ def frame_of(program: ClosedJaxpr, *operands: Any) -> Frame:
 
     Raises: ArgumentTypeError for another number of operands than the program takes.
     """
-    jaxpr, consts = without_references(program.jaxpr)
-    opened = constants_as_inputs(jaxpr)
+    jaxpr, consts = opened(program)
     inputs = [*consts, *program.consts, *operands]
-    if len(inputs) != len(opened.invars):
+    if len(inputs) != len(jaxpr.invars):
         raise ArgumentTypeError(
             "a program is stepped on as many operands as it takes.",
-            got=f"{len(operands)}, for {len(jaxpr.invars)}",
+            got=f"{len(operands)}, for {len(program.jaxpr.invars)}",
         )
-    return Frame(opened, inputs)
+    return Frame(jaxpr, inputs)
+
+
+def opened(program: ClosedJaxpr) -> tuple[Jaxpr, Values]:
+    """The program that is stepped, of values in place of references, and its first inputs; remembered.
+
+    After these it takes the constants of `program`, then its arguments.
+    """
+    memo = program.jaxpr.memo
+    if "opened" not in memo:
+        jaxpr, consts = without_references(program.jaxpr)
+        memo["opened"] = constants_as_inputs(jaxpr), consts
+    return memo["opened"]
 
 
 def n_bytes(x: Any) -> int:

@@ -1,14 +1,30 @@
 """The debugger, `pellucid.debugger`: steps through jitted code by the user's lines, forwards and backwards.
 
 `debug(f)(x)` gives a session to step through; `find(f, isnan)(x)` gives the place where a value first goes wrong, in the
-backward pass too; `prompt(f)(x)` opens a prompt in a terminal.
+backward pass too; `prompt(f)(x)` opens a prompt in a terminal. In JupyterLab its own debugger does.
 """
 
-from pellucid_kernel.debug.finders import Finding, debug, exceeds, find, isinf, isnan
-from pellucid_kernel.debug.prompt import Prompt, prompt
-from pellucid_kernel.debug.session import Breakpoint, Difference, Session, StackFrame
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pellucid_kernel.debug.finders import Finding, debug, exceeds, find, isinf, isnan
+    from pellucid_kernel.debug.session import Breakpoint, Difference, Session, StackFrame
+    from pellucid_kernel.debug.terminal import Prompt, prompt
 
 __all__ = [
     "Breakpoint", "Difference", "Finding", "Prompt", "Session", "StackFrame", "debug", "exceeds", "find", "isinf", "isnan",
     "prompt",
 ]  # fmt: skip
+_MODULES = ("finders", "session", "terminal")
+
+
+def __getattr__(name: str) -> Any:
+    # A kernel loads this package when it starts, and the core, which these need, only when a cell does.
+    if name in __all__:
+        for module in _MODULES:
+            value = vars(importlib.import_module(f"{__name__}.{module}")).get(name)
+            if value is not None:
+                globals()[name] = value
+                return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

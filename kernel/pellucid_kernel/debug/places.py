@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import linecache
 from typing import Any, NamedTuple
 
 from pellucid.introspect.stepping import name_of, programs_within, user_stack
@@ -15,8 +17,22 @@ class Line(NamedTuple):
     line: int
 
 
+class Span(NamedTuple):
+    """The lines of a function's body."""
+
+    first: int
+    last: int
+
+
 Stack = tuple[Line, ...]
 """Lines from that of the program's function to the innermost."""
+
+
+def places_of(jaxpr: Any) -> Places:
+    """The places of a program; remembered."""
+    if "places" not in jaxpr.memo:
+        jaxpr.memo["places"] = Places(jaxpr)
+    return jaxpr.memo["places"]
 
 
 class Places:
@@ -24,6 +40,7 @@ class Places:
 
     def __init__(self, jaxpr: Any) -> None:
         self._stacks: dict[Any, Stack] = {}
+        self._spans: dict[str, tuple[Span, ...]] = {}
         self._programs = list(programs_within(jaxpr))
         for program in self._programs:
             self._read(program)
@@ -36,6 +53,27 @@ class Places:
         """Lines of a file that equations come from, ascending."""
         stacks = self._stacks.values()
         return sorted({line.line for stack in stacks for line in stack if line.file == file})
+
+    def resolve(self, file: str, line: int) -> int | None:
+        """The line where a breakpoint at `line` stops: the first from there on that computes, of the same function.
+
+        None where there is none. A line of no function, as a decorator or a call, stands for itself.
+        """
+        function = self._function_around(file, line)
+        for each in self.lines(file):
+            if each == line or (
+                each > line
+                and function is not None
+                and self._function_around(file, each) == function
+            ):
+                return each
+        return None
+
+    def _function_around(self, file: str, line: int) -> Span | None:
+        """The body of the innermost `def` that a line lies in; None for none, or a file that can't be read."""
+        if file not in self._spans:
+            self._spans[file] = _spans("".join(linecache.getlines(file)))
+        return max((s for s in self._spans[file] if s.first <= line <= s.last), default=None)
 
     def files(self) -> set[str]:
         """Files that equations come from."""
@@ -76,3 +114,25 @@ class Places:
                 i for i, line in enumerate(stack) if line.function.rpartition(".")[2] == name
             ]
             self._stacks[equation] = stack[entries[0] if entries else shared :]
+
+
+def _spans(text: str) -> tuple[Span, ...]:
+    """The bodies of the functions of a file."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return ()
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return tuple(
+        Span(min(_signature_end(node) + 1, node.body[0].lineno), node.end_lineno or node.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, functions)
+    )
+
+
+def _signature_end(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The last line with a part of the signature."""
+    parts = [
+        node for node in (*ast.walk(function.args), function.returns) if hasattr(node, "end_lineno")
+    ]
+    return max([function.lineno, *[node.end_lineno for node in parts]])  # type: ignore[union-attr]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import linecache
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from pellucid.introspect.stepping import (
     known_values,
 )
 from pellucid.tree_util import tree_leaves
-from pellucid_kernel.debug.places import Places, Stack
+from pellucid_kernel.debug.places import Stack, places_of
 from pellucid_kernel.debug.stepper import Level, Stepper
 
 BUDGET = 1 << 30
@@ -33,7 +34,11 @@ class Breakpoint(NamedTuple):
 
     file: str
     line: int
-    condition: str
+    condition: str = ""
+    hit_condition: str = ""
+    """Which hits count, of those where the condition holds: `5`, `>= 5`, `% 3`; empty for all."""
+    message: str = ""
+    """Printed in place of a stop, with the values of the expressions in its braces; empty for a stop."""
 
 
 class StackFrame(NamedTuple):
@@ -77,13 +82,38 @@ class Session:
         kwargs: dict[str, Any],
         budget: int = BUDGET,
     ) -> None:
-        self._program, shape = pl.make_jaxpr(function, return_shape=True)(*args, **kwargs)
+        program, shape = pl.make_jaxpr(function, return_shape=True)(*args, **kwargs)
+        self._begin(program, [*map(pl.numpy.asarray, tree_leaves((args, kwargs)))], budget)
         self._tree = pl.tree_util.tree_structure(shape)
-        self._operands = [*map(pl.numpy.asarray, tree_leaves((args, kwargs)))]
-        self._stepper = Stepper(frame_of(self._program, *self._operands), budget)
-        self._places = Places(self._stepper.top.frame.jaxpr)
         self._file = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", "")
+
+    @classmethod
+    def of_program(
+        cls, program: Any, operands: Sequence[Any], names: dict[str, Any], budget: int = BUDGET
+    ) -> Session:
+        """A session of a traced program on flat operands, of which results are a list.
+
+        `names`: further names for expressions, as those of the module that called it.
+        """
+        session = cls.__new__(cls)
+        session._begin(program, [*operands], budget)
+        session._tree = pl.tree_util.tree_structure([0] * len(program.jaxpr.outvars))
+        session._file = ""
+        session._names = names
+        return session
+
+    def _begin(self, program: Any, operands: list[Any], budget: int) -> None:
+        self._program, self._operands = program, operands
+        self._stepper = Stepper(frame_of(program, *operands), budget)
+        self._places = places_of(self._stepper.top.frame.jaxpr)
+        self._names: dict[str, Any] = {}
         self.breakpoints: list[Breakpoint] = []
+        self.hits: dict[Breakpoint, int] = {}
+        """How often the condition of each breakpoint held, on the way forward."""
+        self.log: Callable[[str], Any] = print
+        """Takes the messages of breakpoints that have one."""
+        self._reason: tuple[tuple[int, ...], str] = (), ""  # where it was given
+        self._watched: tuple[Any, tuple[int, ...], str] | None = None
         self._depth = 1  # of the lines of the innermost program, how many are entered
 
     # Where it stands ----------------------------------------------------------------------------------------
@@ -92,6 +122,31 @@ class Session:
     def is_done(self) -> bool:
         """Whether the call has come to its end."""
         return self._stepper.is_done
+
+    @property
+    def program(self) -> Any:
+        """The outermost program."""
+        return self._stepper.levels[0].frame.jaxpr
+
+    @property
+    def levels(self) -> list[Level]:
+        """The programs that it is in, outermost first."""
+        return self._stepper.levels
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the values that are kept."""
+        return self._stepper.bytes
+
+    def place(self) -> tuple[int, ...]:
+        """Where it stands, as numbers: of each program its position, and the run that it is."""
+        return self._stepper.place()
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped here, where no line says it: a condition that raised, a value that was watched for."""
+        place, text = self._reason
+        return text if place == self._stepper.place() else ""
 
     @property
     def equation(self) -> Any:
@@ -129,10 +184,17 @@ class Session:
 
     def evaluate(self, expression: str) -> Any:
         """The value of a Python expression of the variables here, `pl`, `jnp` and `np`."""
-        names: dict[str, Any] = {"pl": pl, "jnp": pl.numpy, "np": np}
-        for frame in range(len(self.stack())):
-            names |= self.variables(frame)
-        return eval(expression, names)  # noqa: S307 - the user asks for it
+        return eval(expression, self.names())  # noqa: S307 - the user asks for it
+
+    def names(self, frame: int | None = None) -> dict[str, Any]:
+        """The names of expressions: `pl`, `jnp`, `np`, and the variables of the frames up to one, the innermost first.
+
+        `frame`: its number in the stack, by default that of the innermost.
+        """
+        names: dict[str, Any] = {"pl": pl, "jnp": pl.numpy, "np": np, **self._names}
+        for index in range(len(self.stack()) if frame is None else frame + 1):
+            names |= self.variables(index)
+        return names
 
     # Lines --------------------------------------------------------------------------------------------------
 
@@ -189,13 +251,35 @@ class Session:
             self._enter_from(lines)
         return self._to_first()
 
-    def run(self) -> Session:
-        """Go on to the next breakpoint, or to the end; what lies between runs compiled."""
-        return self._run(self._stepper.run_to)
+    def run(self, *, first: bool = False) -> Session:
+        """Go on to the next breakpoint, or to the end; what lies between runs compiled.
+
+        `first`: stop at once where it stands at one.
+        """
+
+        def run_to(matches: Callable[[Any], bool]) -> bool:
+            nonlocal first
+            is_here, first = first and matches(self.equation), False
+            return is_here or self._stepper.run_to(matches)
+
+        return self._run(run_to, is_forward=True)
 
     def run_back(self) -> Session:
         """Go back to the last breakpoint before this place, or to the start."""
-        return self._run(self._stepper.run_back_to)
+        return self._run(self._stepper.run_back_to, is_forward=False)
+
+    def watch(self, condition: Callable[[Any], Any], name: str) -> bool:
+        """Let `run` stop before the first equation of which a result meets `condition`; whether there is one.
+
+        `name` is shown there. Raises: EffectsError for a program that calls Python for values.
+        """
+        match = self.search(condition)
+        if match is not None:
+            place = [
+                n for t, f in zip(match.turns, match.frames, strict=True) for n in (*t, f.position)
+            ]
+            self._watched = match.equation, tuple(place[2:]), name
+        return match is not None
 
     def run_to(self, line: int, file: str | None = None) -> Session:
         """Go on to a line, or to the end if it isn't reached."""
@@ -214,6 +298,27 @@ class Session:
         """
         self._stepper.jump(run)
         self._depth = 1
+        return self
+
+    def to_first_line(self) -> Session:
+        """Go on to the first line of the user, where the program doesn't begin with one."""
+        if not self._lines():
+            self._stepper.run_to(lambda equation: bool(self._places.stack(equation)))
+        return self
+
+    def move(self, position: int) -> Session:
+        """Go to an equation of the innermost program, by its number.
+
+        Raises: ArgumentValueError where there is none.
+        """
+        frame = self._stepper.top.frame
+        count = len(frame.jaxpr.equations)
+        if not 0 <= position < count:
+            raise ArgumentValueError(
+                "there is no such equation in this program.", got=f"{position}, of {count}"
+            )
+        frame.move(position)
+        self._depth = max(len(self._lines()), 1)
         return self
 
     def restart(self) -> Session:
@@ -241,23 +346,25 @@ class Session:
         self._depth = 1
         return pl.tree_util.tree_unflatten(self._tree, self._stepper.top.frame.results())
 
-    def differences(self) -> list[Difference]:
+    def differences(self, compiled: Sequence[Any] | None = None) -> list[Difference]:
         """How the results differ from those of the call compiled as a whole, which has other roundings; after the end.
 
-        Raises: ArgumentValueError before the end.
+        `compiled`: its results, where it has run already. Raises: ArgumentValueError before the end.
         """
         if not self.is_done:
             raise ArgumentValueError(
                 "results are compared after the end of the call.", do="Call `finish()` before."
             )
-        compiled = compiled_results(self._program, *self._operands)
+        if compiled is None:
+            compiled = compiled_results(self._program, *self._operands)
         pairs = zip(self._stepper.top.frame.results(), compiled, strict=True)
         return [Difference(i, ulps(a, b)) for i, (a, b) in enumerate(pairs)]
 
     def __str__(self) -> str:
         if self.is_done:
             return "at the end of the call"
-        return "\n".join([*map(str, self.stack()), *self._source()])
+        reason = [self.reason] if self.reason else []
+        return "\n".join([*reason, *map(str, self.stack()), *self._source()])
 
     def __repr__(self) -> str:
         return f"Session({self})"
@@ -309,17 +416,51 @@ class Session:
         frame.move(position)
         return self
 
-    def _run(self, run: Callable[[Callable[[Any], bool]], bool]) -> Session:
-        stops: dict[Any, tuple[int, list[str]]] = {}
-        for file, line, condition in self.breakpoints:
-            for equation, depth in self._places.first_of(file, line).items():
-                stops.setdefault(equation, (depth, []))[1].append(condition)
+    def _run(self, run: Callable[[Callable[[Any], bool]], bool], *, is_forward: bool) -> Session:
+        stops: dict[Any, tuple[int, list[Breakpoint]]] = {}
+        for breakpoint in self.breakpoints:
+            places = self._places.first_of(breakpoint.file, breakpoint.line)
+            for equation, depth in places.items():
+                stops.setdefault(equation, (depth, []))[1].append(breakpoint)
+        if self._watched is not None:
+            equation = self._watched[0]
+            stops.setdefault(equation, (len(self._places.stack(equation)), []))
         while run(stops.__contains__):
-            self._depth, conditions = stops[self.equation]
-            if any(not condition or self.evaluate(condition) for condition in conditions):
+            self._depth, breakpoints = stops[self.equation]
+            stopping = [self._stops_at(each, is_forward) for each in breakpoints]  # each counts
+            if any(stopping):
+                return self
+            if self._watched and self._watched[:2] == (self.equation, self._stepper.place()):
+                self._depth = max(len(self._lines()), 1)
+                self._give_reason(f"the next operation gives a value with {self._watched[2]}")
                 return self
         self._depth = 1
         return self
+
+    def _stops_at(self, breakpoint: Breakpoint, is_forward: bool) -> bool:
+        try:
+            if breakpoint.condition and not self.evaluate(breakpoint.condition):
+                return False
+            if is_forward:
+                count = self.hits[breakpoint] = self.hits.get(breakpoint, 0) + 1
+                if breakpoint.hit_condition and not counts(breakpoint.hit_condition, count):
+                    return False
+                if breakpoint.message:
+                    self.log(self._filled(breakpoint.message))
+        except Exception as error:  # whatever an expression of the user raises
+            what = "message" if breakpoint.message else "condition"
+            self._give_reason(
+                f"the {what} of line {breakpoint.line} raised {type(error).__name__}: {error}"
+            )
+            return True
+        return not breakpoint.message
+
+    def _give_reason(self, text: str) -> None:
+        self._reason = self._stepper.place(), text
+
+    def _filled(self, message: str) -> str:
+        """A message with the values of the expressions in braces."""
+        return re.sub(r"\{([^{}]+)\}", lambda match: str(self.evaluate(match[1])), message)
 
     def _resolve(self, line: int, file: str | None) -> tuple[str, int]:
         """A file of the call, and the first of its lines from `line` on of which equations come."""
@@ -346,6 +487,30 @@ class Session:
         file, line = shown[-1].file, shown[-1].line
         rows = [(n, linecache.getline(file, n).rstrip()) for n in range(max(line - 2, 1), line + 3)]
         return [f"{'->' if n == line else '  '} {n:4d}  {text}" for n, text in rows if text]
+
+
+def counts(hit_condition: str, hit: int) -> bool:
+    """Whether a hit, from 1, meets a condition such as `5` (that one), `>= 5`, or `% 3` (each third).
+
+    Raises: ArgumentValueError for another text.
+
+    >>> counts("% 3", 6), counts("> 6", 6), counts("6", 6)
+    (True, False, True)
+    """
+    match = re.fullmatch(r"\s*(%|==|=|>=|<=|>|<)?\s*(\d+)\s*", hit_condition)
+    if match is None or (match[1] == "%" and not int(match[2])):
+        raise ArgumentValueError(
+            "a number of hits is a number, perhaps after a comparison or %.",
+            got=repr(hit_condition),
+            do="Write, for example, `5`, `>= 5` or `% 3`.",
+        )
+    sign, number = match[1] or "==", int(match[2])
+    if sign == "%":
+        return hit % number == 0
+    return {
+        "==": hit == number, "=": hit == number, ">": hit > number, "<": hit < number,
+        ">=": hit >= number, "<=": hit <= number,
+    }[sign]  # fmt: skip
 
 
 def ulps(a: Any, b: Any) -> float:

@@ -10,7 +10,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid_kernel.debug import Prompt, Session, debug, exceeds, find, isinf, isnan
+from pellucid_kernel.debug import Breakpoint, Prompt, Session, debug, exceeds, find, isinf, isnan
 
 WEIGHTS = jnp.arange(12.0).reshape(3, 2, 2) / 10
 X = jnp.array([[0.5, -1.0]])
@@ -110,10 +110,41 @@ def test_a_breakpoint_may_have_a_condition() -> None:
     session.break_at(D, condition="w[0, 0] > 0.3")
     assert session.run().stack()[-1].run == "(iteration 1 of 3)"
     session.break_at(Z, condition="nonsense > 1")
-    session.run()
-    with pytest.raises(NameError, match="nonsense"):
-        session.run()
-    assert line(session) == Z
+    assert line(session.run()) == D
+    assert line(session.run()) == Z
+    assert "NameError: name 'nonsense' is not defined" in str(session)
+    assert not session.back().reason
+
+
+def test_breakpoints_count_hits_and_print_messages() -> None:
+    session = debug(loss)(WEIGHTS, X)
+    file = loss.__wrapped__.__code__.co_filename
+    messages: list[str] = []
+    session.log = messages.append
+    session.breakpoints += [
+        Breakpoint(file, D, hit_condition=">= 2"),
+        Breakpoint(file, D, message="{c.shape} in a run, {1 + 1}"),
+    ]
+    assert session.run().stack()[-1].run == "(iteration 1 of 3)"
+    assert messages == ["(1, 2) in a run, 2"] * 2
+    session.breakpoints[0] = Breakpoint(file, D, hit_condition="often")
+    assert "a number of hits is a number" in session.run().reason
+
+
+def test_a_watch_stops_before_what_makes_a_value_and_breakpoints_before() -> None:
+    def scaled(x):
+        y = x - 1.0
+        return lax.scan(lambda c, v: (c + 1, jnp.log(v * c)), 0.0, y)[1]
+
+    session = debug(scaled)(jnp.array([2.0, 1.0, 0.5]))
+    assert session.watch(isnan, "NaN")
+    session.breakpoints.append(Breakpoint(__file__, scaled.__code__.co_firstlineno + 1))
+    assert session.run(first=True).stack()[-1].function.endswith("scaled")
+    assert session.run().stack()[-1].run == "(iteration 2 of 3)"
+    assert session.equation.primitive.name == "log"
+    assert session.reason == "the next operation gives a value with NaN"
+    assert not session.next().reason
+    assert not debug(scaled)(jnp.array([2.0, 3.0])).watch(isnan, "NaN")
 
 
 def test_a_line_without_operations_is_told() -> None:

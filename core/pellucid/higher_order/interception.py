@@ -1,0 +1,48 @@
+"""What may stand between the call of a jitted function and its executable: a debugger that stops in the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.ir.rules import Operands, Results
+from pellucid.runtime.executable import Executable
+from pellucid.runtime.transfer import put_leaf
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """A program that is about to run on certain operands."""
+
+    name: str
+    program: ClosedJaxpr
+    operands: Operands
+    executable: Executable
+    allow_calls: Callable[[], None]
+    """Lets this thread call the same function meanwhile, which C++ takes for a recursion."""
+
+    def run(self) -> Results:
+        """The results of the compiled program, which takes the memory of donated operands; to be called once."""
+        return self.executable(self.operands)
+
+    def placed(self, results: Operands) -> Results:
+        """Results that were computed otherwise, put where those of the compiled program lie."""
+        if not self.executable.committed:
+            return results
+        return [*map(put_leaf, results, self.executable.out_shardings)]
+
+
+class Runner(NamedTuple):
+    """Who runs the users' programs in place of their executables."""
+
+    run: Callable[[Pending], Results | None]
+    """Gives the results of a program, or None for one that runs as ever."""
+    tracing: Callable[[], AbstractContextManager[Any]]
+    """Entered while a function is traced."""
+
+
+runner: Runner | None = None
+"""None while programs run as ever. What has run without it is in C++ caches, which must be cleared when it changes."""

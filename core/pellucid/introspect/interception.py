@@ -1,0 +1,37 @@
+"""Users' programs run by somebody else than their executables: how a debugger stops in jitted functions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+from pellucid.base.source import is_user_file
+from pellucid.higher_order import interception
+from pellucid.higher_order.interception import Pending, Runner
+from pellucid.higher_order.jitted import all_jitted
+from pellucid.introspect.stepping import opened
+from pellucid.ir.jaxpr import Jaxpr
+
+__all__ = ["Pending", "Runner", "is_user_file", "run_programs_by", "users_programs"]
+
+_lock = threading.Lock()
+
+
+def run_programs_by(runner: Runner | None) -> None:
+    """Give `runner` each call of a jitted function of the user from now on, or none; nothing is compiled again.
+
+    Calls that it leaves alone go through C++ again, which asks nobody: to be called again when it chooses others.
+    """
+    with _lock:
+        interception.runner = runner
+        for jitted in all_jitted():
+            if jitted.share:
+                jitted.clear_fast_paths()
+
+
+def users_programs() -> Iterator[Jaxpr]:
+    """The programs of all jitted functions of the user that are alive, as they are stepped through."""
+    for jitted in all_jitted():
+        if jitted.share:
+            for program in list(jitted.programs.values()):
+                yield opened(program.values.closed)[0]

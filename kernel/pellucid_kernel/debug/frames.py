@@ -1,0 +1,181 @@
+"""A stop as the Debug Adapter Protocol shows it: the stack of program and Python frames, their scopes, and the program."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from types import FrameType
+from typing import Any, NamedTuple
+
+from pellucid.introspect.lineage import transformation_of
+from pellucid.introspect.program import JaxprReading, name_of, read_jaxpr
+from pellucid.introspect.values import bytes_text
+from pellucid_kernel.debug.session import Level, StackFrame
+from pellucid_kernel.debug.stops import Stop
+from pellucid_kernel.debug.values import Parts, References, summary
+
+_numbers = itertools.count(1)
+
+
+class ProgramFrame(NamedTuple):
+    """A line of a program in the stack."""
+
+    index: int
+    """In the session's stack."""
+    frame: StackFrame
+
+
+class View:
+    """A stop as front ends see it until it moves; numbers of frames are new each time the stack is shown."""
+
+    def __init__(self, stop: Stop) -> None:
+        self.stop = stop
+        self.references = References(reads=True)
+        self._frames: dict[int, ProgramFrame | FrameType] = {}
+
+    # The stack ----------------------------------------------------------------------------------------------
+
+    def stack(self) -> list[dict[str, Any]]:
+        """The frames of the protocol, innermost first: those of programs, then those of Python that called them."""
+        session = self.stop.session
+        rows: list[dict[str, Any]] = []
+        file, line = "", 0
+        for index, each in enumerate(session.stack()):
+            file, line = (each.file, each.line) if each.file else (file, line)
+            name = " ".join(
+                filter(None, [each.function or self.stop.name, each.run, self._direction(each)])
+            )
+            rows.append(self._row(ProgramFrame(index, each), name, file, line))
+        callers = [
+            self._row(f, f.f_code.co_qualname, f.f_code.co_filename, f.f_lineno)
+            for f in self.stop.callers
+        ]
+        return [*rows[::-1], *callers]
+
+    def _row(
+        self, frame: ProgramFrame | FrameType, name: str, file: str, line: int
+    ) -> dict[str, Any]:
+        number = next(_numbers)
+        self._frames[number] = frame
+        source = {"name": os.path.basename(file), "path": file}
+        return {"id": number, "name": name, "line": line, "column": 1, "source": source}
+
+    def _direction(self, each: StackFrame) -> str:
+        level = self.stop.session.levels[each.level]
+        equation = level.frame.equation
+        is_backward = equation is not None and transformation_of(equation) == "transpose"
+        return "(backward)" if is_backward and each.file else ""
+
+    # Variables ----------------------------------------------------------------------------------------------
+
+    def scopes(self, number: int) -> list[dict[str, Any]]:
+        """The scopes of a frame."""
+        frame = self._frames.get(number)
+        if frame is None:
+            return []
+        if not isinstance(frame, ProgramFrame):
+            return [
+                self._scope("Locals", lambda: _public(frame.f_locals)),
+                self._scope("Globals", lambda: _public(frame.f_globals), expensive=True),
+            ]
+        level = self.stop.session.levels[frame.frame.level]
+        values = self._scope("Values", lambda: self.stop.session.variables(frame.index).items())
+        return [
+            values,
+            self._scope("Operands", lambda: _operands(level)),
+            self._scope("Program", lambda: self._facts(level)),
+        ]
+
+    def _scope(self, name: str, parts: Any, *, expensive: bool = False) -> dict[str, Any]:
+        return {
+            "name": name,
+            "variablesReference": self.references.number(parts),
+            "expensive": expensive,
+        }
+
+    def _facts(self, level: Level) -> Parts:
+        frame = level.frame
+        yield "position", f"{frame.position} of {len(frame.jaxpr.equations)}"
+        if (iteration := iteration_of(level)) is not None:
+            yield (
+                "iteration",
+                f"{iteration['run']} of {iteration['runs']}"
+                if iteration["runs"]
+                else str(iteration["run"]),
+            )
+        yield "operation", frame.equation.primitive.name if frame.equation is not None else "end"
+        yield "kept", bytes_text(self.stop.session.bytes)
+
+    def names(self, number: int | None) -> dict[str, Any]:
+        """The names that expressions in a frame may use; of the innermost for a number that is out of date."""
+        frame = self._frames.get(number or 0)
+        if frame is None or isinstance(frame, ProgramFrame):
+            return self.stop.session.names(None if frame is None else frame.index)
+        return {**frame.f_globals, **frame.f_locals}
+
+    def evaluate(self, expression: str, number: int | None) -> Any:
+        """The value of an expression in a frame; a statement is run, and gives None."""
+        names = self.names(number)
+        try:
+            code = compile(expression.strip(), "<debug console>", "eval")
+        except SyntaxError:
+            exec(compile(expression, "<debug console>", "exec"), names)  # noqa: S102 - the user's
+            return None
+        return eval(code, names)  # noqa: S307 - the user asks for it
+
+    # The program --------------------------------------------------------------------------------------------
+
+    def program(self, number: int | None, version: str | None, shown: str | None) -> dict[str, Any]:
+        """A frame's program for the explorer; `shown` is the key of the record that the front end has."""
+        frame = self._frames.get(number or 0)
+        depth = frame.frame.level if isinstance(frame, ProgramFrame) else -1
+        levels = self.stop.session.levels
+        level = levels[depth]
+        jaxpr, position = level.frame.jaxpr, level.frame.position
+        reading = _reading(jaxpr)
+        current = f"{reading.record.key}:{self.stop.session.place()}:{len(level.frame.values)}"
+        if version == current:
+            return {"unchanged": True, "version": current}
+        equation = level.frame.equation
+        outer = levels[: levels.index(level)]
+        return {
+            "version": current,
+            "program": reading.record.key,
+            "record": None if shown == reading.record.key else reading.record.to_dict(),
+            "equation": None if equation is None else equation.id,
+            "position": position,
+            "count": len(jaxpr.equations),
+            "iteration": iteration_of(level),
+            "path": [name_of(each.frame.jaxpr) for each in outer],
+            "values": {
+                str(reading.values[variable]): summary(value)
+                for variable, value in level.frame.values.items()
+                if variable in reading.values
+            },
+        }
+
+
+def _reading(jaxpr: Any) -> JaxprReading:
+    """The record of a program; remembered."""
+    if "debugged" not in jaxpr.memo:
+        jaxpr.memo["debugged"] = read_jaxpr(jaxpr, key=f"debugged:{next(_numbers)}")
+    return jaxpr.memo["debugged"]
+
+
+def iteration_of(level: Level) -> dict[str, Any] | None:
+    """The run of a loop that a level is, from 0, and their number where it is known; None for no loop."""
+    call = level.call
+    if call is None or not call.is_loop:
+        return None
+    return {"run": level.turn[1], "runs": call.slots.runs}
+
+
+def _operands(level: Level) -> Parts:
+    equation = level.frame.equation
+    if equation is not None:
+        for i, value in enumerate(level.frame.read(equation.operands)):
+            yield f"operand {i}", value
+
+
+def _public(names: dict[str, Any]) -> Parts:
+    return [(name, value) for name, value in list(names.items()) if not name.startswith("_")]

@@ -1,0 +1,300 @@
+"""Where a program of the user stops: in the thread that runs its cell, which waits there for commands."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from types import FrameType
+from typing import Any
+
+import pellucid as pl
+from pellucid.introspect.errors import PellucidError
+from pellucid.introspect.interception import (
+    Pending,
+    Runner,
+    is_user_file,
+    run_programs_by,
+    users_programs,
+)
+from pellucid.introspect.stepping import opened
+from pellucid_kernel.debug import python_thread
+from pellucid_kernel.debug.breakpoints import Breakpoints
+from pellucid_kernel.debug.finders import isinf, isnan
+from pellucid_kernel.debug.places import Places, places_of
+from pellucid_kernel.debug.session import Breakpoint, Session
+
+Move = Callable[[Session], Any]
+STEPS = frozenset(("next", "stepIn", "stepOut"))
+"""Commands after which the line of Python behind the call is the next place to stop."""
+MOVES: dict[str, Move] = {
+    "continue": Session.run,
+    "next": Session.next,
+    "stepIn": Session.step,
+    "stepOut": Session.out,
+    "stepBack": Session.back,
+    "reverseContinue": Session.run_back,
+}
+
+
+class Stop:
+    """A session that stands somewhere while a front end looks at it; commands come from other threads."""
+
+    def __init__(self, session: Session, name: str, callers: list[FrameType]) -> None:
+        self.session = session
+        self.name = name
+        self.callers = callers
+        """Frames of the user's Python that called the program, innermost first."""
+        self._tasks: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._command: tuple[str, Move] | None = None
+        self._is_open = True
+
+    def ask(self, task: Callable[[], Any]) -> Future[Any]:
+        """The result of `task` in the thread that waits, where the user's settings hold and an interrupt ends it."""
+        future: Future[Any] = Future()
+        with self._lock:
+            if self._is_open:
+                self._tasks.put((task, future))
+            else:
+                future.set_exception(RuntimeError("the program has gone on"))
+        return future
+
+    def go(self, command: str, move: Move) -> None:
+        """Let the thread go on with a move, of which `command` is the name."""
+
+        def leave() -> None:
+            self._command = command, move
+
+        self.ask(leave)
+
+    def wait(self) -> tuple[str, Move]:
+        """Answer questions until there is a command to go on; an interrupt ends it."""
+        try:
+            while self._command is None:
+                task, future = self._tasks.get()
+                try:
+                    future.set_result(task())
+                except Exception as error:  # whatever an expression of the user raises
+                    future.set_exception(error)
+                except BaseException:
+                    future.set_exception(RuntimeError("interrupted"))
+                    raise
+            return self._command
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        with self._lock:
+            self._is_open = False
+            while not self._tasks.empty():
+                _, future = self._tasks.get()
+                future.set_exception(RuntimeError("the program has gone on"))
+
+
+class Stops:
+    """Runs users' programs that have a breakpoint, or are to be entered, and stops in them, one at a time.
+
+    `publish(stop, is_stopped)` is called when a stop begins and when it ends, `say` with lines for the user.
+    """
+
+    def __init__(
+        self,
+        breakpoints: Breakpoints,
+        publish: Callable[[Stop, str | None], None],
+        say: Callable[[str], None],
+        log: Callable[[str], None],
+    ) -> None:
+        self._breakpoints = breakpoints
+        self._publish, self._say, self._log = publish, say, log
+        self._lock = threading.RLock()  # held by the thread that has a session
+        self._depth = 0
+        self._version = 0
+        self._hits: dict[Breakpoint, int] = {}
+        self._moved: set[tuple[str, int]] = set()
+        self._entering: set[int] = set()
+        """Identifiers of threads that stop in the next program they run."""
+        self._is_ended = False
+
+    # What is asked for ------------------------------------------------------------------------------------
+
+    def update(self) -> None:
+        """Take the breakpoints, the watch and what is to be entered as they are now."""
+        self._version += 1
+        self._is_ended = False
+        is_needed = self._breakpoints.all() or self._breakpoints.watched or self._entering
+        run_programs_by(Runner(self.run, python_thread.left_alone) if is_needed else None)
+
+    def enter_next(self, thread: int | None) -> None:
+        """Stop at the first line of the next program that a thread runs, or no more if None."""
+        if thread is not None:
+            self._entering.add(thread)
+            self.update()
+        elif self._entering:
+            self._entering.clear()
+            self.update()
+
+    def end(self) -> None:
+        """Let all go on to its end, without stops."""
+        self._is_ended = True
+        self._entering.clear()
+        run_programs_by(None)
+
+    def resolved(self) -> list[dict[str, Any]]:
+        """The breakpoints as the protocol lists them, with the line where each stops, or why it doesn't."""
+        programs = [*map(places_of, users_programs())]
+        return [
+            {"path": file, "line": line, **options.to_dict(), **_verdict(programs, file, line)}
+            for file, line, options in self._breakpoints.all()
+        ]
+
+    # Programs ---------------------------------------------------------------------------------------------
+
+    def run(self, pending: Pending) -> Any:
+        """The results of a program in which one may have stopped; None for one without a place to stop."""
+        program = opened(pending.program)[0]
+        is_entered = threading.get_ident() in self._entering
+        if not (is_entered or self._breakpoints.watched or self._stops_in(program)):
+            return None
+        with self._lock:
+            if (
+                self._depth or self._is_ended
+            ):  # a session's own programs, and those of an expression
+                return None
+            self._depth += 1
+            try:
+                with python_thread.left_alone():
+                    results, lands = self._debugged(pending, is_entered)
+            finally:
+                self._depth -= 1
+        if lands is not None:
+            python_thread.stop_after(lands)
+        return results
+
+    def _stops_in(self, program: Any) -> list[Breakpoint]:
+        """The breakpoints that a program has equations for; remembered."""
+        version, stops = program.memo.get("breakpoints", (None, []))
+        if version != (id(self), self._version):
+            places = places_of(program)
+            stops = [
+                Breakpoint(file, actual, *options)
+                for file, line, options in self._breakpoints.all()
+                if (actual := places.resolve(file, line)) is not None
+            ]
+            program.memo["breakpoints"] = (id(self), self._version), stops
+        return stops
+
+    def _debugged(self, pending: Pending, is_entered: bool) -> tuple[Any, FrameType | None]:
+        """The results, and the frame of Python that is to be stopped in behind the call."""
+        callers = _callers()
+        pending.allow_calls()
+        operands = [
+            _array(x, v.aval)
+            for x, v in zip(pending.operands, pending.program.jaxpr.invars, strict=True)
+        ]
+        names = callers[0].f_globals if callers else {}
+        session = Session.of_program(pending.program, operands, names)
+        has_effects = bool(pending.program.effects)
+        command = "continue"
+        try:
+            command = self._stepped(session, pending.name, callers, is_entered)
+        except PellucidError as error:
+            if has_effects:  # which have happened in part
+                raise
+            self._say(f"{pending.name}: it runs on without stops, as the debugger failed: {error}")
+        lands = callers[0] if callers and command in STEPS and not self._is_ended else None
+        if has_effects:
+            return pending.placed(session.finish()), lands
+        compiled = pending.run()
+        if session.is_done and not self._is_ended:
+            self._compare(pending.name, session, compiled)
+        return compiled, lands
+
+    def _stepped(
+        self, session: Session, name: str, callers: list[FrameType], is_entered: bool
+    ) -> str:
+        """Go through a program, from command to command, and give the last one."""
+        session.hits, session.log = self._hits, self._log
+        if self._breakpoints.watched:
+            self._watch(session, name)
+        reason = "breakpoint"
+        session.breakpoints = self._stops_in(session.program)
+        if is_entered:
+            self._entering.discard(threading.get_ident())
+            reason = "step"
+            session.to_first_line()
+        else:
+            session.run(first=True)
+        command = "continue"
+        while not session.is_done and not self._is_ended:
+            stop = Stop(session, name, callers)
+            self._publish(stop, "data breakpoint" if session.reason else reason)
+            try:
+                command, move = stop.wait()
+            finally:
+                self._publish(stop, None)
+            if command == "continue":
+                python_thread.end_step()
+            reason = "breakpoint" if command in ("continue", "reverseContinue") else "step"
+            # Breakpoints may have changed meanwhile.
+            session.breakpoints = self._stops_in(session.program)
+            if not self._is_ended:
+                move(session)
+        return command
+
+    def _watch(self, session: Session, name: str) -> None:
+        text = self._breakpoints.watched
+        conditions = {"isnan": (isnan, "NaN"), "isinf": (isinf, "infinity")}
+        try:
+            if text in conditions:
+                session.watch(*conditions[text])
+            else:
+                session.watch(eval(f"lambda x: {text}", session.names()), text)  # noqa: S307 - the user's
+        except Exception as error:  # whatever an expression of the user raises
+            self._say(
+                f"{name} runs without the watch for `{text}`: {type(error).__name__}: {error}"
+            )
+
+    def _compare(self, name: str, session: Session, compiled: Any) -> None:
+        different = [each for each in session.differences(compiled) if each.ulps]
+        if different:
+            worst = max(different, key=lambda each: each.ulps)
+            self._say(
+                f"{name}: stepped, {len(different)} of {len(compiled)} results differ from those of the compiled program, "
+                f"which it gives: result {worst.result} by {worst.ulps:g} units of the last place"
+            )
+
+
+def _verdict(programs: list[Places], file: str, line: int) -> dict[str, Any]:
+    """Where a breakpoint stops in the programs, or why it doesn't."""
+    lines = [n for places in programs if (n := places.resolve(file, line)) is not None]
+    if lines:
+        moved = min(lines)
+        message = (
+            "" if moved == line else f"nothing is computed in line {line}; it stops in line {moved}"
+        )
+        return {"verified": True, "actualLine": moved, "message": message}
+    is_known = any(file in places.files() for places in programs)
+    message = (
+        f"nothing is computed from line {line} on in its function"
+        if is_known
+        else "no program of this text was traced: run its cell, or set it again if the text has changed"
+    )
+    return {"verified": False, "actualLine": None, "message": message}
+
+
+def _callers() -> list[FrameType]:
+    """The user's frames of this thread, innermost first."""
+    frame, frames = sys._getframe(1), []
+    while frame is not None:
+        if is_user_file(frame.f_code.co_filename):
+            frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def _array(x: Any, aval: Any) -> Any:
+    """An operand as an array: Python scalars and NumPy arrays in the dtype of the program."""
+    return x if isinstance(x, pl.Array) else pl.numpy.asarray(x, aval.dtype)

@@ -1,0 +1,243 @@
+"""JupyterLab's debugger in jitted functions, through the messages that JupyterLab sends; no browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from debugged_kernel import DebuggedKernel
+from running_kernel import kernel, run
+
+DEFINE = """\
+import pellucid as pl, pellucid.numpy as jnp
+from pellucid import lax
+
+def layer(w, c):
+    h = c * w
+    return jnp.tanh(h)
+
+@pl.jit
+def loss(ws, x):
+    # nothing is computed here
+    y = x * 2
+    def body(c, w):
+        c = layer(w, c)
+        d = c + 1
+        return d, d.sum()
+    out, sums = lax.scan(body, y, ws)
+    z = out.mean()
+    return z + sums.sum()
+
+grad = pl.jit(pl.grad(loss))
+ws, x = jnp.arange(20.0), jnp.ones(3)
+"""
+COMMENT, Y, LAYER, D, SCAN, Z = 10, 11, 13, 14, 16, 17
+CALL = "before = 1\nvalue = loss(ws, x)\nafter = 2\nfloat(value)"
+
+
+@pytest.fixture(scope="module")
+def debugged() -> Iterator[DebuggedKernel]:
+    with kernel() as (_, client):
+        debugged = DebuggedKernel(client)
+        run(client, DEFINE)
+        debugged.plain = run(client, CALL)["result"]
+        debugged.capabilities = debugged.start()
+        yield debugged
+
+
+@pytest.fixture(autouse=True)
+def no_breakpoints(debugged: DebuggedKernel) -> Iterator[None]:
+    yield
+    debugged.break_at(DEFINE)
+    debugged.break_at(CALL)
+    debugged.body("pellucid/watch", condition=None)
+
+
+def lines(frames):
+    return [frame["line"] for frame in frames]
+
+
+def test_a_breakpoint_stops_in_a_program_that_was_compiled_before(debugged: DebuggedKernel) -> None:
+    assert debugged.capabilities["supportsStepBack"]
+    path = debugged.break_at(DEFINE, Y)
+    debugged.run(CALL)
+    frames = debugged.stopped()
+    assert lines(frames) == [Y, 2]
+    assert frames[0]["name"] == "loss"
+    assert frames[0]["source"]["path"] == path
+    assert set(debugged.variables(frames[0])) == {"ws", "x"}
+    assert debugged.body("debugInfo")["stoppedThreads"] == [1 << 20]
+    assert lines(debugged.go("next")) == [SCAN, 2]
+    frames = debugged.go("stepIn")
+    assert lines(frames) == [LAYER, SCAN, 2]
+    assert frames[0]["name"] == "loss.<locals>.body (iteration 0 of 20)"
+    assert lines(debugged.go("stepIn")) == [5, LAYER, SCAN, 2]
+    assert lines(debugged.go("next")) == [6, LAYER, SCAN, 2]
+    frames = debugged.go("stepOut")
+    assert lines(frames) == [D, SCAN, 2]
+    assert debugged.variables(frames[0])["w"]["type"] == "f32[] 0.0"
+    assert lines(debugged.go("stepBack")) == [LAYER, SCAN, 2]
+    assert debugged.finish() == debugged.plain
+    assert debugged.body("debugInfo")["stoppedThreads"] == []
+
+
+def test_steps_reach_the_line_of_python_behind_the_call(debugged: DebuggedKernel) -> None:
+    debugged.break_at(DEFINE, Z)
+    debugged.run(CALL)
+    assert lines(debugged.stopped()) == [Z, 2]
+    assert lines(debugged.go("next")) == [Z + 1, 2]
+    assert lines(debugged.go("next"))[0] == 3
+    assert debugged.finish() == debugged.plain
+
+
+def test_a_step_into_from_python_enters_the_program(debugged: DebuggedKernel) -> None:
+    debugged.break_at(CALL, 2)
+    debugged.run(CALL)
+    assert lines(debugged.stopped())[0] == 2
+    assert lines(debugged.go("stepIn")) == [Y, 2]
+    assert lines(debugged.go("stepOut"))[0] == 3
+    assert debugged.finish() == debugged.plain
+    debugged.run(CALL)
+    assert lines(debugged.stopped())[0] == 2
+    assert debugged.finish() == debugged.plain  # the step is over: the program isn't entered again
+
+
+def test_continue_forgets_a_step_of_python(debugged: DebuggedKernel) -> None:
+    debugged.break_at(CALL, 1)
+    debugged.run(CALL)
+    debugged.stopped()
+    debugged.go("next")
+    assert lines(debugged.go("stepIn")) == [Y, 2]
+    assert debugged.finish() == debugged.plain
+
+
+def test_tracing_does_not_stop(debugged: DebuggedKernel) -> None:
+    code = (
+        "@pl.jit\n"
+        "def traced(x):\n"
+        "    y = x + 1\n"
+        "    inner = pl.jit(lambda v: v * 2)(y)\n"
+        "    return inner - 1\n"
+        "def plain(x):\n"
+        "    return x + 1\n"
+        "float(traced(plain(1.0)))\n"
+    )
+    debugged.break_at(code, 3, 5, 7)
+    debugged.run(code)
+    assert lines(debugged.stopped())[0] == 7  # Python
+    assert lines(debugged.go("continue")) == [3, 8]
+    assert lines(debugged.go("continue")) == [5, 8]
+    assert debugged.finish() == "5.0"
+    debugged.break_at(code)
+
+
+def test_breakpoints_move_or_say_why_they_do_not_stop(debugged: DebuggedKernel) -> None:
+    path = debugged.break_at(DEFINE, COMMENT, Z + 3)
+    other = debugged.break_at(DEFINE.replace("* 2", "* 3"), Y)
+    listed = {
+        (each["path"], each["line"]): each
+        for each in debugged.body("pellucid/breakpoints")["breakpoints"]
+    }
+    moved = listed[path, COMMENT]
+    assert moved["verified"]
+    assert moved["actualLine"] == Y
+    assert "it stops in line 11" in moved["message"]
+    assert not listed[other, Y]["verified"]
+    assert "the text has changed" in listed[other, Y]["message"]
+    debugged.run(CALL)
+    assert lines(debugged.stopped()) == [Y, 2]
+    assert debugged.finish() == debugged.plain
+
+
+def test_conditions_stay_with_lines_that_are_sent_again(debugged: DebuggedKernel) -> None:
+    path = debugged.path(DEFINE)
+    debugged.body("pellucid/breakpoint", path=path, line=D, condition="w > 3")
+    debugged.body("pellucid/breakpoint", path=path, line=Y, logMessage="x is {x.shape}")
+    debugged.body("pellucid/breakpoint", path=path, line=Z, condition="1 / 0")
+    debugged.break_at(DEFINE, D, Y, Z)
+    debugged.run(CALL)
+    frames = debugged.stopped()
+    assert frames[0]["name"] == "loss.<locals>.body (iteration 4 of 20)"
+    debugged.body("pellucid/breakpoint", path=path, line=D, hitCondition="21")
+    assert lines(debugged.go("continue")) == [Z, 2]
+    outputs = [e["body"]["output"] for e in debugged.events if e["event"] == "output"]
+    assert any("ZeroDivisionError" in text for text in outputs)
+    for line in (D, Y, Z):
+        debugged.body("pellucid/breakpoint", path=path, line=line)
+    assert debugged.finish() == f"x is (3,)\n{debugged.plain}"
+
+
+def test_the_program_is_shown_and_gone_to(debugged: DebuggedKernel) -> None:
+    debugged.break_at(DEFINE, LAYER)
+    assert not debugged.request("pellucid/program")["success"]
+    debugged.run(CALL)
+    [_, outer, _] = debugged.stopped()
+    shown = debugged.body("pellucid/program")
+    assert shown["record"]["kind"] == "program"
+    assert shown["equation"] in shown["record"]["equations"]["id"]
+    assert shown["iteration"] == {"run": 0, "runs": 20}
+    assert shown["path"] == ["loss"]
+    assert set(shown["values"].values()) == {"f32[3] in [2, 2]", "f32[] 0.0"}
+    assert debugged.body("pellucid/program", version=shown["version"])["unchanged"]
+    assert debugged.body("pellucid/program", frameId=outer["id"])["record"]["name"] == "loss"
+    debugged.break_at(DEFINE)
+    assert not debugged.request("pellucid/goto", iteration=20)["success"]
+    debugged.body("pellucid/goto", iteration=17)
+    assert debugged.stopped()[0]["name"] == "loss.<locals>.body (iteration 17 of 20)"
+    again = debugged.body("pellucid/program", program=shown["program"])
+    assert again["iteration"]["run"] == 17
+    assert again["record"] is None
+    debugged.body("pellucid/goto", position=again["count"] - 1)
+    debugged.stopped()
+    assert debugged.body("pellucid/program")["position"] == again["count"] - 1
+    assert debugged.finish() == debugged.plain
+
+
+def test_a_watch_stops_in_the_backward_pass(debugged: DebuggedKernel) -> None:
+    code = (
+        "@pl.jit\n"
+        "@pl.grad\n"
+        "def slope(x):\n"
+        "    root = jnp.sqrt(x)\n"
+        "    return root * 2\n"
+        "float(slope(0.0))\n"
+    )
+    debugged.body("pellucid/watch", condition="isinf")
+    debugged.run(code)
+    assert debugged.until("stopped")["reason"] == "data breakpoint"
+    [frame, *_] = debugged.frames(1)
+    assert frame["line"] == 4
+    assert debugged.finish() == "inf"
+    debugged.body("pellucid/watch", condition="x > 1e9")
+    debugged.run(code)
+    debugged.stopped()
+    assert debugged.finish() == "inf"
+
+
+def test_expressions_errors_and_rich_views(debugged: DebuggedKernel) -> None:
+    debugged.break_at(DEFINE, Z)
+    debugged.run(CALL)
+    [frame, caller] = debugged.stopped()
+
+    def evaluated(expression, frame=frame):
+        return debugged.body("evaluate", expression=expression, frameId=frame["id"], context="repl")
+
+    assert evaluated("(y + 1).sum()")["result"] == "Array(9., dtype=float32)"
+    assert "ZeroDivisionError" in evaluated("1 / 0")["result"]
+    assert evaluated("before", caller)["result"] == "1"
+    assert evaluated("float(loss(ws, x))", caller)["result"] == debugged.plain  # doesn't stop
+    variables = debugged.variables(frame)
+    parts = debugged.parts(variables["y"]["variablesReference"])
+    assert parts["y.max()"]["value"] == "2.0"
+    assert parts["y[2]"]["value"] == "2.0"
+    rich = debugged.body("richInspectVariables", variableName="y[2]", frameId=0)
+    assert "2." in rich["data"]["text/plain"]
+    assert not debugged.body("richInspectVariables", variableName="other", frameId=0)["data"]
+    debugged.body(
+        "copyToGlobals", srcVariableName="y", dstVariableName="copied", srcFrameId=frame["id"]
+    )
+    assert "position" in debugged.variables(frame, 2)
+    assert "operand 0" in debugged.variables(frame, 1)
+    assert "ws" in {each["name"] for each in debugged.body("inspectVariables")["variables"]}
+    assert debugged.finish() == debugged.plain
+    assert run(debugged.client, "copied.shape")["result"] == "(3,)"
