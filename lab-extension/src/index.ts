@@ -1,6 +1,7 @@
 // The plugins of this extension; each is a file in `plugins`.
 
 import { cellLines } from './plugins/cell_lines';
+import { debuggerPlugin } from './plugins/debugger';
 import { explorer } from './plugins/explorer';
 import { launcher } from './plugins/launcher';
 import { lineTimesPlugin } from './plugins/line_times';
@@ -8,4 +9,13 @@ import { panels } from './plugins/panels';
 import { records } from './plugins/records';
 import { settings } from './plugins/view_settings';
 
-export default [settings, records, explorer, panels, launcher, cellLines, lineTimesPlugin];
+export default [
+  settings,
+  records,
+  explorer,
+  panels,
+  launcher,
+  cellLines,
+  lineTimesPlugin,
+  debuggerPlugin,
+];

@@ -145,6 +145,7 @@ class View:
             "equation": None if equation is None else equation.id,
             "position": position,
             "count": len(jaxpr.equations),
+            "isInnermost": level is levels[-1],
             "iteration": iteration_of(level),
             "path": [name_of(each.frame.jaxpr) for each in outer],
             "values": {

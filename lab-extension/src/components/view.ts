@@ -47,6 +47,8 @@ export interface ViewOptions {
   readonly colorBy?: string;
   readonly onHover?: (program: ProgramRecord, equations: ArrayLike<number>) => void;
   readonly onSelect?: (program: ProgramRecord, equations: ArrayLike<number>) => void;
+  /** What stands on the edge of a value of a program, in place of its type. */
+  readonly edgeLabel?: (value: number) => string | undefined;
   /** What a view of a profiled session asks of the page. */
   readonly profile?: ProfileEvents;
 }
@@ -145,6 +147,7 @@ function viewOf(
       const explorer = new ProgramExplorer(root, program, layouts, {
         onHover,
         onSelect: (each, equations) => options.onSelect?.(each.record, equations),
+        edgeLabel: options.edgeLabel,
       });
       explorer.colorBy(program.cost('time') === undefined ? (options.colorBy ?? '') : 'time');
       return explorer;

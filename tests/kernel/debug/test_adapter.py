@@ -179,7 +179,10 @@ def test_the_program_is_shown_and_gone_to(debugged: DebuggedKernel) -> None:
     assert shown["path"] == ["loss"]
     assert set(shown["values"].values()) == {"f32[3] in [2, 2]", "f32[] 0.0"}
     assert debugged.body("pellucid/program", version=shown["version"])["unchanged"]
-    assert debugged.body("pellucid/program", frameId=outer["id"])["record"]["name"] == "loss"
+    assert shown["isInnermost"]
+    outside = debugged.body("pellucid/program", frameId=outer["id"])
+    assert outside["record"]["name"] == "loss"
+    assert not outside["isInnermost"]
     debugged.break_at(DEFINE)
     assert not debugged.request("pellucid/goto", iteration=20)["success"]
     debugged.body("pellucid/goto", iteration=17)

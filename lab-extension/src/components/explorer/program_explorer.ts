@@ -21,6 +21,8 @@ export interface ExplorerEvents {
   /** Equations under the pointer, for whatever else shows them: a notebook's cells, another program. */
   readonly onHover?: (program: Program, equations: ArrayLike<number>) => void;
   readonly onSelect?: (program: Program, equations: ArrayLike<number>) => void;
+  /** What stands on the edge of a value, in place of its type. */
+  readonly edgeLabel?: ((value: number) => string | undefined) | undefined;
 }
 
 type Pane = 'graph' | 'text' | 'source' | 'details';
@@ -89,6 +91,7 @@ export class ProgramExplorer {
       onHover: equations => this.link(equations, 'graph'),
       onSelect: box => this.selected(box),
       onKey: event => this.key(event),
+      edgeLabel: value => this.events.edgeLabel?.(value),
     });
     this.text = new LinesView(`Text of ${program.name}`, listingOf(program), {
       onHover: equations => this.link(equations, 'text'),

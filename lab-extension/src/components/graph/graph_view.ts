@@ -31,8 +31,8 @@ export interface GraphOptions {
   readonly onSelect: (box: Box | null) => void;
   /** A key that the graph has no use for. */
   readonly onKey: (event: KeyboardEvent) => boolean;
-  /** What stands on an edge inside of an open box; the type of its value if this is absent. */
-  readonly edgeLabel?: (value: number, frame: Box) => string;
+  /** What stands on an edge inside of an open box; the type of its value if this is absent, or gives nothing. */
+  readonly edgeLabel?: (value: number, frame: Box) => string | undefined;
   /** Colours of the edges inside of an open box that carry a value, one within the other. */
   readonly edgeColors?: (value: number, frame: Box, isDark: boolean) => readonly string[];
   /** What is noted on a closed box. */
@@ -149,12 +149,18 @@ export class GraphView {
       ? this.model.reveal(equation)
       : this.model.revealAt(equation, calls));
     if (box !== null) {
-      if (this.camera.scale < 0.5) {
-        this.camera.zoom(0.9 / this.camera.scale, this.width / 2, this.height / 2);
-        this.centreOn(box.left + box.width / 2, box.top + box.height / 2);
-      }
-      this.select(box, true);
+      this.bring(box);
+      this.select(box);
     }
+  }
+
+  /** Moves a box into sight, large enough to be read. */
+  private bring(box: Box): void {
+    if (this.camera.scale < 0.5) {
+      this.camera.zoom(0.9 / this.camera.scale, this.width / 2, this.height / 2);
+      this.centreOn(box.left + box.width / 2, box.top + box.height / 2);
+    }
+    this.camera.reveal(boundsOf(box), this.width, this.height);
   }
 
   /** Marks the boxes of equations that another view points at. */
@@ -224,14 +230,23 @@ export class GraphView {
     void this.model.showCopy(box, copy);
   }
 
+  /** Draws anew what stands on edges. */
+  relabel(): void {
+    this.modelChanged('layout');
+  }
+
   focusCanvas(): void {
     this.canvas.focus({ preventScroll: true });
   }
 
   private makeScene(): Scene {
     const { program, boxes } = this.model;
-    const label = this.options.edgeLabel ?? (value => program.typeOf(value).text.slice(0, 40));
-    return makeScene(boxes, program, label);
+    const { edgeLabel } = this.options;
+    return makeScene(
+      boxes,
+      program,
+      (value, frame) => edgeLabel?.(value, frame) ?? program.typeOf(value).text.slice(0, 40),
+    );
   }
 
   private screenPlace(box: Box): { key: string; x: number; y: number } {
@@ -320,18 +335,33 @@ export class GraphView {
     if (this.width > 0 && this.hasFitted) {
       this.camera.pan((clientWidth - this.width) / 2, 0);
     }
+    const shown = this.selected !== null && this.isInSight(this.selected) ? this.selected : null;
     this.width = clientWidth;
     this.height = clientHeight;
+    if (shown !== null) {
+      this.camera.reveal(boundsOf(shown), clientWidth, clientHeight);
+    }
     this.canvas.width = Math.max(1, Math.round(clientWidth * devicePixelRatio));
     this.canvas.height = Math.max(1, Math.round(clientHeight * devicePixelRatio));
     this.fitOnce();
     this.drawNow();
   }
 
+  private isInSight(box: Box): boolean {
+    const { x, y, scale } = this.camera;
+    const [middle, centre] = [box.left + box.width / 2, box.top + box.height / 2];
+    const [left, top] = [x + middle * scale, y + centre * scale];
+    return left >= 0 && left <= this.width && top >= 0 && top <= this.height;
+  }
+
   private fitOnce(): void {
     if (!this.hasFitted && this.width > 0 && this.scene.boxes.length > 1) {
       this.hasFitted = true;
       this.fit();
+      // It may have been selected before there was a place to show it in.
+      if (this.selected !== null) {
+        this.bring(this.selected);
+      }
     }
   }
 

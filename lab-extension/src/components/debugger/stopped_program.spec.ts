@@ -1,0 +1,145 @@
+// @vitest-environment jsdom
+import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import type { ProgramRecord } from '../../generated/introspect';
+import { installPage, place, settled } from '../../testing/dom';
+import { Program } from '../../records/program';
+import { sample } from '../../testing/samples';
+import { StoppedProgram, type ListedBreakpoint, type Standing } from './stopped_program';
+
+const record = sample<ProgramRecord>('mlp');
+const [first, second] = record.equations.id;
+const STANDING: Standing = {
+  version: 'v1',
+  program: 'p',
+  record,
+  equation: first!,
+  position: 0,
+  count: 5,
+  isInnermost: true,
+  iteration: { run: 3, runs: 20 },
+  path: ['outer'],
+  values: {},
+};
+const BREAKPOINT: ListedBreakpoint = {
+  path: '/tmp/cell.py',
+  line: 7,
+  condition: '',
+  hitCondition: '% 3',
+  logMessage: '',
+  verified: true,
+  actualLine: 8,
+  message: 'nothing is computed in line 7; it stops in line 8',
+};
+
+let stopped: StoppedProgram | null = null;
+
+function shown(standing: Standing | null = STANDING) {
+  const events = {
+    onPosition: vi.fn(),
+    onIteration: vi.fn(),
+    onOptions: vi.fn(),
+    onWatch: vi.fn(),
+  };
+  stopped = new StoppedProgram(events);
+  place().append(stopped.element);
+  if (standing !== null) {
+    stopped.show(standing);
+  }
+  return { program: stopped, events, element: stopped.element };
+}
+
+const input = (element: HTMLElement, label: string): HTMLInputElement =>
+  element.querySelector<HTMLInputElement>(`input[aria-label^="${label}"]`)!;
+
+function enter(target: HTMLInputElement, value: string): void {
+  target.value = value;
+  target.dispatchEvent(new Event('change'));
+}
+
+const status = (element: HTMLElement): string =>
+  element.querySelector('[role="status"]')!.textContent!;
+const view = (element: HTMLElement): Element | null =>
+  element.querySelector('.pellucid-stopped-view');
+
+beforeAll(installPage);
+
+afterEach(() => {
+  stopped?.dispose();
+  document.body.replaceChildren();
+});
+
+test('says that nothing is stopped', () => {
+  const { program, element } = shown(null);
+  expect(status(element)).toContain('No program is stopped');
+  expect(program.shown).toBeNull();
+  program.move();
+  expect(element.className).toBe('pellucid-stopped');
+});
+
+test('says where the program stands', async () => {
+  const { program, element } = shown();
+  await settled();
+  expect(status(element)).toBe(
+    `outer › ${record.name}: 0 of 5, before ${new Program(record).primitive(0)}`,
+  );
+  expect(input(element, 'Iteration').value).toBe('3');
+  program.show({ ...STANDING, record: null, equation: null, position: 5, iteration: null });
+  expect(status(element)).toContain('5 of 5, at its end');
+  expect(input(element, 'Iteration').parentElement!.hidden).toBe(true);
+});
+
+test('keeps its graph from step to step', async () => {
+  const { program, element } = shown();
+  await settled();
+  const before = view(element);
+  program.move();
+  expect(program.shown).toEqual({ program: 'p', version: undefined });
+  program.show({ ...STANDING, version: 'v2', record: null, equation: second!, position: 1 });
+  expect(view(element)).toBe(before);
+  expect(program.shown).toEqual({ program: 'p', version: 'v2' });
+  program.end();
+  expect(view(element)).toBeNull();
+});
+
+test('offers no equation beyond the last', () => {
+  const { program, element, events } = shown();
+  const slider = input(element, 'Equation');
+  expect(slider.max).toBe('4');
+  enter(slider, '9');
+  expect(events.onPosition).toHaveBeenCalledWith(4);
+  program.show({ ...STANDING, record: null, equation: null, position: 5 });
+  expect([slider.max, slider.value]).toEqual(['5', '5']);
+});
+
+test('goes to a run of the loop, and back where there is none', () => {
+  const { program, element, events } = shown();
+  enter(input(element, 'Iteration'), '99');
+  expect(events.onIteration).toHaveBeenCalledWith(99);
+  program.fail('there is no such run');
+  expect(status(element)).toMatch(/0 of 5, .*there is no such run$/);
+  expect(input(element, 'Iteration').value).toBe('3');
+});
+
+test('moves the innermost program alone', () => {
+  const { program, element } = shown({ ...STANDING, isInnermost: false });
+  expect(input(element, 'Equation').disabled).toBe(true);
+  expect(input(element, 'Iteration').disabled).toBe(true);
+  program.show({ ...STANDING, record: null });
+  expect(input(element, 'Equation').disabled).toBe(false);
+});
+
+test('edits the options of a breakpoint', () => {
+  const { program, element, events } = shown(null);
+  program.showBreakpoints([BREAKPOINT], 'isnan');
+  expect(element.querySelector('fieldset')!.textContent).toContain(BREAKPOINT.message);
+  const [condition, hits] = element.querySelectorAll<HTMLInputElement>('fieldset input');
+  expect(hits!.value).toBe('% 3');
+  enter(condition!, 'x > 3');
+  expect(events.onOptions).toHaveBeenCalledWith({ ...BREAKPOINT, condition: 'x > 3' });
+  const watch = input(element, 'Stop before');
+  expect(watch.value).toBe('isnan');
+  enter(watch, '');
+  expect(events.onWatch).toHaveBeenCalledWith('');
+  program.showBreakpoints([], null);
+  expect(element.querySelector('fieldset')).toBeNull();
+});

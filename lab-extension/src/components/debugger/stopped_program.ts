@@ -1,0 +1,226 @@
+/** A program that a debugger has stopped: where it stands, its graph with the values that are known, ways to go elsewhere. */
+
+import { el } from '../dom';
+import { whole } from '../format';
+import { ProgramExplorer } from '../explorer/program_explorer';
+import { mount, type Mounted, type ViewOptions } from '../view';
+
+/** What the kernel says of the program of a frame (`pellucid/program`). */
+export interface Standing {
+  readonly version: string;
+  /** Key of the record. */
+  readonly program: string;
+  /** Null where the page has the record already. */
+  readonly record: unknown;
+  /** Id of the equation that comes next; null at the end. */
+  readonly equation: number | null;
+  readonly position: number;
+  readonly count: number;
+  /** Whether this is the program that moves: the innermost. */
+  readonly isInnermost: boolean;
+  readonly iteration: { readonly run: number; readonly runs: number | null } | null;
+  /** Names of the programs around it, outermost first. */
+  readonly path: readonly string[];
+  /** Short texts of the values that are known, by number. */
+  readonly values: Readonly<Record<string, string>>;
+}
+
+/** What the kernel needs not send again. */
+export interface Shown {
+  readonly program: string;
+  /** Absent where the program has moved since. */
+  readonly version: string | undefined;
+}
+
+/** Options of a breakpoint, as the protocol names them, and what became of its line. */
+export interface ListedBreakpoint {
+  readonly path: string;
+  readonly line: number;
+  readonly condition: string;
+  readonly hitCondition: string;
+  readonly logMessage: string;
+  readonly verified: boolean;
+  readonly actualLine: number | null;
+  readonly message: string;
+}
+
+export interface StoppedEvents {
+  readonly onPosition: (position: number) => void;
+  readonly onIteration: (run: number) => void;
+  readonly onOptions: (breakpoint: ListedBreakpoint) => void;
+  readonly onWatch: (condition: string) => void;
+}
+
+const OPTIONS = [
+  ['condition', 'only if', 'A Python expression of the variables at the line'],
+  ['hitCondition', 'hits', 'Which hits count: 5, >= 5 or % 3'],
+  ['logMessage', 'print', 'Printed in place of a stop; expressions stand in braces'],
+] as const;
+
+export class StoppedProgram {
+  readonly element = el('div', { class: 'pellucid-stopped' });
+  private readonly place = el('div', { class: 'pellucid-stopped-place', role: 'status' });
+  private readonly slider = el('input', {
+    type: 'range',
+    min: 0,
+    'aria-label': 'Equation of the program',
+  });
+  private readonly iteration = el('input', {
+    type: 'number',
+    min: 0,
+    'aria-label': 'Iteration of the loop',
+  });
+  private readonly iterations = el('label', { class: 'pellucid-stopped-iteration' });
+  private readonly graph = el('div', { class: 'pellucid-stopped-graph' });
+  private readonly conditions = el('div', { class: 'pellucid-stopped-breakpoints' });
+  private readonly watch = el('input', {
+    type: 'text',
+    placeholder: 'isnan',
+    'aria-label': 'Stop before the first value for which',
+    title: 'isnan, isinf, or an expression of a result x, as abs(x) > 1e4',
+  });
+  private mounted: Mounted | null = null;
+  private standing: Standing | null = null;
+  private isMoving = false;
+
+  constructor(
+    private readonly events: StoppedEvents,
+    private readonly options: ViewOptions = {},
+  ) {
+    this.slider.addEventListener('change', () => events.onPosition(Number(this.slider.value)));
+    this.iteration.addEventListener('change', () =>
+      events.onIteration(Number(this.iteration.value)),
+    );
+    this.watch.addEventListener('change', () => events.onWatch(this.watch.value));
+    this.element.append(
+      this.place,
+      this.slider,
+      this.iterations,
+      this.graph,
+      el('label', { class: 'pellucid-stopped-watch' }, 'Stop at a value with ', this.watch),
+      this.conditions,
+    );
+    this.end();
+  }
+
+  /** What is drawn; null for none. */
+  get shown(): Shown | null {
+    const { standing } = this;
+    return standing === null
+      ? null
+      : { program: standing.program, version: this.isMoving ? undefined : standing.version };
+  }
+
+  show(standing: Standing): void {
+    this.standing = standing;
+    this.isMoving = false;
+    this.element.classList.add('pellucid-is-stopped');
+    this.element.classList.remove('pellucid-is-moving');
+    if (standing.record !== null || this.mounted === null) {
+      this.mounted?.dispose();
+      this.graph.replaceChildren();
+      const place = this.graph.appendChild(el('div', { class: 'pellucid-stopped-view' }));
+      this.mounted = mount(place, standing.record, {
+        ...this.options,
+        edgeLabel: value => this.standing?.values[String(value)],
+      });
+    }
+    this.place.textContent = this.describe(standing);
+    this.setMoves(standing);
+    const { explorer } = this;
+    explorer?.graph.relabel();
+    const row = this.nextRow(standing);
+    if (row !== undefined) {
+      void explorer!.ready.then(() => explorer!.goTo(row));
+    }
+  }
+
+  private get explorer(): ProgramExplorer | null {
+    const view = this.mounted?.view();
+    return view instanceof ProgramExplorer ? view : null;
+  }
+
+  private nextRow({ equation }: Standing): number | undefined {
+    return equation === null ? undefined : this.explorer?.program.equationOfId(equation);
+  }
+
+  private describe(standing: Standing): string {
+    const { path, position, count } = standing;
+    const program = this.explorer?.program;
+    const row = this.nextRow(standing);
+    const next = row === undefined ? 'at its end' : `before ${program!.primitive(row)}`;
+    const names = [...path, program?.name ?? ''].filter(Boolean).join(' › ');
+    return `${names}: ${whole(position)} of ${whole(count)}, ${next}`;
+  }
+
+  private setMoves({ position, count, iteration, isInnermost }: Standing): void {
+    for (const input of [this.slider, this.iteration]) {
+      input.disabled = !isInnermost;
+      input.title = isInnermost ? '' : 'Select the first frame of the call stack to move';
+    }
+    // One stands before an equation, or at the end, to which only steps lead.
+    this.slider.max = String(Math.max(position, count - 1));
+    this.slider.value = String(position);
+    this.iterations.hidden = iteration === null;
+    if (iteration !== null) {
+      this.iteration.value = String(iteration.run);
+      this.iteration.max = iteration.runs === null ? '' : String(iteration.runs - 1);
+      const of = iteration.runs === null ? '' : ` of ${whole(iteration.runs)}`;
+      this.iterations.replaceChildren('Iteration ', this.iteration, of);
+    }
+  }
+
+  /** The program goes on; most often it stops again at once, so that its graph stays as it is. */
+  move(): void {
+    this.isMoving = this.standing !== null;
+    this.element.classList.toggle('pellucid-is-moving', this.isMoving);
+  }
+
+  /** Nothing is stopped. */
+  end(): void {
+    this.standing = null;
+    this.isMoving = false;
+    this.mounted?.dispose();
+    this.mounted = null;
+    this.graph.replaceChildren();
+    this.element.classList.remove('pellucid-is-stopped', 'pellucid-is-moving');
+    this.place.textContent =
+      'No program is stopped. Set a breakpoint at a line of a jitted function, and run its cell.';
+  }
+
+  /** Says what went wrong in a request. */
+  fail(text: string): void {
+    if (this.standing === null) {
+      this.place.textContent = text;
+    } else {
+      this.place.textContent = `${this.describe(this.standing)}. ${text}`;
+      this.setMoves(this.standing);
+    }
+  }
+
+  showBreakpoints(breakpoints: readonly ListedBreakpoint[], watched: string | null): void {
+    this.watch.value = watched ?? '';
+    this.conditions.replaceChildren(
+      ...breakpoints.map(breakpoint =>
+        el(
+          'fieldset',
+          {},
+          el('legend', {}, `line ${breakpoint.line}`),
+          breakpoint.message === '' ? null : el('p', {}, breakpoint.message),
+          OPTIONS.map(([name, label, title]) => {
+            const input = el('input', { type: 'text', value: breakpoint[name], title });
+            input.addEventListener('change', () =>
+              this.events.onOptions({ ...breakpoint, [name]: input.value }),
+            );
+            return el('label', {}, `${label} `, input);
+          }),
+        ),
+      ),
+    );
+  }
+
+  dispose(): void {
+    this.mounted?.dispose();
+    this.mounted = null;
+  }
+}

@@ -1,0 +1,170 @@
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { IDebugger, IDebuggerSidebar, type Debugger } from '@jupyterlab/debugger';
+import { CommandToolbarButton, LabIcon, PanelWithToolbar } from '@jupyterlab/ui-components';
+import { Widget } from '@lumino/widgets';
+
+import {
+  StoppedProgram,
+  type ListedBreakpoint,
+  type Standing,
+} from '../components/debugger/stopped_program';
+import { lineIcon } from './icons';
+import { makeLayoutWorker } from './layout_worker';
+
+/** Number of the thread of programs, beside those of Python. */
+const PROGRAM_THREAD = 1 << 20;
+const STOPPED = '[data-jp-debugger-stopped-threads="true"]';
+/** The notebook sends its breakpoints a second after an edit. */
+const BREAKPOINTS_DELAY_MILLISECONDS = 1500;
+/** A step that takes longer leaves the section empty until it ends. */
+const STEP_MILLISECONDS = 1000;
+
+const BACK = [
+  {
+    id: 'pellucid:step-back',
+    request: 'stepBack',
+    label: 'Step Back',
+    keys: ['Shift F10'],
+    icon: lineIcon('step-back', 'M13 4v3a3 3 0 0 1-3 3H4M7 7l-3 3 3 3'),
+  },
+  {
+    id: 'pellucid:reverse-continue',
+    request: 'reverseContinue',
+    label: 'Continue Backwards',
+    keys: ['Shift F9'],
+    icon: lineIcon('reverse-continue', 'M13 3v10L6 8ZM4 3v10'),
+  },
+] as const;
+
+interface Reply {
+  readonly success: boolean;
+  readonly message?: string;
+  readonly body: unknown;
+}
+
+/** In JupyterLab's debugger: steps back, and the program that has stopped. */
+export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
+  id: '@pellucid/lab:debugger',
+  description: 'Steps back, and draws the program in which the debugger has stopped.',
+  autoStart: true,
+  optional: [IDebugger, IDebuggerSidebar],
+  activate: (app: JupyterFrontEnd, service: IDebugger | null, sidebar: Widget | null) => {
+    if (service === null || sidebar === null) {
+      return;
+    }
+    const ask = async (command: string, parameters: object): Promise<Reply> => {
+      const { session } = service;
+      if (session === null) {
+        throw new Error('the debugger is off');
+      }
+      // Any request reaches the kernel; the types name those of the protocol alone.
+      return (await session.sendRequest(command as never, parameters as never)) as Reply;
+    };
+    /** Lets a request end that nobody waits for; its kernel may go away meanwhile. */
+    const inBackground = (request: Promise<void>): void => void request.catch(() => undefined);
+    const isStopped = (): boolean => service.model.stoppedThreads.has(PROGRAM_THREAD);
+    const { commands } = app;
+    const { callstack } = sidebar as Debugger.Sidebar;
+    for (const { id, request, label, keys, icon } of BACK) {
+      commands.addCommand(id, {
+        label,
+        caption: label,
+        icon: icon as LabIcon,
+        describedBy: { args: { type: 'object' } },
+        isEnabled: isStopped,
+        execute: () => ask(request, { threadId: PROGRAM_THREAD }),
+      });
+      commands.addKeyBinding({ command: id, keys: [...keys], selector: STOPPED });
+      callstack.toolbar.insertAfter(
+        'step-out',
+        id,
+        new CommandToolbarButton({ commands, id, label: '' }),
+      );
+    }
+
+    const tell = async (command: string, parameters: object): Promise<void> => {
+      const reply = await ask(command, parameters);
+      if (!reply.success) {
+        stopped.fail(reply.message ?? `${command} failed`);
+      }
+    };
+    const stopped = new StoppedProgram(
+      {
+        onPosition: position => inBackground(tell('pellucid/goto', { position })),
+        onIteration: iteration => inBackground(tell('pellucid/goto', { iteration })),
+        onOptions: ({ path, line, condition, hitCondition, logMessage }) => {
+          const options = { path, line, condition, hitCondition, logMessage };
+          inBackground(tell('pellucid/breakpoint', options).then(listBreakpoints));
+        },
+        onWatch: condition =>
+          inBackground(tell('pellucid/watch', { condition: condition === '' ? null : condition })),
+      },
+      { makeWorker: makeLayoutWorker },
+    );
+    const listBreakpoints = async (): Promise<void> => {
+      const { session } = service;
+      if (session?.isStarted !== true) {
+        stopped.showBreakpoints([], null);
+        return;
+      }
+      const { success, body } = await ask('pellucid/breakpoints', {});
+      if (success && session === service.session) {
+        const { breakpoints, watch } = body as {
+          breakpoints: readonly ListedBreakpoint[];
+          watch: string | null;
+        };
+        stopped.showBreakpoints(breakpoints, watch);
+      }
+    };
+    let latest = 0;
+    const refresh = async (): Promise<void> => {
+      BACK.forEach(({ id }) => commands.notifyCommandChanged(id));
+      const asked = ++latest;
+      if (!isStopped()) {
+        stopped.move();
+        setTimeout(() => asked === latest && stopped.end(), STEP_MILLISECONDS);
+        return;
+      }
+      const { shown } = stopped;
+      const frameId = service.model.callstack.frame?.id;
+      const request = { frameId, version: shown?.version, program: shown?.program };
+      const { success, body, message } = await ask('pellucid/program', request);
+      if (asked !== latest) {
+        return;
+      }
+      if (!success) {
+        stopped.fail(message ?? 'the program can’t be shown');
+      } else if ((body as { unchanged?: boolean }).unchanged !== true) {
+        stopped.show(body as Standing);
+      }
+    };
+    const { model } = service;
+    const refreshLater = (): void => inBackground(refresh());
+    model.callstack.framesChanged.connect(refreshLater);
+    model.callstack.currentFrameChanged.connect(refreshLater);
+    service.eventMessage.connect((_, event) => {
+      if (event.event === 'stopped') {
+        inBackground(listBreakpoints());
+      } else if (event.event === 'continued' || event.event === 'terminated') {
+        refreshLater();
+      }
+    });
+    service.sessionChanged.connect(() => {
+      stopped.end();
+      refreshLater();
+      inBackground(listBreakpoints());
+    });
+    const listLater = (): unknown =>
+      setTimeout(() => inBackground(listBreakpoints()), BREAKPOINTS_DELAY_MILLISECONDS);
+    model.breakpoints.changed.connect(listLater);
+    model.breakpoints.restored.connect(listLater);
+
+    const section = new PanelWithToolbar();
+    section.id = 'pellucid-stopped-program';
+    section.addClass('pellucid-stopped-section');
+    section.title.label = 'Program';
+    section.addWidget(new Widget({ node: stopped.element }));
+    // Behind variables and call stack.
+    (sidebar as Debugger.Sidebar).insertWidget(2, section);
+  },
+};

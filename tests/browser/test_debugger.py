@@ -1,0 +1,195 @@
+"""JupyterLab's own debugger in jitted functions: breakpoints in the gutter, steps both ways, values on the graph."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.lab import Lab
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=20_000)
+
+DEFINE = """import pellucid as pl, pellucid.numpy as jnp
+from pellucid import lax
+
+def layer(w, c):
+    h = c * w
+    return jnp.tanh(h)
+
+def loss(ws, x):
+    y = jnp.sqrt(x)
+    def body(c, w):
+        c = layer(w, c)
+        return c + 1, c.sum()
+    out, sums = lax.scan(body, y, ws)
+    return out.mean() + sums.sum()
+
+batched = pl.jit(lambda ws, xs: pl.vmap(pl.grad(loss, argnums=1), (None, 0))(ws, xs))
+ws, xs = jnp.arange(20.0) / 20, jnp.arange(8.0).reshape(2, 4)"""
+CALL = "value = batched(ws, xs)\nprint(value.tolist())"
+SQRT, LAYER, BODY = 9, 11, 12
+LONG = """import pellucid as pl, pellucid.numpy as jnp
+
+@pl.jit
+def long(x):
+    for _ in range(1000):
+        y = jnp.sin(x)
+        x = y * 1.01
+    return x"""
+INNER = 6
+# Of the side bar, to pixels.
+WIDEN = """width => {
+    const panel = document.querySelector('#jp-main-split-panel');
+    const handle = [...panel.querySelectorAll(':scope > .lm-SplitPanel-handle')]
+        .filter(each => !each.classList.contains('lm-mod-hidden')).at(-1);
+    const at = handle.getBoundingClientRect(), y = at.top + at.height / 2;
+    const side = document.querySelector('#jp-right-stack').getBoundingClientRect();
+    const send = (type, target, x) => target.dispatchEvent(new PointerEvent(type,
+        { bubbles: true, cancelable: true, clientX: x, clientY: y, button: 0, pointerId: 1 }));
+    send('pointerdown', handle, at.left + 1);
+    send('pointermove', document, side.right - width);
+    send('pointerup', document, side.right - width);
+}"""
+
+
+class Debugger:
+    """The debugger of the notebook in front, with its side bar open."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.page = lab.page
+        self.frames = self.page.locator(".jp-DebuggerCallstackFrame-name")
+        self.place = self.page.locator(".pellucid-stopped-place")
+        self.program = self.page.locator(".pellucid-stopped")
+
+    def begin(self) -> None:
+        """Switch the debugger on."""
+        self.page.locator(".jp-DebuggerBugButton").first.click()
+        self.page.locator(".jp-DebuggerCallstack").wait_for()
+        self.page.locator(".jp-CodeCell .cm-breakpoint-gutter").first.wait_for(state="attached")
+
+    def break_at(self, line: int) -> None:
+        """Click beside a line of the first cell, and wait until the kernel knows the breakpoint."""
+        gutter = self.page.locator(".jp-CodeCell").first.locator(".cm-breakpoint-gutter")
+        gutter.locator(".cm-gutterElement").nth(line).click()
+        self.program.locator("legend", has_text=re.compile(f"line {line}$")).wait_for()
+
+    def run(self) -> None:
+        """Run the second cell, without waiting for its end."""
+        self.page.locator(".jp-CodeCell").nth(1).locator(".cm-content").click()
+        self.lab.start("notebook:run-cell")
+
+    def at(self, line: int) -> None:
+        """Wait until the innermost frame is at a line of the first cell."""
+        location = self.page.locator(".jp-DebuggerCallstackFrame-location").first
+        expect(location).to_contain_text(re.compile(rf":{line}\b"))
+
+    def press(self, name: str) -> None:
+        """Click a button of the call stack's toolbar, by its place there."""
+        self.page.locator(f"[data-jp-item-name='{name}']").last.locator("jp-button").click()
+
+    def stack(self, *names: str | re.Pattern[str]) -> None:
+        """Wait until the innermost frames have these names."""
+        for i, name in enumerate(names):
+            expect(self.frames.nth(i)).to_have_text(name)
+
+    @property
+    def variables(self) -> Locator:
+        """The tree of variables."""
+        return self.page.locator(".jp-debuggerVariables-local")
+
+
+def test_a_jitted_gradient_is_stepped_both_ways(lab: Lab) -> None:
+    lab.page.set_viewport_size({"width": 1600, "height": 900})
+    lab.open_notebook("debugger.ipynb", [DEFINE, CALL])
+    undebugged = lab.output_of(1).inner_text()
+    debugger = Debugger(lab)
+    debugger.begin()
+    lab.screenshots("debugger_idle")
+    debugger.break_at(LAYER)
+    debugger.run()
+    debugger.stack(re.compile("body .*iteration 0 of 20"), re.compile("loss"))
+    expect(debugger.variables).to_contain_text("f32[2,4] in [0, 2.64575]")
+    expect(debugger.place).to_contain_text("before")
+    lab.screenshots("debugger_stopped")
+    debugger.press("step-in")
+    debugger.stack("layer")
+    debugger.press("step-out")
+    debugger.program.get_by_label("Iteration of the loop").fill("17")
+    debugger.program.get_by_label("Iteration of the loop").press("Enter")
+    debugger.stack(re.compile("iteration 17 of 20"))
+    debugger.press("step-over")
+    debugger.at(BODY)
+    debugger.press("pellucid:step-back")
+    debugger.at(LAYER)
+    debugger.stack(re.compile("iteration 17 of 20"))
+    lab.screenshots("debugger_iteration")
+    debugger.press("pellucid:reverse-continue")
+    debugger.stack(re.compile("iteration 16 of 20"))
+    debugger.press("terminate")
+    expect(lab.output_of(1)).to_have_text(undebugged)
+    expect(debugger.place).to_contain_text("No program is stopped")
+
+
+def test_a_nan_of_the_backward_pass_is_found(lab: Lab) -> None:
+    lab.open_notebook("watched.ipynb", [DEFINE, CALL])
+    undebugged = lab.output_of(1).inner_text()
+    assert "nan" in undebugged
+    debugger = Debugger(lab)
+    debugger.begin()
+    watch = debugger.program.get_by_label("Stop before the first value for which")
+    watch.fill("isnan")
+    watch.press("Enter")
+    debugger.run()
+    debugger.stack(re.compile(r"loss.*backward"))
+    debugger.at(SQRT)
+    lab.screenshots("debugger_watch")
+    debugger.press("continue")
+    expect(lab.output_of(1)).to_have_text(undebugged)
+
+
+def test_a_stop_outlives_the_page(lab: Lab) -> None:
+    lab.open_notebook("reloaded.ipynb", [DEFINE, CALL])
+    debugger = Debugger(lab)
+    debugger.begin()
+    debugger.break_at(BODY)
+    debugger.run()
+    debugger.stack(re.compile("iteration 0 of 20"))
+    lab.page.reload()
+    debugger.stack(re.compile("iteration 0 of 20"))
+    expect(debugger.place).to_contain_text("before")
+    debugger.press("pellucid:step-back")
+    debugger.stack(re.compile("iteration 0 of 20"))
+    debugger.press("terminate")
+    expect(debugger.place).to_contain_text("No program is stopped")
+
+
+def test_a_narrow_section_follows_a_long_program(lab: Lab) -> None:
+    lab.page.set_viewport_size({"width": 1200, "height": 900})
+    lab.open_notebook("long.ipynb", [LONG, "print(long(jnp.ones(3)).tolist())"])
+    undebugged = lab.output_of(1).inner_text()
+    debugger = Debugger(lab)
+    debugger.begin()
+    debugger.break_at(INNER)
+    lab.page.evaluate(WIDEN, 420)
+    debugger.run()
+    expect(debugger.place).to_contain_text("0 of 2,000")
+    debugger.program.get_by_role("tab", name="Text").click()
+    debugger.press("step-over")
+    # The pane that was chosen stays, as the graph isn't made anew.
+    expect(debugger.place).to_contain_text("1 of 2,000")
+    expect(debugger.program.get_by_role("tab", name="Text")).to_have_attribute(
+        "aria-selected", "true"
+    )
+    debugger.program.get_by_role("tab", name="Graph").click()
+    slider = debugger.program.get_by_label("Equation of the program")
+    slider.fill("1999")
+    expect(debugger.place).to_contain_text("1,999 of 2,000")
+    lab.screenshots("debugger_long")
+    debugger.frames.nth(1).click()
+    lab.screenshots("debugger_long_outer")
+    debugger.press("terminate")
+    expect(lab.output_of(1)).to_have_text(undebugged)
