@@ -123,7 +123,9 @@ def is_of_jax(seed: int, ours: Any, difference: Any) -> bool:
         np.abs(a - b) > 1e-3 if a.dtype.kind == "f" else a != b
         for a, b in zip(*theirs, strict=True)
     ]
-    settled = [np.where(u, a, b) for u, a, b in zip(undecided, ours[0], theirs[1], strict=True)]
+    settled: list[Any] = [
+        np.where(u, a, b) for u, a, b in zip(undecided, ours[0], theirs[1], strict=True)
+    ]
     return any(map(np.any, undecided)) and not differs(settled, ours[0], difference)
 
 

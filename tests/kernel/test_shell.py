@@ -31,7 +31,7 @@ def test_unloading_restores_the_shell(shell: InteractiveShell) -> None:
 
 
 PROFILED = """import pellucid as pl, pellucid.numpy as jnp
-f = pl.jit(lambda x: jnp.sin(x) @ x)
+f = pl.jit(lambda x: jnp.sin(x) @ x - 0.25)
 y = f(jnp.ones((64, 64)))
 count = globals().get("count", 0) + 1"""
 

@@ -467,9 +467,17 @@ def _where(condition: Any, t: Any, x: Any) -> Any:
     return select(condition, t, zeros(type_of(t)))
 
 
+def _lower_clamp(ctx: Any, operands: Operands, params: Any) -> Any:
+    [result] = ctx.avals_out
+    if kind_of(result.dtype) != "bool":
+        return ctx.op1("stablehlo.clamp", result, operands)
+    low, x, high = operands  # XLA has kernels for numbers alone
+    return ctx.op1("stablehlo.and", result, [ctx.op1("stablehlo.or", result, [low, x]), high])
+
+
 # At the bounds themselves the derivative by the operand is zero, as in the reference.
 clamp_p = Clamp(
-    "clamp", traits=CHEAP_ARITHMETIC, accepts=ANY, hlo="clamp",
+    "clamp", traits=CHEAP_ARITHMETIC, accepts=ANY, hlo=_lower_clamp,
     tangents=(
         lambda t, y, low, x, high: _where(bitwise_and(gt(low, x), lt(low, high)), t, x),
         lambda t, y, low, x, high: _where(bitwise_and(gt(x, low), lt(x, high)), t, x),

@@ -8,8 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 MAX_PARTS = 50
 """Elements of a container, or of an array's first dimension, that are listed: front ends ask for all at once."""
 MAX_READ = 100_000
@@ -117,15 +115,21 @@ def _has_core() -> bool:
 
 def _is_array(value: Any) -> bool:
     kind = type(value)
-    return isinstance(value, np.ndarray) or (
+    return _is_numpys(value) or (
         kind.__module__.startswith("jaxlib") and kind.__name__ == "ArrayImpl"
     )
 
 
 def _is_readable(array: Any) -> bool:
-    return isinstance(array, np.ndarray) or (array.is_fully_addressable and not array.is_deleted())
+    return _is_numpys(array) or (array.is_fully_addressable and not array.is_deleted())
 
 
 def _type_text(value: Any) -> str:
     name = type(value).__name__
     return f"{name} of {len(value)}" if isinstance(value, (Mapping, list, tuple, set)) else name
+
+
+def _is_numpys(value: Any) -> bool:
+    """Whether a value is NumPy's array; NumPy isn't loaded to find that out, as kernels start without it."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)
