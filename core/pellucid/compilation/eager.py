@@ -13,7 +13,7 @@ from pellucid.compilation.placement import Where, placements_of, where
 from pellucid.ir.avals import AbstractRef
 from pellucid.ir.facets import Runs
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rewriting import constants_as_inputs
+from pellucid.ir.rewriting import constants_as_inputs, forget_sources
 from pellucid.ir.rules import Avals, Operands, Values
 from pellucid.runtime.array import default_sharding
 from pellucid.runtime.assembly import make_array_from_callback
@@ -142,7 +142,7 @@ def _program(
         return bind(primitive, *operands, params=params)
 
     jaxpr, consts = stage(apply, avals)
-    return ValueProgram(constants_as_inputs(jaxpr), consts)
+    return ValueProgram(constants_as_inputs(forget_sources(jaxpr)), consts)
 
 
 @cached(8192)

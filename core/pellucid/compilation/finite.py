@@ -45,7 +45,8 @@ def check_results(
         with config.debug_nans(False), config.debug_infs(False):
             equation = _first_bad_equation(kind, program, leaves)
         if equation is not None:
-            got, source = [f"first made by `{equation.primitive.name}`"], equation.source
+            got = [f"first made by `{equation.primitive.name}`"]
+            source = equation.source or source
     raise NonFiniteError(
         f"`{name}` gave a result with {kind} in it.",
         got=got,

@@ -42,6 +42,7 @@ from pellucid.higher_order.jit_shardings import (
 from pellucid.higher_order.misses import Key, Miss, reasons_for, reasons_for_place
 from pellucid.ir.facets import Runs
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from pellucid.ir.rewriting import forget_sources
 from pellucid.ir.rules import Operands, Values
 from pellucid.runtime import donation, platforms
 from pellucid.runtime.array import note_donated
@@ -192,6 +193,7 @@ class Jitted:
     in_shardings: Stated | None = None
     out_shardings: Stated | None = None
     share: bool = True
+    """False for pellucid's own functions."""
     programs: dict[Key, Program] = field(default_factory=dict)
     callable: Callable[[], Any] = _nothing
     """The C++ callable, referred to weakly."""
@@ -373,6 +375,8 @@ class Jitted:
         debug = spec.debug_info(call)
         arguments = for_arguments(self.in_shardings, spec.name, call, lambda: debug.argument_names)
         jaxpr, consts = stage(flat, typed_by(arguments, call.avals), debug)
+        if not self.share:
+            forget_sources(jaxpr)
         results = for_results(self.out_shardings, spec.name, trees[0], jaxpr.out_avals)
         jaxpr = jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
         donated = spec.donated(call)

@@ -58,6 +58,13 @@ def constants_as_inputs(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
 
 
+def forget_sources(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr`, whose own equations lose their lines: of an eager operation's program any line may be the caller."""
+    for equation in jaxpr.equations:
+        equation.source = None
+    return jaxpr
+
+
 def rearranged(
     program: ClosedJaxpr,
     inputs: Sequence[int | AbstractValue],

@@ -215,7 +215,7 @@ function sharesOf(totals: TotalsRecord): HTMLElement {
       totals.estimated_seconds,
       'of fused operations of several lines, split by estimated cost',
     ],
-    ['no line', totals.unattributed_seconds, 'of operations that XLA added'],
+    ['no line', totals.unattributed_seconds, 'of operations that XLA added, and of eager ones'],
   ] as const;
   const total = totals.operation_seconds || 1;
   const bar = el('div', { class: 'pl-shares-bar', 'aria-hidden': 'true' });
