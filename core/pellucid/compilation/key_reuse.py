@@ -327,7 +327,7 @@ class _Walk:
         ]
 
     def _use_rows(self, part: Keys, rows: Keys) -> None:
-        """Note for each key of `rows` the use of the element of `part` that stands for it in a loop's body."""
+        """Mark the keys of `rows`, stacked operands, as used where the loop's body uses `part`, one row of them."""
         for place, (key,) in np.ndenumerate(part):
             if key.use is not None:
                 self.use(_members([rows[:, *place]]), key.use)

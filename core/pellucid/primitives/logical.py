@@ -12,7 +12,7 @@ from pellucid.ir.avals import element_shape, physical, shaped_array
 from pellucid.ir.factors import pointwise
 from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, is_linear
 from pellucid.ir.traits import ARITHMETIC, CHEAP_ARITHMETIC
-from pellucid.lowering.faults import SIGNED_LEADING_ZEROS
+from pellucid.lowering.faults import CLAMP_OF_BOOLEANS, SIGNED_LEADING_ZEROS
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to
 from pellucid.primitives.families import (
     ANY,
@@ -469,9 +469,9 @@ def _where(condition: Any, t: Any, x: Any) -> Any:
 
 def _lower_clamp(ctx: Any, operands: Operands, params: Any) -> Any:
     [result] = ctx.avals_out
-    if kind_of(result.dtype) != "bool":
+    if kind_of(result.dtype) != "bool" or not ctx.has_fault(CLAMP_OF_BOOLEANS):
         return ctx.op1("stablehlo.clamp", result, operands)
-    low, x, high = operands  # XLA has kernels for numbers alone
+    low, x, high = operands
     return ctx.op1("stablehlo.and", result, [ctx.op1("stablehlo.or", result, [low, x]), high])
 
 

@@ -53,3 +53,11 @@ def test_leading_zeros_of_constants_are_those_of_arguments(dtype: str) -> None:
     np.testing.assert_array_equal(
         np.asarray(pl.jit(from_constant)()).astype(int), np.asarray(lax.clz(numbers)).astype(int)
     )
+
+
+def test_clamps_of_booleans_need_no_simplifier() -> None:
+    low, x, high = (np.array([i & bit > 0 for i in range(8)]) for bit in (1, 2, 4))
+    clamp = pl.jit(
+        lambda *xs: lax.clamp(*xs), compiler_options={"xla_disable_hlo_passes": "algsimp"}
+    )
+    np.testing.assert_array_equal(clamp(low, x, high), (low | x) & high)
