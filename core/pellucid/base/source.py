@@ -109,6 +109,14 @@ def describe(source: Any) -> str | None:
     return f"{cell_name(frame.file) or os.path.basename(frame.file)}, line {frame.line}{text}"
 
 
+def listing(file: str, line: int, around: int) -> list[str]:
+    """The lines of a file from `around` before `line` to `around` behind it, numbered, and `line` marked by an arrow."""
+    numbers = range(max(line - around, 1), line + around + 1)
+    texts = [linecache.getline(file, n) for n in numbers]
+    rows = zip(numbers, texts, strict=True)
+    return [f"{'->' if n == line else '  '} {n:4d}  {text.rstrip()}" for n, text in rows if text]
+
+
 def warn_user(text: str, category: type[Warning]) -> None:
     """Warn about the user's line that led here."""
     frame = user_frame(capture())

@@ -17,11 +17,13 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.source import cell_name, is_user_file
+from pellucid.base.source import cell_name, is_user_file, listing
 from pellucid.base.typing import Keywords
 from pellucid.callbacks.debug import debug_callback
+from pellucid.callbacks.host import FlatCallback
 from pellucid.callbacks.pure import pure_callback
 from pellucid.ir.avals import shaped_array
+from pellucid.ir.jaxpr import Equation
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.creation import full_like
 from pellucid.primitives.logical import select_n
@@ -54,16 +56,8 @@ class StoppedFrame(NamedTuple):
 
     def listing(self) -> str:
         """The lines around, the frame's own marked."""
-        first = max(self.line - LINES_AROUND, 1)
-        numbered = [
-            (n, linecache.getline(self.file, n)) for n in range(first, self.line + LINES_AROUND + 1)
-        ]
-        rows = [
-            f"{'->' if n == self.line else '  '} {n:4d}  {text.rstrip()}"
-            for n, text in numbered
-            if text
-        ]
         file = cell_name(self.file) or os.path.basename(self.file)
+        rows = listing(self.file, self.line, LINES_AROUND)
         return "\n".join([f"{file}:{self.line}, in {self.function}", *rows])
 
     def evaluate(self, expression: str) -> Any:
@@ -168,27 +162,31 @@ BACK_ENDS: dict[str, Callable[..., None]] = {"cli": _at_prompt}
 
 
 class Breakpoint:
-    """The host's side of a breakpoint: called with the arrays among the local variables of its frames."""
+    """The host's side of a breakpoint: called with the arrays among the local variables of its frames, returns False.
+
+    `token` are the arrays that the program computes before.
+    """
 
     def __init__(
         self,
         frames: Sequence[StoppedFrame],
-        back_end: Callable[..., None] = _at_prompt,
-        options: Keywords | None = None,
+        back_end: Callable[..., None],
+        options: Keywords,
     ) -> None:
         self.back_end = back_end
-        self.options = options or {}
+        self.options = options
         self.arrays: list[Any] = []
         """Arrays and traced values among the variables, in order."""
         self._frames = [frame._replace(local=self._flattened(frame.local)) for frame in frames]
 
-    def __call__(self, *arrays: Any) -> None:
+    def __call__(self, arrays: Sequence[Any], token: Any = ()) -> np.bool_:
         if _muted:
-            return
+            return np.False_
         values = iter(arrays)
         stopped = [frame._replace(local=_restored(frame.local, values)) for frame in self._frames]
         with _one_at_a_time:
             self.back_end(stopped, **self.options)
+        return np.False_
 
     def _flattened(self, variables: dict[str, Any]) -> dict[str, Any]:
         """For each variable its structure and leaves, of which arrays are taken out; those that hold leaks are left out."""
@@ -222,9 +220,15 @@ def _restored(flattened: dict[str, Any], arrays: Iterator[Any]) -> dict[str, Any
     return variables
 
 
+def is_breakpoint(equation: Equation) -> bool:
+    """Whether an equation calls the host's side of a breakpoint."""
+    callback = getattr(equation.params, "callback", None)
+    return isinstance(callback, FlatCallback) and isinstance(callback.function, Breakpoint)
+
+
 @contextlib.contextmanager
 def muted() -> Iterator[None]:
-    """Programs run past their breakpoints: a debugger stops there itself."""
+    """A context in which `Breakpoint`s return without a prompt, in all threads: a debugger stops there itself."""
     global _muted
     _muted += 1
     try:
@@ -285,16 +289,11 @@ def breakpoint(
         )
     stop = Breakpoint(_frames(sys._getframe(1), filter_frames, num_frames), BACK_ENDS[name], kwargs)
     if token is None:
-        debug_callback(stop, *stop.arrays, ordered=ordered)
+        debug_callback(stop, stop.arrays, ordered=ordered)
         return None
     leaves, tree = flatten(token)
-
-    def stopped(arrays: Any, _: Any) -> Any:
-        stop(*arrays)
-        return np.False_
-
     operands = [[*map(stop_gradient, values)] for values in (stop.arrays, leaves)]
-    is_open = pure_callback(stopped, _IS_OPEN, *operands, vmap_method="sequential")
+    is_open = pure_callback(stop, _IS_OPEN, *operands, vmap_method="sequential")
     # The compiler would take an optimization barrier away, and with it the call.
     return tree.unflatten([select_n(is_open, x, full_like(x, 0)) for x in leaves])
 

@@ -14,7 +14,8 @@ import numpy as np
 from pellucid.base import source
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.functional import strict_zip
-from pellucid.base.source import cell_name
+from pellucid.base.source import cell_name, listing
+from pellucid.callbacks.breakpoints import is_breakpoint, muted
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.introspect.bodies import programs_within
@@ -27,6 +28,8 @@ from pellucid.ir.slots import Role, Slots
 from pellucid.parallel.manual import shard_map_p
 from pellucid.primitives.concatenation import stack
 from pellucid.primitives.slicing import dynamic_index_in_dim
+from pellucid.runtime.tokens import effects_barrier
+from pellucid.runtime.transfer import block_until_ready
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import without_references
 from pellucid.tracing.replay import replay
@@ -35,8 +38,8 @@ from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 
 __all__ = [
-    "Call", "Frame", "Turn", "can_enter", "cell_name", "compiled_results", "frame_of", "known_values", "n_bytes", "name_of", "opened", "programs_within", "run",
-    "slots_of", "user_stack",
+    "Call", "Frame", "Turn", "breakpoints_of", "can_enter", "cell_name", "compiled_results", "frame_of", "known_values", "listing", "n_bytes", "name_of",
+    "opened", "past_breakpoints", "programs_within", "run", "slots_of", "user_stack",
 ]  # fmt: skip
 
 Turn = tuple[int, int]
@@ -156,7 +159,10 @@ class Frame:
         if len(equations) == 1 and not isinstance(equations[0].primitive, Programs):
             [equation] = equations
             operands = [a.val if type(a) is Literal else self.values[a] for a in equation.operands]
-            results = context.trace.interpret(equation.primitive, tuple(operands), equation.params)
+            interpret = lambda: context.trace.interpret(
+                equation.primitive, tuple(operands), equation.params
+            )
+            results = past_breakpoints(interpret) if is_breakpoint(equation) else interpret()
             values = dict(strict_zip(equation.results, results))
             return [values[v] for v in targets]
         key = ("steps", tuple([id(e) for e in equations]), tuple(targets))
@@ -416,8 +422,26 @@ def can_enter(equation: Equation) -> bool:
 
 
 def run(program: ClosedJaxpr, operands: Operands) -> Values:
-    """The results of a program without constants, compiled."""
-    return bind(closed_call_p, *operands, params=ClosedCallParams(program))
+    """The results of a program without constants, compiled; its breakpoints open no prompt."""
+    call = lambda: bind(closed_call_p, *operands, params=ClosedCallParams(program))
+    return past_breakpoints(call) if breakpoints_of(program.jaxpr) else call()
+
+
+def breakpoints_of(jaxpr: Jaxpr) -> list[Equation]:
+    """Equations of `debug.breakpoint` in a program and the programs within it; remembered."""
+    if "breakpoint equations" not in jaxpr.memo:
+        jaxpr.memo["breakpoint equations"] = [
+            e for program in programs_within(jaxpr) for e in program.equations if is_breakpoint(e)
+        ]
+    return jaxpr.memo["breakpoint equations"]
+
+
+def past_breakpoints(call: Callable[[], Values]) -> Values:
+    """The results of `call()`, which runs a program, when the program has ended without a prompt."""
+    with muted():
+        results = block_until_ready(call())
+        effects_barrier()
+    return results
 
 
 def frame_of(program: ClosedJaxpr, *operands: Any) -> Frame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import linecache
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -15,11 +14,13 @@ import pellucid as pl
 from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.finding import Match, first_match
 from pellucid.introspect.stepping import (
+    breakpoints_of,
     can_enter,
     cell_name,
     compiled_results,
     frame_of,
     known_values,
+    listing,
 )
 from pellucid.tree_util import tree_leaves
 from pellucid_kernel.debug.places import Stack, places_of
@@ -252,7 +253,7 @@ class Session:
         return self._to_first()
 
     def run(self, *, first: bool = False) -> Session:
-        """Go on to the next breakpoint, or to the end; what lies between runs compiled.
+        """Go on to the next breakpoint or `debug.breakpoint`, or to the end; what lies between runs compiled.
 
         `first`: stop at once where it stands at one.
         """
@@ -330,8 +331,8 @@ class Session:
     def break_at(self, line: int, file: str | None = None, condition: str = "") -> Breakpoint:
         """Stop at a line, by default of the function's file, if `condition`, a Python expression, is empty or holds.
 
-        A line of which no equation comes stands for the next one of which some do; the breakpoint says which.
-        Raises: ArgumentValueError if there is none in the file.
+        A line of which no equation comes stands for the next one of its function of which some do; the breakpoint
+        says which. Raises: ArgumentValueError if there is none.
         """
         breakpoint = Breakpoint(*self._resolve(line, file), condition)
         self.breakpoints.append(breakpoint)
@@ -425,10 +426,13 @@ class Session:
         if self._watched is not None:
             equation = self._watched[0]
             stops.setdefault(equation, (len(self._places.stack(equation)), []))
+        calls = breakpoints_of(self.program)
+        for equation in calls:
+            stops.setdefault(equation, (max(len(self._places.stack(equation)), 1), []))
         while run(stops.__contains__):
             self._depth, breakpoints = stops[self.equation]
             stopping = [self._stops_at(each, is_forward) for each in breakpoints]  # each counts
-            if any(stopping):
+            if any(stopping) or self.equation in calls:
                 return self
             if self._watched and self._watched[:2] == (self.equation, self._stepper.place()):
                 self._depth = max(len(self._lines()), 1)
@@ -463,21 +467,21 @@ class Session:
         return re.sub(r"\{([^{}]+)\}", lambda match: str(self.evaluate(match[1])), message)
 
     def _resolve(self, line: int, file: str | None) -> tuple[str, int]:
-        """A file of the call, and the first of its lines from `line` on of which equations come."""
+        """A file of the call, and the line where a breakpoint at `line` stops."""
         files = self._places.files()
         name = file or (self._file if self._file in files else self.stack()[-1].file)
         matching = [f for f in files if f == name or os.path.basename(f) == name]
-        lines = [n for f in matching[:1] for n in self._places.lines(f) if n >= line]
-        if not lines:
+        resolved = self._places.resolve(matching[0], line) if matching else None
+        if resolved is None:
             raise ArgumentValueError(
-                f"nothing is computed from line {line} of {os.path.basename(name) or 'the program'} on.",
+                f"nothing is computed from line {line} of {os.path.basename(name) or 'the program'} on, in its function.",
                 got=[
                     f"{os.path.basename(f)}: lines {_ranges(self._places.lines(f))}"
                     for f in sorted(files)
                 ],
                 do="Name a line, and perhaps a file, of those.",
             )
-        return matching[0], lines[0]
+        return matching[0], resolved
 
     def _source(self) -> list[str]:
         """The lines around the one where it stands, marked."""
@@ -485,8 +489,7 @@ class Session:
         if not shown:
             return []
         file, line = shown[-1].file, shown[-1].line
-        rows = [(n, linecache.getline(file, n).rstrip()) for n in range(max(line - 2, 1), line + 3)]
-        return [f"{'->' if n == line else '  '} {n:4d}  {text}" for n, text in rows if text]
+        return listing(file, line, 2)
 
 
 def counts(hit_condition: str, hit: int) -> bool:

@@ -19,7 +19,7 @@ from pellucid.introspect.interception import (
     run_programs_by,
     users_programs,
 )
-from pellucid.introspect.stepping import opened
+from pellucid.introspect.stepping import breakpoints_of, opened, past_breakpoints
 from pellucid_kernel.debug import python_thread
 from pellucid_kernel.debug.breakpoints import Breakpoints
 from pellucid_kernel.debug.finders import isinf, isnan
@@ -124,8 +124,7 @@ class Stops:
         """Take the breakpoints, the watch and what is to be entered as they are now."""
         self._version += 1
         self._is_ended = False
-        is_needed = self._breakpoints.all() or self._breakpoints.watched or self._entering
-        run_programs_by(Runner(self.run, python_thread.left_alone) if is_needed else None)
+        run_programs_by(Runner(self.run, python_thread.left_alone))
 
     def enter_next(self, thread: int | None) -> None:
         """Stop at the first line of the next program that a thread runs, or no more if None."""
@@ -156,7 +155,12 @@ class Stops:
         """The results of a program in which one may have stopped; None for one without a place to stop."""
         program = opened(pending.program)[0]
         is_entered = threading.get_ident() in self._entering
-        if not (is_entered or self._breakpoints.watched or self._stops_in(program)):
+        if not (
+            is_entered
+            or self._breakpoints.watched
+            or self._stops_in(program)
+            or breakpoints_of(program)
+        ):
             return None
         with self._lock:
             if (
@@ -207,7 +211,9 @@ class Stops:
         lands = callers[0] if callers and command in STEPS and not self._is_ended else None
         if has_effects:
             return pending.placed(session.finish()), lands
-        compiled = pending.run()
+        compiled = (
+            past_breakpoints(pending.run) if breakpoints_of(session.program) else pending.run()
+        )
         if session.is_done and not self._is_ended:
             self._compare(pending.name, session, compiled)
         return compiled, lands

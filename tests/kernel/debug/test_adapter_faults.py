@@ -23,6 +23,12 @@ def scaled(x, key):
     y = pl.random.normal(key, x.shape)
     return x * y
 
+@pl.jit
+def stopping(x):
+    y = x + 1
+    pl.debug.breakpoint()
+    return y * 2
+
 donating = pl.jit(scaled, donate_argnums=0)
 key = pl.random.key(3)
 """
@@ -47,6 +53,14 @@ def test_effects_happen_once_however_often_one_goes_back(debugged: DebuggedKerne
     assert debugged.go("continue")[0]["line"] == 8
     assert debugged.finish() == "4.0 [2.0]\n"
     debugged.break_at(DEFINE)
+
+
+def test_a_breakpoint_in_code_stops_where_the_debugger_is_on(debugged: DebuggedKernel) -> None:
+    debugged.run("float(stopping(1.0))")
+    [frame] = [each for each in debugged.stopped() if each["name"] == "stopping"]
+    assert frame["line"] == 18
+    assert {"x", "y"} == set(debugged.variables(frame))
+    assert debugged.finish() == "4.0"
 
 
 def test_donated_operands_and_keys_give_the_compiled_results(debugged: DebuggedKernel) -> None:

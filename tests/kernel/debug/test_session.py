@@ -147,6 +147,40 @@ def test_a_watch_stops_before_what_makes_a_value_and_breakpoints_before() -> Non
     assert not debug(scaled)(jnp.array([2.0, 3.0])).watch(isnan, "NaN")
 
 
+@pytest.mark.parametrize("has_token", [False, True])
+def test_sessions_stop_at_breakpoints_in_code_without_a_prompt(has_token) -> None:
+    def function(x):
+        y = x + 1.0
+        token = pl.debug.breakpoint(token=y if has_token else None, stdin=io.StringIO("q"))
+        return y * (y if token is None else token)
+
+    session = debug(lambda xs: lax.map(function, xs))(jnp.arange(2.0))
+    runs = []
+    while not session.run().is_done:
+        runs.append(session.stack()[-1].run)
+        assert line(session) == function.__code__.co_firstlineno + 2
+        assert "y" in session.variables()
+    assert runs == ["(iteration 0 of 2)", "(iteration 1 of 2)"]
+    np.testing.assert_array_equal(session.finish(), [1.0, 4.0])
+    assert not any(each.ulps for each in session.differences())
+    if has_token:
+        assert find(function, exceeds(3.0))(1.0).primitive == "mul"
+
+
+def test_a_breakpoint_stays_in_its_function() -> None:
+    def first(x):
+        y = x + 1
+        return [y]
+
+    def second(x):
+        return x * 2
+
+    session = debug(lambda x: second(first(x)[0]))(1.0)
+    last = first.__code__.co_firstlineno + 2
+    with pytest.raises(ValueError, match=f"nothing is computed from line {last}"):
+        session.break_at(last)
+
+
 def test_a_line_without_operations_is_told() -> None:
     with pytest.raises(ValueError, match=r"nothing is computed from line 9999") as error:
         debug(loss)(WEIGHTS, X).break_at(9999)
