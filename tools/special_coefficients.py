@@ -54,6 +54,7 @@ def dawson(s: Any) -> Any:
 
 EI_ZERO = mp.findroot(mp.ei, 0.3725)
 CI_ZERO = mp.findroot(mp.ci, 0.6165)
+CI_SECOND_ZERO = mp.findroot(mp.ci, 3.384)
 PSI_ZERO = mp.findroot(mp.digamma, 1.4616)
 
 
@@ -139,15 +140,17 @@ def normal_tail(v: Any) -> Any:
 
 SERIES: dict[str, Function] = {
     "ERFCX": scaled_erfcx,
-    "DAWSON_NEAR": on(0, 8, dawson),
-    "DAWSON_FAR": on(0, mp.mpf(1) / 8, lambda v: dawson(1 / v) if v > 1e-9 else 1 + v),
+    "DAWSON_SMALL": on(0, 1, lambda s: (1 - mp.hyp1f1(1, 1.5, -s)) / s),
+    "DAWSON_NEAR": on(mp.mpf(1) / 4, 8, dawson),
+    "DAWSON_FAR": on(0, mp.mpf(1) / 8, lambda v: (dawson(1 / v) / (1 + v / 2) - 1) / v),
     "EI_NEAR": on(0, 6, ei_near),
     "EI_MIDDLE": on(mp.mpf(1) / 18, mp.mpf(1) / 6, ei_far),
     "EI_FAR": on(0, mp.mpf(1) / 18, ei_far),
     "E1_NEAR": on(0, 1, lambda x: mp.hyp2f2(1, 1, 2, 2, -x)),
     "E1_FAR": e1_far,
     "SI_NEAR": on(0, 25, si_near),
-    "CI_NEAR": on(0, 25, ci_near),
+    "CI_NEAR": on(0, 4, ci_near),
+    "CI_MIDDLE": on(2, 5, lambda x: mp.ci(x) / (x - CI_SECOND_ZERO)),
     "SICI_F": on(0, mp.mpf(1) / 25, lambda v: mp.re(auxiliary(v ** mp.mpf(-0.5))) * v ** mp.mpf(-0.5)),
     "SICI_G": on(0, mp.mpf(1) / 25, lambda v: mp.im(auxiliary(v ** mp.mpf(-0.5))) / v),
     "FRESNEL_S": on(0, mp.mpf(1.6) ** 4, fresnel_s),
@@ -189,10 +192,18 @@ def text() -> str:
         '"""Chebyshev series of special functions, computed by tools/special_coefficients.py, which states the functions."""',
         "",
     ]
-    for name, zero in (("EI", EI_ZERO), ("CI", CI_ZERO), ("PSI", PSI_ZERO)):
+    for name, zero in (
+        ("EI", EI_ZERO),
+        ("CI", CI_ZERO),
+        ("CI_SECOND", CI_SECOND_ZERO),
+        ("PSI", PSI_ZERO),
+    ):
         high = float(mp.mpf(int(zero * 2**20)) / 2**20)
         lines.append(f"{name}_ZERO = ({high!r}, {float(zero - high)!r})")
-    lines += ['"""First positive zeros, as a number that float32 holds exactly plus a rest."""', ""]
+    lines += [
+        '"""First positive zeros, of Ci also the second, as a number that float32 holds exactly plus a rest."""',
+        "",
+    ]
     for name, function in SERIES.items():
         series = coefficients(function)
         print(f"{name}: {len(series)} coefficients", file=sys.stderr)

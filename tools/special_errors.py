@@ -41,6 +41,8 @@ class Row(NamedTuple):
     name: str
     exact: Callable[..., Any]
     axes: tuple[Callable[[str], np.ndarray], ...]
+    one_by_one: bool = False
+    """Whether arguments are evaluated one at a time: over some arrays, loops of the reference don't end."""
 
 
 # Arguments ----------------------------------------------------------------------------------------
@@ -219,10 +221,10 @@ ROWS = (
     Row("special.i1", lambda x: mp.besseli(1, x), (MIDDLE,)),
     Row("special.i0e", scaled_bessel(0), (ALL,)),
     Row("special.i1e", scaled_bessel(1), (ALL,)),
-    Row("special.expi", mp.ei, (MIDDLE,)),
-    Row("special.exp1", mp.e1, (magnitudes(161, None, 80.0),)),
+    Row("special.expi", mp.ei, (MIDDLE,), one_by_one=True),
+    Row("special.exp1", mp.e1, (magnitudes(161, None, 80.0),), one_by_one=True),
     *(
-        Row(f"special.expn({n})", lambda x, n=n: mp.expint(n, x), (magnitudes(60, 1e-6, 80.0),))
+        Row(f"special.expn({n})", lambda x, n=n: mp.expint(n, x), (magnitudes(60, 1e-6, 80.0),), one_by_one=True)
         for n in (1, 2, 5)
     ),
     Row("special.sici()[0]", mp.si, (joined(magnitudes(60, None, 1e4), line(0.1, 40)),)),
@@ -269,13 +271,20 @@ def operands_of(row: Row, dtype: str) -> list[np.ndarray]:
     return [np.ravel(x) for x in np.meshgrid(*axes, indexing="ij")]
 
 
-def called(library: Any, name: str, operands: list[np.ndarray]) -> np.ndarray:
-    """A function by its name in the table: `module.name`, `module.name(first argument)`, `module.name()[index]`."""
-    path, _, rest = name.partition("(")
+def called(library: Any, row: Row, operands: list[np.ndarray]) -> np.ndarray:
+    """Results of a row's function, by its name in the table: `module.name`, `module.name(first argument)`, `module.name()[index]`."""
+    path, _, rest = row.name.partition("(")
     first, _, index = rest.partition(")")
     module, function = path.rsplit(".", 1)
     callee = getattr(importlib.import_module(f"{library.__name__}.scipy.{module}"), function)
-    result = library.jit(lambda *xs: callee(*([int(first)] if first else []), *xs))(*operands)
+
+    def evaluate(*arguments: Any) -> Any:
+        return callee(*([int(first)] if first else []), *arguments)
+
+    if row.one_by_one:
+        result = library.jit(lambda xs: library.lax.map(lambda x: evaluate(*x), xs))(operands)
+    else:
+        result = library.jit(evaluate)(*operands)
     return np.asarray(result[int(index.strip("[]"))] if index else result)
 
 
@@ -287,7 +296,7 @@ def work(library: str, names: list[str], dtype: str) -> None:
     for row in ROWS:
         if row.name in names:
             try:
-                results[row.name] = called(chosen, row.name, operands_of(row, dtype))
+                results[row.name] = called(chosen, row, operands_of(row, dtype))
             except Exception as error:
                 results[row.name] = f"{type(error).__name__}: {error}"
     sys.stdout.buffer.write(pickle.dumps(results))
@@ -361,8 +370,8 @@ The largest errors of functions of `pellucid.scipy.special`, and of tails of `pe
 domain, beside that of jax {version}. An error is counted in units in the last place (ulp) of the exact value, which
 mpmath computes with {digits} digits; 0.5 is the least possible. Arguments go down to the smallest and up to the largest
 numbers of the dtype where a function is defined there. Large errors are digits lost to cancellation: far out, as in
-`stats.cauchy.logcdf`, or near zeros of a function. Other functions aren't measured yet. "no value" counts NaN and infinities where the exact value is
-a number of the dtype. `float32` is computed without 64-bit dtypes. `python tools/special_errors.py` writes this table.
+`stats.cauchy.logcdf`, or near zeros of a function. "no value" counts NaN and infinities where the exact value is a number
+of the dtype. `float32` is computed without 64-bit dtypes. `python tools/special_errors.py` writes this table.
 
 | function | float32 | jax | float64 | jax |
 | --- | --- | --- | --- | --- |

@@ -106,6 +106,11 @@ SIGNED_LEADING_ZEROS = _fault(
     "tests/core/lowering/test_faults.py -k leading_zeros", "all programs",
 )  # fmt: skip
 
+LOG1P_IN_THE_MIDDLE = _fault(
+    "log1p-in-the-middle", "`log_plus_one` of float64 between √2/2 - 1 and 1 - √2 is off by 120 units in the last place.",
+    "tests/core/lowering/test_faults.py -k log1p", "all programs",
+)  # fmt: skip
+
 # The compiler for CPUs ------------------------------------------------------------------------------
 
 UPDATE_READS_ITSELF = _fault(

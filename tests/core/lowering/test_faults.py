@@ -61,3 +61,10 @@ def test_clamps_of_booleans_need_no_simplifier() -> None:
         lambda *xs: lax.clamp(*xs), compiler_options={"xla_disable_hlo_passes": "algsimp"}
     )
     np.testing.assert_array_equal(clamp(low, x, high), (low | x) & high)
+
+
+def test_log1p_of_float64_is_accurate_between_minus_half_and_minus_a_quarter() -> None:
+    numbers = np.linspace(-0.45, -0.2, 2000)
+    with pl.enable_x64(True):
+        result = np.asarray(pl.jit(lax.log1p)(numbers))
+    np.testing.assert_allclose(result, np.log1p(numbers), rtol=2 * np.finfo("float64").eps, atol=0)

@@ -21,10 +21,16 @@ from pellucid.tracing.values import type_of
 # Modified functions -----------------------------------------------------------------------------------
 
 
+_SHIFT = 5.0
+"""exp(|x| - 5) overflows for no |x| for which a modified Bessel function doesn't."""
+
+
 def _unscaled(x: Term, scaled: Term) -> Term:
     """exp(|x|) `scaled`, whose first factor alone may overflow."""
-    root = exp(0.5 * abs(x))
-    value = root * scaled * root
+    size = abs(x)
+    is_large = size > 2 * _SHIFT  # where `size - _SHIFT` is exact
+    factor = select(is_large, scaled * math.exp(_SHIFT), scaled)
+    value = exp(select(is_large, size - _SHIFT, size)) * factor
     return select(abs(x) == np.inf, x * scaled.filled(1), value)
 
 

@@ -78,29 +78,30 @@ def expi_of(x: Term) -> Term:
 
 @with_partials(undifferentiable("expn", "n"), lambda y, n, x: -expn_of(n - 1, x))  # pyright: ignore[reportGeneralTypeIssues]
 def expn_of(n: Term, x: Term) -> Term:
-    """Eₙ(x) for whole n: a power series for x ≤ 1 (DLMF 8.19.8), a continued fraction beyond (DLMF 8.19.17)."""
+    """Eₙ(x) for whole n: a power series for x ≤ 1 (DLMF 8.19.8), a continued fraction beyond (DLMF 8.19.17), summed up."""
     is_far, one, order = x > 1, x.filled(1), n - 1
     half = 0.5 * order
     sign = 1 - 4 * abs(half - formulas.nearest(half))
     safe = maximum(n, one)
     middle = sign * exp(order * log(x) - lgamma(safe)) * (digamma(safe) - log(x))
     d = 1 / (x + n)
-    state = [one, select(order == 0, 0.0, -1 / order), x.filled(1 / float(x.limits.tiny)), d, d]
+    state = [one, select(order == 0, 0.0, -1 / order), d, d, d]
 
-    def step(k: Term, power: Term, total: Term, c: Term, d: Term, fraction: Term) -> list[Term]:
+    def step(k: Term, power: Term, total: Term, d: Term, term: Term, fraction: Term) -> list[Term]:
         power = power * (-x / k)
         total = total + select(order == k, 0.0, power / (k - order))
-        a, b = -k * (order + k), x + n + 2 * k
-        d = 1 / (b + a * d)
-        c = b + a / c
-        new = fraction * c * d
-        changed = abs(new - fraction) > abs(fraction) * x.limits.eps
-        return [(is_far & changed) | ((x <= 1) & (k < 20)), power, total, c, d, new]
+        factor = k * (order + k) * d
+        d = 1 / (x + n + 2 * k - factor)
+        term = term * factor * d
+        changed = term > 0.1 * fraction * x.limits.eps
+        return [(is_far & changed) | ((x <= 1) & (k < 20)), power, total, d, term, fraction + term]
 
     active = (x > 0) & is_finite(x) & (n > 0)
     _, _, total, _, _, fraction = looped(step, [active, *state])
     value = select(is_far, exp(-x) * fraction, middle - total)
-    value = select(n == 0, exp(-x) / x, value)
+    first, power = exp1_of(x), exp(-x)
+    value = select((n == 2) & (x < 2), power - x * first, value)
+    value = select(n == 0, power / x, select(n == 1, first, value))
     at_zero = select(n > 1, 1 / order, np.inf)
     value = select(x == 0, at_zero, select(x == np.inf, 0.0, value))
     defined = (x >= 0) & (n >= 0) & is_whole(n)
@@ -109,6 +110,7 @@ def expn_of(n: Term, x: Term) -> Term:
 
 # Sine and cosine integrals ----------------------------------------------------------------------------
 
+_MIDDLE = 2.0
 _NEAR = 5.0
 
 
@@ -133,14 +135,16 @@ def si_of(x: Term) -> Term:
 
 @with_partials(lambda y, x: cos(x) / x)
 def ci_of(x: Term) -> Term:
-    """Ci(|x|)."""
+    """Ci(|x|), up to 5 with its zeros as factors or in a logarithm."""
     size = abs(x)
     f, g = _sici_far(size)
-    t = minimum(square(size), x.constant(_NEAR**2))
+    t = minimum(square(size), x.constant(_MIDDLE**2))
     away = beside(size, tables.CI_ZERO) * (size + sum(tables.CI_ZERO))
-    near = log_ratio(size, tables.CI_ZERO) + away * series(t, 0, _NEAR**2, tables.CI_NEAR)
+    near = log_ratio(size, tables.CI_ZERO) + away * series(t, 0, _MIDDLE**2, tables.CI_NEAR)
+    middle = minimum(maximum(size, x.constant(_MIDDLE)), x.constant(_NEAR))
+    middle = beside(size, tables.CI_SECOND_ZERO) * series(middle, _MIDDLE, _NEAR, tables.CI_MIDDLE)
     far = select(x == np.inf, 0.0, f * sin(size) - g * cos(size))
-    return select(size <= _NEAR, near, far)
+    return select(size <= _MIDDLE, near, select(size <= _NEAR, middle, far))
 
 
 # Fresnel integrals ------------------------------------------------------------------------------------

@@ -50,13 +50,15 @@ def erfc_of(x: Term) -> Term:
 
 @with_partials(lambda y, x: 1 - 2 * x * y)
 def dawsn_of(x: Term) -> Term:
-    """exp(-x²) ∫ exp(t²) dt from 0 to x, by series in x² and 1/x²."""
+    """exp(-x²) ∫ exp(t²) dt from 0 to x, by series of what it differs from x and 1/(2x), between of its product with 2x + 1/x."""
     s = square(x)
     inverse = 1 / x
-    v = square(inverse)
-    near = x * series(minimum(s, s.constant(8)), 0, 8, tables.DAWSON_NEAR) / (1 + 2 * s)
-    far = inverse * series(minimum(v, v.constant(0.125)), 0, 0.125, tables.DAWSON_FAR) / (2 + v)
-    return select(s < 8, near, far)
+    v = minimum(square(inverse), s.constant(0.125))
+    small = x - x * (s * series(minimum(s, s.constant(1)), 0, 1, tables.DAWSON_SMALL))
+    near = series(minimum(s, s.constant(8)), 0.25, 8, tables.DAWSON_NEAR) / (2 * x + inverse)
+    limit = 0.5 * inverse
+    far = limit + limit * (v * series(v, 0, 0.125, tables.DAWSON_FAR))
+    return select(s < 1, small, select(s < 8, near, far))
 
 
 def _quantile(middle: Term, tail: Term) -> Term:
@@ -102,9 +104,7 @@ def log_ndtr_of(x: Term) -> Term:
     """The logarithm of the normal distribution function."""
     z = select(x < 0, x * (-1 / _ROOT_2), 0.0)
     below = log(0.5 * erfcx_of(z)) - 0.5 * square(x)
-    # Between -0.45 and -0.35 the compiler's log1p of float64 is wrong by up to 120 ulp.
-    above = select(x < 0.5, log(ndtr_of(x)), log1p(-_normal_tail(x)))
-    return select(x < 0, below, above)
+    return select(x < 0, below, log1p(-_normal_tail(x)))
 
 
 # Owen's function --------------------------------------------------------------------------------------
