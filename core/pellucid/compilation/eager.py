@@ -154,6 +154,13 @@ def _executable(program: ValueProgram, name: str, place: Where) -> Executable:
     return compile_program(program.closed, request)
 
 
+def compile_ahead(primitive: Primitive[Any], params: Any, avals: Avals, like: Any) -> None:
+    """Compile what a later call of `primitive` on operands of `avals` runs, all of them placed as the array `like`."""
+    program = _program(primitive, params, avals, None, trace_context())
+    place = where([like] * len(avals), primitive.name, placements_of(primitive, params))
+    _executable(program, primitive.name, place)
+
+
 clearing(CallCache.clear_all)
 
 

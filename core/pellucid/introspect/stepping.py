@@ -7,7 +7,7 @@ what it didn't keep is computed from what is known when somebody looks. Effects 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from pellucid.callbacks.breakpoints import is_breakpoint, muted
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.introspect.bodies import programs_within
+from pellucid.introspect.compiling_ahead import compile_in_thread, wait_for_compilation
 from pellucid.introspect.program import name_of, value_names
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
 from pellucid.ir.primitive import Programs
@@ -36,6 +37,7 @@ from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
+from pellucid.xla.arrays import ARRAY_TYPES
 
 __all__ = [
     "Call", "Frame", "Turn", "breakpoints_of", "can_enter", "cell_name", "compiled_results", "frame_of", "known_values", "listing", "n_bytes", "name_of",
@@ -45,6 +47,12 @@ __all__ = [
 Turn = tuple[int, int]
 """(which program of an equation, which of its runs)."""
 
+STRETCH_LENGTH = 16
+"""Maximum number of equations that run as one program when somebody steps over the first, or looks at its values."""
+STRETCHES_AHEAD = 2
+"""Maximum number of stretches of a program that are compiled while somebody looks at a stop."""
+MAX_STRETCH_BYTES = 1 << 25
+"""Maximum bytes of values that are computed only because somebody may look at them."""
 REMEMBERED_RUNS = 64
 """Runs of a loop whose values, or carries, are kept; others are computed again."""
 
@@ -60,6 +68,7 @@ class Frame:
         self.calls: dict[int, Call] = {}
         """The runs of programs that somebody looked into, by position of the equation."""
         self._ran = 0  # the effects of the equations before this one have happened
+        self._filled = 0  # all values of the equations from `_ran` up to this one are known
         if "last uses" not in jaxpr.memo:
             jaxpr.memo["last uses"] = _last_uses(jaxpr)
 
@@ -121,21 +130,69 @@ class Frame:
         lasting.update(self.jaxpr.invars)
         lasting.update(v for e in self.jaxpr.equations[: self._ran] if e.effects for v in e.results)
         self.values = {v: x for v, x in self.values.items() if v in lasting}
+        self._filled = 0
+
+    def compile_ahead(self, next_stop: int) -> None:
+        """Begin to compile, in a thread, what runs when one steps on from here, into an equation, or to `next_stop`."""
+        like = next((x for x in self.values.values() if type(x) in ARRAY_TYPES), None)
+        if like is not None and like.sharding.num_devices > 1:
+            return
+        start = max(self._ran, self._filled)
+        jaxprs = [(self.jaxpr, start)] if start - self.position < STRETCH_LENGTH else []
+        if start == self.position and self.equation is not None and can_enter(self.equation):
+            slots = slots_of(self.equation)
+            jaxprs += [(slot.program.jaxpr, 0) for slot in slots.programs]
+        programs = []
+        for jaxpr, first in jaxprs:
+            for _ in range(STRETCHES_AHEAD):
+                stretch = _stretch(jaxpr, first)
+                if stretch is None:
+                    break
+                programs.append(stretch.program)
+                first = stretch.end
+        if next_stop - self._ran > STRETCH_LENGTH:
+            programs.append(self._program(*self._needed(self._shown(next_stop), next_stop)))
+        compile_in_thread(programs, like)
 
     def _advance(self, position: int) -> None:
         """Run the equations before `position` that didn't run, for what is used from there on."""
         if position > self._ran:
-            live = [v for v, (origin, used) in self._uses() if origin < position <= used]
-            self._know(live, position)
+            if position - self._ran <= STRETCH_LENGTH:
+                self._fill(position)
+            self._know(self._shown(position), position)
             self._ran = position
+
+    def _shown(self, position: int) -> list[Var]:
+        """Variables that are used from a position on, and, if they are small, those with names that are computed anew."""
+        live = [v for v, (origin, used) in self._uses() if origin < position <= used]
+        names = value_names(self.jaxpr)
+        equations = self.jaxpr.equations[self._ran : position]
+        user_values = [v for e in equations for v in e.results if v in names]
+        is_small = sum(n_bytes(v.aval) for v in user_values) <= MAX_STRETCH_BYTES
+        return [*live, *user_values] if is_small else live
+
+    def _fill(self, position: int) -> None:
+        """Compute all values of the stretches of equations up to `position`, as far as there are stretches."""
+        start = max(self._ran, self._filled)
+        while start < position and (stretch := _stretch(self.jaxpr, start)) is not None:
+            jaxpr = stretch.program.jaxpr
+            results = run(stretch.program, self.read(jaxpr.invars))
+            self.values.update(strict_zip(jaxpr.outvars, results))
+            start = self._filled = stretch.end
 
     def _uses(self) -> Iterable[tuple[Var, tuple[int, int]]]:
         return self.jaxpr.memo["last uses"].items()
 
     def _know(self, variables: Sequence[Any], end: int) -> None:
         """Compute `variables`, and what has effects before `end` and didn't run, from what is known."""
+        chosen, targets = self._needed(variables, end)
+        if chosen:
+            self.values.update(strict_zip(targets, self._run(chosen, targets)))
+
+    def _needed(self, variables: Sequence[Any], end: int) -> tuple[list[Equation], list[Var]]:
+        """The equations that compute `variables`, and have effects before `end` and didn't run, and their results."""
         needed = {v for v in variables if v not in self.values}
-        targets, chosen = list(needed), []
+        targets, chosen = [v for v in dict.fromkeys(variables) if v in needed], []
         for index in range(end - 1, -1, -1):
             if index < self._ran and not needed:
                 break
@@ -149,10 +206,7 @@ class Frame:
             needed.update(
                 a for a in equation.operands if type(a) is not Literal and a not in self.values
             )
-        if not chosen:
-            return
-        targets = [*dict.fromkeys(targets)]
-        self.values.update(strict_zip(targets, self._run(chosen[::-1], targets)))
+        return chosen[::-1], [*dict.fromkeys(targets)]
 
     def _run(self, equations: Sequence[Equation], targets: Sequence[Var]) -> Values:
         """The `targets` results of some equations, run as one compiled program."""
@@ -165,20 +219,56 @@ class Frame:
             results = past_breakpoints(interpret) if is_breakpoint(equation) else interpret()
             values = dict(strict_zip(equation.results, results))
             return [values[v] for v in targets]
+        program = self._program(equations, targets)
+        return run(program, [self.values[v] for v in program.jaxpr.invars])
+
+    def _program(self, equations: Sequence[Equation], targets: Sequence[Var]) -> ClosedJaxpr:
+        """The program of some equations; remembered."""
         key = ("steps", tuple([id(e) for e in equations]), tuple(targets))
         memo = self.jaxpr.memo
         if key not in memo:
-            results = {v for e in equations for v in e.results}
-            inputs: Any = dict.fromkeys(
-                a
-                for e in equations
-                for a in e.operands
-                if type(a) is not Literal and a not in results
-            )
-            memo[key] = ClosedJaxpr(
-                Jaxpr((), [*inputs], equations, targets, debug=self.jaxpr.debug)
-            )
-        return run(memo[key], [self.values[v] for v in memo[key].jaxpr.invars])
+            memo[key] = _segment(self.jaxpr, equations, targets)
+        return memo[key]
+
+
+class _Stretch(NamedTuple):
+    """The program of some equations in a row, which gives the results of them all."""
+
+    program: ClosedJaxpr
+    end: int
+    """The position behind the last one."""
+
+
+def _stretch(jaxpr: Jaxpr, start: int) -> _Stretch | None:
+    """The stretch from an equation on, which runs when one steps over the first of it; remembered.
+
+    An equation with programs is one of its own. None where there is an effect, and for large values.
+    """
+    key = "stretch", start
+    if key not in jaxpr.memo:
+        end, size = start, 0
+        for equation in jaxpr.equations[start : start + STRETCH_LENGTH]:
+            size += sum(n_bytes(v.aval) for v in equation.results)
+            is_apart = isinstance(equation.primitive, Programs)
+            if equation.effects or size > MAX_STRETCH_BYTES or (is_apart and end > start):
+                break
+            end += 1
+            if is_apart:
+                break
+        equations = jaxpr.equations[start:end]
+        results = [v for e in equations for v in e.results if type(v) is not DropVar]
+        program = _segment(jaxpr, equations, results)
+        jaxpr.memo[key] = _Stretch(program, end) if equations else None
+    return jaxpr.memo[key]
+
+
+def _segment(jaxpr: Jaxpr, equations: Sequence[Equation], results: Sequence[Var]) -> ClosedJaxpr:
+    """A program of some equations of another one, which takes what they don't compute."""
+    computed = {v for e in equations for v in e.results}
+    inputs: Any = dict.fromkeys(
+        a for e in equations for a in e.operands if type(a) is not Literal and a not in computed
+    )
+    return ClosedJaxpr(Jaxpr((), [*inputs], equations, results, debug=jaxpr.debug))
 
 
 class Call:
@@ -423,6 +513,7 @@ def can_enter(equation: Equation) -> bool:
 
 def run(program: ClosedJaxpr, operands: Operands) -> Values:
     """The results of a program without constants, compiled; its breakpoints open no prompt."""
+    wait_for_compilation(program)
     call = lambda: bind(closed_call_p, *operands, params=ClosedCallParams(program))
     return past_breakpoints(call) if breakpoints_of(program.jaxpr) else call()
 
@@ -436,7 +527,7 @@ def breakpoints_of(jaxpr: Jaxpr) -> list[Equation]:
     return jaxpr.memo["breakpoint equations"]
 
 
-def past_breakpoints(call: Callable[[], Values]) -> Values:
+def past_breakpoints(call: Callable[[], Any]) -> Any:
     """The results of `call()`, which runs a program, when the program has ended without a prompt."""
     with muted():
         results = block_until_ready(call())

@@ -203,12 +203,15 @@ class Session:
         """Go to the next line, over what this one calls."""
         level, lines = self._stepper.top, self._lines()[: self._depth]
         while not self.is_done:
-            self._stepper.forward()
+            if self._stepper.top is level and self.equation is not None:
+                self._stepper.move(self._end_of(lines))
+            else:
+                self._stepper.forward()
             if self._stepper.top is not level:
                 self._depth = 1
             if self.equation is None and len(self._stepper.levels) > 1:
                 continue
-            if self._stepper.top is not level or self._lines()[: len(lines)] != lines:
+            if self._stepper.top is not level or not _is_on(self._lines(), lines):
                 self._enter_from(lines if self._stepper.top is level else ())
                 break
         return self
@@ -318,9 +321,15 @@ class Session:
             raise ArgumentValueError(
                 "there is no such equation in this program.", got=f"{position}, of {count}"
             )
-        frame.move(position)
+        self._stepper.move(position)
         self._depth = max(len(self._lines()), 1)
         return self
+
+    def compile_ahead(self) -> None:
+        """Begin to compile, in a thread, what a step from here runs; a session that is shown does so by itself."""
+        if self.equation is not None:
+            lines = self._lines()[: self._depth]
+            self._stepper.top.frame.compile_ahead(self._end_of(lines))
 
     def restart(self) -> Session:
         """Go back to the start."""
@@ -364,6 +373,7 @@ class Session:
     def __str__(self) -> str:
         if self.is_done:
             return "at the end of the call"
+        self.compile_ahead()
         reason = [self.reason] if self.reason else []
         return "\n".join([*reason, *map(str, self.stack()), *self._source()])
 
@@ -396,6 +406,14 @@ class Session:
         equations = frame.jaxpr.equations
         after = frame.position + 1
         return self._places.stack(equations[after]) if after < len(equations) else ()
+
+    def _end_of(self, lines: Stack) -> int:
+        """The position behind the equations in a row, from the next one on, of the lines where it stands."""
+        frame = self._stepper.top.frame
+        equations, position = frame.jaxpr.equations, frame.position + 1
+        while position < len(equations) and _is_on(self._places.stack(equations[position]), lines):
+            position += 1
+        return position
 
     def _enter_from(self, lines: Stack) -> None:
         """Show as much of the stack here as differs from `lines`, and one line more."""
@@ -529,6 +547,11 @@ def ulps(a: Any, b: Any) -> float:
     differs = ~((x == y) | (np.isnan(x) & np.isnan(y)))
     distance = np.abs(x[differs].astype(np.float64) - y[differs]) / np.spacing(np.abs(y[differs]))
     return float(np.max(np.where(np.isnan(distance), np.inf, distance)))
+
+
+def _is_on(stack: Stack, lines: Stack) -> bool:
+    """Whether an equation with a stack belongs to certain lines, outermost first, or, as they do, to none."""
+    return stack[: len(lines)] == lines if lines else not stack
 
 
 def _run_text(level: Level) -> str:

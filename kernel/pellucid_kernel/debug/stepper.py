@@ -71,6 +71,11 @@ class Stepper:
             level.frame.move(level.frame.position + 1)
         self._keep_to_budget()
 
+    def move(self, position: int) -> None:
+        """Go on, or back, to an equation of the innermost program, by its number."""
+        self.top.frame.move(position)
+        self._keep_to_budget()
+
     def back(self, *, into: bool = False) -> None:
         """Go back before the equation before this place, or `into` the end of its programs."""
         level = self.top

@@ -72,6 +72,7 @@ class Stop:
 
     def wait(self) -> tuple[str, Move]:
         """Answer questions until there is a command to go on; an interrupt ends it."""
+        self.session.compile_ahead()
         try:
             while self._command is None:
                 task, future = self._tasks.get()

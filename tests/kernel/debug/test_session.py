@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from concurrent.futures import wait
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
+from pellucid.introspect import compiling_ahead
 from pellucid_kernel.debug import Breakpoint, Prompt, Session, debug, exceeds, find, isinf, isnan
 
 WEIGHTS = jnp.arange(12.0).reshape(3, 2, 2) / 10
@@ -165,6 +167,35 @@ def test_sessions_stop_at_breakpoints_in_code_without_a_prompt(has_token) -> Non
     assert not any(each.ulps for each in session.differences())
     if has_token:
         assert find(function, exceeds(3.0))(1.0).primitive == "mul"
+
+
+class Compilations(pl.Observer):
+    """Counts compiled programs."""
+
+    count = 0
+
+    def compilation_finished(self, event) -> None:
+        self.count += 1
+
+
+def test_what_a_step_runs_is_compiled_while_somebody_looks() -> None:
+    def scaled(x):
+        y = jnp.sin(x) * 3.25
+        z = jnp.cos(y) - y
+        return lax.map(lambda v: v * v + 0.125, z)
+
+    session = debug(pl.jit(scaled))(jnp.arange(3.5)).step()
+    first = scaled.__code__.co_firstlineno
+    session.compile_ahead()
+    wait(compiling_ahead._queue)
+    compilations = Compilations()
+    with pl.observe(compilations):
+        assert line(session.next()) == first + 2
+        assert line(session.next()) == first + 3
+        assert {"x", "y", "z"} == set(session.variables())
+        assert line(session.back()) == first + 2
+        assert compilations.count == 0
+    np.testing.assert_array_equal(session.finish(), pl.jit(scaled)(jnp.arange(3.5)))
 
 
 def test_a_breakpoint_stays_in_its_function() -> None:
