@@ -40,7 +40,7 @@ from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.xla.arrays import ARRAY_TYPES
 
 __all__ = [
-    "Call", "Frame", "Turn", "breakpoints_of", "can_enter", "cell_name", "compiled_results", "frame_of", "known_values", "listing", "n_bytes", "name_of",
+    "Call", "Frame", "Turn", "breakpoints_of", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "known_values", "listing", "n_bytes", "name_of",
     "opened", "past_breakpoints", "programs_within", "run", "slots_of", "user_stack",
 ]  # fmt: skip
 
@@ -293,7 +293,7 @@ class Call:
     @property
     def is_loop(self) -> bool:
         """Whether its body runs any number of times."""
-        return self.slots.runs != 1 or bool(self.slots.carries)
+        return is_loop(self.equation)
 
     def is_predicate(self, turn: Turn) -> bool:
         """Whether a turn runs the predicate of a loop."""
@@ -504,6 +504,12 @@ def slots_of(equation: Equation) -> Any:
     """The programs of an equation with the roles of its operands; None where it has none."""
     primitive = equation.primitive
     return primitive.slots(equation.params) if isinstance(primitive, Programs) else None
+
+
+def is_loop(equation: Equation) -> bool:
+    """Whether an equation runs a program any number of times, in which a debugger can stop."""
+    slots = slots_of(equation) if can_enter(equation) else None
+    return slots is not None and (slots.runs != 1 or bool(slots.carries))
 
 
 def can_enter(equation: Equation) -> bool:

@@ -19,6 +19,7 @@ from pellucid.introspect.stepping import (
     cell_name,
     compiled_results,
     frame_of,
+    is_loop,
     known_values,
     listing,
 )
@@ -296,10 +297,17 @@ class Session:
         return self
 
     def jump(self, run: int) -> Session:
-        """Go to the start of a run, from 0, of the innermost loop, or of the loop that comes next.
+        """Go to the start of a run, from 0, of the innermost loop, or else of the next loop on this line.
 
         Raises: ArgumentValueError where there is no loop, or no such run.
         """
+        if not any(level.call and level.call.is_loop for level in self.levels):
+            equations = self._stepper.top.frame.jaxpr.equations
+            end = self._end_of(self._lines()[: self._depth])
+            for position in range(self._stepper.top.frame.position, end):
+                if is_loop(equations[position]):
+                    self._stepper.move(position)
+                    break
         self._stepper.jump(run)
         self._depth = 1
         return self

@@ -75,7 +75,7 @@ def test_arguments_of_a_loop_keep_their_names_where_one_never_changes() -> None:
         def body(carry, x):
             return (jnp.sin(carry[0]) * x, carry[1]), carry[1]
 
-        return lax.scan(body, (h, w), xs)
+        return lax.scan(body, (h, w), xs + 0.0)
 
     session = debug(run)(1.0, 2.0, jnp.arange(3.0)).jump(1)
     assert session.variables() == {"carry[0]": 0.0, "carry[1]": 2.0, "x": 1.0}

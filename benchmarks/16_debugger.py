@@ -1,0 +1,206 @@
+"""How long does a user wait in the debugger, and what does it cost where nobody debugs?
+
+The digits model is a training step of the example `digits_with_nn`: 224 equations. Programs are compiled before, as in a
+session's second half, but for the steps, which go over lines where nobody stopped before, with `LOOK_SECONDS` at each stop.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from versus import per_call
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid import lax
+from pellucid.debugger import Session, debug, isnan
+from pellucid.introspect.interception import Runner, run_programs_by
+from pellucid_kernel.debug import python_thread
+from pellucid_kernel.debug.values import summary
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "examples"))
+import digits_with_nn as digits
+
+LOOK_SECONDS = 1.0
+"""Seconds between two steps, in which a user looks at the stop."""
+ROUNDS = 5
+
+
+class Row(NamedTuple):
+    """A measurement and its bound; smaller is better."""
+
+    name: str
+    amount: float
+    bound: float
+    unit: str
+
+
+def train_step_arguments() -> tuple[Any, ...]:
+    """Arguments of the digits model's training step: random images in place of the data set."""
+    key = pl.random.key(0)
+    params = digits.initial_params(key)
+    rng = np.random.default_rng(0)
+    images = jnp.asarray(rng.random((64, 8, 8, 1), dtype=np.float32))
+    labels = jnp.asarray(rng.integers(0, 10, 64))
+    return params, digits.initial_moments(params), jnp.int32(1), images, labels, key
+
+
+def seconds(function: Callable[[], Any]) -> float:
+    """Seconds of one call, until its arrays are computed."""
+    start = time.perf_counter()
+    pl.block_until_ready(function())
+    return time.perf_counter() - start
+
+
+def median(function: Callable[[], Any]) -> float:
+    """Median seconds of a call that was made once before."""
+    function()
+    return statistics.median(seconds(function) for _ in range(ROUNDS))
+
+
+def last_line(function: Any) -> int:
+    """The line of a function's last statement of one line."""
+    return max(n for _, _, n in function.__code__.co_lines() if n)
+
+
+def runs_to_a_breakpoint() -> Iterator[Row]:
+    """A loop of 1 s, to a breakpoint behind it, beside the compiled run."""
+
+    @pl.jit
+    def trained(weights: Any, x: Any) -> Any:
+        def layer(c: Any, w: Any) -> Any:
+            c = jnp.tanh(c @ w)
+            return c, c.sum()
+
+        out, sums = lax.scan(layer, x, weights)
+        total = sums.sum()
+        return out * total
+
+    weights, x = jnp.ones((100, 512, 512)) / 512, jnp.ones((512, 512))
+    program = pl.make_jaxpr(trained)(weights, x)
+    line = last_line(trained.__wrapped__)
+    compiled = median(lambda: trained(weights, x))
+
+    def run(*, is_watched: bool) -> Any:
+        session = Session.of_program(program, [weights, x], {})
+        session.break_at(line, __file__)
+        if is_watched:
+            session.watch(isnan, "NaN")
+        assert session.run().stack()[-1].line == line
+        return list(session.variables().values())
+
+    yield Row(
+        "debugged run to a breakpoint / compiled",
+        median(lambda: run(is_watched=False)) / compiled,
+        3,
+        "",
+    )
+    watched = median(lambda: run(is_watched=True))
+    yield Row("… with a watch on every value / compiled", watched / compiled, 10, "")
+
+
+def steps() -> Iterator[Row]:
+    """Steps through the digits model, into functions, and back."""
+    session = debug(digits.train_step)(*train_step_arguments())
+    forward, back = [], []
+    while not session.is_done:
+        str(session)  # which a front end shows
+        time.sleep(LOOK_SECONDS)
+        forward.append(seconds(lambda: list(session.step().variables().values())))
+    while session.place() != (0,) and len(back) < 100:
+        back.append(seconds(lambda: list(session.back().variables().values())))
+    yield Row("a step on the digits model, median", statistics.median(forward), 0.05, "ms")
+    yield Row("… the slowest of ten", statistics.quantiles(forward, n=10)[-1], 0.05, "ms")
+    yield Row("a step back, the slowest", max(back), 0.3, "ms")
+
+
+def variables_of_many_elements() -> Iterator[Row]:
+    """Variables with 10^7 elements, as JupyterLab lists them at a stop."""
+
+    def large(x: Any) -> Any:
+        y = jnp.sin(x)
+        z = y * 2.0
+        return (y + z).sum()
+
+    session = debug(large)(jnp.ones(10**7))
+    session.break_at(last_line(large))
+
+    def shown() -> Any:
+        session.restart().run()
+        pl.block_until_ready(session.operands())
+        return seconds(lambda: [summary(x) for x in session.variables().values()])
+
+    shown()
+    yield Row(
+        "variables of 10^7 elements at a stop", max(shown() for _ in range(ROUNDS)), 0.1, "ms"
+    )
+
+
+def jumps() -> Iterator[Row]:
+    """Jumps in a scan of 1,000 iterations, and the memory of a session of 20 values of 4 MB with room for 5."""
+
+    def looped(x: Any) -> Any:
+        def body(c: Any, y: Any) -> Any:
+            d = jnp.tanh(c @ c) + y
+            return d, d.sum()
+
+        return lax.scan(body, x, jnp.arange(1000.0))
+
+    session = debug(looped)(jnp.ones((64, 64)))
+    session.jump(1)
+    iterations = (999, 17, 500, 3, 998)
+    jumped = [seconds(lambda n=n: list(session.jump(n).variables().values())) for n in iterations]
+    yield Row("a jump in a scan of 1,000 iterations", max(jumped), 0.5, "ms")
+
+    def chain(x: Any) -> Any:
+        for _ in range(20):
+            x = jnp.sin(x)
+        return x
+
+    operand = jnp.ones(10**6)
+    budget = 5 * operand.nbytes
+    session = debug(chain, budget=budget)(operand)
+    sizes = []
+    while not session.is_done:
+        sizes.append(session.step().bytes)
+    yield Row("bytes of kept values / budget", max(sizes) / budget, 1, "")
+
+
+def cost_without_breakpoints() -> Iterator[Row]:
+    """Calls of a jitted function while the debugger is on, with no breakpoint in it."""
+    function, x = pl.jit(lambda x: x + 1), jnp.ones(3)
+    off = per_call(lambda: function(x))
+    run_programs_by(Runner(lambda pending: None, python_thread.left_alone))
+    on = per_call(lambda: function(x))
+    run_programs_by(None)
+    yield Row("a call with the debugger on / off", on / off, 1.1, "")
+
+
+def main() -> None:
+    """Prints one line for each measurement."""
+    parts = (
+        runs_to_a_breakpoint,
+        steps,
+        variables_of_many_elements,
+        jumps,
+        cost_without_breakpoints,
+    )
+    for part in parts:
+        for row in part():
+            scale = 1e3 if row.unit == "ms" else 1.0
+            met = "ok  " if row.amount <= row.bound else "MISS"
+            print(
+                f"{met} {row.name:<52} {row.amount * scale:10.2f} {row.unit:<3} "
+                f"(wanted <= {row.bound * scale:g})",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
