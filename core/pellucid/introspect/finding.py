@@ -37,12 +37,13 @@ def first_match(frame: Frame, condition: Callable[[Any], Any]) -> Match | None:
     and once for each program on the way; nothing is said of values within a shard_map but that they are there.
     Raises: EffectsError for a program that calls Python for values, which would be called again.
     """
-    _check_effects(frame)
+    check_effects(frame)
     levels = _search(frame, Watch(condition))
     return None if levels is None else Match(*map(list, zip(*levels, strict=True)))
 
 
-def _check_effects(frame: Frame) -> None:
+def check_effects(frame: Frame) -> None:
+    """Raise EffectsError for a program that calls Python for values."""
     for jaxpr in programs_within(frame.jaxpr):
         for equation in jaxpr.equations:
             if equation.effects and equation.results and not bodies_of(equation):

@@ -40,7 +40,7 @@ from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.xla.arrays import ARRAY_TYPES
 
 __all__ = [
-    "Call", "Frame", "Turn", "breakpoints_of", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "known_values", "listing", "n_bytes", "name_of",
+    "Call", "Frame", "Turn", "breakpoints_of", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "known_values", "line_text", "listing", "n_bytes", "name_of",
     "opened", "past_breakpoints", "programs_within", "run", "slots_of", "user_stack",
 ]  # fmt: skip
 
@@ -586,6 +586,11 @@ def _last_uses(jaxpr: Jaxpr) -> dict[Var, tuple[int, int]]:
 def user_stack(equation: Equation) -> list[source.Frame]:
     """The user's frames that made an equation, outermost first."""
     return source.user_frames(equation.source)[::-1]
+
+
+def line_text(equation: Equation) -> str:
+    """The user's innermost line of an equation, with its function; empty for none."""
+    return "" if equation.source is None else source.describe(equation.source) or ""
 
 
 def known_values(frame: Frame, function: str | None = None) -> dict[str, Any]:

@@ -1,22 +1,24 @@
 """The debugger, `pellucid.debugger`: steps through jitted code by the user's lines, forwards and backwards.
 
 `debug(f)(x)` gives a session to step through; `find(f, isnan)(x)` gives the place where a value first goes wrong, in the
-backward pass too; `prompt(f)(x)` opens a prompt in a terminal. In JupyterLab its own debugger does.
+backward pass too; `diverge` compares two ways of running, `explain_grad(f)(x)` says why a gradient is NaN or zero; `prompt(f)(x)` opens a prompt in a terminal. In JupyterLab its own debugger does.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pellucid_kernel.debug.divergence import Divergence, diverge
     from pellucid_kernel.debug.finders import Finding, debug, exceeds, find, isinf, isnan
+    from pellucid_kernel.debug.gradients import Explanation, explain_grad
     from pellucid_kernel.debug.session import Breakpoint, Difference, Session, StackFrame
     from pellucid_kernel.debug.terminal import Prompt, prompt
 
 __all__ = [
-    "Breakpoint", "Difference", "Finding", "Prompt", "Session", "StackFrame", "debug", "exceeds", "find", "isinf", "isnan",
-    "prompt",
+    "Breakpoint", "Difference", "Divergence", "Explanation", "Finding", "Prompt", "Session", "StackFrame", "debug", "diverge",
+    "exceeds", "explain_grad", "find", "isinf", "isnan", "prompt",
 ]  # fmt: skip
-_MODULES = ("finders", "session", "terminal")
+_MODULES = ("divergence", "finders", "gradients", "session", "terminal")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,208 @@
+"""Two ways of running a function, compared equation by equation: where they begin to differ, and where errors grow."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pellucid as pl
+from pellucid.introspect.errors import ArgumentTypeError
+from pellucid.introspect.evaluation import Evaluation, evaluated
+from pellucid.introspect.stepping import line_text
+
+MAX_ROWS = 12
+"""Maximum number of equations in the text of a comparison."""
+
+
+class Row(NamedTuple):
+    """An equation that both runs have, and how its results differ."""
+
+    primitive: str
+    line: str
+    """The user's line."""
+    error: float
+    """Largest difference of two elements, relative to the largest element of run `b`; infinite where one isn't finite.
+
+    Of results that are no floating-point numbers, the share of elements that differ.
+    """
+    operand_error: float
+    """The largest error among its operands."""
+
+    @property
+    def growth(self) -> float:
+        """The error of the results in multiples of that of the operands; infinite where these are equal to the bit."""
+        if not self.error or np.isinf(self.operand_error):
+            return float(bool(self.error))
+        return self.error / self.operand_error if self.operand_error else float("inf")
+
+    def __str__(self) -> str:
+        growth = "new" if np.isinf(self.growth) else f"{self.growth:.3g}"
+        return f"{self.error:10.3g} {growth:>10}  {self.primitive:<22} {self.line}"
+
+
+class Divergence:
+    """How the runs `a` and `b` of one call differ; `print(divergence)` shows where they begin to, and what grows."""
+
+    def __init__(self, rows: list[Row], unmatched: int, names: tuple[str, str]) -> None:
+        self.rows = rows
+        """The equations that both have, in the order in which they run."""
+        self.unmatched = unmatched
+        """Number of equations that only one of the runs has."""
+        self._names = names
+
+    @property
+    def first(self) -> Row | None:
+        """The first equation whose results differ; None for runs that are equal to the bit."""
+        return next((row for row in self.rows if row.error), None)
+
+    @property
+    def largest(self) -> Row | None:
+        """The first equation with the largest error."""
+        return max(self.rows, key=lambda row: row.error, default=None) if self.first else None
+
+    def __str__(self) -> str:
+        a, b = self._names
+        missing = [f"{self.unmatched} operations have no counterpart"] if self.unmatched else []
+        if self.first is None or self.largest is None:
+            return "\n".join([f"{a} and {b} are equal to the bit", *missing])
+        differing = [i for i, row in enumerate(self.rows) if row.error]
+        by_growth = sorted(differing, key=lambda i: -self.rows[i].growth)
+        ends = {differing[0], differing[-1], self.rows.index(self.largest)}
+        shown = sorted([*ends, *[i for i in by_growth if i not in ends]][:MAX_ROWS])
+        more = len(differing) - len(shown)
+        return "\n".join(
+            [
+                f"{a} and {b} first differ at `{self.first.primitive}`, by {self.first.error:.3g}: {self.first.line}",
+                f"the error is largest at `{self.largest.primitive}`, {self.largest.error:.3g}: {self.largest.line}",
+                *missing,
+                f"{'error':>10} {'growth':>10}  {'operation':<22} line",
+                *[str(self.rows[i]) for i in shown],
+                *([f"… and {more} other operations that differ"] if more else []),
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return f"Divergence({self})"
+
+
+def diverge(
+    function: Callable[..., Any], args: tuple[Any, ...], *, a: Any = "jit", b: Any = "eager"
+) -> Divergence:
+    """Compares two ways of running `function(*args)` by equation, with the growth of errors.
+
+    A way is "jit" (compiled as one program, which gives all values); "eager" (equation by equation); a floating-point
+    dtype, to which floating-point arguments are cast; another function; a dictionary of compiler options; or a sharding,
+    by which the arguments are placed. Errors are relative to `b`. Functions with other equations are aligned by
+    operations and shapes. Loops and branches are compared by their results. All values of both runs are kept in memory.
+
+    Raises: ArgumentTypeError for another way; EffectsError for a function that calls Python for values.
+
+    >>> divergence = diverge(lambda x: pl.numpy.exp(x * 12.0), (np.ones(2, np.float32),), a=np.float16, b=np.float32)
+    >>> divergence.largest.primitive, divergence.largest.error
+    ('exp', inf)
+    """
+    first, second = _evaluation(function, args, a), _evaluation(function, args, b)
+    keys = [[_key(e) for e in run.jaxpr.equations] for run in (first, second)]
+    blocks = difflib.SequenceMatcher(None, *keys, autojunk=False).get_matching_blocks()
+    pairs = {block.a + i: block.b + i for block in blocks for i in range(block.size)}
+    errors: dict[Any, float] = {
+        v: distance(first.values[v], second.values[w])
+        for v, w in zip(first.jaxpr.invars, second.jaxpr.invars, strict=False)
+        if np.shape(first.values[v]) == np.shape(second.values[w])
+    }
+    rows = []
+    for i, one in enumerate(first.jaxpr.equations):
+        operand_errors = [errors.get(v, 0.0) for v in one.operands if v in first.values]
+        operand_error = max(operand_errors, default=0.0)
+        if i not in pairs:
+            errors.update(dict.fromkeys(one.results, operand_error))
+            continue
+        error = 0.0
+        other = second.jaxpr.equations[pairs[i]]
+        for v, w in zip(one.results, other.results, strict=True):
+            if v in first.values and w in second.values:
+                errors[v] = distance(first.values[v], second.values[w])
+                error = max(error, errors[v])
+        rows.append(Row(one.primitive.name, line_text(one), error, operand_error))
+    return Divergence(rows, sum(map(len, keys)) - 2 * len(pairs), (_name(a), _name(b)))
+
+
+def _evaluation(function: Callable[..., Any], args: tuple[Any, ...], way: Any) -> Evaluation:
+    options: Mapping[str, Any] | None = None
+    width = 0
+    if isinstance(way, Mapping):
+        options = way
+    elif isinstance(way, pl.sharding.Sharding):
+        args = pl.device_put(args, way)
+    elif (dtype := _floating(way)) is not None:
+        width = dtype.itemsize
+        args = pl.tree.map(lambda x: _cast(x, dtype), args)
+    elif callable(way):
+        function = way
+    elif way not in ("jit", "eager"):
+        raise ArgumentTypeError(
+            "diverge: there is no such way of running a function.",
+            got=f"got {way!r}",
+            do="Take 'jit', 'eager', a floating-point dtype, a function, a dictionary of compiler options or a sharding.",
+        )
+    with pl.enable_x64(width == 8 or bool(pl.config.jax_enable_x64)):
+        program = pl.make_jaxpr(function)(*args)
+        operands = [*map(pl.numpy.asarray, pl.tree.leaves(args))]
+        return evaluated(program, operands, is_compiled=way != "eager", compiler_options=options)
+
+
+def _floating(way: Any) -> np.dtype[Any] | None:
+    """The dtype that a way states; None for another way."""
+    if isinstance(way, str) and way in ("jit", "eager"):
+        return None
+    try:
+        dtype = pl.numpy.dtype(way)
+    except TypeError:
+        return None
+    return dtype if pl.numpy.issubdtype(dtype, pl.numpy.floating) else None
+
+
+def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
+    is_floating = pl.numpy.issubdtype(pl.numpy.result_type(x), pl.numpy.floating)
+    return np.asarray(x).astype(dtype) if is_floating else x
+
+
+def _name(way: Any) -> str:
+    return way if isinstance(way, str) else getattr(way, "__name__", None) or str(way)
+
+
+def _key(equation: Any) -> Any:
+    return equation.primitive.name, *[getattr(v.aval, "shape", ()) for v in equation.results]
+
+
+def distance(a: Any, b: Any) -> float:
+    """The error of an array beside another of the same shape: see `Row.error`.
+
+    >>> distance(np.array([2.0, 5.0]), np.array([2.0, 4.0]))
+    0.25
+    """
+    x, y = _numbers(a), _numbers(b)
+    if np.array_equal(x, y, equal_nan=x.dtype.kind in "fc"):
+        return 0.0
+    if x.dtype.kind not in "fc":
+        return float(np.mean(x != y))
+    is_finite = np.isfinite(x) & np.isfinite(y)
+    is_same = (x == y) | (np.isnan(x) & np.isnan(y))
+    if not np.all(is_finite | is_same):
+        return float("inf")
+    scale = np.max(np.abs(y[is_finite]), initial=0.0)
+    error = np.max(np.abs(x[is_finite] - y[is_finite]), initial=0.0)
+    return float(error / scale) if scale else float("inf")
+
+
+def _numbers(x: Any) -> np.ndarray:
+    """An array's elements; floating-point ones in at least double precision, keys as their words."""
+    if pl.numpy.issubdtype(x.dtype, pl.dtypes.prng_key):
+        x = pl.random.key_data(x)
+    is_complex = pl.numpy.issubdtype(x.dtype, pl.numpy.complexfloating)
+    if is_complex or pl.numpy.issubdtype(x.dtype, pl.numpy.floating):
+        return np.asarray(x).astype(np.complex128 if is_complex else np.float64)
+    return np.asarray(x)

@@ -1,0 +1,198 @@
+"""Explanations of gradients: the cotangents of each line, and the path along which one went wrong."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pellucid as pl
+from pellucid.introspect.evaluation import Evaluation, evaluated
+from pellucid.introspect.lineage import transformation_of
+from pellucid.introspect.stepping import can_enter, line_text
+from pellucid_kernel.debug.finders import Finding, find, isinf, isnan, range_text
+
+MAX_PATH = 8
+"""Maximum number of operations of a path in the text of an explanation."""
+
+
+class Cotangent(NamedTuple):
+    """The last cotangent that the backward pass computes for a line of the forward pass."""
+
+    line: str
+    primitive: str
+    norm: float
+    """Its Euclidean norm, of finite elements."""
+    fault: str
+    """`NaN`, `infinite` or `zero` (all elements); empty for none."""
+
+
+class Gradient(NamedTuple):
+    """The derivative with respect to a leaf of the arguments."""
+
+    name: str
+    """Its path, as in `args[0]['w']`."""
+    norm: float
+    fault: str
+    path: list[Any]
+    """Of a gradient with a fault, the equations from the one that made it to the last; empty where nothing made it."""
+
+
+class Explanation:
+    """A gradient with its backward pass; `print(explanation)` shows the norms by line, and the origin of faults."""
+
+    def __init__(
+        self,
+        cotangents: list[Cotangent],
+        gradients: list[Gradient],
+        origins: list[str],
+        finding: Finding | None,
+    ) -> None:
+        self.cotangents = cotangents
+        """In the order of the backward pass, an entry for each line that it comes to."""
+        self.gradients = gradients
+        self.finding = finding
+        """The first such value, where a fault comes out of a loop or a branch: with its iteration, and a session there."""
+        self._origins = origins
+
+    @property
+    def faults(self) -> list[Gradient]:
+        """The gradients that are NaN, infinite or zero."""
+        return [each for each in self.gradients if each.fault]
+
+    def __str__(self) -> str:
+        rows = [f"{'norm':>10}  {'':<8}  line of the forward pass"]
+        rows += [f"{c.norm:10.3g}  {c.fault:<8}  {c.line}" for c in self.cotangents]
+        rows += [f"{g.norm:10.3g}  {g.fault:<8}  gradient of {g.name}" for g in self.gradients]
+        rows += self._origins
+        if self.finding is not None:
+            rows.append(f"within it: {self.finding}")
+        return "\n".join(rows)
+
+    def __repr__(self) -> str:
+        return f"Explanation({self})"
+
+
+def explain_grad(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0
+) -> Callable[..., Explanation]:
+    """A function that explains `grad(function, argnums)` of a call: norms by line, and where NaN, infinity or zero begins.
+
+    The gradient runs compiled, as one program that gives all its values. `function` gives a floating-point scalar.
+
+    Raises: EffectsError for a function that calls Python for values; ArgumentTypeError as `grad` does.
+
+    >>> explanation = explain_grad(lambda x: pl.numpy.sqrt(x * 0.0))(1.0)
+    >>> [(g.name, g.fault, g.path[-1].primitive.name) for g in explanation.gradients]
+    [('args[0]', 'NaN', 'mul')]
+    """
+
+    def explained(*args: Any, **kwargs: Any) -> Explanation:
+        derivative = pl.value_and_grad(function, argnums)
+        program = pl.make_jaxpr(derivative)(*args, **kwargs)
+        leaves = [*map(pl.numpy.asarray, pl.tree.leaves((args, kwargs)))]
+        run = evaluated(program, leaves, is_compiled=True)
+        indices = [argnums] if isinstance(argnums, int) else [*argnums]
+        names = [
+            f"args[{i}]{pl.tree_util.keystr(path)}"
+            for i in indices
+            for path, _ in pl.tree_util.tree_flatten_with_path(args[i])[0]
+        ]
+        atoms = run.jaxpr.outvars[1:]
+        gradients = [_gradient(run, name, atom) for name, atom in zip(names, atoms, strict=True)]
+        paths = {id(g.path[0]): g for g in reversed(gradients) if g.path}
+        finding = None
+        for each in paths.values():
+            if can_enter(each.path[0]) and each.fault != "zero":
+                finding = find(derivative, isnan if each.fault == "NaN" else isinf)(*args, **kwargs)
+        return Explanation(
+            _cotangents(run), gradients, _origin_texts(run, paths.values(), gradients), finding
+        )
+
+    return explained
+
+
+def fault_of(x: Any) -> str:
+    """The fault of a value as a gradient: `NaN`, `infinite`, `zero`, or empty.
+
+    >>> fault_of(np.array([1.0, np.nan])), fault_of(np.zeros(2)), fault_of(np.ones(2))
+    ('NaN', 'zero', '')
+    """
+    value = np.asarray(x)
+    if np.isnan(value).any():
+        return "NaN"
+    if np.isinf(value).any():
+        return "infinite"
+    return "" if value.any() or not value.size else "zero"
+
+
+def _is_cotangent(x: Any) -> bool:
+    return pl.numpy.issubdtype(x.dtype, pl.numpy.inexact)
+
+
+def _norm(x: Any) -> float:
+    value = np.asarray(x)
+    wide = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+    return float(np.linalg.norm(np.where(np.isfinite(wide), wide, 0).ravel()))
+
+
+def _cotangents(run: Evaluation) -> list[Cotangent]:
+    rows = []
+    backward = [e for e in run.jaxpr.equations if transformation_of(e) == "transpose"]
+    for line, group in itertools.groupby(backward, line_text):
+        last = [(e, x) for e in group for x in run.results(e) if _is_cotangent(x)][-1:]
+        rows += [Cotangent(line, e.primitive.name, _norm(x), fault_of(x)) for e, x in last]
+    return rows
+
+
+def _gradient(run: Evaluation, name: str, atom: Any) -> Gradient:
+    value = run.read(atom)
+    fault = fault_of(value)
+    return Gradient(name, _norm(value), fault, _path(run, atom, fault) if fault else [])
+
+
+def _path(run: Evaluation, atom: Any, fault: str) -> list[Any]:
+    """The equations along which a value got its fault, the first one first.
+
+    A zero is followed through the backward pass alone: a factor of the forward pass that is zero is where it begins.
+    """
+    origins = {v: e for e in run.jaxpr.equations for v in e.results}
+    path: list[Any] = []
+    while (equation := origins.get(atom) if atom in run.values else None) is not None:
+        path.insert(0, equation)
+        atoms = [a for a in equation.operands if a in origins and _is_cotangent(run.values[a])]
+        if fault == "zero":
+            atoms = [a for a in atoms if _is_backward(origins[a])]
+            worse = atoms if all(fault_of(run.values[a]) == "zero" for a in atoms) else []
+        else:
+            kinds = ("NaN", "infinite")
+            worse = [a for kind in kinds for a in atoms if fault_of(run.values[a]) == kind]
+        if not worse:
+            break
+        atom = worse[0]
+    return path
+
+
+def _is_backward(equation: Any) -> bool:
+    """Whether an equation computes a cotangent from another one; it makes constants too."""
+    is_constant = all(hasattr(a, "val") for a in equation.operands)
+    return transformation_of(equation) == "transpose" and not is_constant
+
+
+def _origin_texts(run: Evaluation, origins: Any, gradients: list[Gradient]) -> list[str]:
+    rows = []
+    for each in origins:
+        first, *rest = each.path
+        rows += [
+            f"{each.fault} in the gradient of {each.name} begins at `{first.primitive.name}`: {line_text(first)}",
+            *[f"  operand {i}: {range_text(run.read(a))}" for i, a in enumerate(first.operands)],
+            *[f"  → `{e.primitive.name}`: {line_text(e)}" for e in rest[:MAX_PATH]],
+            *([f"  → … and {len(rest) - MAX_PATH} operations"] if len(rest) > MAX_PATH else []),
+        ]
+    return rows + [
+        f"the gradient of {g.name} is zero whatever the values: the result doesn't depend on it"
+        for g in gradients
+        if g.fault and not g.path
+    ]

@@ -1,0 +1,157 @@
+"""Two ways of running a function, and explanations of gradients, on functions with planted faults."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid import lax
+from pellucid_kernel.debug import diverge, explain_grad
+
+
+def powers(x):
+    y = x * 300.0
+    z = y * y
+    return jnp.log(z).sum()
+
+
+def line_of(function, offset):
+    return f"line {function.__code__.co_firstlineno + offset}:"
+
+
+def test_an_overflow_of_float16_is_where_two_dtypes_differ_most() -> None:
+    divergence = diverge(pl.jit(powers), (jnp.arange(1.0, 9.0),), a=np.float16, b=np.float32)
+    first = divergence.first
+    assert first is not None
+    assert (first.primitive, first.error, first.growth) == ("mul", np.inf, np.inf)
+    assert line_of(powers, 2) in first.line
+    text = str(divergence)
+    assert "float16 and float32 first differ at `mul`, by inf" in text
+    assert "2 operations have no counterpart" in text
+
+
+def test_a_way_of_64_bits_computes_in_64_bits() -> None:
+    [row, *_] = [
+        row
+        for row in diverge(jnp.sin, (jnp.ones(3),), a=np.float32, b=np.float64).rows
+        if row.error
+    ]
+    assert 0 < row.error < 1e-7
+    assert row.primitive == "sin"
+
+
+def test_a_wrong_order_of_a_sum_is_found_between_two_functions() -> None:
+    def total(x):
+        y = jnp.sin(x)
+        z = y * 2
+        return jnp.sum(z) + 1
+
+    def backwards(x):
+        y = jnp.sin(x)
+        z = y * 2
+        return lax.fori_loop(0, x.size, lambda i, c: c + z[i], jnp.float32(0)) + 1
+
+    x = jnp.linspace(0, 1, 1000)
+    divergence = diverge(total, (x,), b=backwards)
+    assert divergence.largest is not None
+    assert divergence.largest.primitive == "add"
+    assert [row.error for row in divergence.rows if row.primitive in ("sin", "mul")] == [0.0, 0.0]
+    assert "have no counterpart" in str(divergence)
+
+
+def test_growth_is_in_multiples_of_the_operands_error() -> None:
+    def cancelling(x):
+        y = jnp.sqrt(x)
+        return y - jnp.floor(y)
+
+    divergence = diverge(cancelling, (jnp.array([1e6 + 1.0]),), a=np.float32, b=np.float64)
+    last = divergence.rows[-1]
+    assert last.primitive == "sub"
+    assert 1e3 < last.growth < 1e7
+    assert divergence.largest == last
+
+
+def test_compiled_eager_flagged_and_sharded_runs_are_compared() -> None:
+    x = jnp.arange(16.0).reshape(8, 2)
+    f = lambda x: (x * 3).sum(axis=1)
+    sharding = pl.NamedSharding(pl.make_mesh((8,), ("x",)), pl.P("x"))
+    for way in ("eager", {"xla_backend_optimization_level": 0}, sharding):
+        divergence = diverge(pl.jit(f), (x,), b=way)
+        assert [row.primitive for row in divergence.rows] == ["mul", "reduce_sum"]
+        assert divergence.first is None
+        assert "are equal to the bit" in str(divergence)
+    with pytest.raises(TypeError, match="no such way of running"):
+        diverge(f, (x,), b="quickly")
+
+
+def test_prints_don_t_happen_and_calls_for_values_are_refused(capfd) -> None:
+    def printing(x):
+        pl.debug.print("printed {}", x)
+        return x + 1
+
+    assert diverge(printing, (1.0,)).first is None
+    pl.effects_barrier()
+    assert capfd.readouterr().out == ""
+    calling = lambda x: pl.experimental.io_callback(np.sin, pl.ShapeDtypeStruct((), np.float32), x)
+    with pytest.raises(ValueError, match="effects that give values"):
+        diverge(calling, (1.0,))
+
+
+# Gradients --------------------------------------------------------------------------------------------------
+
+
+def rooted(x):
+    y = jnp.maximum(x, 0.0)
+    z = jnp.sqrt(y)
+    return (z * z).sum()
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, pl.jit])
+def test_a_nan_begins_at_the_square_root_of_zero(transform) -> None:
+    explanation = explain_grad(transform(rooted))(jnp.array([-1.0, 4.0]))
+    [gradient] = explanation.gradients
+    assert (gradient.name, gradient.fault) == ("args[0]", "NaN")
+    assert gradient.path[0].primitive.name == "div"
+    text = str(explanation)
+    assert "NaN in the gradient of args[0] begins at `div`" in text
+    assert f"{line_of(rooted, 2)} `z = jnp.sqrt(y)`" in text
+    assert [c.fault for c in explanation.cotangents] == ["", "NaN", "NaN"]
+
+
+def network(params, x):
+    h = pl.nn.relu(x @ params["w"] - params["shift"])
+    out = h @ params["v"]
+    return (out - 1.0).sum()
+
+
+def test_a_dead_relu_is_where_a_gradient_becomes_zero() -> None:
+    params = {"w": jnp.ones((3, 2)), "v": jnp.ones(2), "shift": jnp.float32(100)}
+    explanation = explain_grad(network)(params, jnp.ones((4, 3)))
+    faults = {each.name: each.path[0].primitive.name for each in explanation.faults}
+    assert faults["args[0]['w']"] == "select_n"
+    assert faults["args[0]['v']"] == "dot_general"
+    assert set(faults) == {"args[0]['w']", "args[0]['v']", "args[0]['shift']"}
+    alive = explain_grad(network)(params | {"shift": jnp.float32(0)}, jnp.ones((4, 3)))
+    assert not alive.faults
+    [norm] = [each.norm for each in alive.gradients if each.name.endswith("['v']")]
+    np.testing.assert_allclose(norm, np.sqrt(2) * 12)
+
+
+def test_an_argument_that_is_not_used_has_no_path() -> None:
+    explanation = explain_grad(lambda x, y: x * 2, argnums=(0, 1))(1.0, 2.0)
+    [unused] = explanation.faults
+    assert (unused.name, unused.path) == ("args[1]", [])
+    assert "doesn't depend on it" in str(explanation)
+
+
+def test_a_fault_within_a_loop_is_found_with_its_iteration() -> None:
+    def looped(x):
+        return lax.scan(lambda c, y: (jnp.sqrt(c) * y, None), x, jnp.array([1.0, 0.0, 2.0]))[0]
+
+    explanation = explain_grad(looped)(1.0)
+    assert explanation.gradients[0].fault == "NaN"
+    assert explanation.finding is not None
+    assert explanation.finding.iterations == [1]  # in 0, it is infinite
+    assert "within it: `mul` of the backward pass" in str(explanation)
