@@ -45,7 +45,7 @@ NN = (
     "log1mexp(abs(x) + 1)", "log_sigmoid(x)", "log_softmax(x)", "logmeanexp(x, axis=-1)", "logsumexp(x, axis=0)", "mish(x)", "one_hot(jnp.int32(x[0]), 4)", "relu(x)", "relu6(x)",
     "selu(x)", "sigmoid(x)", "silu(x)", "soft_sign(x)", "softmax(x)", "softmax(x, axis=0, where=x > 0)", "softplus(x)", "sparse_plus(x)", "sparse_sigmoid(x)", "squareplus(x)",
     "standardize(x)", "swish(x)", "tanh(x)", "dot_product_attention(x[None, :, None], x[None, :, None], x[None, :, None])",
-    "dot_product_attention(x[None, :, None], x[None, :, None], x[None, :, None], is_causal=True)", "scaled_matmul(x[None], x[None], jnp.ones((1, 3, 1)), jnp.ones((1, 3, 1)))",
+    "dot_product_attention(x[None, :, None], x[None, :, None], x[None, :, None], is_causal=True)", "scaled_matmul(x[None], x[None], jnp.ones((1, 3, 1)), jnp.ones((1, 3, 1)))", "scaled_dot_general(x, x, (((1,), (1,)), ((), ())))",
     "glu(x[:, :3])", "softmax(x, axis=5)", "one_hot(x, 2.5)", "initializers.glorot_normal()(jax.random.key(jnp.int32(x[0, 0])), (2, 3))",
 )  # fmt: skip
 

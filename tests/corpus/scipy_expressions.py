@@ -302,7 +302,7 @@ TEXTS = (*FFT_AND_GRIDS, *IMAGE, *SIGNAL)
 
 MODULES = (
     "cluster.vq", "fft", "integrate", "interpolate", "ndimage", "optimize", "signal", "sparse.linalg",
-    "spatial.transform",
+    "spatial.transform", "special", "stats",
 )  # fmt: skip
 
 
@@ -310,9 +310,9 @@ def evaluate(jax: Any, text: str) -> Any:
     """The value of an expression, in which submodules of `scipy` have their names, without the package's."""
     names = {"jax": jax, "jnp": jax.numpy, "np": np, "image": jax.image, "random": jax.random}
     for module in MODULES:
-        if f"{module.rpartition('.')[2]}." in text:
-            name = f"{jax.__name__}.scipy.{module}"
-            names[module.rpartition(".")[2]] = importlib.import_module(name)
+        last = module.rpartition(".")[2]
+        if f"{last}." in text:
+            names[last] = importlib.import_module(f"{jax.__name__}.scipy.{module}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return eval(text, names)

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention, and products of matrices scaled by blocks."""
+"""Scaled dot-product attention."""
 
 from __future__ import annotations
 
@@ -163,38 +163,4 @@ def _allowed(
     return result
 
 
-def scaled_matmul(
-    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
-) -> Any:
-    """`lhs` [B, M, K] times `rhs` [B, N, K] transposed, both scaled by blocks along K: [B, M, N].
-
-    `lhs_scales` [B, M, K / block] and `rhs_scales` [B, N, K / block] multiply the elements of their blocks.
-    Raises: ShapeError for scales that don't fit.
-
-    >>> x, scales = jnp.ones((1, 2, 4)), jnp.full((1, 2, 1), 2.0)
-    >>> scaled_matmul(x, x, scales, scales)
-    Array([[[16., 16.],
-            [16., 16.]]], dtype=float32)
-    """
-    dtype = np.dtype(preferred_element_type)
-    operands = []
-    for name, x, scales in (("lhs", lhs, lhs_scales), ("rhs", rhs, rhs_scales)):
-        aval, scale_aval = aval_of("nn.scaled_matmul", x), aval_of("nn.scaled_matmul", scales)
-        blocks = scale_aval.shape[-1] if scale_aval.ndim else 0
-        if (
-            aval.ndim != 3
-            or scale_aval.shape[:-1] != aval.shape[:-1]
-            or not blocks
-            or aval.shape[-1] % blocks
-        ):
-            raise ShapeError(
-                "nn.scaled_matmul needs operands [B, M, K] and scales [B, M, K / block].",
-                got=[f"{name}: {aval.text()}", f"{name}_scales: {scale_aval.text()}"],
-            )
-        size = aval.shape[-1] // blocks
-        factors = jnp.repeat(jnp.asarray(scales).astype(dtype), size, axis=-1)
-        operands.append(jnp.asarray(x).astype(dtype) * factors)
-    return jnp.einsum("bmk,bnk->bmn", *operands, preferred_element_type=dtype)
-
-
-__all__ = ["dot_product_attention", "scaled_matmul"]
+__all__ = ["dot_product_attention"]

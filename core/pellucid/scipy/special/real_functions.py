@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError
+from pellucid.base.errors import DtypeError
 from pellucid.higher_order.custom_jvp import custom_jvp
 from pellucid.higher_order.custom_rules import SymbolicZero
 from pellucid.higher_order.loops import while_loop
@@ -35,11 +35,11 @@ Formula = Callable[..., Any]
 def promoted_reals(name: str, *operands: Any) -> list[Any]:
     """`operands` of one real floating dtype and one shape.
 
-    Raises: ArgumentValueError for complex numbers.
+    Raises: DtypeError for complex numbers.
     """
     operands = tuple(promote_dtypes_inexact(f"scipy.special.{name}", *operands))
     if any(type_of(x).dtype.kind == "c" for x in operands):
-        raise ArgumentValueError(
+        raise DtypeError(
             f"scipy.special.{name} needs real numbers.",
             got=[f"argument {i}: {type_of(x).text()}" for i, x in enumerate(operands)],
         )

@@ -45,7 +45,7 @@ def _rows(a: Any, axis: int | None) -> tuple[Any, tuple[int, ...]]:
 
 @numpy_function(static=("axis", "keepdims"))
 def _mode(a: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
-    rows, shape = _rows(a, axis)
+    rows, shape = _rows(jnp.atleast_1d(a), axis)
     size = rows.shape[-1]
     if not size:
         mode = jnp.full(rows.shape[:-1], np.nan, dtypes.to_inexact_dtype(rows.dtype))

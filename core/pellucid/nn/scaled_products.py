@@ -1,0 +1,250 @@
+"""Products of matrices scaled by blocks, and of matrices that are quantized so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from pellucid import numpy as jnp
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.higher_order.custom_vjp import custom_vjp
+from pellucid.numpy.promotion import aval_of
+from pellucid.primitives.barrier import optimization_barrier
+from pellucid.primitives.contraction import dot_general
+from pellucid.primitives.conversion import bitcast_convert_type
+
+
+def scaled_matmul(
+    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
+) -> Any:
+    """`lhs` [B, M, K] times `rhs` [B, N, K] transposed, both scaled by blocks along K: [B, M, N].
+
+    `lhs_scales` [B, M, K / block] and `rhs_scales` [B, N, K / block] multiply the elements of their blocks.
+    Raises: ShapeError for scales that don't fit.
+
+    >>> x, scales = jnp.ones((1, 2, 4)), jnp.full((1, 2, 1), 2.0)
+    >>> scaled_matmul(x, x, scales, scales)
+    Array([[[16., 16.],
+            [16., 16.]]], dtype=float32)
+    """
+    dtype = np.dtype(preferred_element_type)
+    operands = []
+    for name, x, scales in (("lhs", lhs, lhs_scales), ("rhs", rhs, rhs_scales)):
+        aval, scale_aval = aval_of("nn.scaled_matmul", x), aval_of("nn.scaled_matmul", scales)
+        blocks = scale_aval.shape[-1] if scale_aval.ndim else 0
+        if (
+            aval.ndim != 3
+            or scale_aval.shape[:-1] != aval.shape[:-1]
+            or not blocks
+            or aval.shape[-1] % blocks
+        ):
+            raise ShapeError(
+                "nn.scaled_matmul needs operands [B, M, K] and scales [B, M, K / block].",
+                got=[f"{name}: {aval.text()}", f"{name}_scales: {scale_aval.text()}"],
+            )
+        size = aval.shape[-1] // blocks
+        factors = jnp.repeat(jnp.asarray(scales).astype(dtype), size, axis=-1)
+        operands.append(jnp.asarray(x).astype(dtype) * factors)
+    return jnp.einsum("bmk,bnk->bmn", *operands, preferred_element_type=dtype)
+
+
+_E4M3 = dtypes.as_dtype("float8_e4m3fn")
+
+
+@dataclass
+class BlockScaleConfig:
+    """Quantization of one operand: `block_size` elements of `data_type` along the contracted axis share a scale.
+
+    `global_scale`, an array of one element, scales the whole operand, which "nvfp4" needs. `infer_only` has no effect.
+
+    >>> get_scaled_dot_general_config("mxfp8").block_size
+    32
+    """
+
+    mode: str
+    block_size: int
+    data_type: Any
+    scale_type: Any
+    global_scale: Any = None
+    infer_only: bool = False
+
+
+def get_scaled_dot_general_config(
+    mode: Literal["nvfp4", "mxfp8"], global_scale: Any = None
+) -> BlockScaleConfig:
+    """The quantization "mxfp8" (float8_e4m3fn, 32 elements to a power of two) or "nvfp4" (float4_e2m1fn, 16 to a float8_e4m3fn).
+
+    `global_scale` is one number that scales the whole operand with "nvfp4", by default 1.
+    Raises: ArgumentValueError for another mode. Source: OCP Microscaling Formats Specification 1.0.
+
+    >>> get_scaled_dot_general_config("nvfp4").block_size
+    16
+    """
+    if mode == "mxfp8":
+        return BlockScaleConfig(mode, 32, _E4M3, dtypes.as_dtype("float8_e8m0fnu"))
+    if mode == "nvfp4":
+        scale = jnp.ones((1,), np.float32) if global_scale is None else global_scale
+        return BlockScaleConfig(mode, 16, dtypes.as_dtype("float4_e2m1fn"), _E4M3, scale)
+    raise ArgumentValueError(
+        'get_scaled_dot_general_config needs the mode "mxfp8" or "nvfp4".', got=f"mode={mode!r}"
+    )
+
+
+def scaled_dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    preferred_element_type: Any = np.float32,
+    configs: Sequence[BlockScaleConfig] | None = None,
+    implementation: Literal["cudnn"] | None = None,
+) -> Any:
+    """`lax.dot_general` of operands that are quantized by blocks of the contracted axes.
+
+    `configs` has the quantizations of `lhs`, of `rhs` and, where it is differentiated, of the result's cotangent; without
+    it nothing is quantized. The gradient is that of the product of unquantized operands: with "nvfp4" for cotangents
+    exactly, 0 where an operand exceeds the largest number of its format; else both factors of it are quantized along the
+    axes which it contracts. `implementation` has no effect.
+    Raises: ShapeError where a block doesn't divide the contracted size, DtypeError for a result of more than 32 bits or of integers.
+
+    >>> x = jnp.ones((2, 64))
+    >>> config = get_scaled_dot_general_config("mxfp8")
+    >>> scaled_dot_general(x, x, (((1,), (1,)), ((), ())), configs=[config] * 3)
+    Array([[64., 64.],
+           [64., 64.]], dtype=float32)
+    """
+    dtype = dtypes.as_dtype(preferred_element_type)
+    if configs is None:
+        return dot_general(lhs, rhs, dimension_numbers, preferred_element_type=dtype)
+    if dtype.name not in ("float32", "bfloat16", "float16"):
+        raise DtypeError(
+            "nn.scaled_dot_general gives float32, bfloat16 or float16.",
+            got=f"preferred_element_type={dtype.name}",
+        )
+    if len(configs) < 2:
+        raise ArgumentValueError(
+            "nn.scaled_dot_general needs configs of lhs, of rhs and of the cotangent.",
+            got=f"{len(configs)} configs",
+        )
+    operands, shapes = [], []
+    for x, contracted, batch in zip((lhs, rhs), *dimension_numbers, strict=True):
+        x = jnp.asarray(x)
+        x = x if dtypes.is_inexact(x.dtype) else x.astype(np.float32)
+        axes = range(x.ndim)
+        contracted, batch = (tuple(axes[i] for i in dims) for dims in (contracted, batch))
+        groups = (batch, tuple(i for i in axes if i not in (*contracted, *batch)), contracted)
+        sizes = [tuple(x.shape[i] for i in group) for group in groups]
+        shapes.append(sizes)
+        matrix = jnp.transpose(x, sum(groups, ()))
+        operands.append(jnp.reshape(matrix, tuple(map(math.prod, sizes))))
+    if shapes[0][0] != shapes[1][0] or shapes[0][2] != shapes[1][2]:
+        raise ShapeError(
+            "nn.scaled_dot_general needs batch and contracted axes of the same sizes.",
+            got=[f"{side}: batch {s[0]}, contracted {s[2]}" for side, s in zip(("lhs", "rhs"), shapes, strict=True)],
+        )  # fmt: skip
+    result = _quantized_product(*configs)(*operands).astype(dtype)
+    return jnp.reshape(result, (*shapes[0][0], *shapes[0][1], *shapes[1][1]))
+
+
+def _quantized_product(
+    lhs_config: BlockScaleConfig,
+    rhs_config: BlockScaleConfig,
+    config: BlockScaleConfig | None = None,
+) -> Any:
+    """The product of `lhs` [B, M, K] and `rhs` [B, N, K], both quantized along K, with its derivatives."""
+
+    @custom_vjp
+    def product(lhs: Any, rhs: Any) -> Any:
+        return _product((lhs, lhs_config), (rhs, rhs_config))
+
+    def forward(lhs: Any, rhs: Any) -> Any:
+        return product(lhs, rhs), (lhs, rhs)
+
+    def backward(operands: Any, cotangent: Any) -> Any:
+        lhs, rhs = operands
+        if config is None:
+            raise ArgumentValueError(
+                "nn.scaled_dot_general needs a third config, that of the cotangent, to be differentiated.", got="2 configs"
+            )  # fmt: skip
+        if config.mode == "nvfp4":
+            slopes = (
+                _where_representable(lhs, lhs_config, jnp.einsum("bmn,bnk->bmk", cotangent, rhs)),
+                _where_representable(rhs, rhs_config, jnp.einsum("bmn,bmk->bnk", cotangent, lhs)),
+            )
+        else:
+            turned, left, right = (jnp.matrix_transpose(x) for x in (cotangent, lhs, rhs))
+            slopes = (
+                _product((cotangent, config), (right, rhs_config)),
+                _product((turned, config), (left, lhs_config)),
+            )
+        return tuple(slope.astype(x.dtype) for slope, x in zip(slopes, operands, strict=True))
+
+    product.defvjp(forward, backward)
+    return product
+
+
+def _product(*operands: tuple[Any, BlockScaleConfig]) -> Any:
+    """The product [B, M, N], in float32, of two operands [B, M, K] and [B, N, K] that are quantized along K."""
+    (lhs, lhs_scales), (rhs, rhs_scales) = (_quantized(x, config) for x, config in operands)
+    result = scaled_matmul(lhs, rhs, lhs_scales, rhs_scales)
+    for _, config in operands:
+        if config.global_scale is not None:
+            result = result * config.global_scale
+    return result
+
+
+def _quantized(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
+    """`x` [B, M, K] in a narrow format, and float32 scales [B, M, K / block]."""
+    size = config.block_size
+    if not x.shape[-1] or x.shape[-1] % size:
+        raise ShapeError(
+            f"nn.scaled_dot_general with {config.mode} needs contracted axes of a multiple of {size} elements.",
+            got=f"{x.shape[-1]} elements",
+            do="Pad the operands with zeros. Derivatives contract the other axes, too.",
+        )
+    limit = float(dtypes.finfo(config.data_type).max)
+    blocks = jnp.reshape(x, (*x.shape[:-1], -1, size))
+    if config.mode == "mxfp8":
+        scales, inverses = _powers_of_two(jnp.max(jnp.abs(blocks), -1, keepdims=True) / limit)
+        blocks = blocks.astype(np.float32) * inverses
+    else:
+        blocks = blocks.astype(np.float32) / config.global_scale
+        scales = jnp.max(jnp.abs(blocks), -1, keepdims=True) / limit
+        scales = jnp.minimum(scales, float(dtypes.finfo(config.scale_type).max))
+        # Without barriers the compiler may drop conversions to a narrow dtype and back.
+        scales = optimization_barrier(scales.astype(config.scale_type)).astype(np.float32)
+        blocks = blocks / scales
+    narrow = optimization_barrier(jnp.clip(blocks, -limit, limit).astype(config.data_type))
+    return jnp.reshape(narrow, x.shape), scales[..., 0]
+
+
+_MANTISSA_BITS = 23
+_LARGEST_EXPONENT = 254
+"""Exponent bits of the largest numbers of float32, biased by 127."""
+
+
+def _powers_of_two(x: Any) -> tuple[Any, Any]:
+    """The least powers of two that are at least `x`, in float32, and their inverses; NaN where `x` isn't finite."""
+    bits = bitcast_convert_type(x.astype(np.float32), np.uint32)
+    exponent, mantissa = bits >> _MANTISSA_BITS, bits & (2**_MANTISSA_BITS - 1)
+    exponent = exponent + (mantissa > 0)
+    powers = [
+        bitcast_convert_type(n << _MANTISSA_BITS, np.float32)
+        for n in (exponent, _LARGEST_EXPONENT - exponent)
+    ]
+    return jnp.where(exponent > _LARGEST_EXPONENT, np.nan, powers[0]), powers[1]
+
+
+def _where_representable(x: Any, config: BlockScaleConfig, slope: Any) -> Any:
+    """`slope`, 0 where no scales of "nvfp4" reach the size of `x`."""
+    if config.global_scale is None:
+        return slope
+    largest = math.prod(float(dtypes.finfo(t).max) for t in (config.data_type, config.scale_type))
+    return jnp.where(jnp.abs(x) <= config.global_scale * largest, slope, 0)
+
+
+__all__ = ["get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul"]
