@@ -27,12 +27,12 @@ COMPILED_BYTES = 1 << 28
 """Most that it holds: ten times the chunks of all parts."""
 CHUNK = 60
 """Rows in one program."""
-Task = tuple[Callable[..., Sequence[Any]], Sequence[Any]]
-"""A function of flat values, and its operands."""
+Task = tuple[Callable[..., Sequence[Any]], *tuple[Sequence[Any], ...]]
+"""A function of flat values, and the operands of each call of it; all calls have operands of the same types."""
 
 
 class Evaluated(NamedTuple):
-    """A staged program and its results."""
+    """A staged program and its results, of one call after the other."""
 
     jaxpr: Any
     results: list[Any]
@@ -45,9 +45,9 @@ def evaluate(
     outcomes: dict[Hashable, Evaluated | Exception] = {}
     with config.enable_x64(x64):
         staged = {}
-        for key, (function, operands) in tasks.items():
+        for key, (function, *calls) in tasks.items():
             try:
-                staged[key] = (*stage(function, [type_of(x) for x in operands]), operands)
+                staged[key] = (*stage(function, [type_of(x) for x in calls[0]]), calls)
             except Exception as error:
                 outcomes[key] = error
         keys = list(staged)
@@ -61,7 +61,7 @@ def run_together(
     chunk: dict[Hashable, Any], options: dict[str, Any]
 ) -> dict[Hashable, Evaluated | Exception]:
     """Results of staged tasks by one program; one by one if that fails, to find who is to blame."""
-    operands = [operands for _, _, operands in chunk.values()]
+    calls_of = [calls for _, _, calls in chunk.values()]
     programs = [(jaxpr, consts) for jaxpr, consts, _ in chunk.values()]
 
     def all_results(groups: list[list[Any]]) -> list[list[Any]]:
@@ -74,7 +74,12 @@ def run_together(
             config.compilation_cache_dir(str(COMPILED)),
             config.compilation_cache_max_size(COMPILED_BYTES),
         ):
-            results = jit(all_results, compiler_options=options)(operands)
+            compiled = jit(all_results, compiler_options=options)
+            results: list[list[Any]] = [[] for _ in chunk]
+            for i in range(max(map(len, calls_of))):
+                values = compiled([calls[min(i, len(calls) - 1)] for calls in calls_of])
+                for calls, row, found in zip(calls_of, results, values, strict=True):
+                    row += found if i < len(calls) else []
         pairs = zip(chunk, programs, results, strict=True)
         return {key: Evaluated(jaxpr, found) for key, (jaxpr, _), found in pairs}
     except Exception as error:
