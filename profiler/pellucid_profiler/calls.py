@@ -140,8 +140,8 @@ def _origins(events: Events, thread: Column, time_ns: Column) -> tuple[Column, C
     return threads, times
 
 
-def enclosing(calls: Calls, thread: Column, time_ns: Column) -> Column:
-    """The call on each thread at each time; `ABSENT` where there is none."""
+def enclosing(calls: Calls | Spans, thread: Column, time_ns: Column) -> Column:
+    """The call or span on each thread at each time, of ones that don't nest; `ABSENT` where there is none."""
     result = np.full(len(thread), ABSENT)
     for each in np.unique(calls.thread):
         rows = np.flatnonzero(calls.thread == each)

@@ -14,6 +14,7 @@ from pellucid.introspect import recording
 from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
 from pellucid_profiler.calls import calls_of, spans_of
 from pellucid_profiler.compilations import Compilation, compilations_since
+from pellucid_profiler.marks import marked_places
 from pellucid_profiler.operations import operations_of
 from pellucid_profiler.report import report
 from pellucid_profiler.session import Session
@@ -220,6 +221,7 @@ def session_of(recorded: bytes, executables: list[Any], compilations: list[Compi
         module = loaded.get(number)
         programs[number] = ProgramInfo("", {}) if module is None else program_info(module, names)
     begin_ns = events.session["profile_start_time"]
+    places = [place for program in programs.values() for place in program.places()]
     return Session(
         names=events.names,
         threads=events.threads,
@@ -230,7 +232,7 @@ def session_of(recorded: bytes, executables: list[Any], compilations: list[Compi
         compilations=compilations,
         begin_unix_ns=begin_ns,
         wall_ns=events.session["profile_stop_time"] - begin_ns,
-        sources=sources_of(programs.values()),
+        sources=sources_of([*places, *marked_places(events.names)]),
     )
 
 

@@ -21,8 +21,9 @@ from pellucid_profiler.calls import Calls, Spans, nesting
 from pellucid_profiler.comparison import Comparison, compare
 from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.exports import columns, data_frame, save_speedscope
+from pellucid_profiler.marks import line_of_calls, marked_place
 from pellucid_profiler.markup import session_html
-from pellucid_profiler.operations import Operations
+from pellucid_profiler.operations import Operations, matched
 from pellucid_profiler.perfetto import save_perfetto
 from pellucid_profiler.record import profile_record
 from pellucid_profiler.report import report
@@ -154,14 +155,25 @@ class Session:
         return self.programs[self._keys[0][info][0]].name
 
     @cached_property
-    def _keys(self) -> tuple[list[tuple[int, int]], Column]:
-        pairs = np.stack([self.operations.program, self.operations.instruction], axis=1)
-        unique, numbers = np.unique(pairs, axis=0, return_inverse=True)
-        return [(int(a), int(b)) for a, b in unique], numbers.reshape(-1)
+    def _keys(self) -> tuple[list[tuple[int, int, int]], Column]:
+        ops = self.operations
+        keys = np.stack([ops.program, ops.instruction, self._calling_lines()], axis=1)
+        unique, numbers = np.unique(keys, axis=0, return_inverse=True)
+        return [(int(a), int(b), int(c)) for a, b, c in unique], numbers.reshape(-1)
 
-    def _info(self, program: int, instruction: int) -> InstructionInfo:
+    def _calling_lines(self) -> Column:
+        """For each operation of a program that has no lines, the name of the marked line that called it, or `ABSENT`."""
+        ops = self.operations
+        called_by = line_of_calls(self.names, self.spans, self.calls)
+        has_run = self.calls.run != ABSENT
+        lines = matched(ops.run, self.calls.run[has_run], called_by[has_run])
+        eager = [number for number, program in self.programs.items() if not any(program.places())]
+        return np.where(np.isin(ops.program, eager), lines, ABSENT)
+
+    def _info(self, program: int, instruction: int, line: int) -> InstructionInfo:
         name = self.names[instruction]
-        return self.programs[program].instructions.get(name) or unknown_instruction(name)
+        info = self.programs[program].instructions.get(name) or unknown_instruction(name)
+        return info if line == ABSENT else info.of_line(marked_place(self.names[line]))
 
     @cached_property
     def seconds_of_operation(self) -> npt.NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pellucid import analysis
@@ -56,6 +56,12 @@ class InstructionInfo(NamedTuple):
         """Whether all its time is one line's, which needs no estimate."""
         return self.attribution == "own" and len({share.place for share in self.shares}) == 1
 
+    def of_line(self, place: Place) -> InstructionInfo:
+        """This instruction as one of the eager operations at `place`."""
+        shares = self.shares or [Share(None, "", "", None, 1.0)]
+        placed = [share._replace(place=place) for share in shares]
+        return self._replace(shares=placed, attribution="own")
+
 
 class ProgramInfo(NamedTuple):
     """A program of a session."""
@@ -63,6 +69,11 @@ class ProgramInfo(NamedTuple):
     name: str
     instructions: dict[str, InstructionInfo]
     """By name; only those that ran."""
+
+    def places(self) -> Iterator[Place]:
+        """The user's lines; none for programs of eager operations, which all lines share."""
+        for info in self.instructions.values():
+            yield from (share.place for share in info.shares if share.place is not None)
 
     def to_json(self) -> Any:
         """This program as lists and dictionaries."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from pellucid.introspect.schema import SourceRecord
 from pellucid.introspect.spans import source_record
-from pellucid_profiler.sources import Place, ProgramInfo
+from pellucid_profiler.sources import Place
 
 CONTEXT_LINES = 2
 """Lines of a file that a session keeps before the first one that took time, and after the last one."""
@@ -15,14 +15,11 @@ Sources = Mapping[str, SourceRecord]
 """Files and cells with their text, by path."""
 
 
-def sources_of(programs: Iterable[ProgramInfo]) -> dict[str, SourceRecord]:
-    """The files and cells whose lines ran, with their text as it is now."""
+def sources_of(places: Iterable[Place]) -> dict[str, SourceRecord]:
+    """The files and cells of these lines, with their text as it is now."""
     lines: dict[str, list[int]] = {}
-    for program in programs:
-        for info in program.instructions.values():
-            for share in info.shares:
-                if share.place is not None:
-                    lines.setdefault(share.place.file, []).append(share.place.line)
+    for place in places:
+        lines.setdefault(place.file, []).append(place.line)
     return {
         file: source_record(file, (min(each) - CONTEXT_LINES, max(each) + CONTEXT_LINES))
         for file, each in lines.items()

@@ -6,6 +6,9 @@ import pytest
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
+import pellucid.numpy as jnp
+import pellucid_profiler
+
 
 @pytest.fixture
 def shell() -> InteractiveShell:
@@ -40,17 +43,33 @@ def test_a_cell_that_compiles_is_profiled_warm(shell: InteractiveShell) -> None:
     shell.run_line_magic("load_ext", "pellucid_kernel")
     profile = shell.run_cell_magic("profile", "", PROFILED)
     assert shell.user_ns["count"] == 2
-    assert {each.place.line for each in profile.lines if each.place} == {3}
+    assert {each.place.line for each in profile.lines if each.place} == {3, 4}
     assert "measured by line" in repr(profile)
 
 
-def test_an_eager_operation_is_not_counted_for_the_line_that_ran_it_first(
-    shell: InteractiveShell,
+EAGER = """from __future__ import annotations
+import pellucid.numpy as jnp
+def scaled(x):
+    return x * 3
+for i in range(2):
+    if i:
+        x = jnp.ones((33, 65)) * 2
+        y = scaled(x)
+z = jnp.sort(x.reshape(-1)); z"""
+
+
+def test_eager_operations_count_for_the_lines_that_call_them(
+    shell: InteractiveShell, capsys
 ) -> None:
     shell.run_line_magic("load_ext", "pellucid_kernel")
-    shell.run_cell("import pellucid as pl, pellucid.numpy as jnp\nx = jnp.ones((33, 65)) * 2")
-    profile = shell.run_cell_magic("profile", "", "y = jnp.ones((33, 65)) * 2")
-    assert {each.place for each in profile.lines} == {None}
+    shell.run_cell("import pellucid.numpy as jnp\nx = jnp.ones((33, 65)) * 2")
+    profile = shell.run_cell_magic("profile", "", EAGER)
+    assert {each.place and each.place.line for each in profile.lines} == {8, 9, 10}
+    assert profile.totals.unattributed_seconds == 0
+    assert "_pellucid_line" not in shell.user_ns
+    with pellucid_profiler.profile() as recorded:
+        jnp.ones((33, 65)) * 2
+    assert {each.place for each in recorded.lines} == {None}
 
 
 def test_runs_of_a_profile_can_be_chosen(shell: InteractiveShell) -> None:

@@ -161,7 +161,7 @@ export class LineList {
       : el(
           'p',
           { class: 'pl-muted' },
-          `${duration(lost)} belong to no line: operations that XLA added, and eager ones, whose programs serve all lines.`,
+          `${duration(lost)} belong to no line: operations that XLA added, and eager ones outside of %%profile.`,
         );
   }
 

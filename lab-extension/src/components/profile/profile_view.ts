@@ -215,7 +215,11 @@ function sharesOf(totals: TotalsRecord): HTMLElement {
       totals.estimated_seconds,
       'of fused operations of several lines, split by estimated cost',
     ],
-    ['no line', totals.unattributed_seconds, 'of operations that XLA added, and of eager ones'],
+    [
+      'no line',
+      totals.unattributed_seconds,
+      'of operations that XLA added, and of eager ones outside of %%profile',
+    ],
   ] as const;
   const total = totals.operation_seconds || 1;
   const bar = el('div', { class: 'pl-shares-bar', 'aria-hidden': 'true' });
