@@ -38,6 +38,9 @@ class PellucidError(Exception):
         lines = [*self.got, *([f"in {where}"] if where else []), *([do] if do else [])]
         super().__init__("\n  ".join([what, *lines]))
 
+    failed_call: Any = None
+    """The call of a compiled program that failed with this error, for debuggers; None for none."""
+
 
 class ArgumentTypeError(PellucidError, TypeError):
     """An argument has a type, dtype or kind that the function does not accept."""

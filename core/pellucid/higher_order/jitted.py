@@ -15,7 +15,13 @@ import numpy as np
 
 from pellucid.base import config
 from pellucid.base.caching import cached, clearing
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, IntegerRangeError
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ExecutionError,
+    IntegerRangeError,
+    NonFiniteError,
+)
 from pellucid.base.events import CacheLooked, logger, on, publish
 from pellucid.base.functional import strict_zip
 from pellucid.base.source import capture
@@ -241,19 +247,24 @@ class Jitted:
             else ()
         )
         runner = interception.runner if self.share else None
+        pending = Pending(
+            self.spec.name, values.closed, operands, executable, self.clear_fast_paths
+        )
         try:
-            stepped = runner and runner.run(
-                Pending(self.spec.name, values.closed, operands, executable, self.clear_fast_paths)
-            )
+            stepped = runner and runner.run(pending)
             results = values.settle(
                 call.leaves, executable(operands) if stepped is None else stepped
             )
+            if is_checking():
+                check_results(self.spec.name, results, values.closed, operands)
         except IntegerRangeError as error:
             raise self._at_argument(error, call) from None
+        except (ExecutionError, NonFiniteError) as error:
+            error.failed_call = pending
+            raise
         if follows_keys:
             key_reuse.remember(results, records)
         if is_checking():
-            check_results(self.spec.name, results, values.closed, operands)
             return program.out_tree.unflatten(results), None
         if values.takes_references or follows_keys or stepped is not None:
             return program.out_tree.unflatten(results), None

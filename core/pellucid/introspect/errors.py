@@ -4,6 +4,8 @@ from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     DeviceError,
+    ExecutionError,
+    NonFiniteError,
     PellucidError,
     UnsupportedError,
 )
@@ -12,6 +14,8 @@ __all__ = [
     "ArgumentTypeError",
     "ArgumentValueError",
     "DeviceError",
+    "ExecutionError",
+    "NonFiniteError",
     "PellucidError",
     "UnsupportedError",
 ]

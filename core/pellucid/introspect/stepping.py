@@ -16,6 +16,7 @@ from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.functional import strict_zip
 from pellucid.base.source import cell_name, listing
 from pellucid.callbacks.breakpoints import is_breakpoint, muted
+from pellucid.callbacks.pure import HostCall
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.introspect.bodies import programs_within
@@ -40,7 +41,7 @@ from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.xla.arrays import ARRAY_TYPES
 
 __all__ = [
-    "Call", "Frame", "Turn", "breakpoints_of", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "known_values", "line_text", "listing", "n_bytes", "name_of",
+    "Call", "Frame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "known_values", "line_text", "listing", "n_bytes", "name_of",
     "opened", "past_breakpoints", "programs_within", "run", "slots_of", "user_stack",
 ]  # fmt: skip
 
@@ -242,7 +243,7 @@ class _Stretch(NamedTuple):
 def _stretch(jaxpr: Jaxpr, start: int) -> _Stretch | None:
     """The stretch from an equation on, which runs when one steps over the first of it; remembered.
 
-    An equation with programs is one of its own. None where there is an effect, and for large values.
+    An equation with programs is one of its own. None where Python is called or there is another effect, and for large values.
     """
     key = "stretch", start
     if key not in jaxpr.memo:
@@ -250,7 +251,9 @@ def _stretch(jaxpr: Jaxpr, start: int) -> _Stretch | None:
         for equation in jaxpr.equations[start : start + STRETCH_LENGTH]:
             size += sum(n_bytes(v.aval) for v in equation.results)
             is_apart = isinstance(equation.primitive, Programs)
-            if equation.effects or size > MAX_STRETCH_BYTES or (is_apart and end > start):
+            if equation.effects or calls_host(equation) or size > MAX_STRETCH_BYTES:
+                break
+            if is_apart and end > start:
                 break
             end += 1
             if is_apart:
@@ -504,6 +507,11 @@ def slots_of(equation: Equation) -> Any:
     """The programs of an equation with the roles of its operands; None where it has none."""
     primitive = equation.primitive
     return primitive.slots(equation.params) if isinstance(primitive, Programs) else None
+
+
+def calls_host(equation: Equation) -> bool:
+    """Whether an equation calls a Python function."""
+    return isinstance(equation.primitive, HostCall)
 
 
 def is_loop(equation: Equation) -> bool:

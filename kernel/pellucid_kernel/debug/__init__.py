@@ -1,7 +1,8 @@
 """The debugger, `pellucid.debugger`: steps through jitted code by the user's lines, forwards and backwards.
 
 `debug(f)(x)` gives a session to step through; `find(f, isnan)(x)` gives the place where a value first goes wrong, in the
-backward pass too; `diverge` compares two ways of running, `explain_grad(f)(x)` says why a gradient is NaN or zero; `prompt(f)(x)` opens a prompt in a terminal. In JupyterLab its own debugger does.
+backward pass too; `diverge` compares two ways of running; `explain_grad(f)(x)` says why a gradient is NaN or zero;
+`post_mortem()` opens the call that failed; `prompt(f)(x)` opens a prompt in a terminal. In JupyterLab its own debugger does.
 """
 
 import importlib
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pellucid_kernel.debug.divergence import Divergence, diverge
+    from pellucid_kernel.debug.failures import post_mortem
     from pellucid_kernel.debug.finders import Finding, debug, exceeds, find, isinf, isnan
     from pellucid_kernel.debug.gradients import Explanation, explain_grad
     from pellucid_kernel.debug.session import Breakpoint, Difference, Session, StackFrame
@@ -16,9 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Breakpoint", "Difference", "Divergence", "Explanation", "Finding", "Prompt", "Session", "StackFrame", "debug", "diverge",
-    "exceeds", "explain_grad", "find", "isinf", "isnan", "prompt",
+    "exceeds", "explain_grad", "find", "isinf", "isnan", "post_mortem", "prompt",
 ]  # fmt: skip
-_MODULES = ("divergence", "finders", "gradients", "session", "terminal")
+_MODULES = ("divergence", "failures", "finders", "gradients", "session", "terminal")
 
 
 def __getattr__(name: str) -> Any:

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pellucid as pl
-from pellucid.introspect.errors import ArgumentValueError
+from pellucid.introspect.errors import ArgumentValueError, ExecutionError
 from pellucid.introspect.finding import Match, first_match
 from pellucid.introspect.stepping import (
     breakpoints_of,
+    calls_host,
     can_enter,
     cell_name,
     compiled_results,
@@ -95,10 +96,14 @@ class Session:
     ) -> Session:
         """A session of a traced program on flat operands, of which results are a list.
 
-        `names`: further names for expressions, as those of the module that called it.
+        Python scalars and NumPy arrays among the operands get the dtypes of the program. `names`: further names for expressions, as those of the module that called it.
         """
         session = cls.__new__(cls)
-        session._begin(program, [*operands], budget)
+        arrays = [
+            x if isinstance(x, pl.Array) else pl.numpy.asarray(x, v.aval.dtype)
+            for x, v in zip(operands, program.jaxpr.invars, strict=True)
+        ]
+        session._begin(program, arrays, budget)
         session._tree = pl.tree_util.tree_structure([0] * len(program.jaxpr.outvars))
         session._file = ""
         session._names = names
@@ -377,6 +382,16 @@ class Session:
             compiled = compiled_results(self._program, *self._operands)
         pairs = zip(self._stepper.top.frame.results(), compiled, strict=True)
         return [Difference(i, ulps(a, b)) for i, (a, b) in enumerate(pairs)]
+
+    def to_failure(self) -> Session:
+        """Go on to the call of Python that fails, or to the end if none does; those before it are made again."""
+        try:
+            while not self.is_done:
+                self._stepper.run_to(calls_host)
+        except ExecutionError as error:
+            self._give_reason(f"the next operation fails: {str(error).splitlines()[0]}")
+        self._depth = max(len(self._lines()), 1)
+        return self
 
     def __str__(self) -> str:
         if self.is_done:

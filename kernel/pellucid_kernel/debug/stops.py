@@ -10,7 +10,6 @@ from concurrent.futures import Future
 from types import FrameType
 from typing import Any
 
-import pellucid as pl
 from pellucid.introspect.errors import PellucidError
 from pellucid.introspect.interception import (
     Pending,
@@ -195,12 +194,8 @@ class Stops:
         """The results, and the frame of Python that is to be stopped in behind the call."""
         callers = _callers()
         pending.allow_calls()
-        operands = [
-            _array(x, v.aval)
-            for x, v in zip(pending.operands, pending.program.jaxpr.invars, strict=True)
-        ]
         names = callers[0].f_globals if callers else {}
-        session = Session.of_program(pending.program, operands, names)
+        session = Session.of_program(pending.program, pending.operands, names)
         has_effects = bool(pending.program.effects)
         command = "continue"
         try:
@@ -300,8 +295,3 @@ def _callers() -> list[FrameType]:
             frames.append(frame)
         frame = frame.f_back
     return frames
-
-
-def _array(x: Any, aval: Any) -> Any:
-    """An operand as an array: Python scalars and NumPy arrays in the dtype of the program."""
-    return x if isinstance(x, pl.Array) else pl.numpy.asarray(x, aval.dtype)

@@ -8,7 +8,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid_kernel.debug import diverge, explain_grad
+from pellucid_kernel.debug import diverge, explain_grad, post_mortem
 
 
 def powers(x):
@@ -155,3 +155,53 @@ def test_a_fault_within_a_loop_is_found_with_its_iteration() -> None:
     assert explanation.finding is not None
     assert explanation.finding.iterations == [1]  # in 0, it is infinite
     assert "within it: `mul` of the backward pass" in str(explanation)
+
+
+# After errors -------------------------------------------------------------------------------------------------
+
+
+def failing(fails, x):
+    y = x + 1
+
+    def body(c, v):
+        d = c * v
+        e = pl.pure_callback(fails, pl.ShapeDtypeStruct((), np.float32), d)
+        return e, e
+
+    return lax.scan(body, y, jnp.arange(1.0, 4.0))[0]
+
+
+def test_a_call_of_python_that_failed_is_opened_at_its_operands() -> None:
+    def fails(d):
+        if d > 3:
+            raise KeyError("too large")
+        return d
+
+    with pytest.raises(ValueError, match="too large") as error:
+        pl.jit(failing, static_argnums=0)(fails, 1.0)
+    session = post_mortem(error.value)
+    assert session.equation.primitive.name == "pure_callback"
+    np.testing.assert_array_equal(session.operands(), [4.0])
+    assert session.stack()[-1].run == "(iteration 1 of 3)"
+    assert session.variables()["d"] == 4.0
+    assert "the next operation fails: " in str(session)
+    assert session.back().variables()["c"] == 2.0
+
+
+def test_a_trapped_nan_is_opened_at_its_operation(monkeypatch) -> None:
+    with pl.debug_nans(True), pytest.raises(FloatingPointError) as error:
+        pl.jit(pl.grad(rooted))(jnp.array([-1.0, 4.0]))
+    monkeypatch.setattr("sys.last_value", error.value, raising=False)
+    session = post_mortem()
+    assert session.equation.primitive.name == "div"
+    np.testing.assert_array_equal(session.operands()[1], [0.0, 2.0])
+
+
+def test_other_errors_and_donated_operands_are_refused() -> None:
+    with pytest.raises(ValueError, match="no call of a jitted function"):
+        post_mortem(ValueError())
+    donating = pl.jit(lambda x: jnp.log(x), donate_argnums=0)
+    with pl.debug_nans(True), pytest.raises(FloatingPointError) as error:
+        donating(jnp.array([-1.0]))
+    with pytest.raises(ValueError, match="were donated"):
+        post_mortem(error.value)

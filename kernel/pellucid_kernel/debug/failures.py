@@ -1,0 +1,63 @@
+"""Sessions at the operation with which a compiled program failed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pellucid as pl
+from pellucid.introspect.errors import ArgumentValueError, NonFiniteError
+from pellucid_kernel.debug.finders import isinf, isnan
+from pellucid_kernel.debug.session import Session
+
+
+def post_mortem(error: BaseException | None = None) -> Session:
+    """A session before the operation with which a call of a jitted function failed, with its operands.
+
+    `error`: what the call raised, by default the error that Python showed last. The program runs again, to the first
+    NaN or infinity if the option `debug_nans` or `debug_infs` raised it, else to the call of Python that fails; its
+    effects before there happen again. Where neither is the reason, the session stands at the end.
+
+    Raises: ArgumentValueError for an error of something else, and for a call whose arguments were donated.
+
+    >>> with pl.debug_nans(True):
+    ...     try:
+    ...         pl.jit(lambda x: pl.numpy.log(x) * 2.0)(-1.0)
+    ...     except FloatingPointError as error:
+    ...         session = post_mortem(error)
+    >>> session.equation.primitive.name, session.operands()
+    ('log', [Array(-1., dtype=float32)])
+    """
+    last = error or getattr(sys, "last_value", None)
+    failure = next((each for each in _causes(last) if getattr(each, "failed_call", None)), None)
+    if failure is None:
+        raise ArgumentValueError(
+            "post_mortem: no call of a jitted function raised this error while it ran.",
+            got="no error was shown" if last is None else f"got {type(last).__name__}",
+            do="Call it after such an error; wrap what runs as operations in `jit`.",
+        )
+    call: Any = failure.failed_call  # type: ignore[attr-defined]
+    if any(isinstance(x, pl.Array) and x.is_deleted() for x in call.operands):
+        raise ArgumentValueError(
+            f"post_mortem: arguments of `{call.name}` were donated, so that it can't run again.",
+            do="Leave out `donate_argnums` while you debug.",
+        )
+    session = Session.of_program(call.program, call.operands, _names(failure))
+    if not isinstance(failure, NonFiniteError):
+        return session.to_failure()
+    with pl.debug_nans(False), pl.debug_infs(False):
+        match = session.search(isnan) or session.search(isinf)
+        return session if match is None else session.go_to(match)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and those that it came from."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _names(error: BaseException) -> dict[str, Any]:
+    """The names of the module that made the call."""
+    return {} if error.__traceback__ is None else error.__traceback__.tb_frame.f_globals
