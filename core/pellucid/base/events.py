@@ -17,7 +17,7 @@ from typing import Any, Literal
 logger = logging.getLogger("pellucid")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Event:
     """Something that happened, with when and in which thread."""
 
@@ -25,7 +25,7 @@ class Event:
     thread: int = field(default_factory=threading.get_ident, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class TraceStarted(Event):
     """A Python function is about to be traced."""
 
@@ -33,7 +33,7 @@ class TraceStarted(Event):
     function: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class TraceFinished(Event):
     """A Python function became a program."""
 
@@ -43,14 +43,14 @@ class TraceFinished(Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class EquationStaged(Event):
     """An equation was added to a program being traced. Hot: observed only on request."""
 
     equation: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class PassFinished(Event):
     """A pass of the compilation pipeline ended; `before` and `after` are the programs themselves."""
 
@@ -60,7 +60,7 @@ class PassFinished(Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class CacheLooked(Event):
     """A jitted function looked for a program or executable. On a miss, `reasons` say why."""
 
@@ -72,14 +72,14 @@ class CacheLooked(Event):
     source: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class CompilationStarted(Event):
     """XLA is about to compile a program, which may take minutes."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class CompilationFinished(Event):
     """One XLA compilation ended."""
 
@@ -89,7 +89,7 @@ class CompilationFinished(Event):
     executable: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class ExecutionFinished(Event):
     """A compiled program was dispatched through Python (the C++ path publishes nothing)."""
 
@@ -98,7 +98,7 @@ class ExecutionFinished(Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class TransferFinished(Event):
     """Data went from the host to a device, back, or between devices."""
 
@@ -107,7 +107,7 @@ class TransferFinished(Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class CallbackRan(Event):
     """A Python function was called from compiled code."""
 
@@ -115,7 +115,7 @@ class CallbackRan(Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class TracerLeaked(Event):
     """A traced value was used after its trace had ended."""
 

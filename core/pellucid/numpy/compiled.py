@@ -33,7 +33,7 @@ def numpy_function(
     static_nums, static_names = resolve_arguments(chosen, None, static or None, "static")
     spec = FunctionSpec(chosen, chosen.__name__, static_nums, static_names)
     jitted = Jitted(spec, inline=True, share=False)
-    python = _giving_arrays(remembering(chosen, static_names))
+    python = _giving_arrays(remembering(chosen, static_nums, static_names))
 
     def cache_miss(*args: Any, **kwargs: Any) -> Any:
         if not context.trace.is_eager:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import opt_einsum
 
 from pellucid.base import dtypes
 from pellucid.base.caching import cached
@@ -76,7 +76,9 @@ def parse(subscripts: str, shapes: Sequence[Shape]) -> Notation:
             )
         counts.append(count)
     used = set(text)
-    unused = (letter for letter in map(opt_einsum.get_symbol, range(10**6)) if letter not in used)
+    unused = (
+        letter for letter in map(_opt_einsum().get_symbol, range(10**6)) if letter not in used
+    )
     ellipsis = "".join(next(unused) for _ in range(max(counts, default=0)))
     inputs = tuple(
         [
@@ -124,6 +126,7 @@ def _in_text(first: Any, rest: Sequence[Any]) -> tuple[str, list[Any]]:
     items = [first, *rest]
     n_operands = len(items) // 2
     letters: dict[Any, str] = {}
+    symbol = _opt_einsum().get_symbol
 
     def text(labels: Any) -> str:
         if not isinstance(labels, (list, tuple)):
@@ -132,9 +135,7 @@ def _in_text(first: Any, rest: Sequence[Any]) -> tuple[str, list[Any]]:
                 got=f"got {type(labels).__name__}",
             )
         return "".join(
-            "..."
-            if label is Ellipsis
-            else letters.setdefault(label, opt_einsum.get_symbol(len(letters)))
+            "..." if label is Ellipsis else letters.setdefault(label, symbol(len(letters)))
             for label in labels
         )
 
@@ -163,29 +164,28 @@ class Step(NamedTuple):
     result: str
 
 
-class _LeftToRight(opt_einsum.paths.PathOptimizer):
-    """The first two operands each time, without a search."""
-
-    def __call__(self, inputs: Any, output: Any, size_dict: Any, memory_limit: Any = None) -> Any:
-        return [(0, 1)] * max(len(inputs) - 1, 1) if len(inputs) > 1 else [(0,)]
+def _opt_einsum() -> Any:
+    """The package opt_einsum; it loads when it is first needed."""
+    return importlib.import_module("opt_einsum")
 
 
-def _optimizer(optimize: Any) -> Any:
-    """What opt_einsum is asked for."""
+def _contract_path(
+    notation: Notation, shapes: Sequence[Shape], optimize: Any
+) -> tuple[list[tuple[int, ...]], Any]:
+    """The order of contractions, and opt_einsum's report."""
     if optimize is True:
-        return "optimal"
-    if optimize is False:
-        return _LeftToRight()
-    return "auto" if optimize is None else optimize
+        optimize = "optimal"
+    elif optimize is False:  # the first two operands each time, without a search
+        optimize = [(0, 1)] * (len(shapes) - 1) or [(0,)]
+    elif optimize is None:
+        optimize = "auto"
+    return _opt_einsum().contract_path(notation.text(), *shapes, shapes=True, optimize=optimize)
 
 
 def _path(notation: Notation, shapes: Sequence[Shape], optimize: Any) -> Sequence[tuple[int, ...]]:
     if len(shapes) <= 2:
         return [tuple(range(len(shapes)))]
-    path, _ = opt_einsum.contract_path(
-        notation.text(), *shapes, shapes=True, optimize=_optimizer(optimize)
-    )
-    return path  # pyright: ignore[reportReturnType]
+    return _contract_path(notation, shapes, optimize)[0]
 
 
 def steps(notation: Notation, path: Sequence[tuple[int, ...]]) -> tuple[Step, ...]:
@@ -374,9 +374,7 @@ def einsum_path(
     text, given = _given(subscripts, operands)
     shapes = tuple([aval_of("einsum_path", x, i).shape for i, x in enumerate(given)])
     notation = parse(text, shapes)
-    return opt_einsum.contract_path(  # pyright: ignore[reportReturnType]
-        notation.text(), *shapes, shapes=True, optimize=_optimizer(optimize)
-    )
+    return _contract_path(notation, shapes, optimize)
 
 
 __all__ = ["einsum", "einsum_path"]

@@ -7,7 +7,6 @@ and its static arguments they always come out the same. So what they bind is rem
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -48,14 +47,15 @@ class _Draft(StagingTrace):
     is_heard = False
 
 
-def remembering(function: Callable[..., Any], static_names: tuple[str, ...]) -> Callable[..., Any]:
+def remembering(
+    function: Callable[..., Any], static_nums: tuple[int, ...], static_names: tuple[str, ...]
+) -> Callable[..., Any]:
     """`function` for use under a trace; calls of a kind that was seen before bind what they bound then.
 
-    A kind is the types of arrays and tracers, the values of Python numbers and of the arguments in `static_names`,
-    and the options that tracing depends on. Other calls (of lists, of NumPy arrays) simply run.
+    A kind is the types of arrays and tracers, the values of Python numbers and of the arguments in `static_nums`
+    and `static_names`, and the options that tracing depends on. Other calls (of lists, of NumPy arrays) simply run.
     """
-    names = list(inspect.signature(function).parameters)
-    static_positions = frozenset(i for i, name in enumerate(names) if name in static_names)
+    static_positions = frozenset(static_nums)
     static = frozenset(static_names)
 
     def plainly(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

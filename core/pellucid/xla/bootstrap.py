@@ -7,7 +7,6 @@ process, and this module says so in both directions.
 
 from __future__ import annotations
 
-import importlib.abc
 import importlib.util
 import os
 import sys
@@ -41,7 +40,7 @@ from jaxlib import (  # noqa: E402
 )
 
 
-class _JaxRefuser(importlib.abc.MetaPathFinder):
+class _JaxRefuser:
     """Answers `import jax` with a clear error, and jaxlib's own look-ups with a quick one.
 
     Without it, jaxlib would import an installed `jax` behind the user's back and let it replace the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import mmap
 import pathlib
 import re
@@ -11,15 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxlib import (
-    _jax,
-)
+from jaxlib import _jax, version
 
 from pellucid.xla.client import Client
 from pellucid.xla.mlir import bytecode
 from pellucid.xla.shardings import Device, DeviceLayout, OpSharding
 
-jaxlib_version: str = importlib.metadata.version("jaxlib")
+jaxlib_version: str = version.__version__
 CompileOptions = _jax.CompileOptions
 JaxRuntimeError = _jax.JaxRuntimeError
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
-import importlib.metadata
 import os
 import pathlib
 import sys
@@ -131,9 +130,10 @@ def load_plugin(platform: str, library: pathlib.Path) -> Any:
 
 def _file_of(distribution: str, suffix: str) -> pathlib.Path | None:
     """The file of an installed distribution whose path ends with `suffix`, if it exists."""
+    metadata = importlib.import_module("importlib.metadata")  # slow to import, and seldom needed
     try:
-        files = importlib.metadata.distribution(distribution).files or []
-    except importlib.metadata.PackageNotFoundError:
+        files = metadata.distribution(distribution).files or []
+    except metadata.PackageNotFoundError:
         return None
     for file in files:
         if str(file).endswith(suffix):

@@ -23,7 +23,7 @@ def counted():
         calls.append(axis)
         return arithmetic.add(arithmetic.mul(x, y), np.float32(factor))
 
-    return remembering(function, ("axis",)), calls
+    return remembering(function, (), ("axis",)), calls
 
 
 def names(program):
