@@ -16,6 +16,7 @@ from pellucid.ir.factors import Words, pointwise, words
 from pellucid.ir.primitive import NoParams, P, Primitive
 from pellucid.ir.traits import MOVEMENT, Traits
 from pellucid.numpy.compiled import numpy_function
+from pellucid.primitives.barrier import optimization_barrier
 from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_shapes, broadcast_to
 from pellucid.primitives.counts import threefry_rounds
 from pellucid.primitives.families import kind_of
@@ -247,7 +248,10 @@ class RandomSplit(OnKeys[RandomSplitParams]):
         return leading_kept(avals[0].ndim, results[0].ndim)
 
     def on_words(self, keys, generator, ndim, params):
-        return over_leading(ndim, lambda key: generator.split(key, params.shape))(keys)
+        # Without the barrier, XLA computes the few new keys again in each loop that draws from them, and takes longer to compile.
+        return optimization_barrier(
+            over_leading(ndim, lambda key: generator.split(key, params.shape))(keys)
+        )
 
 
 def leading_kept(ndim: int, result_ndim: int) -> tuple[list[Words], list[Words]]:
