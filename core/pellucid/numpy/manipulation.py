@@ -99,6 +99,7 @@ def _reshape(a: Any, sizes: tuple[int, ...], out_sharding: Any) -> Any:
     return movement.reshape(a, sizes, out_sharding=out_sharding)
 
 
+@numpy_function(static=("order", "out_sharding"))
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements of `a` in one dimension."""
     return reshape(a, (aval_of("ravel", a).size,), order, out_sharding=out_sharding)
@@ -667,6 +668,7 @@ def _diag(v: Any, k: int) -> Any:
     )
 
 
+@numpy_function
 def triu(m: Any, k: Any = 0) -> Any:
     """`m` with zeros below its diagonal number `k`, which may be traced.
 
@@ -677,6 +679,7 @@ def triu(m: Any, k: Any = 0) -> Any:
     return _triangle(m, diagonal_number("triu", k), upper=True)
 
 
+@numpy_function
 def tril(m: Any, k: Any = 0) -> Any:
     """`m` with zeros above its diagonal number `k`, which may be traced.
 
@@ -687,7 +690,6 @@ def tril(m: Any, k: Any = 0) -> Any:
     return _triangle(m, diagonal_number("tril", k), upper=False)
 
 
-@numpy_function(static="upper")
 def _triangle(m: Any, k: Any, upper: bool) -> Any:
     aval: Any = aval_of("triu" if upper else "tril", m)
     if aval.ndim < 2:
