@@ -371,7 +371,8 @@ domain, beside that of jax {version}. An error is counted in units in the last p
 mpmath computes with {digits} digits; 0.5 is the least possible. Arguments go down to the smallest and up to the largest
 numbers of the dtype where a function is defined there. Large errors are digits lost to cancellation: far out, as in
 `stats.cauchy.logcdf`, or near zeros of a function. "no value" counts NaN and infinities where the exact value is a number
-of the dtype. `float32` is computed without 64-bit dtypes. `python tools/special_errors.py` writes this table.
+of the dtype. `float32` is computed without 64-bit dtypes. Functions that have no row are not measured.
+`python tools/special_errors.py` writes this table.
 
 | function | float32 | jax | float64 | jax |
 | --- | --- | --- | --- | --- |

@@ -84,6 +84,16 @@ class Prompt(cmd.Cmd):
         """p EXPRESSION: the value of an expression of the variables, `jnp`, `np` and `pl`."""
         self._print(repr(self.session.evaluate(argument)))
 
+    def do_shards(self, argument: str) -> None:
+        """shards EXPRESSION: of an array the part on each device of this process: its index, type and range."""
+        value = self.session.evaluate(argument)
+        for shard in value.addressable_shards:
+            index = ", ".join(
+                f"{part.start or 0}:{size if part.stop is None else part.stop}"
+                for part, size in zip(shard.index, value.shape, strict=True)
+            )
+            self._print(f"device {shard.device.id}  [{index}]  {range_text(shard.data)}")
+
     def do_quit(self, _: str) -> bool:
         """q: end."""
         return True

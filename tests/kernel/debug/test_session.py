@@ -238,6 +238,34 @@ def test_transformed_functions_show_the_lines_they_come_from(transform) -> None:
     assert {Y, D, Z} <= lines
 
 
+@pytest.mark.parametrize("kind", [pl.sharding.AxisType.Auto, pl.sharding.AxisType.Explicit])
+def test_programs_over_eight_devices_are_stepped_with_the_values_of_each(kind) -> None:
+    def centered(x):
+        y = jnp.sin(x)
+        z = y.sum(axis=1)
+        w = lax.map(lambda v: v * 2, z)
+        return w - w.mean()
+
+    mesh = pl.make_mesh((8,), ("x",), axis_types=(kind,))
+    x = pl.device_put(jnp.arange(16.0).reshape(8, 2), pl.NamedSharding(mesh, pl.P("x")))
+    session = debug(pl.jit(centered))(x).step()
+    lines, first = [], centered.__code__.co_firstlineno
+    while session.stack()[-1].function.endswith("centered"):
+        lines.append(line(session) - first)
+        for value in session.variables().values():
+            assert len(value.sharding.device_set) == 8
+        session.next()
+    assert lines == [1, 2, 3, 4]
+    assert line(session.restart().step().next().next()) == first + 3
+    y = session.variables()["y"]
+    assert [shard.data.shape for shard in y.addressable_shards] == [(1, 2)] * 8
+    out = io.StringIO()
+    Prompt(session, io.StringIO("shards y\nq\n"), out).cmdloop()
+    assert "device 7  [7:8, 0:2]  f32[1,2] in [0.650288, 0.990607]" in out.getvalue()
+    session.finish()
+    assert all(each.ulps <= 2 for each in session.differences())
+
+
 # Finders --------------------------------------------------------------------------------------------------
 
 
