@@ -161,8 +161,9 @@ def test_a_stop_outlives_the_page(lab: Lab) -> None:
     lab.page.reload()
     debugger.stack(re.compile("iteration 0 of 20"))
     expect(debugger.place).to_contain_text("before")
+    stop = debugger.place.inner_text()
     debugger.press("pellucid:step-back")
-    debugger.stack(re.compile("iteration 0 of 20"))
+    expect(debugger.place).not_to_have_text(stop)
     debugger.press("terminate")
     expect(debugger.place).to_contain_text("No program is stopped")
 
