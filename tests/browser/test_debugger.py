@@ -118,6 +118,7 @@ def test_a_jitted_gradient_is_stepped_both_ways(lab: Lab) -> None:
     debugger.press("step-in")
     debugger.stack("layer")
     debugger.press("step-out")
+    debugger.stack(re.compile("iteration 0 of 20"))
     debugger.program.get_by_label("Iteration of the loop").fill("17")
     debugger.program.get_by_label("Iteration of the loop").press("Enter")
     debugger.stack(re.compile("iteration 17 of 20"))

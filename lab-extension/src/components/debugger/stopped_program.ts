@@ -174,6 +174,10 @@ export class StoppedProgram {
   move(): void {
     this.isMoving = this.standing !== null;
     this.element.classList.toggle('pellucid-is-moving', this.isMoving);
+    // The next stop sets them, and would overwrite what is typed until then.
+    for (const input of [this.slider, this.iteration]) {
+      input.disabled = true;
+    }
   }
 
   /** Nothing is stopped. */
