@@ -5,7 +5,6 @@ Operators and NumPy's methods are the NumPy API, bound late.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -256,27 +255,20 @@ def _checked(name: str) -> None:
     def checked(array: ArrayImpl) -> Any:
         check_not_deleted(array)
         try:
-            is_shared = waits and not peers.is_alone() and not array._sharding.is_fully_addressable
-            if is_shared and not _soon_ready(array):
-                check_not_deleted(array)
-                return peers.wait(unchecked, array)
-            return unchecked(array)
+            if (
+                not waits
+                or _is_ready_unchecked(array)
+                or peers.is_alone()
+                or array._sharding.is_fully_addressable
+            ):
+                return unchecked(array)
+            return peers.wait(unchecked, array)
         except JaxRuntimeError as error:
             raise_runtime_error(f"Array.{name}", error)
 
     checked.__name__ = name
     checked.__doc__ = _CHECKED[name]
     setattr(ArrayImpl, name, checked)
-
-
-def _soon_ready(array: ArrayImpl) -> bool:
-    """Whether the array is computed within a short step, which is cheaper to poll for than to wait for in a thread."""
-    deadline = time.perf_counter() + _MAX_POLLING_SECONDS
-    while not (array.is_deleted() or _is_ready_unchecked(array)):
-        if time.perf_counter() > deadline:
-            return False
-        time.sleep(_POLLING_INTERVAL_SECONDS)
-    return not array.is_deleted()
 
 
 def wait_for(several: Sequence[ArrayImpl]) -> None:
@@ -294,8 +286,6 @@ def wait_for(several: Sequence[ArrayImpl]) -> None:
 
 
 _is_ready_unchecked = ArrayImpl.is_ready
-_MAX_POLLING_SECONDS = 5e-3
-_POLLING_INTERVAL_SECONDS = 2e-5
 
 _CHECKED = {
     "block_until_ready": "Wait until the array is computed; gives the array itself. Raises what its computation raised.",

@@ -52,7 +52,7 @@ class Meetings(Protocol):
         is_order_enough: bool = False,
     ) -> T: ...
 
-    def admit(self, proposal: Proposal, *, is_order_enough: bool) -> Any: ...
+    def admit(self, proposal: Proposal) -> Any: ...
 
 
 _watch: list[Watch] = []
@@ -97,11 +97,9 @@ def launch(
     return _meetings[0].launch(start, argument, proposal, is_order_enough=is_order_enough)
 
 
-def admit(proposal: Proposal, *, is_order_enough: bool) -> Any:
-    """Agree on a program as `launch` does; the caller appends (group, key) to the result and starts it at once."""
-    if not _meetings:
-        return []
-    return _meetings[0].admit(proposal, is_order_enough=is_order_enough)
+def admit(proposal: Proposal) -> Any:
+    """Agree on a program where it follows another one than before; the caller appends (group, key) to the result and starts it at once."""
+    return _meetings[0].admit(proposal) if _meetings else []
 
 
 def digest(values: Iterable[Any]) -> str:

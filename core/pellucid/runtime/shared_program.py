@@ -46,9 +46,9 @@ class SharedProgram:
         if digest:
             text += f", program {digest}"
         key = sha256(text.encode()).hexdigest()[:12]
-        self._proposal = peers.Proposal(_SUBJECT, text, sorted(set().union(*lists)), key)
+        self.proposal = peers.Proposal(_SUBJECT, text, sorted(set().union(*lists)), key)
         self._has_run = False
-        self.entry = ((tuple(self._proposal.process_ids), key),)
+        self.entry = ((tuple(self.proposal.process_ids), key),)
         """One launch, (group, key), by which a queue of launches is extended."""
 
     @property
@@ -63,10 +63,6 @@ class SharedProgram:
             and bool(arguments)
             and all(type(x) is ArrayImpl and not x.is_fully_addressable for x in arguments)
         )
-
-    def admit(self) -> Any:
-        """Agree on a launch that C++ makes next; the result takes a note of it."""
-        return peers.admit(self._proposal, is_order_enough=self._mode() == "new_order")
 
     def _mode(self) -> str:
         mode = config.agreement_on_programs.value
@@ -89,7 +85,7 @@ class SharedProgram:
             if (type(x) not in ARRAY_TYPES or x.is_fully_addressable)
             and (is_first_run or np.asarray(x).nbytes <= _MAX_COMPARED_BYTES)
         ]
-        proposal = self._proposal
+        proposal = self.proposal
         if local_values:
             proposal = proposal._replace(contents=peers.digest(local_values))
         results = peers.launch(
@@ -109,12 +105,12 @@ class LaunchPoint:
     """
 
     def __init__(self, program: SharedProgram, layout: Any) -> None:
-        self._program = program
+        self._proposal = program.proposal
         self._entry = program.entry
         self._layout = layout
 
     def _to_xla_layout(self, dtype: Any) -> Any:
-        launched = self._program.admit()
+        launched = peers.admit(self._proposal)
         # Python looks for signals neither here nor before C++ starts the program: what is noted is launched.
         launched += self._entry
         return self._layout

@@ -560,6 +560,8 @@ def block_until_ready(x: Any) -> Any:
     >>> block_until_ready([device_put(1.5), "anything else"])
     [Array(1.5, dtype=float32, weak_type=True), 'anything else']
     """
+    if type(x) is ArrayImpl:
+        return x.block_until_ready()
     leaves, others = _arrays_and_others(x)
     wait_for(leaves)
     _call_method(others, "block_until_ready")

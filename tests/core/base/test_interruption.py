@@ -5,7 +5,9 @@ import subprocess
 import sys
 import textwrap
 import threading
+import weakref
 
+import numpy as np
 import pytest
 
 from pellucid.base.interruption import interruptible
@@ -87,6 +89,33 @@ def test_other_threads_do_the_work_themselves():
     thread.join()
     interruptible(lambda: names.append(threading.current_thread().name))
     assert names == ["mine", "pellucid-work"]
+
+
+def test_one_thread_makes_one_call_after_another_and_keeps_nothing():
+    value = np.zeros(3)
+    threads = [interruptible(threading.get_ident), interruptible(threading.get_ident)]
+    assert threads[0] == threads[1] != threading.get_ident()
+    assert interruptible(np.negative, value) is not value
+    gone = weakref.ref(value)
+    del value
+    assert gone() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_process_has_threads_of_its_own():
+    finished = run(
+        """
+    import os, warnings
+    warnings.simplefilter("ignore")
+    from pellucid.base.interruption import interruptible
+    interruptible(int)
+    child = os.fork()
+    if child == 0:
+        os._exit(interruptible(lambda: 3))
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    )
+    assert finished.stdout.splitlines()[-1] == "3", finished.stderr
 
 
 def test_a_check_ends_the_wait_for_a_call_that_goes_on():

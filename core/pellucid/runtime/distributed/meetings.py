@@ -139,15 +139,14 @@ class Meetings:
                 self._agreed_successions.add(succession)
             return result
 
-    def admit(self, proposal: peers.Proposal, *, is_order_enough: bool) -> Any:
-        """Agree on a launch as `launch` does; the caller appends (group, key) to the result and starts at once.
+    def admit(self, proposal: peers.Proposal) -> Any:
+        """Agree on a launch whose order is new; the caller appends (group, key) to the result and starts at once.
 
         Starts of other threads don't wait until the caller has started.
         """
-        succession = self._previous, proposal.key
-        if is_order_enough and succession in self._agreed_successions:
-            self._raise_failure()
-            self._previous = proposal.key
+        key = proposal.key
+        if (self._previous, key) in self._agreed_successions and not self._membership.has_failed:
+            self._previous = key
             return self._launched
         self.launch(bool, None, proposal)
         return []

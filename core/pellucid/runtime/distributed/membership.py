@@ -38,6 +38,8 @@ class Membership:
         """(processes, subject, proposal) of programs launched at the same position; empty if all are equal."""
         self._heartbeat_timeout = heartbeat_timeout
         self._on_failure = on_failure
+        self.has_failed = False
+        """Whether a process has failed, or launched another program."""
         self._failed = threading.Event()
         self._writer: asyncio.StreamWriter | None = None
         self._missing: list[int] = []
@@ -132,7 +134,8 @@ class Membership:
 
     def _note(self, failures: dict[int, str]) -> None:
         self.failures = {**failures, **self.failures}
-        if not self._failed.is_set():
+        if not self.has_failed:
+            self.has_failed = True
             self._failed.set()
             self._on_failure()
 
@@ -153,7 +156,7 @@ class Membership:
 
     def failure(self, seconds: float = 0.0) -> DistributedError | None:
         """The error for processes that have failed, or launched different programs, or are found to within `seconds`."""
-        if not self._failed.is_set() and not (seconds and self._failed.wait(seconds)):
+        if not self.has_failed and not (seconds and self._failed.wait(seconds)):
             return None
         if self.different_orders:
             return AgreementError(
