@@ -47,7 +47,7 @@ from pellucid.higher_order.jit_shardings import (
 )
 from pellucid.higher_order.misses import Key, Miss, reasons_for, reasons_for_place
 from pellucid.ir.facets import Runs
-from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, subjaxprs
 from pellucid.ir.rewriting import forget_sources
 from pellucid.ir.rules import Operands, Values
 from pellucid.runtime import donation, platforms
@@ -80,6 +80,8 @@ class Program:
     consts: Values
     out_tree: Any
     call: Call
+    debug_info: DebugInfo
+    """Names of the call's arguments, which are worked out once."""
     in_layouts: Layouts = None
     out_layouts: Layouts = None
     executables: dict[Where, Executable] = field(default_factory=dict)
@@ -398,7 +400,7 @@ class Jitted:
             self.compiler_options,
         )  # fmt: skip
         return Program(
-            params, consts, trees[0], call, layouts(self.in_shardings, call.tree.children()[0], call.avals),
+            params, consts, trees[0], call, debug, layouts(self.in_shardings, call.tree.children()[0], call.avals),
             layouts(self.out_shardings, trees[0], jaxpr.out_avals),
         )  # fmt: skip
 
@@ -418,7 +420,7 @@ class Jitted:
 
     def argument_names(self, program: Program) -> tuple[str, ...]:
         """A name for each input of the compiled program."""
-        names = self.spec.debug_info(program.call).argument_names
+        names = program.debug_info.argument_names
         return (*["a reference from outside"] * len(program.values.closed_over), *names)
 
     def request(self, program: Program, place: Where) -> Request:
@@ -473,7 +475,7 @@ class Jitted:
         if program.miss is not None and not program.miss.compile_seconds:
             program.miss.compile_seconds = seconds
             return
-        names = self.spec.debug_info(program.call).argument_names
+        names = program.debug_info.argument_names
         misses.recent.append(
             Miss(
                 self.spec.name,
