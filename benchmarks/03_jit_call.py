@@ -1,28 +1,90 @@
-"""How long does a call of a compiled function take, by the number and shape of its arguments?"""
+"""How long does a call of a compiled function take, by the number and kind of its arguments and by the way to call it?"""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
-from versus import compare, per_call
+import numpy as np
+from versus import Target, compare, per_call
+
+_FIRST_CALL = """
+import time
+import {library} as library
+x = library.numpy.ones(8)
+start = time.perf_counter()
+library.jit(lambda x: x * 2 + 1)(x).block_until_ready()
+print(time.perf_counter() - start)
+"""
 
 
 def measurements(jax: Any) -> dict[str, Any]:
     """Seconds of one call."""
     jnp = jax.numpy
     x = jnp.ones((8,), jnp.float32)
+    host = np.ones((8,), np.float32)
+
+    def of_one(x: Any) -> Any:
+        return x + 1
+
+    def of_each(*xs: Any) -> Any:
+        return [v + 1 for v in xs]
+
+    def of_tree(tree: Any) -> Any:
+        return jax.tree.map(of_one, tree)
+
+    def power(x: Any, n: int) -> Any:
+        return x**n
+
+    def call(function: Any, *arguments: Any) -> Any:
+        return lambda: per_call(lambda: function(*arguments))
+
     timed = {}
     for n in (1, 10, 100):
-        function = jax.jit(lambda *xs: [v + 1 for v in xs])
-        arguments = [x] * n
-        timed[f"{n} array argument{'s' * (n > 1)}"] = lambda f=function, a=arguments: per_call(
-            lambda: f(*a)
-        )
+        timed[f"{n} array argument{'s' * (n > 1)}"] = call(jax.jit(of_each), *[x] * n)
     tree = {f"layer{i}": {"w": x, "b": x, "rest": [x, x]} for i in range(50)}
-    nested = jax.jit(lambda t: jax.tree.map(lambda v: v + 1, t))
-    timed["nested dict of 200 leaves"] = lambda: per_call(lambda: nested(tree))
+    timed["nested dict of 200 leaves"] = call(jax.jit(of_tree), tree)
+
+    for n in (1, 10):
+        timed[f"{n} NumPy argument{'s' * (n > 1)}"] = call(jax.jit(of_each), *[host] * n)
+    timed["an array and a NumPy scalar"] = call(jax.jit(of_each), x, np.float32(2.0))
+    timed["an array and a Python number"] = call(jax.jit(of_each), x, 2.0)
+    timed["a static argument by position"] = call(jax.jit(power, static_argnums=1), x, 3)
+    by_name = jax.jit(power, static_argnames="n")
+    timed["a static argument by name"] = lambda: per_call(lambda: by_name(x, n=3))
+
+    donating = jax.jit(of_one, donate_argnums=0)
+
+    def chain() -> None:
+        nonlocal x_to_donate
+        x_to_donate = donating(x_to_donate)
+
+    x_to_donate = jnp.ones((8,), jnp.float32)
+    timed["a donated argument"] = lambda: per_call(chain)
+
+    for n in (1, 10, 100):
+        compiled = jax.jit(of_each).lower(*[x] * n).compile()
+        timed[f"Compiled, {n} array argument{'s' * (n > 1)}"] = call(compiled, *[x] * n)
+    timed["Compiled, nested dict of 200 leaves"] = call(
+        jax.jit(of_tree).lower(tree).compile(), tree
+    )
+    timed["Compiled, one NumPy argument"] = call(jax.jit(of_one).lower(host).compile(), host)
+
+    for shape in ((10,), (100,), (1000,), (100, 64), (16, 64, 64)):
+        rows = jnp.ones(shape, jnp.float32)
+        timed[f"list of an array of {shape}"] = call(list, rows)
+
+    def first_call() -> float:
+        code = _FIRST_CALL.format(library=jax.__name__)
+        return min(
+            float(subprocess.check_output([sys.executable, "-c", code], text=True))
+            for _ in range(2)
+        )
+
+    timed["the first jitted function of a process"] = first_call
     return timed
 
 
 if __name__ == "__main__":
-    compare(__file__, {})
+    compare(__file__, {"the first jitted function of a process": Target(1.0, "ms")})

@@ -33,6 +33,7 @@ from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, Request, compile_lowered, lower_program
 from pellucid.compilation.placement import Where, placements_in, where
 from pellucid.higher_order import interception, misses, stages
+from pellucid.higher_order.compiled_calls import with_donated_arguments_deleted
 from pellucid.higher_order.interception import Pending
 from pellucid.higher_order.jit import JitParams, jit_p
 from pellucid.higher_order.jit_shardings import (
@@ -51,7 +52,6 @@ from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, subjaxprs
 from pellucid.ir.rewriting import forget_sources
 from pellucid.ir.rules import Operands, Values
 from pellucid.runtime import donation, platforms
-from pellucid.runtime.array import note_donated
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import shard_argument
 from pellucid.sharding.errors import LayoutError
@@ -581,8 +581,7 @@ def callable_of(jitted: Jitted, fun: Function) -> Any:
     jitted.callable = weakref.ref(call)
     if spec.static_nums or spec.static_names:
         call = _with_named_static_arguments(jitted, call)
-    if spec.donated_nums or spec.donated_names:
-        call = _with_donated_arguments_deleted(jitted, call)
+    call = with_donated_arguments_deleted(call, spec.name, spec.donated_nums, spec.donated_names)
     functools.update_wrapper(call, fun)
     call.jitted = jitted
     call.trace = functools.partial(stages.trace, jitted)
@@ -604,22 +603,3 @@ def _with_named_static_arguments(jitted: Jitted, call: Function) -> Any:
             raise
 
     return checked
-
-
-def _with_donated_arguments_deleted(jitted: Jitted, call: Function) -> Any:
-    """`call`, which marks donated arrays as deleted by this function.
-
-    C++ doesn't mark them, and a later use would fail in XLA, with XLA's message.
-    """
-    spec = jitted.spec
-
-    def donating(*args: Any, **kwargs: Any) -> Any:
-        results = call(*args, **kwargs)
-        donated = [args[n] for n in spec.donated_nums if n < len(args)]
-        donated += [kwargs[name] for name in spec.donated_names if name in kwargs]
-        for leaf in flatten(donated)[0]:
-            if type(leaf) in ARRAY_TYPES and leaf.is_deleted():
-                note_donated(leaf, spec.name)
-        return results
-
-    return donating

@@ -9,15 +9,12 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
-    DeviceError,
-    TracedValueError,
 )
 from pellucid.base.functional import strict_zip
-from pellucid.base.tree.differences import structure_differences
 from pellucid.base.typing import Function, Keywords, Shape
-from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
+from pellucid.higher_order.compiled_calls import call_of_compiled
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import ClosedJaxpr
@@ -26,14 +23,11 @@ from pellucid.runtime import platforms
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import layout_of
 from pellucid.sharding.layout import Format, Layout
-from pellucid.sharding.stated import placement_text
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.staging import stage
-from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 from pellucid.xla import hlo
-from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.compile import hlo_cost, to_hlo
 from pellucid.xla.mlir import lasting_copy
 from pellucid.xla.pytree import flatten
@@ -221,85 +215,11 @@ class Compiled(Stage):
 
     _executable: Executable
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        spec = self._jitted.spec
-        call = spec.call_of_dynamic(args, kwargs)
-        expected = self._program.call
-        if call.tree != expected.tree:
-            raise self._other_structure(expected.tree, call)
-        traced = [i for i, x in enumerate(call.leaves) if isinstance(x, Tracer)]
-        if traced:
-            names = spec.debug_info(expected).argument_names
-            raise TracedValueError(
-                f"`{self.fun_name}` is compiled, and a compiled program can't be transformed or traced.",
-                got=[f"{names[i]}: {call.leaves[i]}" for i in traced[:3]],
-                do=f"Differentiate, batch or trace `{self.fun_name}` itself; it may be jitted.",
-            )
-        wrong = [
-            (path, a, b)
-            for path, a, b in strict_zip(
-                spec.debug_info(expected).argument_names, expected.avals, call.avals
-            )
-            if (a.shape, a.dtype) != (b.shape, b.dtype)
-        ]
-        if wrong:
-            raise ArgumentTypeError(
-                f"`{self.fun_name}` was compiled for arguments of other types.",
-                got=[
-                    f"{path}: compiled for {a.text()}, got {b.text()}" for path, a, b in wrong[:5]
-                ],
-                do="Lower and compile it again for these arguments, or call the jitted function itself.",
-            )
-        self._check_placements(call)
-        values = self._program.values
-        operands = values.operands(call.leaves)
-        results = values.settle(call.leaves, self._executable(operands))
-        if is_checking():
-            check_results(self.fun_name, results, values.closed, operands)
-        return self.out_tree.unflatten(results)
+    def __post_init__(self) -> None:
+        self._call = call_of_compiled(self._jitted, self._program, self._executable)
 
-    def _other_structure(self, expected: Any, call: Any) -> ArgumentTypeError:
-        """The error for a call whose arguments aren't structured as those of `expected`, a PyTreeDef."""
-        static = ", ".join(self._jitted.spec.names_of(self._program.call.static))
-        n_positional = call.tree.children()[0].num_leaves
-        leaves = (call.leaves[:n_positional], call.leaves[n_positional:])
-        differences = [
-            difference.text(name)
-            for name, of, got, part in strict_zip(
-                ("args", "kwargs"), expected.children(), call.tree.children(), leaves
-            )
-            for difference in structure_differences(of, got, leaves=part)
-        ]
-        do = "Call it with the arguments' containers and keys it was lowered with"
-        return ArgumentTypeError(
-            f"`{self.fun_name}` was compiled for arguments of another structure.",
-            got=differences[:3],
-            do=f"{do}, and without its static arguments ({static})." if static else f"{do}.",
-        )
-
-    def _check_placements(self, call: Any) -> None:
-        """Raise DeviceError for arrays that the user put elsewhere than this program takes them."""
-        wrong = [
-            (i, x._sharding, sharding)
-            for i, (x, sharding) in enumerate(
-                strict_zip(
-                    self._program.values.operands(call.leaves), self._executable.argument_shardings
-                )
-            )
-            if type(x) in ARRAY_TYPES
-            and x._committed
-            and not x._sharding.is_equivalent_to(sharding, x.ndim)
-        ]
-        if wrong:
-            names = self._jitted.argument_names(self._program)
-            raise DeviceError(
-                f"`{self.fun_name}` was compiled for arguments that are placed otherwise.",
-                got=[
-                    f"{names[i]}: compiled for {placement_text(expected)}, got {placement_text(placement)}"
-                    for i, placement, expected in wrong[:3]
-                ],
-                do="Put them there with `device_put`, or call the jitted function itself.",
-            )
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
 
     call = __call__
 

@@ -1,11 +1,25 @@
 """Lowered and compiled functions: what they take, and what they refuse."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
 import pellucid as pl
 from pellucid import lax, numpy as jnp
-from pellucid.base.errors import ArgumentTypeError, DeviceError, PlatformError, TracedValueError
+from pellucid.base import config
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    DeletedArrayError,
+    DeviceError,
+    ForbiddenError,
+    NonFiniteError,
+    PlatformError,
+    TracedValueError,
+    TransferGuardError,
+)
+from pellucid.runtime.executable import Executable
 
 X = np.arange(3, dtype=np.float32)
 
@@ -143,3 +157,116 @@ def test_results_of_classes_that_refuse_placeholders_have_no_names():
             return cls(*children)
 
     assert "result_info" not in pl.jit(lambda x: Matrix(x)).lower(X).as_text()
+
+
+@pytest.fixture
+def python_calls(monkeypatch):
+    """The number of runs of executables that came through Python, as a list of names."""
+    names = []
+    run = Executable.__call__
+
+    def recorded(executable, arguments):
+        names.append(executable.name)
+        return run(executable, arguments)
+
+    monkeypatch.setattr(Executable, "__call__", recorded)
+    return names
+
+
+@pytest.mark.parametrize("argument", [jnp.arange(3.0), X], ids=["array", "NumPy array"])
+def test_a_compiled_function_is_called_without_python(argument, python_calls):
+    compiled = pl.jit(lambda t, n: {"s": t["x"] * n}, static_argnames="n")
+    compiled = compiled.lower({"x": argument}, n=3).compile()
+    results = [compiled({"x": argument})["s"] for _ in range(3)]
+    assert len(python_calls) == 1
+    for result in results:
+        np.testing.assert_array_equal(result, 3 * X)
+
+
+REFUSED = {
+    "structure": (lambda f, x: f([x]), ArgumentTypeError, "another structure"),
+    "dtype": (lambda f, x: f(X.astype(np.int32)), ArgumentTypeError, "x: compiled for f32"),
+    "shape": (lambda f, x: f(jnp.ones(4)), ArgumentTypeError, r"got f32\[4\]"),
+    "tracer": (lambda f, x: pl.grad(lambda x: f(x).sum())(x), TracedValueError, "Differentiate"),
+    "place": (
+        lambda f, x: f(pl.device_put(x, pl.devices()[1])),
+        DeviceError,
+        "placed otherwise",
+    ),
+    "deleted": (lambda f, x: (x.delete(), f(x)), DeletedArrayError, "was deleted"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_compiled_function_refuses_after_calls_without_python_as_before(name, python_calls):
+    call, error, message = REFUSED[name]
+    compiled, x = square.lower(X).compile(), jnp.arange(3.0)
+    compiled(x)
+    for _ in range(2):
+        with pytest.raises(error, match=message):
+            call(compiled, x)
+    python_calls.clear()
+    np.testing.assert_array_equal(compiled(jnp.arange(3.0)), X * X)
+    np.testing.assert_array_equal(compiled(jnp.arange(3.0)), X * X)
+    assert len(python_calls) <= 1
+
+
+def test_a_compiled_function_obeys_options_after_calls_without_python():
+    compiled, x = pl.jit(lambda x: 1 / x).lower(X).compile(), jnp.arange(3.0)
+    compiled(x)
+    with config.debug_nans(True), config.debug_infs(True), pytest.raises(NonFiniteError):
+        compiled(x)
+    with config.no_execution(True), pytest.raises(ForbiddenError):
+        compiled(x)
+    with pl.transfer_guard("disallow"), pytest.raises(TransferGuardError):
+        compiled(X)
+    with config.disable_jit(True):
+        assert compiled(x)[1] == 1
+
+
+@pytest.mark.parametrize("how", ["position", "name"])
+def test_a_compiled_function_takes_donated_memory_on_each_call(how):
+    f = pl.jit(lambda n, x, y: n * x + y, static_argnums=0, donate_argnames="x")
+    by_name = how == "name"
+    compiled = (f.lower(2, x=X, y=X) if by_name else f.lower(2, X, X)).compile()
+    y = jnp.ones(3)
+    for _ in range(3):
+        x = jnp.arange(3.0) + 0
+        np.testing.assert_array_equal(compiled(x=x, y=y) if by_name else compiled(x, y), [1, 3, 5])
+        with pytest.raises(DeletedArrayError, match="was donated to `<lambda>`"):
+            x + 1
+        with pytest.raises(DeletedArrayError, match="was donated to `<lambda>`"):
+            compiled(x=x, y=y) if by_name else compiled(x, y)
+        assert not y.is_deleted()
+
+
+def test_a_compiled_function_with_effects_has_them_on_each_call():
+    messages = []
+    f = pl.jit(lambda x: (pl.debug.callback(lambda v: messages.append(int(v)), x), x + 1)[1])
+    compiled, cell = f.lower(1).compile(), pl.new_ref(jnp.float32(0))
+    for i in range(3):
+        compiled(i)
+    pl.effects_barrier()
+    assert sorted(messages) == [0, 1, 2]
+
+    def count():
+        cell[...] += 1
+
+    counted = pl.jit(count).lower().compile()
+    for _ in range(3):
+        counted()
+    assert cell[...] == 3
+
+
+def test_a_compiled_function_is_freed_with_its_last_reference():
+    compiled = square.lower(X).compile()
+    compiled(X)
+    executable = weakref.ref(compiled._executable)
+    program = weakref.ref(compiled)
+    gc.disable()
+    try:
+        del compiled
+        assert program() is None
+        assert executable() is None
+    finally:
+        gc.enable()
