@@ -306,12 +306,13 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     aval = aval_of("unstack", x)
     if aval.ndim == 0:
         raise ShapeError("jnp.unstack needs at least one dimension.", got=f"got {aval.text()}")
-    axis = canonical_axis(axis, aval.ndim)
-    return (
-        tuple(squeeze(part, axis) for part in split(x, aval.shape[axis], axis))
-        if aval.shape[axis]
-        else ()
-    )
+    return _unstack(x, canonical_axis(axis, aval.ndim))
+
+
+@numpy_function(static="axis")
+def _unstack(x: Any, axis: int) -> tuple[Any, ...]:
+    n = type_of(x).shape[axis]
+    return tuple([squeeze(part, axis) for part in split(x, n, axis)] if n else ())
 
 
 def hstack(tup: Any, dtype: Any = None) -> Any:

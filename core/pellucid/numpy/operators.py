@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -155,7 +156,15 @@ def _iterate(x: Any) -> Any:
         # Rows of an array that is cut along its first dimension can't be told apart in their types.
         spec = x.sharding.spec.padded(x.ndim)
         x = reshard(x, x.sharding.with_spec(spec.update((None, *spec.partitions[1:]))))
-    return iter([x[i] for i in range(x.shape[0])])
+    n = x.shape[0]
+    if n <= _MAX_UNSTACKED_ROWS or not context.trace.is_eager:
+        return iter(manipulation.unstack(x))
+    blocks = (x[i : i + _MAX_UNSTACKED_ROWS] for i in range(0, n, _MAX_UNSTACKED_ROWS))
+    return itertools.chain.from_iterable(map(manipulation.unstack, blocks))
+
+
+_MAX_UNSTACKED_ROWS = 20
+"""Maximum number of rows that one program gives to an iteration: the time to compile it grows with them."""
 
 
 def _contains(x: Any, item: Any) -> Any:
