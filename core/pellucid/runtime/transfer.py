@@ -48,7 +48,7 @@ from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.sharding.placement import Sharding, addressable_parts
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
-from pellucid.tracing.values import as_operand, type_of, types_of
+from pellucid.tracing.values import as_operand, type_of, type_of_numpy, types_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl, ExtendedArray
 from pellucid.xla.compile import JaxRuntimeError
@@ -158,6 +158,15 @@ def _publish(direction: Any, result: ArrayImpl, n_bytes: int, start: float) -> N
 # Device to device -----------------------------------------------------------------------------------
 
 
+_NUMPY_TYPES = frozenset(
+    (
+        np.ndarray,
+        *(dtype.type for dtype in map(np.dtype, dtypes.SUPPORTED) if dtype.kind in "biufc"),
+    )
+)
+"""Types of NumPy's arrays and scalars that C++ takes; it refuses their subclasses."""
+
+
 def shard_argument(x: Any, sharding: Sharding, layout: Any = None) -> Any:
     """`x` laid out as `sharding`, as an executable takes it."""
     if type(x) is ArrayImpl:
@@ -166,6 +175,16 @@ def shard_argument(x: Any, sharding: Sharding, layout: Any = None) -> Any:
         if current is sharding or current == sharding or current.is_equivalent_to(sharding, x.ndim):
             return x
         return move(x, sharding, committed=x._committed)
+    if type(x) in _NUMPY_TYPES and type(sharding) is SingleDeviceSharding:
+        # What `put_host` does, in few steps: compiled calls come here for each argument of NumPy.
+        aval: Any = type_of_numpy(x)
+        dtype = aval.dtype
+        if dtype.isbuiltin and _host_to_device.value == "allow" and not on.transfer_finished:
+            data = x if x.dtype is dtype else np.asarray(x, dtype)
+            try:
+                return arrays.put_one(aval, sharding, [data], [sharding._device], False)
+            except JaxRuntimeError as error:
+                raise_runtime_error("device_put", error)
     if type(x) is ExtendedArray:
         return shard_argument(x.words, sharding)
     operand = as_operand(x)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.caching import cached
 from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.typing import Shape
 from pellucid.ir.avals import AbstractValue, shaped_array
 from pellucid.xla import flags
 from pellucid.xla.arrays import ArrayImpl
@@ -28,15 +30,20 @@ _NARROW = {
 _x64 = flags.enable_x64
 
 
-def _array_type(x: Any) -> AbstractValue:
-    dtype = x.dtype
+def type_of_numpy(x: Any) -> AbstractValue:
+    """The aval of a NumPy array or scalar; raises ArgumentTypeError for dtypes that arrays can't have."""
+    return _type_of_shape(x.shape, x.dtype, _x64.value)
+
+
+@cached(4096)
+def _type_of_shape(shape: Shape, dtype: Any, _is_x64: bool) -> AbstractValue:
     if dtype not in dtypes.SUPPORTED:
         raise ArgumentTypeError(
             f"arrays can't have NumPy's dtype {dtype}.",
-            got=f"a NumPy array of dtype {dtype} and shape {x.shape}",
+            got=f"a NumPy array of dtype {dtype} and shape {shape}",
             do="Use a boolean, integer, floating or complex dtype in the machine's byte order.",
         )
-    return shaped_array(x.shape, dtypes.canonicalize(dtype), False)
+    return shaped_array(shape, dtypes.canonicalize(dtype), False)
 
 
 def _number_handler(kind: type) -> Callable[[Any], AbstractValue]:
@@ -48,7 +55,7 @@ def _number_handler(kind: type) -> Callable[[Any], AbstractValue]:
 type_handlers: dict[type, Callable[[Any], AbstractValue]] = {
     ArrayImpl: lambda x: x.aval,
     **{kind: _number_handler(kind) for kind in (bool, int, float, complex)},
-    np.ndarray: _array_type,
+    np.ndarray: type_of_numpy,
 }
 """For each type of operand, how to get its aval. Extended at import by layers that add types."""
 
@@ -72,8 +79,8 @@ def types_of(values: Iterable[Any]) -> list[Any]:
 
 def _handler_for(x: Any) -> Callable[[Any], AbstractValue]:
     if isinstance(x, np.generic):  # first, because np.float64 is a Python float too
-        type_handlers[type(x)] = _array_type
-        return _array_type
+        type_handlers[type(x)] = type_of_numpy
+        return type_of_numpy
     for base in type(x).__mro__:
         if base in type_handlers:
             handler = type_handlers[base]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -69,8 +70,6 @@ class ExtendedArray(Array):
 ARRAY_TYPES = frozenset((ArrayImpl, ExtendedArray))
 """Types of values on devices."""
 
-_COPY = HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
-
 
 def put(
     aval: Any,
@@ -97,10 +96,15 @@ def put(
         ):
             result.block_until_ready()
         return result
-    return _jax.batched_device_put(
-        aval, sharding, shards, devices, committed,
-        host_buffer_semantics=_COPY, enable_x64=True,
-    )  # fmt: skip
+    return put_one(aval, sharding, shards, devices, committed)
+
+
+put_one: Any = functools.partial(
+    _jax.batched_device_put,
+    host_buffer_semantics=HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL,
+    enable_x64=True,
+)
+"""`put` of a single shard, without a Python frame: (aval, sharding, [shard], [device], committed)."""
 
 
 _ALIGNMENT = 64

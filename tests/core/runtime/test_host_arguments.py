@@ -1,0 +1,93 @@
+"""NumPy arrays and scalars as arguments of compiled functions: C++ hands them over to be copied."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import pellucid as pl
+from pellucid import numpy as jnp
+from pellucid.base import config, dtypes
+from pellucid.base.errors import ArgumentTypeError, TransferGuardError
+
+# Not all jaxlibs compile for floats of 6 bits.
+DTYPES = [d for d in map(np.dtype, dtypes.SUPPORTED) if d.kind != "V" or d.itemsize > 1]
+DTYPES += map(np.dtype, (ml_dtypes.float8_e4m3fn, ml_dtypes.int4))
+
+
+class Subclass(np.ndarray):
+    """An array that C++ doesn't know."""
+
+
+class OwnScalar(np.float32):
+    """A scalar that C++ doesn't know."""
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_arguments_of_each_dtype_come_as_they_are(x64):
+    with config.enable_x64(x64):
+        f = pl.jit(lambda *xs: xs)
+        for dtype in DTYPES:
+            array = np.array([[1, 2], [2, 1]]).astype(dtype)
+            values = [array, array[::-1, 1:], array[1, 0], np.asfortranarray(array)]
+            for _ in range(2):
+                for value, result in zip(values, f(*values), strict=True):
+                    assert result.dtype == dtypes.canonicalize(dtype)
+                    assert not result.weak_type
+                    np.testing.assert_array_equal(np.asarray(result), np.asarray(value))
+
+
+def test_subclasses_of_numpy_are_taken():
+    f = pl.jit(lambda x: x + 1)
+    for value in (np.ones(2, np.float32).view(Subclass), np.ma.masked_array([1.0, 1.0])):
+        for _ in range(2):
+            np.testing.assert_array_equal(f(value), [2, 2])
+    for _ in range(2):
+        assert f(OwnScalar(1)) == 2
+
+
+def test_float0_is_taken():
+    f = pl.jit(lambda x, y: (x, y))
+    for _ in range(2):
+        zeros, y = f(np.zeros(3, dtypes.float0), np.ones(3, np.float32))
+        assert zeros.dtype == dtypes.float0
+        assert y.sum() == 3
+
+
+def test_each_call_reads_what_is_in_the_array_then():
+    n = 1 << 16
+    memory = np.empty(n + 16, np.float32)
+    start = -memory.ctypes.data % 64 // 4  # where a device could take the memory as it is
+    x = memory[start : start + n]
+    f, scale = pl.jit(lambda x, s: jnp.sort(x * s)), np.array(2.0, np.float32)
+    results = []
+    for i in range(5):
+        x[...], scale[...] = i, i
+        results.append(f(x, scale))
+        x[...], scale[...] = -1, -1
+    assert [float(r[0]) for r in results] == [i * i for i in range(5)]
+
+
+def test_results_keep_their_devices_and_guards_are_asked():
+    f, x = pl.jit(lambda x: x + 1), np.ones(3, np.float32)
+    for device in pl.devices()[:2]:
+        with pl.default_device(device):
+            for _ in range(2):
+                assert f(x).devices() == {device}
+    with pl.transfer_guard_host_to_device("disallow"), pytest.raises(TransferGuardError):
+        f(x)
+    assert f(x)[0] == 2
+
+
+@pytest.mark.parametrize("value", [np.array(["a"]), np.array([1], ">f4"), np.str_("a")])
+def test_other_dtypes_are_refused(value):
+    f = pl.jit(lambda x: x)
+    for _ in range(2):
+        with pytest.raises(ArgumentTypeError):
+            f(value)
+
+
+def test_scalars_of_small_floating_dtypes():
+    f = pl.jit(lambda x: x + x)
+    for kind in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn):
+        for _ in range(2):
+            assert float(f(kind(1.0))) == 2
