@@ -17,7 +17,7 @@ from pellucid.runtime.transfer import shard_argument
 from pellucid.sharding.stated import placement_text
 from pellucid.tracing.function import Call
 from pellucid.tracing.tracer import Tracer
-from pellucid.xla.arrays import ARRAY_TYPES
+from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl
 from pellucid.xla.calls import make_call
 from pellucid.xla.pytree import flatten
 
@@ -46,10 +46,12 @@ def with_donated_arguments_deleted(
     def donating(*args: Any, **kwargs: Any) -> Any:
         results = call(*args, **kwargs)
         donated = [args[n] for n in nums if n < len(args)]
-        donated += [kwargs[name] for name in names if name in kwargs]
-        for leaf in flatten(donated)[0]:
-            if type(leaf) in ARRAY_TYPES and leaf.is_deleted():
-                note_donated(leaf, name)
+        if kwargs:
+            donated += [kwargs[key] for key in names if key in kwargs]
+        for x in donated:
+            for leaf in (x,) if type(x) is ArrayImpl else flatten(x)[0]:
+                if type(leaf) in ARRAY_TYPES and leaf.is_deleted():
+                    note_donated(leaf, name)
         return results
 
     return donating
