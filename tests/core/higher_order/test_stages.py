@@ -243,7 +243,7 @@ def test_a_compiled_function_takes_donated_memory_on_each_call(how):
 def test_a_compiled_function_with_effects_has_them_on_each_call():
     messages = []
     f = pl.jit(lambda x: (pl.debug.callback(lambda v: messages.append(int(v)), x), x + 1)[1])
-    compiled, cell = f.lower(1).compile(), pl.new_ref(jnp.float32(0))
+    compiled, cell = f.lower(1).compile(), pl.new_ref(jnp.asarray(0.0))
     for i in range(3):
         compiled(i)
     pl.effects_barrier()

@@ -59,7 +59,7 @@ def test_an_array_deleted_before_or_during_iteration_is_refused():
 
 def test_a_scalar_is_refused_before_its_first_row():
     with pytest.raises(TypeError, match="0-dimensional"):
-        iter(jnp.float32(1))
+        iter(jnp.asarray(1.0))
 
 
 def test_arrays_are_iterated_over_while_a_function_is_traced():
