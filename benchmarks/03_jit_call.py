@@ -50,6 +50,7 @@ def measurements(jax: Any) -> dict[str, Any]:
 
     for n in (1, 10):
         timed[f"{n} NumPy argument{'s' * (n > 1)}"] = call(jax.jit(of_each), *[host] * n)
+    timed["1 NumPy argument of 64 bits"] = call(jax.jit(of_one), host.astype(np.float64))
     timed["an array and a NumPy scalar"] = call(jax.jit(of_each), x, np.float32(2.0))
     timed["an array and a Python number"] = call(jax.jit(of_each), x, 2.0)
     timed["a static argument by position"] = call(jax.jit(power, static_argnums=1), x, 3)
