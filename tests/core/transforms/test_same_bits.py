@@ -1,11 +1,13 @@
 """Programs that both libraries lower to the same StableHLO give the same bits."""
 
 import numpy as np
+import pytest
 from corpus import lowered
 
 import pellucid
 
 
+@pytest.mark.rotates
 def test_equal_programs_give_equal_bits(oracle):
     ours, theirs = lowered.texts(pellucid), oracle.call(lowered.texts)
     equal = {name for name, text in ours.items() if theirs.get(name) == text}
