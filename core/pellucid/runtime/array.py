@@ -13,7 +13,7 @@ import numpy as np
 
 from pellucid.base.errors import DeletedArrayError, DeviceError, IndexingError
 from pellucid.base.source import describe
-from pellucid.runtime import peers, platforms
+from pellucid.runtime import platforms
 from pellucid.runtime.donation import donors_of
 from pellucid.runtime.failures import raise_runtime_error
 from pellucid.sharding.layout import Format, Layout
@@ -250,19 +250,11 @@ def is_exported(array: ArrayImpl | ExtendedArray) -> bool:
 def _checked(name: str) -> None:
     """Let the C++ method `name` raise our errors; some of them end the process on a deleted array."""
     unchecked = getattr(ArrayImpl, name)
-    waits = name == "block_until_ready"
 
     def checked(array: ArrayImpl) -> Any:
         check_not_deleted(array)
         try:
-            if (
-                not waits
-                or _is_ready_unchecked(array)
-                or peers.is_alone()
-                or array._sharding.is_fully_addressable
-            ):
-                return unchecked(array)
-            return peers.wait(unchecked, array)
+            return unchecked(array)
         except JaxRuntimeError as error:
             raise_runtime_error(f"Array.{name}", error)
 
@@ -274,18 +266,12 @@ def _checked(name: str) -> None:
 def wait_for(several: Sequence[ArrayImpl]) -> None:
     """`block_until_ready` of several arrays at once."""
     try:
-        if peers.is_alone():
-            arrays.wait_for(several)
-        else:
-            for x in several:
-                x.block_until_ready()
+        arrays.wait_for(several)
     except JaxRuntimeError as error:
         for x in several:
             check_not_deleted(x)
         raise_runtime_error("block_until_ready", error)
 
-
-_is_ready_unchecked = ArrayImpl.is_ready
 
 _CHECKED = {
     "block_until_ready": "Wait until the array is computed; gives the array itself. Raises what its computation raised.",
