@@ -346,6 +346,9 @@ CONTINUOUS = [
         "random.dirichlet(key, 1.0)", "random.beta(key, jnp.ones(2), jnp.ones(3))", "random.gamma(key, 2.0, dtype='int32')", "random.ball(key, 3, dtype=int)",
         "jax.grad(lambda a: random.gamma(key, a))(2.5)", "jax.grad(lambda a: random.loggamma(key, a))(0.01)",
         "jax.vmap(lambda k, a: random.gamma(k, a))(keys, jnp.array([0.5, 1.0, 2.0]))",
+        "jax.jacobian(lambda a, b: random.beta(key, a, b), (0, 1))(2.0, 1.5)[1]",
+        "jax.grad(lambda a: random.beta(key, a, 0.3).sum())(jnp.array([0.05, 1.0, 40.0]))",
+        "jax.grad(lambda a: (random.dirichlet(key, a, (4,)) ** 2).sum())(jnp.array([0.5, 2.0, 3.0]))",
     ]),
 ]  # fmt: skip
 COUNTS = rows([

@@ -16,6 +16,7 @@ from pellucid.base.typing import Function
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import Operands
 from pellucid.runtime import platforms
+from pellucid.runtime.extended import ExtendedArray
 from pellucid.runtime.failures import marked
 from pellucid.runtime.transfer import from_host
 from pellucid.sharding.single_device import make_single_device_sharding
@@ -152,7 +153,12 @@ class HostFunction:
 
 
 def on_host(x: Any) -> Any:
-    """An array with the value of `x`, on a CPU device unless it is an array; memory of a running program is copied."""
+    """An array with the value of `x`, on a CPU device unless it is an array; memory of a running program is copied.
+
+    Of keys, the words that hold them.
+    """
+    if isinstance(x, ExtendedArray):
+        return x.words
     if isinstance(x, ArrayImpl):
         return x
     device = platforms.client("cpu").local_devices()[0]

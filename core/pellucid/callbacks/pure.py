@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base import dtypes
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -180,11 +179,11 @@ def flat_arguments(
     leaves = values_of(checked_leaves(leaves, caller, function, args, kwargs))
     for x in leaves:
         aval = type_of(x)
-        if type(aval) is not ShapedArray or isinstance(aval.dtype, dtypes.ExtendedDType):
+        if type(aval) is not ShapedArray:
             raise ArgumentTypeError(
                 f"{caller} passes arrays of numbers to its function.",
                 got=f"got {aval.text()}",
-                do="Pass what it holds: `random.key_data(key)`.",
+                do="Pass arrays.",
             )
     return leaves, tree
 

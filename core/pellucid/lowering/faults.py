@@ -118,6 +118,10 @@ UPDATE_READS_ITSELF = _fault(
     "An update that reads its array writes in place before it has read, where a reshape is near (`in_place.py`).",
     "tests/core/lowering/test_in_place.py", "all programs", is_of_cpus=True,
 )  # fmt: skip
+LARGE_EXTREMES_WITHOUT_NAN = _fault(
+    "large-extremes-without-nan", "Maxima and minima of some thousand floating numbers lose NaN: a library for CPUs takes those it recognizes.",
+    "tests/core/lowering/test_faults.py -k large_extremes", "all programs", is_of_cpus=True,
+)  # fmt: skip
 CLAMP_OF_BOOLEANS = _fault(
     "clamp-of-booleans", "A clamp of booleans that the simplifier left, or never saw, has no machine code.",
     "tests/core/lowering/test_faults.py -k clamp", "all programs", is_of_cpus=True,

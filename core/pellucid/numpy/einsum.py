@@ -237,27 +237,27 @@ def _einsum(
         chosen = [terms.pop(i) for i in step.taken]
         if len(chosen) == 1:
             [(x, letters)] = chosen
-            x, letters = _summed(x, letters, step.summed, preferred)
-            x, letters = _diagonals(x, letters, step.result)
+            x, letters = _summed(x, letters, step.summed, dtype)
+            x, letters = _diagonals(x, letters, step.result, dtype)
         else:
             multiply = functools.partial(product, precision=precision, preferred_element_type=dtype)
-            x, letters = _contracted(chosen, step, multiply, preferred)
+            x, letters = _contracted(chosen, step, multiply, dtype)
         terms.append((transpose(x, [letters.index(c) for c in step.result]), step.result))
     [(result, _)] = terms
     return convert(result, type_of(result), dtype, weak_type)
 
 
 def _contracted(
-    chosen: Any, step: Step, multiply: Callable[..., Any], preferred: Any
+    chosen: Any, step: Step, multiply: Callable[..., Any], dtype: Any
 ) -> tuple[Any, str]:
-    """The product of two operands, and its letters."""
+    """The product of two operands, whose sums are of `dtype`, and its letters."""
     (lhs, left), (rhs, right) = chosen
     lhs, left = _without_stretched(lhs, left, rhs, right)
     rhs, right = _without_stretched(rhs, right, lhs, left)
-    lhs, left = _summed(lhs, left, [c for c in step.summed if c not in right], preferred)
-    rhs, right = _summed(rhs, right, [c for c in step.summed if c not in left], preferred)
-    lhs, left = _diagonals(lhs, left, step.result + right)
-    rhs, right = _diagonals(rhs, right, step.result + left)
+    lhs, left = _summed(lhs, left, [c for c in step.summed if c not in right], dtype)
+    rhs, right = _summed(rhs, right, [c for c in step.summed if c not in left], dtype)
+    lhs, left = _diagonals(lhs, left, step.result + right, dtype)
+    rhs, right = _diagonals(rhs, right, step.result + left, dtype)
     batch = [c for c in step.result if c in left and c in right]
     summed = [c for c in step.summed if c in left and c in right]
     (left_summed, right_summed), (left_batch, right_batch) = (
@@ -282,21 +282,20 @@ def _without_stretched(x: Any, letters: str, other: Any, other_letters: str) -> 
     return squeeze(x, axes), "".join(c for i, c in enumerate(letters) if i not in axes)
 
 
-def _summed(x: Any, letters: str, names: Sequence[str], preferred: Any) -> tuple[Any, str]:
+def _summed(x: Any, letters: str, names: Sequence[str], dtype: Any) -> tuple[Any, str]:
     """`x` summed over the letters among `names` that it has once."""
     axes = [letters.index(c) for c in names if letters.count(c) == 1]
     if not axes:
         return x, letters
-    return _total(x, axes, preferred), "".join(c for i, c in enumerate(letters) if i not in axes)
+    return _total(x, axes, dtype), "".join(c for i, c in enumerate(letters) if i not in axes)
 
 
-def _total(x: Any, axes: Sequence[int], preferred: Any) -> Any:
-    if preferred is not None:
-        x = convert(x, type_of(x), preferred)
-    return reduce_or(x, axes) if type_of(x).dtype == np.bool_ else reduce_sum(x, axes)
+def _total(x: Any, axes: Sequence[int], dtype: Any) -> Any:
+    x = convert(x, type_of(x), dtype)  # bools and short integers would overflow
+    return reduce_or(x, axes) if dtype == np.bool_ else reduce_sum(x, axes)
 
 
-def _diagonals(x: Any, letters: str, kept: str) -> tuple[Any, str]:
+def _diagonals(x: Any, letters: str, kept: str, dtype: Any) -> tuple[Any, str]:
     """`x` with the axes of each repeated letter replaced by their diagonal, or its sum if nobody keeps the letter."""
     for letter in dict.fromkeys(letters):
         axes = [i for i, c in enumerate(letters) if c == letter]
@@ -305,7 +304,7 @@ def _diagonals(x: Any, letters: str, kept: str) -> tuple[Any, str]:
         aval: Any = type_of(x)
         x = select(_on_diagonal(aval.shape, axes), x, zeros(aval))
         gone = axes[:-1] if letter in kept else axes
-        x = _total(x, gone, None)
+        x = _total(x, gone, dtype)
         letters = "".join(c for i, c in enumerate(letters) if i not in gone)
     return x, letters
 

@@ -58,7 +58,7 @@ _UNARY: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _compiled(name: str, function: Any, *, swapped: bool) -> Any:
+def _compiled(function: Any, *, swapped: bool) -> Any:
     """An operator of arrays: a C++ callable that is a method; NotImplemented for foreign operands."""
     python = function.python
     jitted = function.jitted if not swapped else _swapped(function).jitted
@@ -71,7 +71,9 @@ def _compiled(name: str, function: Any, *, swapped: bool) -> Any:
             return (python(y, x) if swapped else python(x, y)), None
         return jitted.cache_miss(x, y)
 
-    return make_call(name, None, cache_miss, (), (), (name, function, swapped), shard_argument)
+    return make_call(
+        function.__name__, None, cache_miss, (), (), (function, swapped), shard_argument
+    )
 
 
 def _of_foreign(y: Any) -> Any:
@@ -323,10 +325,10 @@ def install() -> None:
         for prefix, swapped in (("", False), ("r", True)):
             method = f"__{prefix}{name}__"
             setattr(Tracer, method, _traced(function, swapped=swapped))
-            _set_on_arrays(method, _compiled(method, function, swapped=swapped))
+            _set_on_arrays(method, _compiled(function, swapped=swapped))
     for name, function in _COMPARISONS.items():
         setattr(Tracer, f"__{name}__", _traced(function, swapped=False))
-        _set_on_arrays(f"__{name}__", _compiled(f"__{name}__", function, swapped=False))
+        _set_on_arrays(f"__{name}__", _compiled(function, swapped=False))
     for name, function in _UNARY.items():
         setattr(Tracer, f"__{name}__", lambda x, _f=function.python: _f(x))
         _set_on_arrays(f"__{name}__", function)

@@ -63,13 +63,13 @@ class MarkParams(NamedTuple):
 
 
 class Recast(Collective, Shown, Movement[MarkParams]):
-    """A cast between states along mesh axes; `state` is that of the result, `inverse` the cast that transposes it."""
+    """A cast between states along mesh axes; `state` is that of the result, `inverse` the cast that transposes it, if any."""
 
     traits = COLLECTIVE
     axes_field = "axes"
     waits = False
     state: ClassVar[str]
-    inverse: ClassVar[str]
+    inverse: ClassVar[str] = ""
 
     def abstract_eval(self, avals, params):
         return avals
@@ -78,6 +78,8 @@ class Recast(Collective, Shown, Movement[MarkParams]):
         return [restated(avals[0], frozenset(params.axes), self.state, params.mesh)]
 
     def undo(self, cotangent, aval, params):
+        if not self.inverse:
+            return super().undo(cotangent, aval, params)
         return bind1(registry[self.inverse], cotangent, params=params)
 
     def batch(self, axis, operands, dims, params):
@@ -108,9 +110,23 @@ class VaryingToUnreduced(Recast):
     name, state, inverse = "vary_unreduced_cast", "unreduced", "reduced_vary_cast"
 
 
+class UnreducedToVarying(Recast):
+    """Addends as each position's own values, for tools that show them; it has no derivative."""
+
+    name, state = "unreduced_vary_cast", "varying"
+
+
+class ReducedToSame(Recast):
+    """A reduced value whose cotangent is as any other, for tools that hold it; it has no derivative."""
+
+    name, state = "reduced_same_cast", "the same"
+
+
 reduced_p = Reduced()
 reduced_vary_cast_p = ReducedToVarying()
 vary_unreduced_cast_p = VaryingToUnreduced()
+unreduced_vary_cast_p = UnreducedToVarying()
+reduced_same_cast_p = ReducedToSame()
 
 
 def recast(primitive: Primitive[Any], x: Any, axes: Iterable[Any]) -> Any:

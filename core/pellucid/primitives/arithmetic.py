@@ -112,7 +112,7 @@ sub_p: Elementwise = LinearElementwise(
 
 
 class MulParams(NamedTuple):
-    out_dtype: Any
+    out_dtype: Any = None
 
 
 _SAME_DTYPE = MulParams(None)

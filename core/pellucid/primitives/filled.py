@@ -21,7 +21,11 @@ from pellucid.tracing.values import type_of
 
 
 def zeros(aval: Any) -> Any:
-    """An array of zeros of type `aval`; for float0, a NumPy array, since no device holds such."""
+    """An array of zeros of type `aval`; for float0, a NumPy array, since no device holds such.
+
+    >>> zeros(pl.typeof(np.float32(1)))
+    Array(0., dtype=float32)
+    """
     if aval.dtype == dtypes.float0:
         if is_static(aval.shape):
             return np.zeros(aval.shape, dtypes.float0)
@@ -36,7 +40,11 @@ def zeros(aval: Any) -> Any:
 
 
 def instantiate(tangent: Any) -> Any:
-    """`tangent` as an array, also if it is a known zero."""
+    """`tangent` as an array, also if it is a known zero.
+
+    >>> instantiate(Zero(pl.typeof(np.float32(1)))), instantiate(2.0)
+    (Array(0., dtype=float32), 2.0)
+    """
     return zeros(tangent.aval) if type(tangent) is Zero else tangent
 
 

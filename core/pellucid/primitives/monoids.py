@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.typing import Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.lowering.faults import LARGE_EXTREMES_WITHOUT_NAN
 from pellucid.xla.mlir import ir
 
 DType = np.dtype[Any]
@@ -122,6 +123,18 @@ def monoid_body(ctx: Any, region: ir.Region, monoid: Monoid, dtype: DType) -> No
         ctx.op("stablehlo.return", [], [combined(ctx, monoid, x, y, aval)])
 
 
+_OPPOSITES = {"max": "min", "min": "max"}
+
+
+def _opposite_body(ctx: Any, region: ir.Region, monoid: Monoid, dtype: DType) -> None:
+    """Fill `region` with an extreme of scalars as the negated opposite of their negatives."""
+    aval = shaped_array((), dtype)
+    with ctx.inside(region, [aval, aval]) as operands:
+        x, y = [ctx.op1("stablehlo.negate", aval, [operand]) for operand in operands]
+        opposite = combined(ctx, MONOIDS[_OPPOSITES[monoid.name]], x, y, aval)
+        ctx.op("stablehlo.return", [], [ctx.op1("stablehlo.negate", aval, [opposite])])
+
+
 def lower_reduction(
     ctx: Any, x: ir.Value, monoid: Monoid, axes: Ints, result: ShapedArray
 ) -> ir.Value:
@@ -134,7 +147,11 @@ def lower_reduction(
         {"dimensions": axes},
         regions=1,
     )
-    monoid_body(ctx, reduction.regions[0], monoid, result.dtype)
+    may_be_nan = dtypes.is_inexact(result.dtype) and result.dtype.kind != "c"
+    is_extreme = may_be_nan and monoid.name in _OPPOSITES
+    is_lost = is_extreme and ctx.has_fault(LARGE_EXTREMES_WITHOUT_NAN)
+    body = _opposite_body if is_lost else monoid_body
+    body(ctx, reduction.regions[0], monoid, result.dtype)
     return reduction.result
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pellucid.base import config
 from pellucid.base.errors import ArrayConversionError, DeviceError
-from pellucid.base.events import TransferFinished, on, publish
+from pellucid.base.events import TransferFinished, TransferStarted, on, publish
 from pellucid.base.late import late
 from pellucid.runtime import guards
 from pellucid.runtime.array import ArrayImpl, check_not_deleted, shards_of
@@ -33,6 +33,8 @@ def fetched(array: ArrayImpl, *, explicit: bool) -> np.ndarray:
     cached = array._npy_value
     if cached is None:
         check_not_deleted(array)
+        if on.transfer_started:
+            publish(on.transfer_started, TransferStarted("device_to_host", array.nbytes))
         start = time.perf_counter()
         try:
             # Reading a CPU's memory is no transfer.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pellucid.base import config
@@ -128,6 +128,17 @@ def names_of(platform: str) -> tuple[str, ...]:
             do=f"Known platforms: {', '.join(sorted(_ALIASES))}.",
         )
     return names
+
+
+def canonical_names(names: Sequence[str]) -> tuple[str, ...]:
+    """The platforms that `names` are, each once: of 'gpu' the first.
+
+    Raises: PlatformError for an unknown name.
+
+    >>> canonical_names(["cpu", "gpu", "cuda"])
+    ('cpu', 'cuda')
+    """
+    return tuple(dict.fromkeys(names_of(name)[0] for name in names))
 
 
 def _start(platform: str) -> list[str]:

@@ -17,7 +17,7 @@ from pellucid.base.errors import (
     DeviceError,
     IntegerRangeError,
 )
-from pellucid.base.events import TransferFinished, on, publish
+from pellucid.base.events import TransferFinished, TransferStarted, on, publish
 from pellucid.base.functional import strict_zip
 from pellucid.base.late import late
 from pellucid.base.source import capture
@@ -91,6 +91,8 @@ def put_host(
     dtype = physical(aval).dtype
     is_ready = type(value) is np.ndarray and value.dtype == dtype
     data = value if is_ready else _as_numpy(value, dtype)
+    if on.transfer_started:
+        publish(on.transfer_started, TransferStarted("host_to_device", data.nbytes))
     if type(sharding) is SingleDeviceSharding:
         result = _put(aval, sharding, [data], [sharding._device], committed, explicit)
     else:
@@ -181,6 +183,8 @@ def shard_argument(x: Any, sharding: Sharding, layout: Any = None) -> Any:
         dtype = aval.dtype
         if dtype.isbuiltin and _host_to_device.value == "allow" and not on.transfer_finished:
             data = x if x.dtype is dtype else np.asarray(x, dtype)
+            if on.transfer_started:
+                publish(on.transfer_started, TransferStarted("host_to_device", data.nbytes))
             try:
                 return arrays.put_one(aval, sharding, [data], [sharding._device], False)
             except JaxRuntimeError as error:
@@ -226,6 +230,8 @@ def _equal_layouts(a: DeviceLayout, b: DeviceLayout) -> bool:
 def move(x: ArrayImpl, sharding: Sharding, *, committed: bool, explicit: bool = False) -> ArrayImpl:
     """A copy of array `x` laid out as `sharding`."""
     check_not_deleted(x)
+    if on.transfer_started:
+        publish(on.transfer_started, TransferStarted("device_to_device", x.nbytes))
     start = time.perf_counter()
     level = _device_to_device.value
     try:

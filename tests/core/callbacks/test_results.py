@@ -22,6 +22,15 @@ def maybe_jit(function, compiled):
 
 
 @EVERYWHERE
+@pytest.mark.parametrize("call", [pl.pure_callback, io_callback])
+def test_keys_come_as_the_words_that_hold_them(compiled, call):
+    keys = pl.random.split(pl.random.key(3), 2)
+    words = pl.ShapeDtypeStruct((2, 2), np.uint32)
+    results = maybe_jit(lambda keys: call(np.asarray, words, keys), compiled)(keys)
+    np.testing.assert_array_equal(results, pl.random.key_data(keys))
+
+
+@EVERYWHERE
 def test_it_gets_arrays_and_its_results_come_back(compiled):
     kinds = []
 

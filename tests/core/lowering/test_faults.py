@@ -55,6 +55,20 @@ def test_leading_zeros_of_constants_are_those_of_arguments(dtype: str) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)], ids=str)
+def test_large_extremes_keep_nan(dtype: str, axes: tuple[int, ...]) -> None:
+    with pl.enable_x64(dtype == "float64"):
+        x = np.random.default_rng(0).standard_normal((96, 1000)).astype(dtype)
+        x[2, 37] = np.nan
+        wide = x.astype(np.float64)
+        for reduce, of_numpy in ((lax.reduce_max, np.max), (lax.reduce_min, np.min)):
+            expected = of_numpy(wide, axes)
+            np.testing.assert_array_equal(np.float64(reduce(x, axes)), expected)
+            doubled = pl.jit(lambda x, f=reduce: f(2 * x, axes))
+            np.testing.assert_array_equal(np.float64(doubled(x)), 2 * expected)
+
+
 def test_clamps_of_booleans_need_no_simplifier() -> None:
     low, x, high = (np.array([i & bit > 0 for i in range(8)]) for bit in (1, 2, 4))
     clamp = pl.jit(

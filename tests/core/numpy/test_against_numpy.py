@@ -104,6 +104,13 @@ def test_einsum(subscripts, shapes) -> None:
     same(jnp.einsum(subscripts, *operands), np.einsum(subscripts, *operands))
 
 
+@pytest.mark.parametrize("subscripts", ["ij,jk->", "ij,jk->ik", "ii,jk->k", "ij,jk->jk"])
+@pytest.mark.parametrize("kind", ["bool", "int8"])
+def test_einsum_sums_in_the_dtype_of_its_result(subscripts: str, kind: str) -> None:
+    x, y = np.full((3, 3), 100).astype(kind), np.arange(6, dtype=np.int32).reshape(3, 2)
+    np.testing.assert_array_equal(jnp.einsum(subscripts, x, y), np.einsum(subscripts, x, y))
+
+
 def test_einsum_with_lists_of_axes() -> None:
     a, b = X[0], Y
     same(jnp.einsum(a, [0, 1], b, [1, 2], [0, 2]), np.einsum(a, [0, 1], b, [1, 2], [0, 2]))

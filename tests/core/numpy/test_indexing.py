@@ -259,7 +259,7 @@ def test_arrays_of_keys_are_indexed_and_updated() -> None:
         jaxpr, consts = stage(lambda *xs, f=function: [f(*xs)], operands)
         assert jaxpr.out_avals[0].shape == result
         whole = jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
-        module = lower_module(whole, ModuleOptions("keys", "cpu")).module
+        module = lower_module(whole, ModuleOptions("keys", ("cpu",))).module
         assert module.operation.verify()
         assert f"tensor<{'x'.join(map(str, result))}x2xui32>" in str(module)
         del consts

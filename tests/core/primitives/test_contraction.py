@@ -22,7 +22,7 @@ Y = np.ones((3, 4), np.float32)
 def lowered(function, operands, platform="cpu") -> str:
     """The StableHLO of a function."""
     jaxpr, _ = stage(lambda *xs: [function(*xs)], [type_of(x) for x in operands])
-    return str(lower_module(constants_as_inputs(jaxpr), ModuleOptions("test", platform)).module)
+    return str(lower_module(constants_as_inputs(jaxpr), ModuleOptions("test", (platform,))).module)
 
 
 @pytest.mark.parametrize(

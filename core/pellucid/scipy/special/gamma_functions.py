@@ -480,14 +480,18 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
 
 
 def multigammaln(a: Any, d: Any) -> Any:
-    """Logarithm of the multivariate gamma function of dimension `d`, a Python integer.
+    """Logarithm of the multivariate gamma function of dimension `d`, a Python integer of at least 0.
 
-    Source: DLMF 35.3.4.
+    Source: DLMF 35.3.4. Raises: ArgumentValueError for another `d`.
 
     >>> print(f"{float(multigammaln(3.0, 2)):.4f}")
     1.5502
     """
-    d = operator.index(d)
+    if d != int(d) or d < 0:
+        raise ArgumentValueError(
+            "scipy.special.multigammaln needs a whole number of dimensions.", got=f"d: {d}"
+        )
+    d = int(d)
     constant = d * (d - 1) / 4 * math.log(math.pi)
     terms = [gammaln(jnp.subtract(a, i / 2)) for i in range(d)]
     return functools.reduce(operator.add, terms, constant) if d else jnp.zeros_like(gammaln(a))
