@@ -4,7 +4,7 @@ BCOO and BCSR arrays have batch and dense dimensions beside the sparse ones, and
 matrices. `sparsify` applies functions of dense arrays to sparse ones.
 """
 
-from pellucid.experimental.sparse import operators as operators
+from pellucid.experimental.sparse import linalg as linalg, operators as operators
 from pellucid.experimental.sparse.base import *
 from pellucid.experimental.sparse.bcoo import *
 from pellucid.experimental.sparse.bcsr import *

@@ -39,6 +39,7 @@ from pellucid.experimental.sparse.products import (
 )
 from pellucid.experimental.sparse.trace import rules, sparsify
 from pellucid.tracing.trace import bind1
+from pellucid.tracing.tracer import Tracer
 
 
 def with_data(mat: Any, data: Any) -> Any:
@@ -100,6 +101,16 @@ def _integer_pow(operands: Sequence[Any], params: Any) -> Any:
     return with_data(x, bind1(lax.integer_pow_p, x.data, params=params))
 
 
+def _ne(operands: Sequence[Any], params: Any) -> Any:
+    """Where stored elements aren't 0; in other comparisons places that aren't stored may count."""
+    x, y = operands
+    x, y = (x, y) if isinstance(x, JAXSparse) else (y, x)
+    if isinstance(y, (JAXSparse, Tracer)) or np.any(np.asarray(y)):
+        raise _refused("ne of anything but zero", *operands)
+    x = _distinct(x)
+    return with_data(x, lax.ne(x.data, jnp.zeros_like(x.data)))
+
+
 def _have_same_rows(x: Any, y: Any) -> bool:
     return isinstance(x, BCOO) and isinstance(y, BCOO) and x.rows is not None and x.rows is y.rows
 
@@ -158,7 +169,7 @@ def _div(operands: Sequence[Any], params: Any) -> Any:
 
 
 rules.update({
-    lax.convert_element_type_p: _convert, lax.integer_pow_p: _integer_pow, lax.add_p: _add, lax.sub_p: _sub,
+    lax.convert_element_type_p: _convert, lax.ne_p: _ne, lax.integer_pow_p: _integer_pow, lax.add_p: _add, lax.sub_p: _sub,
     lax.mul_p: _mul, lax.div_p: _div,
 })  # fmt: skip
 

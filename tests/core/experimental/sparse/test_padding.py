@@ -35,6 +35,8 @@ def test_operations_leave_padding_out() -> None:
         "concatenate 0": (sparse.bcoo_concatenate([mat, mat], dimension=0).todense(), np.concatenate([MATRIX] * 2)),
         "concatenate 1": (sparse.bcoo_concatenate([mat, mat], dimension=1).todense(), np.concatenate([MATRIX] * 2, 1)),
         "add": ((mat + mat).todense(), 2 * MATRIX),
+        "unequal to zero": ((mat != 0).todense(), MATRIX != 0),
+        "bools": (mat.astype(bool).todense(), MATRIX != 0),
         "multiply": ((mat * mat).todense(), MATRIX * MATRIX),
         "multiply dense": ((mat * x).todense(), MATRIX * x),
         "divide": ((mat / x).todense(), MATRIX / x),
