@@ -27,6 +27,36 @@ def known_under_jit(jax, x):
     return run(x)
 
 
+def partly_known(jax, x, transformation):
+    """What depends on a traced value is traced, what doesn't is known."""
+    jnp = jax.numpy
+
+    @jax.custom_jvp
+    def wave(x):
+        return jnp.sin(x)
+
+    wave.defjvp(lambda primals, tangents: (wave(*primals), jnp.cos(primals[0]) * tangents[0]))
+
+    def run(x):
+        with jax.ensure_compile_time_eval():
+            steps = int(jax.jit(lambda: jnp.arange(3).sum())())
+            rows = [jax.jit(lambda: x + 1)(), jax.vmap(lambda y: wave(y) + x)(jnp.arange(2.0))]
+            rows.append(jax.lax.cond(True, lambda: x, lambda: x + 1) * float(jax.grad(wave)(0.5)))
+            rows.append(jax.lax.fori_loop(0, steps, lambda i, y: y * i + wave(y), x))
+            rows.append(jax.random.normal(jax.random.key(steps)) * jax.lax.linalg.cholesky(x * x))
+        return sum(map(jnp.sum, rows))
+
+    x = jnp.reshape(jnp.eye(3) * x, (3, 3))
+    if transformation == "vmap":
+        return jax.vmap(run)(x[None])
+    return jax.jit(run)(x) if transformation == "jit" else jax.grad(run)(x)
+
+
+def is_a_value(jax, x):
+    with jax.ensure_compile_time_eval():
+        return jax.jit(lambda x: x * int(x[0]))(x)
+
+
 def named_functions(jax, x):
     called = jax.named_call(lambda x: x * 2, name="twice")
     return jax.jit(called)(x), str(jax.make_jaxpr(called)(x))
@@ -129,6 +159,8 @@ def wrong_derivative(jax, x, mode, order):
 
 PROGRAMS = [
     (known_under_jit, (X,)),
+    *((partly_known, (X, transformation)) for transformation in ("jit", "vmap", "grad")),
+    (is_a_value, (X,)),
     (named_functions, (X,)),
     (user_contexts, (X,)),
     (no_tracing, (X,)),
@@ -144,7 +176,10 @@ PROGRAMS = [
 
 def fails(program, arguments):
     """Whether a row is a mistake."""
-    return program in (no_tracing, no_execution, must_be_cast) or (program, arguments[-1:]) in (
+    return program in (is_a_value, no_tracing, no_execution, must_be_cast) or (
+        program,
+        arguments[-1:],
+    ) in (
         (narrow_sums_of_several, ("float16",)),
         (wrong_derivative, (2,)),
     )

@@ -18,7 +18,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from rotation import kind_of_types
+from rotation import kind_of_types, runs_whole
 
 import pellucid.higher_order
 import pellucid.linalg
@@ -185,9 +185,11 @@ class Sample:
         )
 
     def masks(self) -> list[tuple[bool, ...]]:
-        """Which operands have a tangent: each alone, then all together."""
-        alone = [tuple(i == j for j in range(len(self.operands))) for i in self.differentiated]
+        """Which operands have a tangent: all together, and in a run that takes all of the row each alone."""
         together = tuple(j in self.differentiated for j in range(len(self.operands)))
+        if not runs_whole(str(self)):
+            return [together]
+        alone = [tuple(i == j for j in range(len(self.operands))) for i in self.differentiated]
         return alone if together in alone else [*alone, together]
 
     def primitives(self) -> set[str]:

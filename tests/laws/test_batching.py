@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rotation import runs_whole
 
 from pellucid.base import config
 from pellucid.ir.rules import BatchAxis
@@ -19,15 +20,17 @@ Batch = tuple[tuple[int | None, ...], list[Any]]
 
 
 def batches(sample: Sample) -> list[Batch]:
-    """Each operand alone along each axis; all together along the first axis, and along different axes."""
+    """All operands along their first axes; in a run that takes all of the row each alone along each axis, too, and all
+    along different axes."""
     made = [
         np.asarray(x).ndim if not o.python else None
         for o, x in zip(sample.operands, sample.arguments, strict=True)
     ]
     able = [i for i, ndim in enumerate(made) if ndim is not None]
-    dims = [{i: d} for i in able for d in range(made[i] + 1)]
-    dims.append(dict.fromkeys(able, 0))
-    dims.append({i: (made[i] - k) % (made[i] + 1) for k, i in enumerate(able)})
+    dims = [dict.fromkeys(able, 0)]
+    if runs_whole(str(sample)):
+        dims += [{i: d} for i in able for d in range(made[i] + 1)]
+        dims.append({i: (made[i] - k) % (made[i] + 1) for k, i in enumerate(able)})
     different = {tuple(d.get(i) for i in range(len(made))) for d in dims if d}
     return [(d, batched_operands(sample, d)) for d in sorted(different, key=repr)]
 

@@ -37,7 +37,7 @@ def test_program_lowers_everywhere_and_predicts_its_results(
     with config.enable_x64(sample.needs_x64):
         program = constants_as_inputs(jaxpr)
         for platform in ("cuda", "tpu"):
-            options = ModuleOptions("law", platform)
+            options = ModuleOptions("law", (platform,))
             if platform in sample.platforms:
                 assert lower_module(program, options).module.operation.verify()
             else:

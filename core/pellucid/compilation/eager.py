@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid.base.caching import cached, clearing
-from pellucid.base.errors import ConcretizationError, UnexpectedTracerError
-from pellucid.compilation import key_reuse
+from pellucid.base.errors import UnexpectedTracerError
+from pellucid.compilation import interception, key_reuse
 from pellucid.compilation.finite import check_results, is_checking
+from pellucid.compilation.interception import Pending
 from pellucid.compilation.pipeline import Request, compile_program
 from pellucid.compilation.placement import Where, placements_of, where
 from pellucid.ir.avals import AbstractRef
 from pellucid.ir.facets import Runs
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Primitive, Programs
 from pellucid.ir.rewriting import constants_as_inputs, forget_sources
 from pellucid.ir.rules import Avals, Operands, Values
 from pellucid.runtime.array import default_sharding
@@ -20,7 +21,7 @@ from pellucid.runtime.assembly import make_array_from_callback
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.tokens import Token
 from pellucid.runtime.transfer import device_put, from_host, put_host, put_leaf, shard_argument
-from pellucid.tracing.context import context
+from pellucid.tracing.context import computes_known
 from pellucid.tracing.discharge import ValueProgram
 from pellucid.tracing.staging import check_alive, stage
 from pellucid.tracing.trace import Trace, bind
@@ -118,11 +119,18 @@ def _applied(primitive: Primitive[Any], params: Any, operands: Operands) -> Any:
     values = program.operands(operands)
     place = where(values, primitive.name, placements_of(primitive, params))
     executable = _executable(program, primitive.name, place)
-    results = program.settle(operands, executable(values))
+    stepped = None
+    if interception.runner and isinstance(primitive, Programs):
+        allow_calls = compiled_primitive(primitive, params)._clear_cache
+        name = getattr(params, "name", primitive.name)
+        stepped = interception.runner.run(
+            Pending(name, program.closed, values, executable, allow_calls, True)
+        )
+    results = program.settle(operands, executable(values) if stepped is None else stepped)
     if is_checking():
         check_results(primitive.name, results)
         return results, None
-    if program.takes_references:
+    if program.takes_references or stepped is not None:
         return results, None
     return results, executable.fast_path(flatten(results)[1], operands)
 
@@ -141,7 +149,11 @@ def _program(
         operands = xs if positions is None else [xs[i] for i in positions]
         return bind(primitive, *operands, params=params)
 
-    jaxpr, consts = stage(apply, avals)
+    previous = computes_known.swap_local(None)  # the primitive itself is what has to be staged
+    try:
+        jaxpr, consts = stage(apply, avals)
+    finally:
+        computes_known.set_local(previous)
     return ValueProgram(constants_as_inputs(forget_sources(jaxpr)), consts)
 
 
@@ -169,13 +181,6 @@ def from_tracers(operands: Operands) -> None:
     for x in operands:
         if isinstance(x, Tracer):
             check_alive(x)
-            if context.must_be_known:
-                origin = x.origin()
-                raise ConcretizationError(
-                    "`ensure_compile_time_eval` met a value that is known only when the program runs.",
-                    got=[f"got {x.aval.text()}", *([f"made at {origin}"] if origin else [])],
-                    do="Leave out of the block what depends on it, or mark the argument static.",
-                )
             raise UnexpectedTracerError(
                 "a traced value reached a computation outside its transformation.",
                 got=repr(x),

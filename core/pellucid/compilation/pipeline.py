@@ -44,11 +44,11 @@ from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.discharge import without_references
+from pellucid.xla import compile as xla_compile
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.compile import (
     JaxRuntimeError,
     LoadedExecutable,
-    compile_module,
     compile_only,
     compile_options,
 )
@@ -83,8 +83,10 @@ class Request(NamedTuple):
     """For each result likewise."""
     mesh: Mesh | AbstractMesh | None = None
     """The mesh whose axes name the placements that the compiler chooses."""
-    other_platform: str | None = None
-    """The platform whose operations the module has, where it isn't that of the devices; it can't be compiled then."""
+    other_platforms: tuple[str, ...] = ()
+    """The platforms whose operations the module has, where it isn't only that of the devices; it can't be compiled then."""
+    is_portable: bool = False
+    """Whether the module holds constants, instead of taking them as arguments, and nothing of this process."""
 
     @property
     def is_partitioned(self) -> bool:
@@ -139,9 +141,15 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     jaxpr, consts, kept = run_pass(
         "remove dead equations", _without_dead_code, jaxpr, consts, request
     )
-    jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr)
+    embedded: Values = []
+    if request.is_portable:
+        embedded, consts = [np.asarray(c) for c in consts], []
+    else:
+        jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr)
     const_shardings = tuple(_const_sharding(c, request) for c in consts)
-    options = _module_options(jaxpr, const_shardings, kept, request)
+    options = _module_options(jaxpr, const_shardings, kept, request)._replace(
+        constants=tuple(embedded), identifies_equations=not request.is_portable
+    )
     module = run_pass(
         "lower to StableHLO", lower_module, jaxpr, options, shardy_attributes(request)
     )
@@ -166,10 +174,10 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
             got=f"its arguments are placed over {placement.abstract_mesh}",
             do="Lower it with shardings over a Mesh of devices, or under `set_mesh(mesh)`, to compile it.",
         )
-    if request.other_platform is not None:
+    if request.other_platforms:
         raise DeviceError(
             f"`{request.name}` can't be compiled here: it was lowered for another platform.",
-            got=f"lowered for {request.other_platform}, devices: {placement.platform}",
+            got=f"lowered for {', '.join(request.other_platforms)}, devices: {placement.platform}",
             do="Lower it without `lowering_platforms`, or where there is such a device.",
         )
     start = time.perf_counter()
@@ -185,7 +193,7 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
         before = time.perf_counter()
         with _failures_of(module):
             loaded = interruptible(
-                compile_module, placement.client, module.module, placement.devices, options,
+                xla_compile.compile_module, placement.client, module.module, placement.devices, options,
                 module.host_callbacks,
             )  # fmt: skip
         for check in module.checks:
@@ -436,7 +444,7 @@ def _module_options(
     arguments = tuple(request.argument_shardings[i] for i in keep)
     return ModuleOptions(
         name=request.name,
-        platform=request.other_platform or request.placement.platform,
+        platforms=request.other_platforms or (request.placement.platform,),
         n_partitions=request.placement.size,
         donated=donated,
         aliases=_aliases(jaxpr, donated, request),

@@ -36,7 +36,7 @@ class ShardyAttributes:
     ) -> None:
         self.mesh = mesh
         """The mesh that lays out the program, if one does."""
-        self._size = size
+        self.size = size
         """How many devices the program runs on."""
         self._devices = devices
         """Those the program runs on, in order; None where they are not known."""
@@ -80,7 +80,7 @@ class ShardyAttributes:
 
     def everywhere(self, aval: ShapedArray) -> ir.Attribute:
         """`#sdy.sharding<…>` of a value of type `aval` that every device holds in full."""
-        symbol = self._symbol(MeshDescription((("devices", self._size),)))
+        symbol = self._symbol(MeshDescription((("devices", self.size),)))
         dims = ", ".join(["{}"] * (aval.ndim + len(element_shape(aval))))
         return self._ctx.attribute(f"#sdy.sharding<{symbol}, [{dims}]>")
 

@@ -14,6 +14,7 @@ from pellucid.base.errors import ArgumentTypeError, EffectsError
 from pellucid.base.functional import strict_zip
 from pellucid.base.tree import keystr, structure_differences
 from pellucid.base.typing import Function
+from pellucid.compilation import interception
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
@@ -45,6 +46,17 @@ class Body(NamedTuple):
         return self.program.out_avals
 
 
+class Adapted(NamedTuple):
+    """A call of a loop's function with other arguments than the loop's: `call(function, *arguments of the loop)`."""
+
+    call: Function
+    places: tuple[tuple[int, ...], ...]
+    """For each parameter of the function where its argument lies among the loop's: indices, the outermost first."""
+
+    def __call__(self, *args: Any) -> Any:
+        return self.call(*args)
+
+
 @cached(4096, weakly=True)
 def _known(function: Function, *key: Any) -> list[tuple[Body, Any]]:
     """The list that holds the body of `function` for `key`, once it is traced, with the function's fingerprint then."""
@@ -61,7 +73,7 @@ def traced(
     """The program of `function(*args)`, where `args` has the structure `in_tree` and leaves of types `avals`.
 
     It is remembered for the function as long as the function lives, unless it captured traced values. With `call`,
-    a function of the module level, the program is that of `call(function, *args)`.
+    a function of the module level, or an `Adapted` one, the program is that of `call(function, *args)`.
     """
     key = (caller, call, in_tree, tuple(avals))
     return known_body(function, key, lambda: _traced(function, in_tree, avals, caller, call))
@@ -77,7 +89,8 @@ def known_body(function: Function, key: tuple[Any, ...], trace: Callable[[], Bod
         body, content = bodies[0]
         note_reuse(function, content)
         return body
-    body = trace()
+    with interception.tracing():
+        body = trace()
     if not any(isinstance(c, Tracer) for c in body.consts):
         bodies.append((body, fingerprint(function)))
     return body
@@ -100,21 +113,38 @@ def body_of(
         trees.append(tree)
         return results
 
-    code = getattr(function, "__code__", None) if call is None else None
-    debug = DebugInfo(name_of(function), lambda: _argument_names(code, in_tree))
+    places = getattr(call, "places", None)
+    code = getattr(function, "__code__", None) if call is None or places else None
+    debug = DebugInfo(name_of(function), lambda: argument_names(code, in_tree, places))
     program, consts = stage_open(flat, avals, debug)
     return Body(program, consts, trees[0])
 
 
-def _argument_names(code: Any, in_tree: Any) -> list[str]:
-    """A name for each leaf of the arguments, by the parameters of a function's code: a body doesn't keep its function."""
+def argument_names(
+    code: Any, in_tree: Any, places: Sequence[tuple[int, ...]] | None = None
+) -> list[str]:
+    """A name for each leaf of the arguments, by the parameters of a function's code: a body doesn't keep its function.
+
+    `places`: of each parameter where its argument lies among the arguments, by default its number. What lies elsewhere
+    has an empty name.
+    """
     if code is None:
         return []
     pairs, _ = flatten_with_path(in_tree.unflatten(range(in_tree.num_leaves)))
     parameters = code.co_varnames[: code.co_argcount]
-    if any(path[0].idx >= len(parameters) for path, _ in pairs):
+    if places is None:
+        places = [(i,) for i in range(len(in_tree.children()))]
+    if len(places) > len(parameters):
         return []
-    return [parameters[path[0].idx] + keystr(path[1:]) for path, _ in pairs]
+    names: list[str] = []
+    for path, _ in pairs:
+        matching = [
+            parameter + keystr(path[len(place) :])
+            for parameter, place in zip(parameters, places, strict=False)
+            if [getattr(key, "idx", None) for key in path[: len(place)]] == [*place]
+        ]
+        names += matching or [""]
+    return names
 
 
 def _traced(function: Any, in_tree: Any, avals: Avals, caller: str, call: Any) -> Body:

@@ -100,3 +100,12 @@ class ClosedCall(Shown, Call):
 
 
 closed_call_p = ClosedCall()
+
+
+class CoreCall(ClosedCall):
+    """A plain call under the name that the reference gives to calls of functions."""
+
+    name = "call"
+
+
+call_p = CoreCall()

@@ -37,6 +37,7 @@ from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import check_callable
 from pellucid.transforms.derived import stage_open
+from pellucid.transforms.transpose import backward_pass
 from pellucid.transforms.vmap import batch_flat
 from pellucid.transforms.zeros import add_tangents, instantiate, nonzero
 from pellucid.xla.pytree import flatten, flatten_with_path
@@ -126,6 +127,9 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
         return CustomJvpCall(
             params.name, calling(jaxpr), rule, params.jvp_name, params.symbolic_zeros, debug_of(jaxpr)
         )  # fmt: skip
+
+    def transpose(self, cotangents, operands, params):
+        return backward_pass(params.call_jaxpr.jaxpr, (), cotangents, operands)
 
     def restricted(self, params: CustomJvpParams, used: Mask) -> CustomJvpParams:
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError, PellucidError
 from pellucid.base.functional import strict_zip
+from pellucid.base.tree import tree_map
 from pellucid.base.typing import Function, Keywords
 from pellucid.higher_order.structured import Structured
 from pellucid.ir.avals import Described
@@ -62,12 +63,14 @@ class SymbolicZero(Described):
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """A zero tangent of `val`: an array of its shape, or a SymbolicZero.
+    """A zero tangent for each array in the tree `val`: an array of its shape, or a SymbolicZero.
 
-    >>> zero_from_primal(np.float32(3))
-    Array(0., dtype=float32)
+    >>> zero_from_primal({"w": np.float32(3)})
+    {'w': Array(0., dtype=float32)}
     """
-    return SymbolicZero.from_primal_value(val) if symbolic_zeros else zeros(type_of(val).tangent())
+    if symbolic_zeros:
+        return tree_map(SymbolicZero.from_primal_value, val)
+    return tree_map(lambda x: zeros(type_of(x).tangent()), val)
 
 
 def as_rule_argument(tangent: Any, symbolic_zeros: bool) -> Any:

@@ -27,14 +27,14 @@ from pellucid.base.functional import strict_zip
 from pellucid.base.source import capture
 from pellucid.base.tree import keystr
 from pellucid.base.typing import Function
-from pellucid.compilation import key_reuse
+from pellucid.compilation import interception, key_reuse
 from pellucid.compilation.finite import check_results, is_checking
+from pellucid.compilation.interception import Pending
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, Request, compile_lowered, lower_program
 from pellucid.compilation.placement import Where, placements_in, where
-from pellucid.higher_order import interception, misses, stages
+from pellucid.higher_order import misses, stages
 from pellucid.higher_order.compiled_calls import with_donated_arguments_deleted
-from pellucid.higher_order.interception import Pending
 from pellucid.higher_order.jit import JitParams, jit_p
 from pellucid.higher_order.jit_shardings import (
     Layouts,
@@ -337,8 +337,8 @@ class Jitted:
         if program is not None:
             return self.programs.setdefault(key, program)
         start = time.perf_counter()
-        runner = interception.runner if self.share else None
-        with Reuses() as reuses, runner.tracing() if runner else contextlib.nullcontext():
+        tracing = interception.tracing if self.share else contextlib.nullcontext
+        with Reuses() as reuses, tracing():
             program = self.trace(call)
         self._note_miss(program, key, call, time.perf_counter() - start)
         if any(map(_is_traced, program.consts)):
@@ -438,12 +438,18 @@ class Jitted:
         )  # fmt: skip
 
     def lower(
-        self, program: Program, leaves: Operands, platform: str | None = None
+        self,
+        program: Program,
+        leaves: Operands,
+        platforms: Sequence[str] = (),
+        *,
+        is_portable: bool = False,
     ) -> LoweredProgram:
-        """The StableHLO module for arguments that lie where `leaves` do, with operations of `platform` or theirs."""
+        """The StableHLO module for arguments that lie where `leaves` do, with operations of `platforms` or theirs."""
         request = self.request(program, self.place(program, leaves))
-        if platform not in (None, request.placement.platform):
-            request = request._replace(other_platform=platform)
+        request = request._replace(is_portable=is_portable)
+        if platforms and tuple(platforms) != (request.placement.platform,):
+            request = request._replace(other_platforms=tuple(platforms))
         has_effects = bool(program.params.jaxpr.effects)
         own_layouts = [_layout_of(x, has_effects) for x in program.values.operands(leaves)]
         if any(own_layouts):

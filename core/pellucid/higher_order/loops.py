@@ -16,6 +16,7 @@ from pellucid.base.functional import strict_zip
 from pellucid.base.tree import keystr, tree_map
 from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import (
+    Adapted,
     Body,
     as_result,
     check_carry,
@@ -405,14 +406,18 @@ def fori_loop(
     return _while(_is_below, None, body_fun, _counted_turn, [start, end, *leaves], value_tree)[2]
 
 
-def _counted_step(body_fun: Function, carry: tuple[Any, Any], _: None) -> tuple[Any, None]:
+def _step(body_fun: Function, carry: tuple[Any, Any], _: None) -> tuple[Any, None]:
     i, value = carry
     return (_next(i), body_fun(i, value)), None
 
 
-def _counted_turn(body_fun: Function, value: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+def _turn(body_fun: Function, value: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
     i, end, inner = value
     return _next(i), end, body_fun(i, inner)
+
+
+_counted_step = Adapted(_step, ((0, 0), (0, 1)))
+_counted_turn = Adapted(_turn, ((0, 0), (0, 2)))
 
 
 def _is_below(value: tuple[Any, Any, Any]) -> Any:

@@ -541,7 +541,7 @@ def _transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Trans
         *derived.program.in_avals[:n_derived], *residual_avals[:n_residual_consts], *sum_avals,
         *carry_ct_avals, *ys_ct_avals, *residual_avals[n_residual_consts:],
     ]  # fmt: skip
-    program, consts = stage_open(body, avals, jaxpr.debug)
+    program, consts = stage_open(body, avals, derived.program.jaxpr.debug)
     return TransposedBody(program, [*consts, *derived.consts], consts_mask, carry_mask, xs_mask)
 
 

@@ -17,6 +17,7 @@ from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
 from pellucid.higher_order.compiled_calls import call_of_compiled
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.ir.avals import ShapedArray
+from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.rules import Operands, Values
 from pellucid.runtime import platforms
@@ -142,24 +143,43 @@ class Traced(Stage):
         return self.out_tree.unflatten(self._program.params.jaxpr.out_avals)
 
     @property
+    def flat_out_avals(self) -> Sequence[Any]:
+        """Types of the flat results."""
+        return self._program.params.jaxpr.out_avals
+
+    @property
+    def effects(self) -> Effects:
+        """Effects of the program."""
+        return self._program.params.jaxpr.effects
+
+    @property
+    def takes_references(self) -> bool:
+        """Whether the program uses references that exist outside of it."""
+        return self._program.values.takes_references
+
+    def flat_call(self, *leaves: Any) -> Values:
+        """Flat results for flat arguments, under a trace."""
+        return self._jitted.staged(self._program, leaves)
+
+    @property
     def jaxpr(self) -> ClosedJaxpr:
         """The program, with what the function closes over as constants."""
         return self._program.values.closed
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
-        """The program as StableHLO, for the platform of its arguments or the one named.
+        """The program as StableHLO, for the platform of its arguments or those named.
 
-        A module of a platform that its arguments aren't on can be read, not compiled.
+        A module for several platforms takes the position of the one that it runs on as its first argument. A module
+        for platforms that its arguments aren't on can be read, not compiled.
         """
-        platform = None
-        if lowering_platforms is not None:
-            if len(lowering_platforms) != 1:
-                raise ArgumentValueError(
-                    "lower takes one platform at a time.", got=f"got {lowering_platforms}"
-                )
-            platform = platforms.names_of(lowering_platforms[0])[0]
-        lowered = self._jitted.lower(self._program, self._leaves, platform)
-        return Lowered(self._jitted, self._program, lowered)
+        names = platforms.canonical_names(lowering_platforms or ())
+        return Lowered(
+            self._jitted, self._program, self._jitted.lower(self._program, self._leaves, names)
+        )
+
+    def lower_portably(self, lowering_platforms: Sequence[str]) -> LoweredProgram:
+        """The program as StableHLO that holds nothing of this process, for export."""
+        return self._jitted.lower(self._program, self._leaves, lowering_platforms, is_portable=True)
 
 
 _DIALECTS = ("stablehlo", "hlo")

@@ -9,7 +9,11 @@ from pellucid.ir.avals import AbstractValue, ShapedArray
 
 
 class Zero:
-    """A tangent or cotangent known to be zero; `aval` is its own type (not the primal's)."""
+    """A tangent or cotangent known to be zero; `aval` is its own type (not the primal's).
+
+    >>> Zero(pl.typeof(np.float32(1)))
+    Zero(float32[])
+    """
 
     __slots__ = ("aval",)
 
@@ -21,7 +25,11 @@ class Zero:
 
 
 class LinearOperand:
-    """Stands, in a transpose rule, for an operand whose cotangent is wanted."""
+    """Stands, in a transpose rule, for an operand whose cotangent is wanted.
+
+    >>> LinearOperand(pl.typeof(np.float32(1)))
+    LinearOperand(float32[])
+    """
 
     __slots__ = ("aval",)
 
@@ -33,7 +41,11 @@ class LinearOperand:
 
 
 def is_linear(operand: Any) -> bool:
-    """Whether a transpose rule must give this operand's cotangent."""
+    """Whether a transpose rule must give this operand's cotangent.
+
+    >>> is_linear(LinearOperand(pl.typeof(1.0))), is_linear(1.0)
+    (True, False)
+    """
     return type(operand) is LinearOperand
 
 

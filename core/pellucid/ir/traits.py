@@ -20,8 +20,9 @@ Kind: TypeAlias = Literal[
     "random",
     "creation",
     "host",
+    "custom",
 ]
-"""The kind of work that a primitive does; views colour equations by it."""
+"""The kind of work that a primitive does; views colour equations by it. `custom` is what a library defines."""
 
 CountRule: TypeAlias = Callable[[Sequence[Any], Sequence[Any], Any], float]
 """(operand avals, result avals, params) -> number of operations of one run."""

@@ -43,9 +43,16 @@ class LoweringContext:
     change between releases.
     """
 
-    def __init__(self, context: ir.Context, platform: str) -> None:
+    def __init__(self, context: ir.Context, platforms: tuple[str, ...]) -> None:
         self.mlir_context = context
-        self.platform = platform
+        self.platforms = platforms
+        """The platforms that the equation at hand is lowered for; see `platform`."""
+        self.reads_platform = False
+        """Whether the rule of the equation at hand has asked for the platform."""
+        self.global_avals: tuple[Any, ...] = ()
+        """Types of values that every function of the module takes in front of its own arguments."""
+        self.globals: Values = ()
+        """Those values in the function at hand: which one of several platforms the program runs on."""
         self.location: ir.Location = ir.Location.unknown(context)
         self.avals_in: tuple[Any, ...] = ()
         self.avals_out: tuple[Any, ...] = ()
@@ -78,6 +85,15 @@ class LoweringContext:
         self._element_types: dict[Any, ir.Type] = {}
         self._attributes: dict[Any, ir.Attribute] = {}
         self.token_type: ir.Type = ir.Type.parse("!stablehlo.token", context)
+
+    @property
+    def platform(self) -> str:
+        """The platform that the equation at hand is lowered for.
+
+        A rule that asks for it is used once for each platform of a module of several, and lowered as a choice.
+        """
+        self.reads_platform = True
+        return self.platforms[0]
 
     # Types ------------------------------------------------------------------------------------
 

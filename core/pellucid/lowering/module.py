@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -12,18 +13,20 @@ import numpy as np
 from pellucid.base import source
 from pellucid.base.source import NameStack
 from pellucid.base.typing import Function
-from pellucid.ir.avals import abstract_token
+from pellucid.ir.avals import abstract_token, shaped_array
 from pellucid.ir.effects import Effect
 from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal
 from pellucid.ir.primitive import Programs
 from pellucid.lowering.addends import compute_with_addends
 from pellucid.lowering.context import FRONTEND, Attributes, LoweringContext, Values
 from pellucid.lowering.in_place import settle
+from pellucid.lowering.loops import case
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
 from pellucid.xla.mlir import ir, location_cache, new_context
 
 _FRAME_LIMIT = 12
+_PLATFORM_INDEX = shaped_array((), np.dtype(np.int32))
 LOWERED = Lineage("lower", ())
 """Of equations that a lowering rule makes: they are where the equation is that is lowered."""
 
@@ -32,7 +35,8 @@ class ModuleOptions(NamedTuple):
     """Options of a module besides its program."""
 
     name: str
-    platform: str
+    platforms: tuple[str, ...]
+    """The platforms that it runs on; with several, `main` takes the position of the one at hand as first argument."""
     n_partitions: int = 1
     donated: tuple[bool, ...] = ()
     """For each argument, whether its memory may hold results."""
@@ -50,6 +54,8 @@ class ModuleOptions(NamedTuple):
     """Values of the program's constants, for a program that doesn't take them as arguments."""
     manual: Any = None
     """The manual region that the program is the inside of, if it is (`lowering.collectives`)."""
+    identifies_equations: bool = True
+    """Whether locations hold ids of equations, which differ from process to process."""
 
 
 class LoweredModule(NamedTuple):
@@ -96,7 +102,7 @@ def lower_module(
     """
     context = new_context()
     with context, ir.Location.unknown(context), use_lineage(LOWERED):
-        lowering = ModuleLowering(context, options.platform, listener)
+        lowering = ModuleLowering(context, options, listener)
         lowering.ctx.sharding_attributes = shardings
         lowering.ctx.replicated = options.replicated
         lowering.ctx.manual = options.manual
@@ -113,9 +119,10 @@ class ModuleLowering:
     """Builds one module."""
 
     def __init__(
-        self, context: ir.Context, platform: str, listener: Listener | None = None
+        self, context: ir.Context, options: ModuleOptions, listener: Listener | None = None
     ) -> None:
-        self.ctx = LoweringContext(context, platform)
+        self.ctx = LoweringContext(context, options.platforms)
+        self.identifies_equations = options.identifies_equations
         self.listener = listener
         self.ctx.module_lowering = self
         self.context = context
@@ -159,6 +166,8 @@ class ModuleLowering:
             if ctx.sharding_attributes is not None:
                 ctx.sharding_attributes.declare_meshes(ctx)
             self.ordered_effects = ordered(jaxpr.effects)
+            if len(options.platforms) > 1:
+                ctx.global_avals = (_PLATFORM_INDEX,)
             self.lower_function(
                 "main", jaxpr, self.ordered_effects, public=True, constants=options.constants,
                 attributes=self.annotations(jaxpr, options), names=options.argument_names,
@@ -169,7 +178,10 @@ class ModuleLowering:
     def annotations(self, jaxpr: Jaxpr, options: ModuleOptions) -> Attributes:
         """Donation, shardings, layouts and names of the arguments and results of `main`."""
         ctx, n_tokens = self.ctx, len(self.ordered_effects)
-        arguments: list[Attributes] = [{} for _ in range(n_tokens)]
+        arguments: list[Attributes] = [
+            {"jax.global_constant": ctx.string("_platform_index")} for _ in ctx.global_avals
+        ]
+        arguments += [{} for _ in range(n_tokens)]
         results: list[Attributes] = [{} for _ in range(n_tokens)]
         for i, aval in enumerate(jaxpr.in_avals):
             attributes: Attributes = {}
@@ -211,9 +223,9 @@ class ModuleLowering:
         constants: Sequence[Any] = (), attributes: Mapping[str, ir.Attribute] = MappingProxyType({}),
         names: Sequence[str] = (),
     ) -> Any:  # fmt: skip
-        """A `func.func` that takes tokens for `effects`, then the arguments of `jaxpr`, of which the last have `names`."""
+        """A `func.func` of the module's globals, tokens for `effects`, and the arguments of `jaxpr`; the last have `names`."""
         ctx = self.ctx
-        avals_in = [*(abstract_token for _ in effects), *jaxpr.in_avals]
+        avals_in = [*ctx.global_avals, *(abstract_token for _ in effects), *jaxpr.in_avals]
         avals_out = [*(abstract_token for _ in effects), *jaxpr.out_avals]
         function_type = ir.FunctionType.get(ctx.types(avals_in), ctx.types(avals_out))
         function = ir.Operation.create(
@@ -223,13 +235,14 @@ class ModuleLowering:
         )  # fmt: skip
         block = ctx.block(function.regions[0], avals_in, names)
         values = list(block.arguments)
-        outer_tokens = ctx.tokens
+        outer_tokens, outer_globals = ctx.tokens, ctx.globals
+        ctx.globals = [values.pop(0) for _ in ctx.global_avals]
         ctx.tokens = dict(zip(effects, values[: len(effects)], strict=True))
         with ir.InsertionPoint(block):
             consts = [ctx.constant(np.asarray(c)) for c in constants]
             results = self.lower_equations(jaxpr, consts, values[len(effects) :])
             ctx.op("func.return", [], [*(ctx.tokens[e] for e in effects), *results])
-        ctx.tokens = outer_tokens
+        ctx.tokens, ctx.globals = outer_tokens, outer_globals
         return function
 
     def lower_call(
@@ -251,7 +264,7 @@ class ModuleLowering:
         call = ctx.op(
             "func.call",
             ctx.types([*(abstract_token for _ in effects), *jaxpr.out_avals]),
-            [*(ctx.tokens[e] for e in effects), *operands],
+            [*ctx.globals, *(ctx.tokens[e] for e in effects), *operands],
             {"callee": ir.FlatSymbolRefAttr.get(symbol)},
         )
         results = list(call.results)
@@ -261,7 +274,7 @@ class ModuleLowering:
     def symbol(self, jaxpr: Jaxpr, name: str, key: Any = None) -> str:
         """The name of the function that `jaxpr` is lowered to, made when first asked for."""
         ctx = self.ctx
-        key = (jaxpr, key, ctx.manual)
+        key = (jaxpr, key, ctx.manual, ctx.platforms)
         symbol = self.functions.get(key)
         if symbol is None:
             symbol = self.functions[key] = self.unique_name(name)
@@ -274,6 +287,38 @@ class ModuleLowering:
             self.contractions[symbol] = ctx.largest_contraction
             ctx.largest_contraction, ctx.loop_depth = largest, depth
         ctx.note_contraction(self.contractions[symbol])
+        return symbol
+
+    def symbol_of_module(self, key: Any, name: str, module: Callable[[], ir.Module]) -> str:
+        """The name of the function that is `main` of another module, whose functions and meshes move here.
+
+        That happens when it is first asked for by `key`. Donation, shardings and names of its arguments are dropped.
+        """
+        symbol = self.functions.get(key)
+        if symbol is not None:
+            return symbol
+        operation = module().operation
+        moved = list(operation.regions[0].blocks[0].operations)
+        self.symbols.update(_symbol_of(op) for op in moved)  # no new name may be one of these
+        renamed = {
+            old: self.unique_name(name if old == "main" else old) for old in map(_symbol_of, moved)
+        }
+        for op in moved:
+            old = _symbol_of(op)
+            ir.SymbolTable.replace_all_symbol_uses(old, renamed[old], operation)
+            op.attributes["sym_name"] = self.ctx.string(renamed[old])
+            if old == "main":
+                op.attributes["sym_visibility"] = self.ctx.string("private")
+                for attribute in ("arg_attrs", "res_attrs"):
+                    if attribute in op.attributes:
+                        del op.attributes[attribute]
+        for op in moved:
+            op.operation.detach_from_parent()
+            self.module.body.append(op)
+        self.ctx.is_slow_in_calls = (
+            True  # a choice between platforms is made where the call is inlined
+        )
+        symbol = self.functions[key] = renamed["main"]
         return symbol
 
     def unique_name(self, name: str) -> str:
@@ -318,7 +363,10 @@ class ModuleLowering:
             ]
             ctx.avals_in = tuple([a.aval for a in equation.operands])
             ctx.avals_out = tuple([v.aval for v in equation.results])
-            results = equation.primitive.lower(ctx, inputs, equation.params)
+            if len(ctx.platforms) == 1:
+                results = equation.primitive.lower(ctx, inputs, equation.params)
+            else:
+                results = self._lower_for_platforms(equation, inputs)
             if ctx.sharding_attributes is not None:
                 # The equations of programs have types of their own.
                 if not isinstance(equation.primitive, Programs):
@@ -332,6 +380,35 @@ class ModuleLowering:
         ctx.location, ctx.avals_in, ctx.avals_out, ctx.frontend_attributes = outer
         self.prefix, self.path, self.leaf, self.equation, self.source = outer_names
         return [self.literal(a) if type(a) is Literal else values[a] for a in jaxpr.outvars]
+
+    def _lower_for_platforms(self, equation: Equation, inputs: Values) -> Values:
+        """Lower an equation once if its rule doesn't ask for the platform, else as a choice between all platforms."""
+        ctx, tokens, n_updates = self.ctx, self.ctx.tokens, len(self.ctx.self_updates)
+        outer, ctx.reads_platform = ctx.reads_platform, False
+        trial = ctx.op("stablehlo.case", [], [ctx.globals[0]], regions=1)
+        with ctx.inside(trial.regions[0], []):
+            results = equation.primitive.lower(ctx, inputs, equation.params)
+        if not ctx.reads_platform:
+            for operation in list(trial.regions[0].blocks[0].operations):
+                operation.operation.move_before(trial)
+            trial.erase()
+            ctx.reads_platform = outer
+            return results
+        trial.erase()
+        del ctx.self_updates[n_updates:]
+        ctx.tokens = tokens
+        branches = [functools.partial(self._lower_on, p, equation, inputs) for p in ctx.platforms]
+        results = case(ctx, ctx.globals[0], ctx.avals_out, branches, ordered(equation.effects))
+        ctx.reads_platform = outer
+        return results
+
+    def _lower_on(self, platform: str, equation: Equation, inputs: Values) -> Values:
+        ctx = self.ctx
+        outer, ctx.platforms = ctx.platforms, (platform,)
+        try:
+            return equation.primitive.lower(ctx, inputs, equation.params)
+        finally:
+            ctx.platforms = outer
 
     def literal(self, literal: Literal) -> ir.Value:
         """A constant for a literal."""
@@ -370,7 +447,9 @@ class ModuleLowering:
         self.path = self.prefix + path
         stack = equation.source
         where = None if stack is None else self.location_of.get(stack)
-        self.source = ir.Location.name(f"e{equation.id}:", childLoc=where)
+        if self.identifies_equations:
+            where = ir.Location.name(f"e{equation.id}:", childLoc=where)
+        self.source = where or ir.Location.unknown(self.context)
         ctx.location = self.location()
 
     def location(self) -> ir.Location:
@@ -380,7 +459,8 @@ class ModuleLowering:
         group. XLA loses these types where it partitions programs, so there the last name of a path has the id too.
         """
         name = self.path + self.leaf
-        if self.leaf and self.equation is not None and self.ctx.sharding_attributes is not None:
+        is_partitioned = self.ctx.sharding_attributes is not None
+        if is_partitioned and self.leaf and self.equation and self.identifies_equations:
             name = f"{name}#e{self.equation.id}"
         return ir.Location.name(name.removesuffix("/"), childLoc=self.source)
 
@@ -399,6 +479,10 @@ class ModuleLowering:
 
 def _file_of_code(code: Any) -> str | None:
     return code.co_filename if source.is_user_file(code.co_filename) else None
+
+
+def _symbol_of(operation: Any) -> str:
+    return ir.StringAttr(operation.attributes["sym_name"]).value
 
 
 def _identifier(name: str) -> str:

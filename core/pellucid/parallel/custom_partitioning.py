@@ -201,7 +201,7 @@ class Partition:
                 ],
             )
         options = ModuleOptions(
-            name_of(of_part), self.platform, n_partitions=mesh.size, manual=ManualRegion(mesh, axes),
+            name_of(of_part), (self.platform,), n_partitions=mesh.size, manual=ManualRegion(mesh, axes),
             constants=tuple(program.consts),
         )  # fmt: skip
         attributes = ShardyAttributes(mesh._internal_device_list, mesh.size, mesh)

@@ -15,7 +15,7 @@ from pellucid.base.errors import (
 )
 from pellucid.base.tree import broadcast_prefix, broadcast_prefix_to, is_none, shown_path, tree_map
 from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import Body, known_body
+from pellucid.higher_order.bodies import Body, argument_names, known_body
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import DebugInfo
 from pellucid.ir.rules import Avals, Results
@@ -275,7 +275,7 @@ def _call(
         return results, (result_tree, tuple(wanted))
 
     def traced() -> Body:
-        body = _traced(f, flat, avals)
+        body = _traced(f, flat, avals, tree, [i for i, _ in static])
         if any(mesh.shape[axis] > 1 for axis in manual):
             _check_has_no_order(f, body.program.effects)
         given = [*[NO_AXES] * len(body.consts), *[spec.axis_names for spec in specs]]
@@ -311,7 +311,13 @@ def _call(
     return result_tree.unflatten(bind(shard_map_p, *body.consts, *arrays, params=params))
 
 
-def _traced(f: Function, flat: Function, avals: Avals) -> Body:
+def _traced(f: Function, flat: Function, avals: Avals, tree: Any, static: list[int]) -> Body:
+    """The program of `flat`, whose arguments are leaves of those of `f`, of structure `tree`, but for the `static` ones."""
+    code = getattr(f, "__code__", None)
+
+    def names() -> list[str]:
+        return [n for i, n in enumerate(argument_names(code, tree)) if i not in static]
+
     structure: list[Any] = []
 
     def run(*parts: Any) -> list[Any]:
@@ -319,7 +325,7 @@ def _traced(f: Function, flat: Function, avals: Avals) -> Body:
         structure.append(found)
         return results
 
-    program, consts = stage_open(run, avals, DebugInfo(name_of(f)))
+    program, consts = stage_open(run, avals, DebugInfo(name_of(f), names))
     return Body(program, consts, structure[0])
 
 

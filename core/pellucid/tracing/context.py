@@ -39,8 +39,6 @@ class Context(threading.local):
     lineage: Lineage | None = None
     source: Any = None
     """Where the equation comes from that is being run again; None while the user's code runs."""
-    must_be_known = False
-    """Whether values are computed now, whatever is being traced around; see `ensure_compile_time_eval`."""
     axes: dict[Any, Any] = {}  # noqa: RUF012  (replaced, never changed)
     """Sizes of the named axes in scope, by name."""
     checked_axes: frozenset[Any] = frozenset()
@@ -57,12 +55,20 @@ _named_axes = flags.flag("pellucid_named_axes", None, in_trace_key=True)
 """The named axes in scope, so that what a function traces to is remembered for them only."""
 
 
+computes_known = flags.flag("pellucid_computes_known", None, in_call_key=True, in_trace_key=True)
+"""True where staging computes at once what depends on no traced value; see `ensure_compile_time_eval`."""
+
 _metadata = flags.flag("pellucid_xla_metadata", None, in_call_key=True, in_trace_key=True)
 """The metadata in force, so that programs are remembered for it only."""
 
 
 class use_trace:
-    """Make `trace` the current one until the block ends."""
+    """Make `trace` the current one until the block ends.
+
+    >>> with take_current_trace() as trace, use_trace(trace):
+    ...     context.trace is trace
+    True
+    """
 
     __slots__ = ("trace", "previous")
 
@@ -82,6 +88,19 @@ class use_trace:
         if self.trace.is_eager is not previous.is_eager:
             _tracing_now.set_local(None if previous.is_eager else True)
         context.trace = previous
+
+
+@contextlib.contextmanager
+def take_current_trace() -> Iterator[Any]:
+    """Run primitives at once until the block ends; the block gets the trace that was current.
+
+    >>> with take_current_trace() as trace:
+    ...     trace.is_eager
+    True
+    """
+    trace = context.trace
+    with use_trace(Context.trace):
+        yield trace
 
 
 class use_lineage:
@@ -214,11 +233,10 @@ def _checked_name(caller: str, name: Any) -> str:
 
 @contextlib.contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """Compute at once what the block, or the decorated function, computes, also while a function is traced.
+    """Compute at once what the block, or the decorated function, computes from known values, also while tracing.
 
-    What comes out are values, which Python can look at; they become constants of the program.
-
-    Raises: ConcretizationError where the block needs a value that is known only when the program runs.
+    What comes out of that are values, which Python can look at; they become constants of the program. What depends
+    on traced values is traced as it would be outside of the block.
 
     >>> from pellucid import jit, numpy as jnp
     >>> @jit
@@ -229,12 +247,11 @@ def ensure_compile_time_eval() -> Iterator[None]:
     >>> rows(1.0).shape
     (6,)
     """
-    previous, context.must_be_known = context.must_be_known, True
+    previous = computes_known.swap_local(True)
     try:
-        with use_trace(Context.trace):
-            yield
+        yield
     finally:
-        context.must_be_known = previous
+        computes_known.set_local(previous)
 
 
 @contextlib.contextmanager

@@ -22,8 +22,8 @@ from pellucid.ir.avals import AbstractValue
 from pellucid.ir.effects import no_effects
 from pellucid.ir.facets import Folds
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, Literal, Var
-from pellucid.ir.rules import Results, Values
-from pellucid.tracing.context import context, use_no_scope, use_trace
+from pellucid.ir.rules import Operands, Results, Values
+from pellucid.tracing.context import bottom, computes_known, context, use_no_scope, use_trace
 from pellucid.tracing.leaks import check_no_leaks
 from pellucid.tracing.trace import Trace
 from pellucid.tracing.tracer import Tracer, where_made
@@ -84,6 +84,9 @@ class StagingTrace(Trace):
             folded = primitive.fold(operands, params)
             if folded is not None:
                 return folded
+        if computes_known.value and _all_known(operands):
+            with use_trace(bottom()) as trace:
+                return trace.interpret(primitive, operands, params)
         atoms = [
             x.variable if type(x) is StagingTracer and x._trace is self else self.atom(x)
             for x in operands
@@ -104,6 +107,8 @@ class StagingTrace(Trace):
 
     def run_plan(self, plan, operands):
         """Write the equations of `plan`, whose types are known; all come from the user's line at hand."""
+        if computes_known.value:
+            return super().run_plan(plan, operands)
         values: Values = [*operands, *plan.fixed]
         atoms: Values = [
             x.variable if type(x) is StagingTracer and x._trace is self else self.atom(x)
@@ -135,6 +140,9 @@ class StagingTrace(Trace):
         return [values[i] for i in plan.results]
 
     def custom_call(self, call, operands):
+        if computes_known.value and _all_known(operands):
+            with use_trace(bottom()) as trace:
+                return trace.custom_call(call, operands)
         return call.staged(self, operands)
 
     def atom(self, x: Any) -> Var | Literal:
@@ -182,6 +190,10 @@ class StagingTrace(Trace):
     def close(self) -> None:
         """From now on, this trace's tracers may no longer be used."""
         self.alive = False
+
+
+def _all_known(operands: Operands) -> bool:
+    return not any(isinstance(x, Tracer) for x in operands)
 
 
 def check_alive(tracer: Tracer) -> None:

@@ -23,6 +23,11 @@ class Trace:
     is_eager = False
     """Whether results are computed at once; only then may compiled functions skip Python."""
 
+    @property
+    def main(self) -> Any:
+        """The trace itself: libraries compare it with that of a tracer to see whose the tracer is."""
+        return self
+
     def interpret(self, primitive: Primitive[Any], operands: Operands, params: Any) -> Any:
         """Results of `primitive`, as a list."""
         raise NotImplementedError(type(self))
@@ -59,6 +64,15 @@ def bind1(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) ->
     if context.unify is not None:
         operands = context.unify(primitive, operands)
     return context.trace.interpret(primitive, operands, params)[0]
+
+
+def find_top_trace(xs: Any) -> Trace:
+    """The current trace, whatever the values `xs` are.
+
+    >>> find_top_trace(()).is_eager
+    True
+    """
+    return context.trace
 
 
 class OpaqueTraceState:

@@ -60,6 +60,11 @@ def _names_for(debug: DebugInfo, length: int) -> tuple[str, ...]:
     return names if len(names) == length else ()
 
 
+def unnamed(debug: DebugInfo | None) -> DebugInfo | None:
+    """`debug` for a derived program whose arguments are others: residuals, tangents, cotangents."""
+    return None if debug is None else DebugInfo(debug.name)
+
+
 def listed(mask: bool | Mask, length: int) -> Mask:
     """One flag for each of `length` results, where one may stand for all."""
     return (mask,) * length if isinstance(mask, bool) else tuple(mask)

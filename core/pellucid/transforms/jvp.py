@@ -97,7 +97,11 @@ def jvp(fun: Function, primals: Operands, tangents: Operands, has_aux: bool = Fa
 
 
 class JvpTracer(Tracer):
-    """A value with its tangent, of a JvpTrace or a trace derived from it."""
+    """A value with its tangent, of a JvpTrace or a trace derived from it.
+
+    >>> pl.jvp(lambda x: isinstance(x, JvpTracer) and x, (1.0,), (2.0,))
+    (1.0, 2.0)
+    """
 
     __slots__ = ("primal", "tangent")
 

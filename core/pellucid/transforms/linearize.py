@@ -34,7 +34,7 @@ from pellucid.transforms.arguments import (
     flat_arguments,
     is_differentiable,
 )
-from pellucid.transforms.derived import listed, remembered, stage_open
+from pellucid.transforms.derived import listed, remembered, stage_open, unnamed
 from pellucid.transforms.jvp import JvpTrace, JvpTracer
 from pellucid.transforms.recomputation import Worth, with_fewer_residuals
 from pellucid.transforms.transpose import backward_pass
@@ -414,7 +414,7 @@ def _linearize_jaxpr(
 
     primal_program, consts = stage_open(primal, jaxpr.in_avals, jaxpr.debug)
     [program] = programs
-    linear = ClosedJaxpr(constants_as_inputs(program.jaxpr).replace(debug=jaxpr.debug))
+    linear = ClosedJaxpr(constants_as_inputs(program.jaxpr).replace(debug=unnamed(jaxpr.debug)))
     return LinearizedJaxpr(
         primal_program, consts, linear, tuple(program.nonzero_out), tuple(sources), constants,
         tuple(forwarded),

@@ -10,7 +10,7 @@ from pellucid.ir.rules import Avals, LinearOperand, Mask, Operands, Values, Zero
 from pellucid.tracing.context import use_facts
 from pellucid.tracing.discharge import without_references
 from pellucid.tracing.replay import run_equations
-from pellucid.transforms.derived import Derived, listed, remembered, stage_open
+from pellucid.transforms.derived import Derived, listed, remembered, stage_open, unnamed
 from pellucid.transforms.zeros import add_tangents, as_cotangent_of, instantiate
 
 
@@ -128,5 +128,5 @@ def _transpose_jaxpr(
 
     avals = [v.aval for v, is_linear in strict_zip(jaxpr.invars, linear) if not is_linear]
     avals += [aval for aval in cotangent_avals if aval is not None]
-    program, consts = stage_open(backward, avals, jaxpr.debug)
+    program, consts = stage_open(backward, avals, unnamed(jaxpr.debug))
     return Derived(program, consts, tuple(mask))

@@ -48,7 +48,11 @@ def cotangents_of(operands: Operands, cotangents: Results, mask: Iterable[bool])
 
 
 def add_tangents(x: Any, y: Any) -> Any:
-    """Sum of two tangents, either of which may be a known zero."""
+    """Sum of two tangents, either of which may be a known zero.
+
+    >>> add_tangents(Zero(pl.typeof(1.0)), 2.0)
+    2.0
+    """
     if type(x) is Zero:
         return y
     if type(y) is Zero:

@@ -8,6 +8,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from jaxlib import _jax
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _sdy, _stablehlo
 
@@ -27,6 +28,10 @@ def new_context() -> ir.Context:
 
     It takes 1 ms of processor time, and would take 4.5 ms with all dialects: others than ours are loaded where a text
     that is parsed names them.
+
+    >>> with new_context():
+    ...     print(ir.Type.parse("tensor<2xf32>"))
+    tensor<2xf32>
     """
     context = ir.Context()
     context.append_dialect_registry(_registry)
@@ -88,6 +93,32 @@ def bytecode(module: ir.Module) -> bytes:
     buffer = io.BytesIO()
     module.operation.write_bytecode(file=buffer)
     return buffer.getvalue()
+
+
+def portable_artifact(module: ir.Module) -> bytes:
+    """The module in the StableHLO of four weeks before this release, which earlier and later releases read.
+
+    Raises: RuntimeError where it has operations that StableHLO can't keep stable.
+    """
+    stablehlo.register_stablehlo_passes()
+    with module.context:
+        copy = ir.Module.parse(bytecode(module))
+        run_passes(copy, "func.func(chlo-legalize-to-stablehlo)")
+    version = stablehlo.get_version_from_compatibility_requirement(
+        stablehlo.StablehloCompatibilityRequirement.WEEK_4
+    )
+    return _jax.mlir.serialize_portable_artifact(copy, version)
+
+
+def module_of_artifact(data: bytes, context: ir.Context) -> ir.Module:
+    """The module that a portable artifact holds.
+
+    Raises: RuntimeError for what is none, or is of a newer version than this release reads.
+    """
+    try:
+        return _jax.mlir.deserialize_portable_artifact(data, context)
+    except (MLIRError, ValueError) as error:
+        raise RuntimeError(str(error)) from error
 
 
 def _integer(width: int, signed: bool) -> Callable[[], ir.Type]:

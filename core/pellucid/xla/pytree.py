@@ -57,3 +57,10 @@ def all_leaves(values: Iterable[Any]) -> bool:
 def treedef_tuple(treedefs: Sequence[PyTreeDef]) -> PyTreeDef:
     """Structure of the tuple whose items have the structures `treedefs`."""
     return _jax.pytree.treedef_tuple(default_registry, treedefs)
+
+
+def treedef_of_node(node_type: type, static_data: Any, children: Sequence[PyTreeDef]) -> PyTreeDef:
+    """Structure of a node of `node_type` with `static_data`, whose children have the structures `children`."""
+    return PyTreeDef.from_node_data_and_children(
+        default_registry, (node_type, static_data), children
+    )

@@ -5,7 +5,7 @@ import pytest
 from message_checks import check_message
 
 import pellucid
-from pellucid import custom_jvp, custom_vjp, grad, jit, jvp, lax, vmap
+from pellucid import custom_jvp, custom_vjp, grad, jit, jvp, lax, linear_transpose, vmap
 from pellucid.base.errors import DerivativeRuleError
 from pellucid.custom_batching import custom_vmap
 from pellucid.custom_derivatives import (
@@ -50,7 +50,23 @@ def test_rules_see_symbolic_zeros():
         assert float(grad(g)(2.0, 3.0)) == 3.0
     assert vmap(grad(f))(np.ones(2), np.ones(2)).shape == (2,)
     assert seen == [[False, True]] * 3
-    assert zero_from_primal(np.ones(2, np.float32), symbolic_zeros=True).shape == (2,)
+    tree = {"w": np.ones(2, np.float32), "none": None, "n": (3,)}
+    zeros = zero_from_primal(tree, symbolic_zeros=True)
+    assert zeros["w"].shape == (2,)
+    assert zeros["n"][0].dtype == pellucid.float0
+    assert zero_from_primal(tree)["w"].sum() == 0
+
+
+def test_a_linear_function_with_its_own_derivative_is_transposed():
+    """Alone, and where it is part of the tangent that another rule computes."""
+    scaled = custom_jvp(lambda x, by: x * by)
+    scaled.defjvp(lambda primals, tangents: (scaled(*primals), tangents[0] * primals[1]))
+    x = np.float32([0.5, 1.5])
+    assert linear_transpose(lambda x: scaled(x, 3.0), x)(x)[0].tolist() == [1.5, 4.5]
+    f = custom_jvp(lax.sin)
+    f.defjvp(lambda primals, tangents: (f(*primals), jit(scaled)(*tangents, lax.cos(*primals))))
+    for g in (f, jit(f)):
+        np.testing.assert_allclose(vmap(grad(g))(x), np.cos(x), rtol=1e-6)
 
 
 def test_forward_and_backward_functions_see_symbolic_zeros():

@@ -117,12 +117,22 @@ def test_a_program_is_lowered_for_a_platform_that_is_not_here(platform, operatio
     assert f(X)[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("platforms", "error"), [(("x",), PlatformError), (("cpu", "tpu"), ValueError)]
-)
-def test_other_platforms_are_refused(platforms, error):
-    with pytest.raises(error):
-        square.lower(X, lowering_platforms=platforms)
+def test_unknown_platforms_are_refused():
+    with pytest.raises(PlatformError):
+        square.lower(X, lowering_platforms=("x",))
+
+
+def test_a_program_is_lowered_for_several_platforms():
+    @pl.jit
+    def f(x):
+        return lax.platform_dependent(x * 2, cpu=jnp.sin, tpu=jnp.cos) + 1
+
+    lowered = f.lower(X, lowering_platforms=("tpu", "cpu"))
+    text = lowered.as_text()
+    first, choice, last = text.index("multiply"), text.index("stablehlo.case"), text.index("add")
+    assert first < choice < text.index("cosine") < text.index("stablehlo.sine") < last
+    with pytest.raises(DeviceError, match="lowered for tpu, cpu, devices: cpu"):
+        lowered.compile()
 
 
 def test_modules_name_arguments_and_results():

@@ -18,7 +18,7 @@ def constant_text(array: np.ndarray) -> str:
     with context, ir.Location.unknown(context):
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
-            value = LoweringContext(context, "cpu").constant(array)
+            value = LoweringContext(context, ("cpu",)).constant(array)
         return str(value.owner.attributes["value"])
 
 

@@ -1,6 +1,8 @@
 """Programs under the names of `jax.extend.core`."""
 
 from pellucid.base.errors import JaxprTypeError
+from pellucid.extend.core.mapped_types import mapped_aval, unmapped_aval
+from pellucid.interpreters.user_primitive import Primitive
 from pellucid.ir.avals import AbstractToken
 from pellucid.ir.checking import check_jaxpr
 from pellucid.ir.effects import Effect, Effects, no_effects
@@ -14,10 +16,13 @@ from pellucid.ir.jaxpr import (
     Var,
     subjaxprs as jaxprs_in_params,
 )
-from pellucid.ir.primitive import Primitive
 from pellucid.runtime.tokens import Token
+from pellucid.tracing.context import (
+    take_current_trace as take_current_trace,
+    use_trace as set_current_trace,
+)
 from pellucid.tracing.replay import jaxpr_as_fun
-from pellucid.tracing.trace import get_opaque_trace_state
+from pellucid.tracing.trace import find_top_trace, get_opaque_trace_state
 from pellucid.tracing.tracer import concrete_or_error
 from pellucid.tracing.values import is_array_like as valid_jaxtype
 
@@ -37,9 +42,14 @@ __all__ = [
     "Var",
     "check_jaxpr",
     "concrete_or_error",
+    "find_top_trace",
     "get_opaque_trace_state",
     "jaxpr_as_fun",
     "jaxprs_in_params",
+    "mapped_aval",
     "no_effects",
+    "set_current_trace",
+    "take_current_trace",
+    "unmapped_aval",
     "valid_jaxtype",
 ]

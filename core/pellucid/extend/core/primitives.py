@@ -1,6 +1,6 @@
 """Primitives under the names of `jax.extend.core.primitives`: those of `lax` and `lax.linalg`, and some that have no function there."""
 
-from pellucid.higher_order.calls import closed_call_p as closed_call_p
+from pellucid.higher_order.calls import call_p as call_p, closed_call_p as closed_call_p
 from pellucid.higher_order.custom_jvp import custom_jvp_call_p as custom_jvp_call_p
 from pellucid.higher_order.custom_vjp import (
     custom_lin_p as custom_lin_p,

@@ -1,7 +1,8 @@
-"""What may stand between the call of a jitted function and its executable: a debugger that stops in the program."""
+"""Runners of programs in place of their executables: a debugger that stops in the program."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ class Pending:
     executable: Executable
     allow_calls: Callable[[], None]
     """Lets this thread call the same function meanwhile, which C++ takes for a recursion."""
+    is_operation: bool = False
+    """Whether it is one operation with programs, as the eager derivative of a jitted function runs them."""
 
     def run(self) -> Results:
         """The results of the compiled program, which takes the memory of donated operands; to be called once."""
@@ -46,3 +49,8 @@ class Runner(NamedTuple):
 
 runner: Runner | None = None
 """None while programs run as ever. What has run without it is in C++ caches, which must be cleared when it changes."""
+
+
+def tracing() -> AbstractContextManager[Any]:
+    """Entered while a function of the user is traced."""
+    return contextlib.nullcontext() if runner is None else runner.tracing()

@@ -1,0 +1,24 @@
+"""The module `jax` as libraries see it, and in files beside it the modules below that pellucid has no public form of."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from pellucid.as_jax.modules.version import (
+    __version__ as __version__,
+    __version_info__ as __version_info__,
+)
+
+__pellucid__ = True
+"""Mark of a `jax` that is pellucid, which set-up code reads."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_src":
+        return importlib.import_module("jax._src")
+    return getattr(importlib.import_module("pellucid"), name)
+
+
+def __dir__() -> list[str]:
+    return dir(importlib.import_module("pellucid"))

@@ -1,0 +1,16 @@
+"""Types and traces as `jax._src.core`."""
+
+from pellucid.core import AbstractValue, ShapedArray, Tracer
+from pellucid.tracing.context import context
+
+
+def trace_state_clean() -> bool:
+    """Whether no transformation is running.
+
+    >>> trace_state_clean()
+    True
+    """
+    return context.trace.is_eager
+
+
+__all__ = ["AbstractValue", "ShapedArray", "Tracer", "trace_state_clean"]

@@ -1,0 +1,13 @@
+"""Clients as `jax._src.xla_bridge`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid.runtime.platforms import platform_of, started_clients
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_backends":
+        return {platform_of(client): client for client in started_clients()}
+    raise AttributeError(f"module 'jax._src.xla_bridge' has no attribute {name!r}")

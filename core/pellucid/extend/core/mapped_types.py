@@ -1,0 +1,26 @@
+"""Types of elements and of batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid.ir.rules import BatchAxis
+from pellucid.transforms.vmap import batched_aval, unbatched_aval
+
+
+def mapped_aval(size: int, axis: int | None, aval: Any) -> Any:
+    """The type of one element of a batch of type `aval` along `axis`, which has `size` elements; None for no axis.
+
+    >>> mapped_aval(3, 0, pl.typeof(np.ones((3, 2), np.float32)))
+    ShapedArray(float32[2])
+    """
+    return aval if axis is None else unbatched_aval(aval, aval.shape, axis)
+
+
+def unmapped_aval(size: int, axis: int | None, aval: Any) -> Any:
+    """The type of a batch of `size` values of type `aval`, along `axis`; None for no axis.
+
+    >>> unmapped_aval(3, 0, pl.typeof(np.ones(2, np.float32)))
+    ShapedArray(float32[3,2])
+    """
+    return batched_aval(aval, BatchAxis(size), axis)

@@ -1,0 +1,154 @@
+"""Batching rules under the names of `jax.interpreters.batching`.
+
+A rule is `rule(operands, dims, **params)` and returns (result, dim), or with `multiple_results` lists of both. A dim is
+the position of the batch axis, or None where a value has none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.functional import strict_zip
+from pellucid.base.typing import Function
+from pellucid.interpreters.tables import RuleTable, checked_list
+from pellucid.interpreters.user_primitive import listed, unlisted
+from pellucid.ir.primitive import Primitive, params_of
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.primitives.broadcasting import aligned_for_batch, brought_to
+from pellucid.tracing.values import type_of
+
+
+def _adapted(primitive: Primitive[Any], rule: Function) -> Function:
+    def batch(axis: BatchAxis, operands: Any, dims: Any, params: Any) -> Any:
+        both = rule(axis, operands, dims, **params._asdict())
+        result, dim = checked_list(primitive, "batch", both, 2)
+        results = listed(primitive, result, "batch rule")
+        out_dims = checked_list(
+            primitive, "batch", listed(primitive, dim, "batch rule"), len(results)
+        )
+        for x, out_dim in strict_zip(results, out_dims):
+            if out_dim is not None and (
+                not isinstance(out_dim, int) or not 0 <= out_dim < type_of(x).ndim
+                or type_of(x).shape[out_dim] != axis.size
+            ):  # fmt: skip
+                raise ArgumentTypeError(
+                    f"the batch rule of `{primitive.name}` returned a dim that is no batch axis of its result.",
+                    got=f"dim {out_dim!r} of {type_of(x).text()}, for a batch of {axis.size}",
+                )
+        return results, out_dims
+
+    return batch
+
+
+def _stated(primitive: Primitive[Any], batch: Function) -> Function:
+    def rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
+        results, out_dims = batch(axis, tuple(operands), tuple(dims), params_of(primitive, params))
+        return unlisted(primitive, results), unlisted(primitive, out_dims)
+
+    return rule
+
+
+def _axis_of(operands: Any, dims: Any) -> BatchAxis:
+    return BatchAxis(
+        next(type_of(x).shape[d] for x, d in strict_zip(operands, dims) if d is not None)
+    )
+
+
+def _adapted_without_axis(primitive: Primitive[Any], rule: Function) -> Function:
+    return _adapted(
+        primitive, lambda axis, operands, dims, **params: rule(operands, dims, **params)
+    )
+
+
+def _stated_without_axis(primitive: Primitive[Any], batch: Function) -> Function:
+    rule = _stated(primitive, batch)
+    return lambda operands, dims, **params: rule(_axis_of(operands, dims), operands, dims, **params)
+
+
+fancy_primitive_batchers = RuleTable("batch", _adapted, _stated)
+"""Rules that take the axis, too: `rule(axis, operands, dims, **params)`; it has `size`, `name` and `spmd_name`."""
+primitive_batchers = RuleTable("batch", _adapted_without_axis, _stated_without_axis)
+"""The batching rules of all primitives."""
+
+
+class AxisRules:
+    """Registers rules in the older form `rule(size, name, None, operands, dims, **params)`; nothing can be read."""
+
+    def __setitem__(self, primitive: Primitive[Any], rule: Function) -> None:
+        fancy_primitive_batchers[primitive] = lambda axis, operands, dims, **params: rule(
+            axis.size, axis.name, None, operands, dims, **params
+        )
+
+
+axis_primitive_batchers = AxisRules()
+"""Rules that take the size and the name of the axis."""
+
+
+def _repeated(primitive: Primitive[Any], dim: int, results: Any) -> Any:
+    return results, [dim] * len(results) if primitive.multiple_results else dim
+
+
+def defvectorized(prim: Primitive[Any]) -> None:
+    """State that `prim` applied to a batch, along one axis of all operands, computes all of its elements.
+
+    Operands without the axis, or with it elsewhere, are repeated or turned so that it is in front.
+
+    >>> from pellucid.extend.core import Primitive
+    >>> p = Primitive("doubled")
+    >>> _ = p.def_impl(lambda x: 2 * x)
+    >>> defvectorized(p)
+    >>> pl.vmap(p.bind)(np.arange(3))
+    array([0, 2, 4], dtype=int32)
+    """
+
+    def rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
+        dim = dims[0] if len(set(dims)) == 1 else 0
+        operands = [brought_to(axis, x, d, dim) for x, d in strict_zip(operands, dims)]
+        return _repeated(prim, dim, prim.bind(*operands, **params))
+
+    fancy_primitive_batchers[prim] = rule
+
+
+def defbroadcasting(prim: Primitive[Any]) -> None:
+    """State that `prim` works elementwise, and broadcasts dimensions of size 1.
+
+    Operands with a batch axis get it in front, the others one of size 1, unless they are scalars.
+
+    >>> from pellucid.extend.core import Primitive
+    >>> p = Primitive("summed")
+    >>> _ = p.def_impl(lambda x, y: x + y)
+    >>> defbroadcasting(p)
+    >>> pl.vmap(p.bind, (0, None))(np.arange(3), 10)
+    array([10, 11, 12], dtype=int32)
+    """
+
+    def rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
+        aligned, dim = aligned_for_batch(axis, operands, dims)
+        return _repeated(prim, dim, prim.bind(*aligned, **params))
+
+    fancy_primitive_batchers[prim] = rule
+
+
+def bdim_at_front(x: Any, bdim: BatchDim, size: int) -> Any:
+    """`x` with its batch axis in front; repeated `size` times if it has none.
+
+    >>> bdim_at_front(np.ones((3, 2)), 1, 2).shape, bdim_at_front(np.ones(3), None, 2).shape
+    ((2, 3), (2, 3))
+    """
+    return brought_to(BatchAxis(size), x, bdim, 0)
+
+
+def broadcast(x: Any, sz: int, axis: int) -> Any:
+    """`x` repeated `sz` times along a new `axis`.
+
+    >>> broadcast(np.ones(3), 2, 1).shape
+    (3, 2)
+    """
+    return brought_to(BatchAxis(sz), x, None, axis)
+
+
+__all__ = [
+    "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting", "defvectorized",
+    "fancy_primitive_batchers", "primitive_batchers",
+]  # fmt: skip

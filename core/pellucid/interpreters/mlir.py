@@ -1,0 +1,279 @@
+"""Lowering rules under the names of `jax.interpreters.mlir`.
+
+A rule is `rule(ctx, *operands, **params)`: it builds operations on MLIR values at the insertion point and returns a
+list of the results' values. `ctx.avals_in` and `ctx.avals_out` are the types of operands and results, and `ctx.op` and
+`ctx.op1` build operations by name, in the location of the equation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, MissingRule
+from pellucid.base.typing import Function
+from pellucid.interpreters.tables import register, registered_in
+from pellucid.interpreters.user_primitive import Keywords
+from pellucid.ir.primitive import Primitive
+from pellucid.lowering.context import LoweringContext as LoweringRuleContext
+from pellucid.xla.mlir import ir, new_context as make_ir_context
+
+_GPUS = ("cuda", "rocm")
+PLATFORMS = ("cpu", "gpu", "tpu", *_GPUS)
+
+
+def register_lowering(
+    prim: Primitive[Any],
+    rule: Function,
+    platform: str | None = None,
+    inline: bool = True,
+    cacheable: bool = True,
+) -> Function:
+    """Lower `prim` by `rule`, on one `platform` ("cpu", "gpu", "cuda", "rocm", "tpu") or on those without an own rule.
+
+    Rules run at each equation, so `inline` and `cacheable` change nothing. Returns `rule`.
+
+    Raises: ArgumentTypeError for what is no primitive, no function or no platform.
+
+    >>> from pellucid.extend.core import Primitive
+    >>> p = Primitive("negated")
+    >>> _ = p.def_abstract_eval(lambda x: x)
+    >>> _ = register_lowering(p, lambda ctx, x: [ctx.op1("stablehlo.negate", ctx.avals_out[0], [x])])
+    >>> pl.jit(p.bind)(np.float32(2))
+    Array(-2., dtype=float32)
+    """
+    if not callable(rule):
+        raise ArgumentTypeError(
+            f"a lowering rule of `{prim}` must be a function.", got=f"got {type(rule).__name__}"
+        )
+    if platform is not None and platform not in PLATFORMS:
+        raise ArgumentTypeError(
+            f"register_lowering of `{prim}` got an unknown platform.",
+            got=f"got {platform!r}",
+            do=f"Give one of {', '.join(PLATFORMS)}, or None for all.",
+        )
+    registered = registered_in(prim, "lower")
+    rules = {**(registered.rule if registered else {}), platform: rule}
+
+    def lower(ctx: LoweringRuleContext, operands: Any, params: Any) -> Any:
+        names = (ctx.platform, "gpu" if ctx.platform in _GPUS else None, None)
+        chosen = next((rules[name] for name in names if name in rules), None)
+        if chosen is None:
+            return _built_in(prim, ctx, operands, params)
+        with ctx.location:
+            values = chosen(ctx, *operands, **params._asdict())
+        return _checked_values(prim, ctx, values)
+
+    register(prim, "lower", rules, lower)
+    return rule
+
+
+def _built_in(prim: Primitive[Any], ctx: LoweringRuleContext, operands: Any, params: Any) -> Any:
+    if type(prim).lower is Primitive.lower:
+        raise MissingRule(
+            f"`{prim.name}` has no lowering rule for this platform.",
+            got=f"compiling for {ctx.platform}",
+            do=f"Register one: `mlir.register_lowering({prim.name}_p, rule)`.",
+        )
+    return type(prim).lower(prim, ctx, operands, params)
+
+
+def _checked_values(prim: Primitive[Any], ctx: LoweringRuleContext, values: Any) -> list[ir.Value]:
+    results = flatten_ir_values(values) if isinstance(values, Sequence) else [values]
+    expected = ctx.types(ctx.avals_out)
+    types = [x.type if isinstance(x, ir.Value) else type(x).__name__ for x in results]
+    if types != expected:
+        raise ArgumentTypeError(
+            f"the lowering rule of `{prim.name}` must return values of its results' types.",
+            got=f"got {', '.join(map(str, types)) or 'none'}; expected {', '.join(map(str, expected)) or 'none'}",
+        )
+    return results
+
+
+class _Applied:
+    """A function with keywords bound; equal if both are, so that its program is traced once for each type."""
+
+    def __init__(self, function: Function, params: Keywords) -> None:
+        self.key = function, params
+        self.function = function
+        self.params = params
+
+    def __call__(self, *operands: Any) -> Any:
+        return self.function(*operands, **self.params._asdict())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Applied) and self.key == other.key
+
+    def __hash__(self) -> int:
+        try:
+            return hash(self.key)
+        except TypeError:  # unhashable params; equality decides
+            return hash(self.function)
+
+
+def lower_fun(fun: Function, multiple_results: bool = True) -> Function:
+    """A lowering rule that traces `fun(*operands, **params)` and lowers its operations.
+
+    With `multiple_results`, `fun` returns a list.
+
+    Raises: ArgumentTypeError, when it lowers, if `fun` returns a list where it should not, or the other way round.
+
+    >>> from pellucid.extend.core import Primitive
+    >>> p = Primitive("plus_one")
+    >>> _ = p.def_abstract_eval(lambda x: x)
+    >>> _ = register_lowering(p, lower_fun(lambda x: x + 1, multiple_results=False))
+    >>> pl.jit(p.bind)(np.float32(2))
+    Array(3., dtype=float32)
+    """
+
+    def rule(ctx: LoweringRuleContext, *operands: Any, **params: Any) -> list[ir.Value]:
+        return ctx.from_python(_Applied(checked, Keywords(**params)), operands)
+
+    def checked(*operands: Any, **params: Any) -> Any:
+        results = fun(*operands, **params)
+        if isinstance(results, (list, tuple)) is not multiple_results:
+            raise ArgumentTypeError(
+                f"lower_fun was told multiple_results={multiple_results}.",
+                got=f"its function returned {type(results).__name__}",
+            )
+        return results
+
+    return rule
+
+
+# Values, types and attributes in the context that is being lowered ------------------------------------
+
+
+def _here() -> LoweringRuleContext:
+    current: Any = ir  # the stubs of these class properties have no types
+    context = LoweringRuleContext(current.Context.current, ("",))
+    context.location = current.Location.current
+    return context
+
+
+def ir_constant(val: Any) -> ir.Value:
+    """A constant of the array or number `val`, built at the insertion point.
+
+    >>> with make_ir_context(), ir.Location.unknown():
+    ...     module = ir.Module.create()
+    ...     with ir.InsertionPoint(module.body):
+    ...         value = ir_constant(np.float32(2))
+    ...     print(value.type)
+    tensor<f32>
+    """
+    return _here().constant(np.asarray(val, dtypes.result_type(val)))
+
+
+def ir_attribute(val: Any) -> ir.Attribute:
+    """`val` as an attribute: a bool, an integer of 64 bits, a float, a string, or an array as a dense attribute.
+
+    Raises: ArgumentTypeError for other values.
+
+    >>> with make_ir_context(), ir.Location.unknown():
+    ...     print(ir_attribute("a"), ir_attribute(True))
+    "a" true
+    """
+    if isinstance(val, bool):
+        return ir.BoolAttr.get(val)
+    if isinstance(val, int):
+        return i64_attr(val)
+    if isinstance(val, float):
+        return ir.FloatAttr.get(ir.F64Type.get(), val)
+    if isinstance(val, str):
+        return ir.StringAttr.get(val)
+    if isinstance(val, (np.ndarray, np.generic)):
+        return _here().dense(np.asarray(val))
+    raise ArgumentTypeError(
+        "ir_attribute takes bools, numbers, strings and arrays.", got=f"got {type(val).__name__}"
+    )
+
+
+def i32_attr(i: int) -> ir.Attribute:
+    """`i : i32`.
+
+    >>> with make_ir_context(), ir.Location.unknown():
+    ...     print(i32_attr(3))
+    3 : i32
+    """
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), i)
+
+
+def i64_attr(i: int) -> ir.Attribute:
+    """`i : i64`.
+
+    >>> with make_ir_context(), ir.Location.unknown():
+    ...     print(i64_attr(3))
+    3 : i64
+    """
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), i)
+
+
+def dense_int_elements(xs: Any) -> ir.Attribute:
+    """`dense<xs> : tensor<...xi64>`.
+
+    >>> with make_ir_context(), ir.Location.unknown():
+    ...     print(dense_int_elements([1, 2]))
+    dense<[1, 2]> : tensor<2xi64>
+    """
+    return ir.DenseIntElementsAttr.get(np.asarray(xs, np.int64))
+
+
+def dense_int_array(xs: Any) -> ir.Attribute:
+    """`array<i64: xs>`.
+
+    >>> with make_ir_context(), ir.Location.unknown():
+    ...     print(dense_int_array([1, 2]))
+    array<i64: 1, 2>
+    """
+    return ir.DenseI64ArrayAttr.get(list(xs))
+
+
+def dtype_to_ir_type(dtype: Any) -> ir.Type:
+    """The type of one element of `dtype`, in the context that is being lowered.
+
+    >>> with make_ir_context(), ir.Location.unknown():
+    ...     print(dtype_to_ir_type(np.float32))
+    f32
+    """
+    return _here().element_type(np.dtype(dtype))
+
+
+def aval_to_ir_type(ctx: Any, aval: Any) -> ir.Type:
+    """The type of values of type `aval`; `ctx` may be None where a context is current.
+
+    >>> with make_ir_context(), ir.Location.unknown():
+    ...     print(aval_to_ir_type(None, pl.typeof(np.ones(3, np.float32))))
+    tensor<3xf32>
+    """
+    return (ctx if isinstance(ctx, LoweringRuleContext) else _here()).type(aval)
+
+
+def flatten_ir_values(xs: Any) -> list[Any]:
+    """The values of `xs`, a sequence of values and sequences of values, in one list.
+
+    >>> flatten_ir_values([1, (2, 3)])
+    [1, 2, 3]
+    """
+    return [v for x in xs for v in (x if isinstance(x, Sequence) else (x,))]
+
+
+def module_to_string(module: ir.Module, enable_debug_info: bool | None = None) -> str:
+    """The text of `module`, with locations if `enable_debug_info`.
+
+    >>> with make_ir_context(), ir.Location.unknown():
+    ...     print(module_to_string(ir.Module.create()))
+    module {
+    }
+    <BLANKLINE>
+    """
+    return str(module.operation.get_asm(enable_debug_info=bool(enable_debug_info)))
+
+
+__all__ = [
+    "aval_to_ir_type", "dense_int_array", "dense_int_elements", "dtype_to_ir_type",
+    "flatten_ir_values", "i32_attr", "i64_attr", "ir_attribute", "ir_constant", "lower_fun", "make_ir_context",
+    "module_to_string", "register_lowering",
+]  # fmt: skip

@@ -1,0 +1,91 @@
+"""`import jax` answered by pellucid, each time in a process of its own."""
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import importlib.metadata, pickle, sys
+import jax
+import jax.numpy as jnp
+import pellucid
+import pellucid.as_jax
+from jax.experimental import checkify
+from jax._src import ad_util, core, dispatch, dtypes, flatten_util, literals, traceback_util
+from jax.interpreters import ad
+from jax.version import __version__
+
+assert jax.__version__ == __version__ == importlib.metadata.version("jax") == "0.10.2"
+assert jax.__version_info__ == (0, 10, 2) and pellucid.__version_info__ != jax.__version_info__
+assert importlib.metadata.version("numpy")
+assert jnp is pellucid.numpy is sys.modules["jax.numpy"] and jnp.__spec__.name == "pellucid.numpy"
+assert ad_util.stop_gradient_p in ad.primitive_jvps
+assert ad is pellucid.interpreters.ad and jax.grad is pellucid.grad
+x = jax.jit(jnp.sin)(jnp.ones(3))
+assert isinstance(x, jax.Array) and isinstance(x, pellucid.Array)
+assert (pickle.loads(pickle.dumps(x)) == x).all()
+assert pickle.loads(pickle.dumps(jax.P("a"))) == jax.P("a")
+assert core.trace_state_clean() and not jax.jit(lambda: core.trace_state_clean())()
+from jax.extend import core as again, source_info_util
+import jax.extend.source_info_util as adapter, jax.extend.core
+assert adapter is source_info_util and again is jax.extend.core is pellucid.extend.core
+source_info_util.register_exclusion("library.py")
+assert traceback_util._exclude_paths == ["library.py"]
+assert isinstance(jax.random.key(0).dtype, dtypes.ExtendedDType)
+assert jax.interpreters.xla.apply_primitive and jax.api_util.safe_map
+assert list(jax._src.xla_bridge._backends) == ["cpu"]
+from jax._src import compiler
+compile, clients = compiler.backend_compile_and_load, []
+def listed(client, *arguments):
+    clients.append(client.platform)
+    return compile(client, *arguments)
+compiler.backend_compile_and_load = listed
+jax.jit(lambda x: x * 3.25 - 1)(1.0)
+compiler.backend_compile_and_load = compile
+jax.jit(lambda x: x * 3.25 - 2)(1.0)
+assert clients == ["cpu"], clients
+pellucid.as_jax.install()  # nothing changes
+assert sys.modules["jax"] is jax
+for statement, error in [
+    ("import jax.nothing", ModuleNotFoundError), ("from jax import nowhere", ImportError),
+    ("import jax._src.nothing", ModuleNotFoundError), ("jnp.nobody", AttributeError),
+]:
+    try:
+        exec(statement)
+    except error as caught:
+        assert "jax" in str(caught) or "pellucid" in str(caught)
+    else:
+        raise AssertionError(statement)
+assert not hasattr(jax, "nope")
+names = pellucid.as_jax.missing()
+vain = ["jax.nothing", "jax.nowhere", "jax._src.nothing", "jax.numpy.nobody", "jax.nope"]
+assert [n for n in names if n in vain] == vain, names
+assert "jax._src.core" not in names
+print(sys.argv, __name__)
+"""
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_a_script_runs_with_its_arguments(tmp_path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM, encoding="utf-8")
+    process = python("-m", "pellucid.as_jax", str(script), "--steps", "3")
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.strip() == f"{[str(script), '--steps', '3']} __main__"
+
+
+@pytest.mark.parametrize(
+    "setup", ["sys.modules['jax'] = types.ModuleType('jax'); import pellucid.as_jax",
+              "import pellucid.as_jax; sys.modules['jax'] = types.ModuleType('jax')"]
+)  # fmt: skip
+def test_the_real_jax_must_not_be_there_first(setup) -> None:
+    process = python("-c", f"import sys, types; {setup}; pellucid.as_jax.install()")
+    assert process.returncode == 1
+    assert "SharedProcessError" in process.stderr
+    assert "Start a fresh interpreter" in process.stderr

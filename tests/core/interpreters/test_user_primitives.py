@@ -1,0 +1,182 @@
+"""Primitives of a user: registered rules, as in the reference, and what is said where one is missing or wrong."""
+
+import functools
+import pickle
+
+import numpy as np
+import pytest
+from corpus import user_primitives
+from message_checks import check_message
+
+import pellucid as pl
+from pellucid import lax
+from pellucid.base.errors import ArgumentTypeError, MissingRule
+from pellucid.extend.core import Primitive
+from pellucid.interpreters import ad, batching, mlir, xla
+from pellucid.introspect.program import read_jaxpr
+
+X = np.array([1, 2, 5], np.float32)
+
+
+@pytest.mark.parametrize("program", user_primitives.PROGRAMS)
+def test_programs_do_what_the_reference_does(oracle, program) -> None:
+    oracle.check(program, library=pl)
+
+
+def new(name="new"):
+    primitive = Primitive(name)
+    primitive.def_impl(functools.partial(xla.apply_primitive, primitive))
+    primitive.def_abstract_eval(lambda x, **params: x)
+    return primitive
+
+
+def linear_in_jvp(primitive):
+    ad.defjvp(primitive, lambda t, x: primitive.bind(t))
+    mlir.register_lowering(primitive, lambda ctx, x: [x])
+    return primitive
+
+
+MISSING = {
+    "implementation": lambda p: Primitive("new").bind(X),
+    "abstract_eval": lambda p: pl.jit(Primitive("new").bind)(X),
+    "jvp": lambda p: pl.jvp(p.bind, (X,), (X,)),
+    "transpose": lambda p: pl.grad(lambda x: linear_in_jvp(p).bind(x).sum())(X),
+    "batch": lambda p: pl.vmap(p.bind)(X),
+    "lower": lambda p: pl.jit(p.bind)(X),
+}
+
+
+@pytest.mark.parametrize("rule", MISSING)
+def test_a_missing_rule_says_how_to_add_it(rule) -> None:
+    with pytest.raises(MissingRule, match=f"`new` has no {rule}") as caught:
+        MISSING[rule](new())
+    assert "new_p" in str(caught.value.do)
+    assert isinstance(caught.value, NotImplementedError)
+
+
+def registered(table, rule):
+    primitive = new()
+    table[primitive] = rule
+    return primitive
+
+
+def typed(rule):
+    primitive = Primitive("new")
+    primitive.def_abstract_eval(rule)
+    return primitive
+
+
+def lowered(rule, **more):
+    primitive = new()
+    mlir.register_lowering(primitive, rule, **more)
+    return primitive
+
+
+BAD = {
+    "name": (lambda: Primitive(3), "its name"),
+    "impl": (lambda: Primitive("new").def_impl(3), "takes a function"),
+    "table key": (lambda: ad.primitive_jvps.__setitem__("sin", len), "for primitives"),
+    "table value": (lambda: ad.primitive_jvps.__setitem__(lax.sin_p, 3), "must be a function"),
+    "platform": (lambda: lowered(len, platform="abacus"), "unknown platform"),
+    "types": (lambda: pl.jit(typed(lambda x: x.shape).bind)(X), "must return one value"),
+    "no type": (lambda: pl.jit(typed(lambda x: 3).bind)(X), "must return types"),
+    "no tangents": (
+        lambda: pl.jvp(registered(ad.primitive_jvps, lambda p, t: p).bind, (X,), (X,)),
+        "must return 2 values",
+    ),
+    "cotangents": (
+        lambda: pl.linear_transpose(registered(ad.primitive_transposes, lambda ct, x: ct).bind, X)(
+            X
+        ),
+        "must return 1 values",
+    ),
+    "dim": (
+        lambda: pl.vmap(registered(batching.primitive_batchers, lambda x, d: (x[0], 1)).bind)(X),
+        "no batch axis",
+    ),
+    "values": (lambda: pl.jit(lowered(lambda ctx, x: []).bind)(X), "of its results' types"),
+    "listed": (
+        lambda: pl.jit(lowered(mlir.lower_fun(lambda x: x)).bind)(X),
+        "multiple_results=True",
+    ),
+    "defjvp": (
+        lambda: pl.grad(lambda x: registered_defjvp().bind(x).sum())(X),
+        "must return 1 values",
+    ),
+}
+
+
+def registered_defjvp():
+    primitive = new()
+    ad.defjvp(primitive, lambda t, x: t, lambda t, x: t)
+    return primitive
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_rules_are_refused(case) -> None:
+    call, text = BAD[case]
+    check_message(call, ArgumentTypeError, text)
+
+
+def test_a_rule_that_is_replaced_is_forgotten() -> None:
+    primitive = new()
+    mlir.register_lowering(primitive, lambda ctx, x: [x])
+    f = pl.jit(lambda x: primitive.bind(x))
+    both = [f(X)]
+    mlir.register_lowering(
+        primitive, mlir.lower_fun(lambda x: 2 * x, multiple_results=False), platform="cpu"
+    )
+    both.append(f(X))
+    np.testing.assert_array_equal(both, [X, 2 * X])
+    closed = pl.make_jaxpr(pl.jit(lambda x: lax.cosh(x)))(X[0])
+    gradient = pl.grad(lambda x: pl.extend.core.jaxpr_as_fun(closed)(x)[0])
+    before = gradient(X[0])
+    ad.primitive_jvps[lax.cosh_p] = lambda primals, tangents, **params: (primals[0], tangents[0])
+    try:
+        assert gradient(X[0]) == 1
+    finally:
+        del ad.primitive_jvps[lax.cosh_p]
+    assert gradient(X[0]) == before
+
+
+def test_rules_of_built_in_primitives_can_be_read() -> None:
+    both = batching.primitive_batchers[lax.mul_p]((np.ones((2, 3)), np.ones((3, 2))), (0, 1))
+    assert both[0].shape == (2, 3)
+    assert both[1] == 0
+    assert lax.mul_p in ad.primitive_transposes
+    assert lax.argmax_p not in ad.primitive_transposes
+    assert {lax.sin_p, lax.mul_p} <= {*ad.primitive_jvps}
+    with pytest.raises(KeyError):
+        ad.primitive_transposes[lax.argmax_p]
+
+
+def test_names_of_users_leave_built_in_primitives_alone() -> None:
+    mine = Primitive("sin")
+    assert pickle.loads(pickle.dumps(lax.sin_p)) is lax.sin_p
+    assert pickle.loads(pickle.dumps(mine)) is mine
+    with pytest.raises(ArgumentTypeError, match="can't be pickled"):
+        pickle.dumps(Primitive("sin"))
+    assert isinstance(lax.sin_p, Primitive)
+    assert mine in {mine: 0}
+    assert mine != lax.sin_p
+
+
+def test_params_with_other_names_or_without_a_hash() -> None:
+    seen = []
+    primitive = Primitive("new")
+    primitive.def_abstract_eval(lambda x, **params: seen.append(params) or x)
+    mlir.register_lowering(primitive, lambda ctx, x, **params: [x])
+    for params in ({"a": 1}, {"b": 1}, {"c": [1, 2]}):
+        text = str(pl.make_jaxpr(lambda x, params=params: primitive.bind(x, **params))(X))
+        [(name, value)] = params.items()
+        assert f"new[{name}={value}]" in text
+        pl.jit(lambda x, params=params: primitive.bind(x, **params))(X)
+    assert seen[0] == {"a": 1}
+    assert {"b": 1} in seen
+    assert {"c": [1, 2]} in seen
+
+
+def test_records_have_a_users_primitive() -> None:
+    primitive = new("mirror")
+    record = read_jaxpr(pl.make_jaxpr(lambda x: primitive.bind(x, by=3))(X).jaxpr).record
+    assert record.kinds["mirror"] == "custom"
