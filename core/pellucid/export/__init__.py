@@ -1,0 +1,34 @@
+"""`pellucid.export`: programs that outlive the process, in files that jax reads and writes, too."""
+
+from pellucid.export.checks import DisabledSafetyCheck as DisabledSafetyCheck
+from pellucid.export.errors import (
+    ExportError as ExportError,
+    SerializationError as SerializationError,
+    UnexportableError as UnexportableError,
+)
+from pellucid.export.exported import (
+    Exported as Exported,
+    deserialize as deserialize,
+    maximum_supported_calling_convention_version as maximum_supported_calling_convention_version,
+    minimum_supported_calling_convention_version as minimum_supported_calling_convention_version,
+)
+from pellucid.export.exporting import (
+    default_export_platform as default_export_platform,
+    export as export,
+)
+from pellucid.export.trees import (
+    register_namedtuple_serialization as register_namedtuple_serialization,
+    register_pytree_node_serialization as register_pytree_node_serialization,
+)
+
+__all__ = [
+    "DisabledSafetyCheck",
+    "Exported",
+    "default_export_platform",
+    "deserialize",
+    "export",
+    "maximum_supported_calling_convention_version",
+    "minimum_supported_calling_convention_version",
+    "register_namedtuple_serialization",
+    "register_pytree_node_serialization",
+]

@@ -1,0 +1,180 @@
+"""Calls of exported programs: the primitive that stands for one, and its derivative by the exported derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import UnsupportedError
+from pellucid.base.functional import strict_zip
+from pellucid.base.tree import keystr, structure_differences
+from pellucid.base.typing import Keywords
+from pellucid.export.checks import DisabledSafetyCheck, custom_calls
+from pellucid.export.errors import ExportError
+from pellucid.higher_order.custom_vjp import custom_vjp
+from pellucid.ir.avals import aval_at
+from pellucid.ir.facets import Shown
+from pellucid.ir.primitive import Primitive, derived_types
+from pellucid.ir.rules import Avals, Operands, Values
+from pellucid.ir.traits import Traits
+from pellucid.tracing.trace import bind
+from pellucid.xla import lapack
+from pellucid.xla.mlir import ir, module_of_artifact
+from pellucid.xla.pytree import flatten, flatten_with_path
+
+
+class CallExportedParams(NamedTuple):
+    """The `Exported` that is called."""
+
+    exported: Any
+
+
+class CallExported(Shown, Primitive[CallExportedParams]):
+    """A call of a program of which only its StableHLO module is known."""
+
+    name = "call_exported"
+    traits = Traits(kind="control", flops=None, returns_list=True)
+    types = derived_types  # not remembered, which would keep the module alive
+
+    def abstract_eval(self, avals, params):
+        exported = params.exported
+        _check_types(exported, avals)
+        shardings = exported._out_named_shardings
+        return [
+            a if s is None else aval_at(a, s) for a, s in strict_zip(exported.out_avals, shardings)
+        ]
+
+    def effects(self, avals, params):
+        return frozenset((*params.exported.ordered_effects, *params.exported.unordered_effects))
+
+    def factors(self, avals, results, params):
+        return None
+
+    def batch(self, axis, operands, dims, params):
+        raise UnsupportedError(
+            f"vmap can't batch a call of the exported `{params.exported.fun_name}`: its program is fixed.",
+            do="Export the batched function, `jit(vmap(f))`, or map over the batch with `lax.map`.",
+        )
+
+    def lower(self, ctx, operands, params):
+        exported = params.exported
+        _check_devices(exported, ctx)
+        shardings = exported._in_named_shardings
+        inputs = [
+            x if s is None else ctx.constrain(x, s, aval)
+            for x, s, aval in strict_zip(operands, shardings, ctx.avals_in)
+        ]
+        arguments: list[ir.Value] = []
+        index = _platform_position(exported, ctx)
+        if len(exported.platforms) > 1:
+            arguments.append(ctx.constant(np.int32(index)))
+        effects = exported.ordered_effects
+        arguments += [ctx.tokens[effect] for effect in effects]
+        arguments += [inputs[i] for i in exported.module_kept_var_idx]
+        symbol = ctx.module_lowering.symbol_of_module(
+            exported,
+            f"call_exported_{exported.fun_name}",
+            lambda: _module(exported, ctx),
+        )
+        types = [ctx.token_type] * len(effects) + ctx.types(ctx.avals_out)
+        callee = ir.FlatSymbolRefAttr.get(symbol)
+        results = list(ctx.op("func.call", types, arguments, {"callee": callee}).results)
+        ctx.tokens.update(zip(effects, results, strict=False))
+        return [
+            x if s is None else ctx.constrain(x, s, aval)
+            for x, s, aval in strict_zip(
+                results[len(effects) :], exported._out_named_shardings, ctx.avals_out
+            )
+        ]
+
+    def printed_params(self, equation):
+        return {"exported": str(equation.params.exported)}
+
+
+call_exported_p = CallExported()
+
+
+def _module(exported: Any, ctx: Any) -> ir.Module:
+    module = module_of_artifact(exported.mlir_module_serialized, ctx.mlir_context)
+    if any(target.startswith("lapack_") for target in custom_calls(module)):
+        lapack.register()
+    return module
+
+
+def _check_types(exported: Any, avals: Avals) -> None:
+    wrong = [
+        (i, a, b)
+        for i, (a, b) in enumerate(strict_zip(exported.in_avals, avals))
+        if (a.shape, a.dtype) != (b.shape, b.dtype)
+    ]
+    if wrong:
+        names = argument_names(exported.in_tree)
+        raise ExportError(
+            f"the exported `{exported.fun_name}` was called with arguments of other types than it was exported for.",
+            got=[f"{names[i]}: exported for {a.text()}, got {b.text()}" for i, a, b in wrong[:5]],
+        )
+
+
+def argument_names(in_tree: Any) -> list[str]:
+    """A name for each flat argument: `args[0]['w']`, `kwargs['scale']`."""
+    paths, _ = flatten_with_path(in_tree.unflatten([0] * in_tree.num_leaves))
+    return [f"{('args', 'kwargs')[path[0].idx]}{keystr(path[1:])}" for path, _ in paths]
+
+
+def _check_devices(exported: Any, ctx: Any) -> None:
+    size = 1 if ctx.sharding_attributes is None else ctx.sharding_attributes.size
+    if exported.nr_devices not in (1, size):
+        raise ExportError(
+            f"the exported `{exported.fun_name}` runs on {exported.nr_devices} devices.",
+            got=f"called in a program of {size} device{'s' if size > 1 else ''}",
+            do="Put its arguments on a mesh of as many devices: `device_put(x, exported.in_shardings_jax(mesh)[0])`.",
+        )
+
+
+def _platform_position(exported: Any, ctx: Any) -> int:
+    """The position of the platform at hand among those of the exported program."""
+    platform = ctx.platform
+    if platform in exported.platforms:
+        return exported.platforms.index(platform)
+    if DisabledSafetyCheck.platform() in exported.disabled_safety_checks:
+        return 0
+    raise ExportError(
+        f"the exported `{exported.fun_name}` can't run on the platform {platform!r}.",
+        got=f"exported for {', '.join(exported.platforms)}",
+        do="Export it with `platforms=[...]`, or with the check `DisabledSafetyCheck.platform()` disabled.",
+    )
+
+
+def call(exported: Any, args: Operands, kwargs: Keywords) -> Any:
+    """Results of an exported program; differentiated in reverse mode by its exported derivative.
+
+    Raises: ExportError for arguments of another structure or of other types, and where a derivative is needed that
+    the program doesn't have.
+    """
+    leaves, tree = flatten((args, dict(kwargs)))
+    if tree != exported.in_tree:
+        differences = structure_differences(exported.in_tree, tree)
+        raise ExportError(
+            f"the exported `{exported.fun_name}` was called with arguments of another structure.",
+            got=[d.text("(args, kwargs)") for d in differences[:4]],
+        )
+    return exported.out_tree.unflatten(_differentiable(exported)(*leaves))
+
+
+def _differentiable(exported: Any) -> Any:
+    params = CallExportedParams(exported)
+
+    def flat_call(*leaves: Any) -> Values:
+        return list(bind(call_exported_p, *leaves, params=params))
+
+    def forward(*leaves: Any) -> tuple[Values, Operands]:
+        return function(*leaves), leaves
+
+    def backward(leaves: Operands, cotangents: Sequence[Any]) -> Operands:
+        return tuple(_differentiable(exported.vjp())(*leaves, *cotangents))
+
+    function = custom_vjp(flat_call)
+    function.defvjp(forward, backward)
+    return function

@@ -1,0 +1,131 @@
+"""Programs that jax exports, and calls of exported programs by jax.
+
+`python -m tests.corpus.exported` writes the files of `tests/core/export/artifacts` anew; it needs jax and flatbuffers.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+PARAMS = {
+    "w": np.linspace(0, 1, 12, dtype=np.float32).reshape(4, 3),
+    "unused": np.ones(2, np.float32),
+}
+SCALE = np.float32(3)
+CUT = np.arange(32, dtype=np.float32).reshape(8, 4) / 32
+MESH_SHAPE, MESH_AXES = (4, 2), ("x", "y")
+DTYPES = ("bool", "int8", "uint16", "float16", "bfloat16", "complex64", "float8_e4m3fn", "int4")
+FOLDER = Path(__file__).parent.parent / "core/export/artifacts"
+
+
+def layer(jax, x, params, scale=2.0):
+    jnp = jax.numpy
+    return {"y": jnp.tanh(x @ params["w"]) * scale, "positive": (jnp.sum(x > 0), None, [x])}
+
+
+def eigenvalues(jax, x):
+    return tuple(jax.numpy.linalg.eigh(x))
+
+
+def by_platform(jax, x):
+    return jax.lax.platform_dependent(x, cpu=jax.numpy.sin, default=jax.numpy.cos)
+
+
+def uniform(jax, key):
+    return jax.random.uniform(key, (3,))
+
+
+def products(jax, x):
+    return x @ x.T
+
+
+def mesh_shardings(jax):
+    """(a mesh of eight devices, sharding of the argument, sharding of the result)."""
+    sharding = jax.sharding
+    mesh = sharding.Mesh(np.array(jax.devices()[:8]).reshape(MESH_SHAPE), MESH_AXES)
+    spec = sharding.PartitionSpec
+    return (mesh, *(sharding.NamedSharding(mesh, s) for s in (spec("x", "y"), spec("x"))))
+
+
+def exports(jax) -> dict[str, bytes]:
+    """Files by name."""
+    export = jax.export.export
+
+    def jitted(program, **options):
+        def function(*args, **kwargs):
+            return program(jax, *args, **kwargs)
+
+        function.__name__ = program.__name__
+        return jax.jit(function, **options)
+
+    _, argument, result = mesh_shardings(jax)
+    struct = jax.ShapeDtypeStruct
+    many = [struct((2,), dtype) for dtype in DTYPES]
+    files = {
+        "layer": export(jitted(layer))(X, PARAMS, scale=SCALE).serialize(vjp_order=2),
+        "eigenvalues": export(jitted(eigenvalues), platforms=["cpu", "cuda"])(CUT[:4]).serialize(),
+        "by_platform": export(jitted(by_platform), platforms=["cuda", "cpu"])(X).serialize(),
+        "uniform": export(jitted(uniform))(jax.random.key(1)).serialize(),
+        "dtypes": export(jax.jit(lambda *xs: xs))(*many).serialize(),
+        "products": export(jitted(products, in_shardings=argument, out_shardings=result))(
+            CUT
+        ).serialize(vjp_order=1),
+    }
+    return {name: bytes(data) for name, data in files.items()}
+
+
+def call(jax, blob: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]):
+    return jax.export.deserialize(bytearray(blob)).call(*args, **kwargs)
+
+
+def call_with_key(jax, blob: bytes):
+    return call(jax, blob, (jax.random.key(1),), {})
+
+
+def second_derivative(jax, blob: bytes):
+    """Of the layer, by the derivatives in the file."""
+    exported = jax.export.deserialize(bytearray(blob))
+
+    def norm(x):
+        gradient = jax.grad(lambda x: exported.call(x, PARAMS, scale=SCALE)["y"].sum())(x)
+        return (gradient**2).sum()
+
+    return jax.grad(norm)(X)
+
+
+def over_devices(jax, blob: bytes):
+    """The products on a mesh, and their gradient."""
+    exported = jax.export.deserialize(bytearray(blob))
+    mesh, _, result = mesh_shardings(jax)
+    x = jax.device_put(CUT, exported.in_shardings_jax(mesh)[0])
+    y = exported.call(x)
+    gradient = jax.grad(lambda x: exported.call(x).sum())(x)
+    return np.asarray(y), y.sharding.is_equivalent_to(result, 2), np.asarray(gradient)
+
+
+def types(jax, blob: bytes):
+    exported = jax.export.deserialize(bytearray(blob))
+    return (
+        exported.fun_name, str(exported.in_tree), str(exported.out_tree), exported.platforms,
+        [(a.shape, str(a.dtype)) for a in (*exported.in_avals, *exported.out_avals)],
+        exported.nr_devices, exported.module_kept_var_idx, exported.uses_global_constants,
+        exported.calling_convention_version, exported.has_vjp(),
+    )  # fmt: skip
+
+
+def write_artifacts() -> None:
+    import jax
+    import jax.export
+
+    for name, data in exports(jax).items():
+        (FOLDER / f"{name}.bin").write_bytes(data)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+    write_artifacts()
