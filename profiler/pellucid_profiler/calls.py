@@ -13,6 +13,10 @@ from pellucid_profiler.xspace import ABSENT, Column, Events
 
 _CALL = "PjitFunction("
 """Begin of the name of the event of a jitted function's call."""
+_WAIT = "CommonPjRtBuffer::Await"
+"""Name of the two events between which a thread waits for an array."""
+WAITING = "waiting for an array"
+"""Name of the spans between them."""
 _RECORDED, _STARTED = "ThreadpoolListener::Record", "ThreadpoolListener::StartRegion"
 """Events of work that a thread hands to others: where it is handed over, and where it begins."""
 
@@ -26,9 +30,15 @@ class Spans:
     thread: Column
     start_ns: Column
     end_ns: Column
+    detail: Column
+    """Number of the text that says of what: a module, an instruction's kernel; `ABSENT` for none."""
 
     def __len__(self) -> int:
         return len(self.name)
+
+    def chosen(self, rows: Column) -> Spans:
+        """The spans at `rows`."""
+        return Spans(*(column[rows] for column in vars(self).values()))
 
 
 @dataclass(eq=False)
@@ -73,7 +83,26 @@ def spans_of(events: Events, operations: Operations) -> Spans:
     chosen[operations.event] = False
     rows = np.flatnonzero(chosen)
     rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
-    return Spans(events.name[rows], events.thread[rows], events.start_ns[rows], events.end_ns[rows])
+    detail = events.stat("module")
+    detail = np.where(detail == ABSENT, events.stat("name"), detail)
+    spans = Spans(events.name, events.thread, events.start_ns, events.end_ns, detail).chosen(rows)
+    return _with_waiting(spans, events, rows)
+
+
+def _with_waiting(spans: Spans, events: Events, rows: Column) -> Spans:
+    """The spans in which a thread waits for an array as such: two events record where one begins and ends."""
+    is_wait = events.texts_are(spans.name, _WAIT)
+    produced, consumed = events.stat("_p")[rows], events.stat("_c")[rows]
+    ends = np.flatnonzero(is_wait & (consumed != ABSENT))
+    over = matched(np.where(is_wait, produced, ABSENT), consumed[ends], spans.end_ns[ends])
+    begins = over != ABSENT
+    if begins.any():
+        events.names.append(WAITING)
+        spans.name[begins] = len(events.names) - 1
+        spans.end_ns[begins] = over[begins]
+    keep = np.ones(len(spans), bool)
+    keep[ends] = False
+    return spans.chosen(np.flatnonzero(keep))
 
 
 def calls_of(events: Events, operations: Operations) -> Calls:
@@ -88,16 +117,25 @@ def calls_of(events: Events, operations: Operations) -> Calls:
     runs, first = np.unique(operations.run, return_index=True)
     began = _origins(events, operations.thread[first], operations.start_ns[first])
     called_by = enclosing(calls, *began)
-    started = called_by != ABSENT
-    calls.run[called_by[started]] = runs[started]
-    # A program whose operands weren't there yet was begun by the thread that made them. The runs of a program are
-    # numbered in the order in which they are called.
+    # A program whose operands weren't there yet was begun by the thread that made them, within their call: of the runs
+    # that one call began, the first is its own. The runs of a program are numbered in the order in which they are
+    # called. Functions share programs, whose names are the first one's.
+    in_time = np.argsort(first)
+    callers, of_callers = np.unique(called_by[in_time], return_index=True)
+    leading = in_time[of_callers[callers != ABSENT]]
+    calls.run[called_by[leading]] = runs[leading]
+    started = np.zeros(len(runs), bool)
+    started[leading] = True
     modules = events.stat("hlo_module")[operations.event[first]]
     for number in np.unique(calls.name):
         function = function_name(events.names[number])
-        rest = np.flatnonzero((calls.name == number) & (calls.run == ABSENT))
-        is_of_function = [events.names[module] == module_name(function) for module in modules]
-        waiting = runs[~started & np.array(is_of_function, bool)]
+        is_of_function = calls.name == number
+        names = {module_name(function)} | {
+            events.names[i] for i in modules[started & is_of_function[called_by]]
+        }
+        rest = np.flatnonzero(is_of_function & (calls.run == ABSENT))
+        has_name = np.array([events.names[module] in names for module in modules], bool)
+        waiting = runs[~started & has_name]
         n = min(len(waiting), len(rest))
         calls.run[rest[:n]] = waiting[len(waiting) - n :]  # others were called before the recording
     return calls

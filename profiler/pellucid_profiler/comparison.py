@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 from typing import TYPE_CHECKING, NamedTuple
 
+from pellucid_profiler.schema import ProfileComparisonRecord
 from pellucid_profiler.text import code_text, line_number_text, seconds_text
 
 if TYPE_CHECKING:
@@ -36,6 +38,21 @@ class Comparison(NamedTuple):
     after_seconds: float
     lines: list[LineChange]
     """The one that changed most first."""
+
+    def record(self) -> ProfileComparisonRecord:
+        """The comparison as front ends draw it."""
+        return ProfileComparisonRecord(
+            before_seconds=self.before_seconds,
+            after_seconds=self.after_seconds,
+            places=[row.line for row in self.lines],
+            codes=[row.code for row in self.lines],
+            before=[row.before_seconds for row in self.lines],
+            after=[row.after_seconds for row in self.lines],
+        )
+
+    def to_html(self) -> str:
+        """The comparison as static HTML."""
+        return f"<pre>{html.escape(repr(self))}</pre>"
 
     def __repr__(self) -> str:
         head = (

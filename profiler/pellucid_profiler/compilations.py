@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pellucid.introspect import recording
 from pellucid.introspect.misses import misses_since
 from pellucid.introspect.schema import MissRecord
 
@@ -31,7 +32,11 @@ class Compilation(NamedTuple):
 
 def compilations_since(time_ns: int) -> list[Compilation]:
     """The compilations since `time_ns`, by `time.monotonic_ns`, oldest first."""
-    return [_compilation(record) for record in misses_since(time_ns)]
+    return [
+        _compilation(record)
+        for record in misses_since(time_ns)
+        if record.function != recording.DRAINING
+    ]
 
 
 def _compilation(record: MissRecord) -> Compilation:

@@ -123,15 +123,21 @@ def _lines(session: Session) -> Iterator[Finding]:
                 f"{backward if row.backward_seconds else ''}.",
                 code_text(session.sources, row.place)
                 or line_number_text(session.sources, *row.place[:2]),
-                _remedy_of_line(row),
+                _remedy_of_line(session, row),
                 0.0,
             )
 
 
-def _remedy_of_line(row: LineRow) -> str:
+def _remedy_of_line(session: Session, row: LineRow) -> str:
+    if row.flops and session.peaks is not None:
+        share = row.flops / row.seconds / session.peaks.flops_per_second
+        return (
+            f"It runs at {share:.1%} of the {session.peaks.flops_per_second / 1e9:.3g} Gflop/s that products of"
+            " matrices reach on this device."
+        )
     if row.flops:
         rate = row.flops / row.seconds / 1e9
-        return f"It runs at {rate:.3g} Gflop/s: compare with what the machine can do."
+        return f"It runs at {rate:.3g} Gflop/s: `pl.profiler.measure_peaks()` says what the machine can do."
     return "It only moves data: look for transposes, copies and gathers that could be left out."
 
 
@@ -149,27 +155,22 @@ def _copies(session: Session) -> Iterator[Finding]:
 
 
 def _stragglers(session: Session) -> Iterator[Finding]:
-    ops = session.operations
-    is_collective = np.array([info.category == "collective" for info in session.infos], bool)
-    rows = (
-        np.flatnonzero(is_collective[session.info_of_operation]) if len(ops) else np.zeros(0, int)
-    )
-    if not rows.size or len(np.unique(ops.device[rows])) < 2:
+    late = session.straggler
+    if late is None or late.wait_seconds <= MIN_SHARE * session.totals.wall_seconds:
         return
-    waited: dict[int, float] = defaultdict(float)
-    keys = np.stack([ops.run[rows], ops.instruction[rows], ops.iteration[rows]], axis=1)
-    _, group = np.unique(keys, axis=0, return_inverse=True)
-    group = group.reshape(-1)
-    for number in range(group.max() + 1):
-        members = rows[group == number]
-        start = ops.start_ns[members]
-        last = members[np.argmax(start)]
-        waited[int(ops.device[last])] += float((start.max() - start).mean()) / 1e9
-    device, seconds = max(waited.items(), key=lambda item: item[1])
-    if seconds > MIN_SHARE * session.totals.wall_seconds:
-        yield Finding(
-            f"Collectives wait {seconds_text(seconds)} for device {device}.",
-            f"It began {seconds / sum(waited.values()):.0%} of the waiting that all collectives did.",
-            "Divide its work more evenly, or look what else runs on it.",
-            seconds,
-        )
+    by_wait = max(session.by_collective(), key=lambda row: row.wait_seconds)
+    collective = session.place_texts_of_infos[by_wait.info]
+    slow = session.place_texts_of_infos[late.info]
+    where = f", mostly in {collective}" if collective else ""
+    evidence = (
+        f"Its own operations took {seconds_text(late.own_seconds)}, those of the median device"
+        f" {seconds_text(late.median_seconds)}"
+    )
+    if late.own_seconds > late.median_seconds and slow:
+        evidence += f"; it loses most in {slow}"
+    yield Finding(
+        f"Collectives wait {seconds_text(late.wait_seconds)} for device {late.device}{where}.",
+        f"{evidence}.",
+        "Divide its work more evenly, or look what else runs on it.",
+        late.wait_seconds,
+    )

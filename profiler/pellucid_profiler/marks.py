@@ -60,6 +60,6 @@ def line_of_calls(names: Sequence[str], spans: Spans, calls: Calls) -> Column:
     """For each call the number of the name of the mark that it began in; `ABSENT` where there is none."""
     is_mark = np.array([_MARK.match(name) is not None for name in names], bool)
     rows = np.flatnonzero(is_mark[spans.name]) if len(spans) else np.zeros(0, np.int64)
-    marks = Spans(spans.name[rows], spans.thread[rows], spans.start_ns[rows], spans.end_ns[rows])
+    marks = spans.chosen(rows)
     at = enclosing(marks, calls.thread, calls.start_ns)
     return np.where(at == ABSENT, ABSENT, marks.name[at]) if len(marks) else at

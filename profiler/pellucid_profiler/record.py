@@ -12,6 +12,7 @@ import numpy as np
 from pellucid.introspect.errors import ArgumentValueError
 from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.findings import findings
+from pellucid_profiler.part_records import part_records
 from pellucid_profiler.schema import (
     DeviceShareColumns,
     FindingRecord,
@@ -57,6 +58,7 @@ def profile_record(session: Session) -> ProfileRecord:
         session=_number(session),
         totals=TotalsRecord(
             **totals._asdict(),
+            is_detail=session.is_detail,
             call_count=len(session.calls),
             operation_count=len(session.operations),
             device_count=len(np.unique(session.operations.device)),
@@ -78,6 +80,7 @@ def profile_record(session: Session) -> ProfileRecord:
         omitted_seconds=float(session.seconds_of_infos[order[MAX_OPERATIONS:]].sum()),
         timeline=timeline(session, positions=positions),
         compilations=[_compilation(session, each) for each in session.compilations],
+        **part_records(session, positions, strings),
         strings=strings.texts,
     )
 

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
+from pellucid.base.events import add_observer, remove_observer
 from pellucid.introspect import recording
 from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
+from pellucid.introspect.recording import LoadedModule
+from pellucid.introspect.transfers import TransferLog
 from pellucid_profiler.calls import calls_of, spans_of
+from pellucid_profiler.collectives import RENDEZVOUS, collectives_of
 from pellucid_profiler.compilations import Compilation, compilations_since
+from pellucid_profiler.compile_steps import KERNEL, kernel_name
+from pellucid_profiler.host import Transfer
+from pellucid_profiler.live_buffers import ProgramMemory, program_memory
 from pellucid_profiler.marks import marked_places
 from pellucid_profiler.operations import operations_of
+from pellucid_profiler.peaks import measured_peaks
 from pellucid_profiler.report import report
 from pellucid_profiler.session import Session
-from pellucid_profiler.sources import ProgramInfo, program_info
+from pellucid_profiler.sources import Place, ProgramInfo, program_info
 from pellucid_profiler.text import sources_of
-from pellucid_profiler.xspace import read_events
+from pellucid_profiler.xspace import ABSENT, Events, read_events
 
+_JOINS = ("end: ", "ThreadpoolListener::", RENDEZVOUS)
+"""Begins of the names of events by which operations are joined to others, also behind the session's block."""
+MAX_MEMORY_PROGRAMS = 4
+"""Programs of a session, those that need most memory, whose buffers it has over time."""
 LAST_EVENTS_SECONDS = 0.002
 """Seconds from the last operation to the end of a session: its end is recorded a little later."""
 
@@ -40,6 +53,7 @@ class Profile:
         self._options = options
         self._begin_ns = 0
         self._session: Any = None
+        self._transfers = TransferLog()
         self._executables: list[Any] = []
         self._recorded: Future[bytes] = Future()
         self._result: Future[Session] | None = None
@@ -62,6 +76,7 @@ class Profile:
                 self._session = recording.Session(options)
             except RuntimeError as error:
                 raise _is_recording() from error
+            add_observer(self._transfers)
             _current = _last = self
         return self
 
@@ -77,6 +92,7 @@ class Profile:
             if session is None:
                 return
             _current = None
+            remove_observer(self._transfers)
         try:
             recording.wait_for_devices()
             time.sleep(LAST_EVENTS_SECONDS)
@@ -85,23 +101,34 @@ class Profile:
             executables = [*self._executables, *recording.live_executables()]
             self._executables = []
             compilations = compilations_since(self._begin_ns)
+            meshes = recording.live_meshes()
+            transfers = [
+                Transfer(
+                    each.time_ns - self._begin_ns, each.direction, each.n_bytes,
+                    each.frame and Place(each.frame.file, each.frame.line, each.frame.function),
+                )
+                for each in self._transfers.transfers
+            ]  # fmt: skip
             self._result = Future()
             threading.Thread(
                 target=self._convert,
-                args=(session, executables, compilations),
+                args=(session, executables, compilations, meshes, transfers),
                 name="pellucid profiler",
             ).start()
 
     def _convert(
-        self, session: Any, executables: list[Any], compilations: list[Compilation]
-    ) -> None:
+        self, session: Any, executables: list[Any], compilations: list[Compilation],
+        meshes: list[dict[str, int]], transfers: list[Transfer],
+    ) -> None:  # fmt: skip
         assert self._result is not None
         try:
             self._recorded.set_result(session.stop())
         except BaseException as error:  # raised where the session is asked for
             self._recorded.set_exception(error)
         try:
-            self._result.set_result(session_of(self._recorded.result(), executables, compilations))
+            self._result.set_result(
+                session_of(self._recorded.result(), executables, compilations, meshes, transfers)
+            )
         except BaseException as error:
             self._result.set_exception(error)
 
@@ -205,35 +232,81 @@ def _is_recording() -> ArgumentValueError:
     )
 
 
-def session_of(recorded: bytes, executables: list[Any], compilations: list[Compilation]) -> Session:
+def session_of(
+    recorded: bytes,
+    executables: list[Any],
+    compilations: list[Compilation],
+    meshes: Sequence[Mapping[str, int]] = (),
+    transfers: Sequence[Transfer] = (),
+) -> Session:
     """The session of XLA's recording, a serialized XSpace, joined to the programs of `executables`.
 
     Raises: ArgumentValueError for bytes that are no whole recording.
     """
-    events = read_events(recorded)
+    events, end_ns = _without_draining(read_events(recorded))
     operations = operations_of(events)
+    spans = spans_of(events, operations)
+    is_kernel = events.texts_are(spans.name, KERNEL)
+    kernels = {kernel_name(events.names[i]) for i in np.unique(spans.detail[is_kernel]) if i >= 0}
     modules = {events.names[i] for i in np.unique(events.stat("hlo_module")) if i >= 0}
     loaded = recording.loaded_modules(executables, modules)
+    memory = _memory_of(
+        {number: each for number, each in loaded.items() if number in operations.program}
+    )
     programs: dict[int, ProgramInfo] = {}
     for number in map(int, np.unique(operations.program)):
         rows = np.unique(operations.instruction[operations.program == number])
-        names = [events.names[i] for i in rows]
+        at_peak = memory[number].at_peak if number in memory else []
+        names = {
+            *(events.names[i] for i in rows),
+            *kernels,
+            *(each.instruction for each in at_peak),
+        }
         module = loaded.get(number)
-        programs[number] = ProgramInfo("", {}) if module is None else program_info(module, names)
+        programs[number] = (
+            ProgramInfo("", {}) if module is None else program_info(module, names, meshes)
+        )
     begin_ns = events.session["profile_start_time"]
     places = [place for program in programs.values() for place in program.places()]
+    places += [each.place for each in transfers if each.place is not None]
     return Session(
         names=events.names,
         threads=events.threads,
         programs=programs,
         operations=operations,
         calls=calls_of(events, operations),
-        spans=spans_of(events, operations),
+        spans=spans,
+        transfers=[*transfers],
+        memory=memory,
+        peaks=measured_peaks(),
+        collectives=collectives_of(events, operations),
         compilations=compilations,
         begin_unix_ns=begin_ns,
-        wall_ns=events.session["profile_stop_time"] - begin_ns,
+        wall_ns=max(end_ns, int(operations.end_ns.max(initial=0))),
         sources=sources_of([*places, *marked_places(events.names)]),
     )
+
+
+def _memory_of(loaded: dict[int, LoadedModule]) -> dict[int, ProgramMemory]:
+    """The memory of the programs that need most, by their numbers."""
+    needs = {number: each.allocated_bytes() for number, each in loaded.items()}
+    largest = sorted(needs, key=lambda number: -needs[number])[:MAX_MEMORY_PROGRAMS]
+    memory = {number: program_memory(loaded[number]) for number in largest}
+    return {number: each for number, each in memory.items() if each is not None}
+
+
+def _without_draining(events: Events) -> tuple[Events, int]:
+    """(the events of the user, when the session's block ended): what waits for the devices is recorded, too."""
+    begin_ns = events.session["profile_start_time"]
+    stop_ns = events.session["profile_stop_time"] - begin_ns
+    rows = np.flatnonzero(events.texts_are(events.name, recording.DRAINING))
+    if not rows.size:
+        return events, stop_ns
+    end_ns = int(events.start_ns[rows[0]])
+    is_ours = events.texts_are(events.stat("hlo_module"), f"jit_{recording.DRAINING}")
+    is_join = np.array([name.startswith(_JOINS) for name in events.names], bool)[events.name]
+    is_late = (events.start_ns >= end_ns) & (events.stat("hlo_op") == ABSENT) & ~is_join
+    return events.chosen(~is_ours & ~is_late), end_ns
 
 
 def annotate(name: str, **details: Any) -> Any:

@@ -34,6 +34,8 @@ def head(session: Session) -> Iterator[str]:
         yield f"Nothing ran on devices in {seconds_text(totals.wall_seconds)}."
         return
     of = totals.operation_seconds or 1.0
+    if session.is_detail:
+        yield "Compiled without fusions: another program than the one that runs otherwise."
     yield (
         f"{len(session.calls)} calls in {seconds_text(totals.wall_seconds)}; devices were busy for "
         f"{seconds_text(totals.busy_seconds)} ({totals.busy_seconds / totals.wall_seconds:.0%})"

@@ -25,6 +25,8 @@ class TotalsRecord(Record):
     unattributed_seconds: float
     busy_seconds: float
     """During which some operation ran, averaged over devices."""
+    is_detail: bool
+    """Whether programs were compiled without fusions: others than those that run otherwise."""
     call_count: int
     operation_count: int
     device_count: int
@@ -158,6 +160,103 @@ class ProfiledCompilationRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveColumns(Record):
+    """Exchanges between devices, the one with most time first; seconds are those of all devices together."""
+
+    operation: list[int]
+    """Index into `ProfileRecord.operations`; -1 for one that isn't listed."""
+    place: list[int]
+    """Text: the line that it is of; empty for none."""
+    name: list[int]
+    """Text."""
+    axes: list[int]
+    """Text: the axes of the mesh along which it goes; empty where they aren't known."""
+    group_size: list[int]
+    """Devices that exchange with each other."""
+    count: list[int]
+    sent_bytes: list[float]
+    """That all devices sent in all executions, by the estimate for rings."""
+    wait_seconds: list[float]
+    """Before the last device of a group arrived."""
+    work_seconds: list[float]
+    straggler: list[int]
+    """The device that was waited for longest; -1 for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileStepColumns(Record):
+    """Steps of all compilations: passes, kernels, machine code."""
+
+    program: list[int]
+    """Text."""
+    phase: list[int]
+    """Text: `passes`, `kernels`, `machine code`, or `rest` for what has no name."""
+    name: list[int]
+    """Text."""
+    place: list[int]
+    """Text: the line that a kernel is of; empty for none."""
+    count: list[int]
+    seconds: list[float]
+    """Of the thread that compiles; they add up to the compilations."""
+    thread_seconds: list[float]
+    """Of threads that work for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostColumns(Record):
+    """Activities of the threads that called jitted functions; those of a thread add up to the session."""
+
+    thread: list[int]
+    """Text."""
+    activity: list[int]
+    """Text."""
+    seconds: list[float]
+    count: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferColumns(Record):
+    """Transfers between host and devices by line, those with most bytes first."""
+
+    place: list[int]
+    """Text; empty for none."""
+    direction: list[int]
+    """Text."""
+    count: list[int]
+    bytes: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramMemoryRecord(Record):
+    """Bytes that a program holds on one device over its run, by XLA's assignment of buffers."""
+
+    program: str
+    instruction_count: int
+    positions: list[int]
+    """Instructions, in the order in which they run, at which the bytes change."""
+    live_bytes: list[int]
+    """From each of `positions` on."""
+    peak: int
+    """The instruction at which most is held."""
+    peak_instruction: str
+    peak_bytes: int
+    buffer_names: list[str]
+    """Instructions that fill the largest buffers held then."""
+    buffer_places: list[str]
+    buffer_kinds: list[Literal["argument", "constant", "result", "temporary"]]
+    buffer_bytes: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeaksRecord(Record):
+    """Speeds that the device reached in a benchmark."""
+
+    device_kind: str
+    flops_per_second: float
+    bytes_per_second: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileRecord(Record):
     """A session of the profiler: its totals are those of every table."""
 
@@ -176,5 +275,28 @@ class ProfileRecord(Record):
     omitted_seconds: float
     timeline: TimelineRecord
     compilations: list[ProfiledCompilationRecord]
+    compile_steps: CompileStepColumns
+    collectives: CollectiveColumns
+    host: HostColumns
+    transfers: TransferColumns
+    memory: list[ProgramMemoryRecord]
+    """Of the programs that need most, the largest first."""
+    peaks: PeaksRecord | None
+    """Of the machine that recorded it; None where nobody measured them."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["profile"] = "profile"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileComparisonRecord(Record):
+    """Time of lines in two sessions; the lines add up to the operations' time of each."""
+
+    before_seconds: float
+    after_seconds: float
+    places: list[str]
+    """Of each line in the later session, or the earlier one that alone has it; empty for operations of no line."""
+    codes: list[str]
+    before: list[float]
+    after: list[float]
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["profile_comparison"] = "profile_comparison"

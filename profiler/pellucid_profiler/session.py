@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,12 +19,23 @@ import numpy.typing as npt
 from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.schema import SourceRecord
 from pellucid_profiler.calls import Calls, Spans, nesting
+from pellucid_profiler.collectives import (
+    CollectiveRow,
+    Collectives,
+    Straggler,
+    collective_rows,
+    straggler,
+)
 from pellucid_profiler.comparison import Comparison, compare
 from pellucid_profiler.compilations import Compilation
+from pellucid_profiler.compile_steps import CompileStep, compile_steps
 from pellucid_profiler.exports import columns, data_frame, save_speedscope
+from pellucid_profiler.host import HostRow, Transfer, TransferRow, host_rows, transfer_rows
+from pellucid_profiler.live_buffers import LiveBuffer, ProgramMemory
 from pellucid_profiler.marks import line_of_calls, marked_place
 from pellucid_profiler.markup import session_html
 from pellucid_profiler.operations import Operations, matched
+from pellucid_profiler.peaks import Peaks
 from pellucid_profiler.perfetto import save_perfetto
 from pellucid_profiler.record import profile_record
 from pellucid_profiler.report import report
@@ -32,7 +44,7 @@ from pellucid_profiler.sources import InstructionInfo, Place, ProgramInfo, unkno
 from pellucid_profiler.text import line_number_text
 from pellucid_profiler.xspace import ABSENT, Column
 
-FORMAT = 2
+FORMAT = 3
 """Rises when the file's arrays or texts change their meaning."""
 
 T = TypeVar("T")
@@ -104,7 +116,13 @@ class Session:
     operations: Operations
     calls: Calls
     spans: Spans
+    collectives: Collectives
     compilations: list[Compilation]
+    transfers: list[Transfer]
+    memory: dict[int, ProgramMemory]
+    """Of programs that need much, by the program's number."""
+    peaks: Peaks | None
+    """Measured speeds of the machine that recorded it."""
     begin_unix_ns: int
     """When it began, nanoseconds since 1970; other times count from then."""
     wall_ns: int
@@ -113,6 +131,8 @@ class Session:
     """Files and cells whose lines ran, with their text, by path."""
     number: int = 0
     """Under which this process finds it again, once it was shown; 0 before."""
+    is_detail: bool = False
+    """Whether its programs were compiled without fusions: others than those that run otherwise."""
 
     # What there is ---------------------------------------------------------------------------------
 
@@ -256,6 +276,29 @@ class Session:
             lambda info: [(share.scope, share.share) for share in info.shares] or [("", 1.0)]
         )
 
+    def by_collective(self) -> list[CollectiveRow]:
+        """Exchanges between devices with their waiting and working time, the one with most first."""
+        return collective_rows(self)
+
+    @cached_property
+    def straggler(self) -> Straggler | None:
+        """The device that the others wait for; None where none do."""
+        return straggler(self)
+
+    @cached_property
+    def compile_steps(self) -> list[CompileStep]:
+        """Passes, kernels and machine code of all compilations, those that took longest first."""
+        return compile_steps(self)
+
+    @cached_property
+    def host(self) -> list[HostRow]:
+        """Activities of the calling threads; the rows of each add up to the session's time."""
+        return host_rows(self)
+
+    def by_transfer(self) -> list[TransferRow]:
+        """Transfers between host and devices by line, those with most bytes first."""
+        return transfer_rows(self.transfers)
+
     def _summed(
         self, keys: Callable[[InstructionInfo], Iterable[tuple[str, float]]]
     ) -> dict[str, float]:
@@ -356,7 +399,11 @@ class Session:
     # Files -----------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the session into one file, which `load` reads on any machine."""
+        """Write the session into one file, which `load` reads on any machine.
+
+        A file that can't be written to its end, as on a full disk, leaves the one that was there as it is.
+        Raises: OSError.
+        """
         texts = {
             "format": FORMAT,
             "names": self.names,
@@ -364,18 +411,32 @@ class Session:
             "begin_unix_ns": self.begin_unix_ns,
             "wall_ns": self.wall_ns,
             "compilations": self.compilations,
+            "transfers": self.transfers,
+            "peaks": self.peaks,
+            "is_detail": self.is_detail,
+            "memory": [*self.memory.items()],
             "sources": [source.to_dict() for source in self.sources.values()],
             "programs": [[key, program.to_json()] for key, program in self.programs.items()],
         }
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            archive.writestr("session.json", json.dumps(texts))
-            for table in _TABLES:
-                for name, column in vars(getattr(self, table)).items():
-                    with archive.open(f"{table}.{name}.npy", "w", force_zip64=True) as file:
-                        np.lib.format.write_array(file, column, allow_pickle=False)
+        part = f"{os.fspath(path)}.part"
+        try:
+            with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+                archive.writestr("session.json", json.dumps(texts))
+                for table in _TABLES:
+                    for name, column in vars(getattr(self, table)).items():
+                        with archive.open(f"{table}.{name}.npy", "w", force_zip64=True) as file:
+                            np.lib.format.write_array(file, column, allow_pickle=False)
+            os.replace(part, path)
+        finally:
+            Path(part).unlink(missing_ok=True)
 
 
-_TABLES: dict[str, Any] = {"operations": Operations, "calls": Calls, "spans": Spans}
+_TABLES: dict[str, Any] = {
+    "operations": Operations,
+    "calls": Calls,
+    "spans": Spans,
+    "collectives": Collectives,
+}
 
 
 def load(path: str | os.PathLike[str]) -> Session:
@@ -418,6 +479,14 @@ def load(path: str | os.PathLike[str]) -> Session:
     return Session(
         names=texts["names"], compilations=[Compilation(*row) for row in texts["compilations"]],
         threads=texts["threads"], programs=programs,
+        transfers=[Transfer(at, direction, n_bytes, place and Place(*place))
+            for at, direction, n_bytes, place in texts["transfers"]],
+        is_detail=texts["is_detail"],
+        peaks=texts["peaks"] and Peaks(*texts["peaks"]),
+        memory={
+            key: ProgramMemory(names, live, peak, [LiveBuffer(*each) for each in buffers])
+            for key, (names, live, peak, buffers) in texts["memory"]
+        },
         begin_unix_ns=texts["begin_unix_ns"], wall_ns=texts["wall_ns"],
         sources={each["path"]: SourceRecord(**each) for each in texts["sources"]}, **tables,
     )  # fmt: skip

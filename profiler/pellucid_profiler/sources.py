@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pellucid import analysis
@@ -50,11 +50,24 @@ class InstructionInfo(NamedTuple):
     bytes: float | None
     is_container: bool
     """Whether it is a loop, branch or call, whose parts are instructions themselves."""
+    axes: Sequence[str] = ()
+    """Of a collective: the axes of the mesh along which it goes, as far as they are known."""
+    group_size: int = 1
+    """Devices that exchange with each other."""
+    sent_bytes: float = 0.0
+    """That one device sends in one run."""
 
     @property
     def is_measured(self) -> bool:
         """Whether all its time is one line's, which needs no estimate."""
         return self.attribution == "own" and len({share.place for share in self.shares}) == 1
+
+    @property
+    def is_callback(self) -> bool:
+        """Whether it calls a Python function."""
+        return self.category == "custom" and any(
+            "callback" in share.operation for share in self.shares
+        )
 
     def of_line(self, place: Place) -> InstructionInfo:
         """This instruction as one of the eager operations at `place`."""
@@ -92,22 +105,28 @@ class ProgramInfo(NamedTuple):
         return cls(name, instructions)
 
 
-def program_info(loaded: LoadedModule, instructions: Iterable[str]) -> ProgramInfo:
-    """A loaded program, of which `instructions` ran."""
+def program_info(
+    loaded: LoadedModule, instructions: Iterable[str], meshes: Iterable[Mapping[str, int]] = ()
+) -> ProgramInfo:
+    """A loaded program, of which `instructions` ran; `meshes` have the sizes of axes that collectives may go along."""
     module = analysis.HloModule(loaded.text())
     places = {
         number: Place(frame.file, frame.line, frame.function)
         for number, frame in module.frames.items()
     }
     infos: dict[str, InstructionInfo] = {}
-    for name, kernel in analysis.kernels(module, frozenset(instructions)).items():
+    declared = [analysis.DeclaredMesh(sizes) for sizes in meshes]
+    for name, kernel in analysis.kernels(module, frozenset(instructions), declared).items():
         shares = [
             Share(places.get(member.frame), *_scope(member.path), member.equation, member.share)
             for member in kernel.members
         ]
+        exchange = kernel.exchange
         infos[name] = InstructionInfo(
             name, kernel.opcode, kernel.category, kernel.attribution, shares,
-            *kernel.cost, is_container=kernel.runs_programs,
+            *kernel.cost, kernel.runs_programs,
+            axes=exchange.axes if exchange else (), group_size=exchange.group_size if exchange else 1,
+            sent_bytes=exchange.bytes if exchange else 0.0,
         )  # fmt: skip
     return ProgramInfo(loaded.name, infos)
 

@@ -9,7 +9,7 @@ XEventMetadata and XStatMetadata id 1, name 2.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,15 @@ class Events:
         """The column of a stat; all `ABSENT` if no event has it."""
         column = self.stats.get(name)
         return np.full(len(self), ABSENT) if column is None else column
+
+    def chosen(self, rows: npt.NDArray[np.bool_]) -> Events:
+        """The events of a mask [n]."""
+        return replace(
+            self,
+            name=self.name[rows], thread=self.thread[rows],
+            start_ns=self.start_ns[rows], end_ns=self.end_ns[rows],
+            stats={name: column[rows] for name, column in self.stats.items()},
+        )  # fmt: skip
 
     def texts_are(self, numbers: Column, *texts: str) -> npt.NDArray[np.bool_]:
         """Which of `numbers` are those of one of `texts`."""

@@ -6,10 +6,16 @@ import numpy as np
 
 from pellucid.introspect.schema import SourceRecord
 from pellucid_profiler.calls import Calls, Spans
+from pellucid_profiler.collectives import Collectives
+from pellucid_profiler.comparison import Comparison
 from pellucid_profiler.compilations import Compilation
+from pellucid_profiler.host import Transfer
+from pellucid_profiler.live_buffers import LiveBuffer, ProgramMemory
 from pellucid_profiler.operations import Operations
+from pellucid_profiler.peaks import Peaks
 from pellucid_profiler.session import Session
 from pellucid_profiler.sources import InstructionInfo, Place, ProgramInfo, Share
+from pellucid_profiler.xspace import Column
 
 CELL = "/tmp/ipykernel_1/123.py"
 TEXT = """%%profile
@@ -52,19 +58,81 @@ def session(n_instructions: int = 12, n_runs: int = 10, n_devices: int = 2) -> S
     none = np.zeros(n_runs, np.int64)
     return Session(
         names=names,
-        threads=["python"],
+        threads=["python", "tf_PjRtCompilerThreadPool/1", "tf_xla-cpu-codegen/2"],
         programs={0: ProgramInfo("jit_step", infos)},
         operations=operations,
         calls=Calls(none, none, call_start, call_end, calls),
-        spans=Spans(none, none, call_start, call_end),
+        spans=_spans(names, call_start, call_end),
+        collectives=_collectives(operations, n_devices),
         compilations=[
             Compilation("step", CELL, 10, 0.004, 0.21, 2, ["x: f32[8,4] -> f32[9,4]"]),
             Compilation("<b>f</b>", "", 0, 0.001, 0.05, 1, []),
         ],
+        transfers=[
+            Transfer(1000 * i, "host_to_device", 4_000_000, Place(CELL, 9, "<module>"))
+            for i in range(n_runs)
+        ],
+        memory={0: _memory()} if n else {},
+        peaks=Peaks("cpu, 2 cores", 2e11, 2e10),
         begin_unix_ns=0,
         wall_ns=n_runs * run_ns + 300_000_000,
         sources={CELL: _source(CELL, "In[3]")} if n else {},
     )
+
+
+def _spans(names: list[str], call_start: Column, call_end: Column) -> Spans:
+    """Those of the calls, and of a compilation with a pass, a kernel and machine code; adds their names."""
+    compiled = [
+        ("PjRtCpuClient::Compile", 1, 0, 200, ""),
+        ("fusion", 1, 10, 60, ""),
+        ("CpuCompiler::RunBackend", 1, 60, 195, "jit_step"),
+        ("Codegen", 1, 100, 190, ""),
+        ("FusionCompiler::Compile", 2, 65, 90, "__compute_module_op.1"),
+        ("TaskDispatcher::dispatch", 2, 100, 190, ""),
+    ]
+    count = len(call_start)
+    name, thread, start, end, detail = (np.zeros(count, np.int64) for _ in range(5))
+    start[:], end[:], detail[:] = call_start, call_end, -1
+    if not count:
+        return Spans(name, thread, start, end, detail)
+    rows: list[list[int]] = []
+    for text, number, begin, over, module in compiled:
+        names.append(text)
+        rows.append([len(names) - 1, number, begin * 10**6, over * 10**6, -1])
+        if module:
+            names.append(module)
+            rows[-1][-1] = len(names) - 1
+    more = np.array(rows, np.int64).T
+    return Spans(*map(np.concatenate, zip((name, thread, start, end, detail), more, strict=True)))
+
+
+def _memory() -> ProgramMemory:
+    """A program that holds most in its middle."""
+    buffers = [
+        LiveBuffer("op.0", "argument", 4_000_000),
+        LiveBuffer("op.3", "temporary", 3_000_000),
+        LiveBuffer("op.1", "result", 1_000_000),
+    ]
+    live = [4_000_000, 5_000_000, 5_000_000, 8_000_000, 8_000_000, 5_000_000]
+    return ProgramMemory([f"op.{i}" for i in range(6)], live, 3, buffers)
+
+
+def _collectives(operations: Operations, n_devices: int) -> Collectives:
+    """All devices meet in each collective; the last one comes so much later as it began."""
+    rows = np.flatnonzero((operations.instruction - 1) % 5 == CATEGORIES.index("collective"))
+    _, meeting = np.unique(
+        operations.run[rows] * 100_000 + operations.instruction[rows], return_inverse=True
+    )
+    late = n_devices - 1 - operations.device[rows]
+    return Collectives(rows, meeting.reshape(-1), 1000 * late // 2, (late == 0).astype(np.int64))
+
+
+def comparison() -> Comparison:
+    """The sample session and one whose second line takes twice as long."""
+    before, after = session(), session()
+    slow = np.isin(after.operations.instruction, [1, 3])
+    after.operations.end_ns = after.operations.end_ns + np.where(slow, 3000, 0)
+    return before.diff(after)
 
 
 def empty() -> Session:
@@ -98,5 +166,16 @@ def _info(i: int, name: str) -> InstructionInfo:
         shares = []
     attribution = "own" if shares else "none"
     return InstructionInfo(
-        name, category, category, attribution, shares, 1e5 * i, None, 1e3, is_container=False
+        name,
+        category,
+        category,
+        attribution,
+        shares,
+        1e5 * i,
+        None,
+        1e3,
+        False,
+        axes=("x",) if category == "collective" else (),
+        group_size=2,
+        sent_bytes=4e5,
     )

@@ -1,5 +1,6 @@
 """Findings name what was planted: a slow line, a recompilation, waiting devices, and nothing where all is well."""
 
+import sys
 import time
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import pellucid as pl
 from pellucid import numpy as jnp
 from pellucid.profiler import Session, profile
+from pellucid_profiler.collectives import Collectives
 from pellucid_profiler.findings import findings
 from pellucid_profiler.operations import Operations
 from pellucid_profiler.sources import InstructionInfo, ProgramInfo
@@ -20,12 +22,18 @@ def step():
     @pl.jit
     def step(x):
         y = jnp.sin(x)
-        z = jnp.linalg.matrix_power(x, 9)  # the slow line
-        return (y + z) / 1e9
+        z = jnp.linalg.matrix_power(x, 255)  # the slow line
+        return y + z
 
-    x = jnp.ones((200, 200))
+    x = jnp.full((400, 400), 1 / 400)
     step(x).block_until_ready()
     return step, x
+
+
+@pytest.fixture
+def every_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Findings of whatever takes any time: how much it takes depends on what else runs."""
+    monkeypatch.setattr(sys.modules[findings.__module__], "MIN_SHARE", 0.0)
 
 
 def texts(session: Session) -> str:
@@ -36,13 +44,14 @@ def texts(session: Session) -> str:
 def test_a_slow_line_is_named(step) -> None:
     function, x = step
     with profile() as recorded:
-        function(x).block_until_ready()
+        for _ in range(5):  # other processes may interrupt one
+            function(x).block_until_ready()
     text = texts(recorded.wait())
     assert "of the operations' time is " in text
-    assert "z = jnp.linalg.matrix_power(x, 9)" in text
+    assert "z = jnp.linalg.matrix_power(x, 255)" in text
 
 
-def test_a_compilation_again_is_told_with_its_cause() -> None:
+def test_a_compilation_again_is_told_with_its_cause(every_share) -> None:
     @pl.jit
     def step(x):
         for _ in range(50):
@@ -61,7 +70,7 @@ def test_a_compilation_again_is_told_with_its_cause() -> None:
     assert "f32[40,40]" in text
 
 
-def test_waiting_for_python_is_told(step) -> None:
+def test_waiting_for_python_is_told(step, every_share) -> None:
     function, x = step
     with profile() as recorded:
         for _ in range(3):
@@ -71,7 +80,7 @@ def test_waiting_for_python_is_told(step) -> None:
     assert 0.3 <= finding.saved_seconds <= recorded.totals.wall_seconds
 
 
-def test_a_transfer_in_each_step_is_told_with_the_function_that_takes_it(step) -> None:
+def test_a_transfer_in_each_step_is_told_with_the_function_that_takes_it(every_share) -> None:
     # 20 MB of the host, for a function that does little.
     function, x = pl.jit(lambda x: x[0, 0] + 1), np.ones((5000, 1000), np.float32)
     function(x).block_until_ready()
@@ -101,6 +110,7 @@ def session_of(operations: Operations, infos: dict[str, str]) -> Session:
         pass
     session = empty.wait()
     session.names = [*infos]
+    session.spans = session.spans.chosen(np.zeros(0, np.int64))
     session.programs = {0: ProgramInfo("jit_f", instructions)}
     session.operations = operations
     session.wall_ns = int(operations.end_ns.max())
@@ -116,10 +126,13 @@ def test_a_straggler_is_named() -> None:
     zeros = np.zeros(len(run), np.int64)
     end = (run + 1) * 10**9 - 1
     operations = Operations(zeros, zeros, zeros, run, device, zeros, start, end, zeros)
-    [finding] = findings(session_of(operations, {"all-reduce": "collective"}))
+    session = session_of(operations, {"all-reduce": "collective"})
+    last = (device == 2).astype(np.int64)
+    session.collectives = Collectives(np.arange(len(run)), run, 5 * 10**8 * (1 - last), last)
+    [finding] = findings(session)
     assert "wait" in finding.text
     assert "device 2" in finding.text
-    assert finding.saved_seconds == pytest.approx(n_runs * 0.5 * 3 / 4)
+    assert finding.saved_seconds == pytest.approx(n_runs * 0.5)
 
 
 def test_copies_are_told() -> None:

@@ -10,6 +10,7 @@ import pellucid as pl
 from pellucid import numpy as jnp
 from pellucid.base.errors import ArgumentValueError, UnsupportedError
 from pellucid.profiler import Session, load, profile
+from pellucid_profiler.calls import function_name
 from pellucid_profiler.report import report
 
 
@@ -157,6 +158,42 @@ def test_calls_of_threads_have_their_runs() -> None:
     assert len(recorded.calls) == 3
     assert len(set(recorded.calls.run)) == 3
     assert (recorded.calls.run != -1).all()
+
+
+def test_calls_whose_operands_are_not_there_yet_have_their_runs() -> None:
+    # The thread that made the operand begins the program then, outside of the call that asked for it.
+    slow = pl.jit(lambda x: pl.lax.fori_loop(0, 30, lambda i, x: jnp.tanh(x @ x), x))
+    first, second = (pl.jit(lambda x: jnp.cos(x) @ x) for _ in range(2))  # one program
+    x = jnp.full((200, 200), 0.01)
+    second(first(slow(x))).block_until_ready()
+    (first(x) * 3).block_until_ready()
+    with profile() as recorded:
+        _ = first(x).block_until_ready()
+        y = first(slow(x)) * 3
+        _ = (y * 3) * 3
+    names = [function_name(recorded.names[number]) for number in recorded.calls.name]
+    assert names == ["<lambda>", "<lambda>", "<lambda>", "multiply", "multiply", "multiply"]
+    programs = [
+        set(recorded.operations.program[recorded.operations.run == run])
+        for run in recorded.calls.run
+    ]
+    assert programs[0] == programs[2] != programs[1]
+    assert programs[3] == programs[4] == programs[5] != programs[2]
+    assert len(set(recorded.calls.run)) == 6
+
+
+def test_programs_whose_results_are_dropped_are_recorded() -> None:
+    slow = pl.jit(lambda x: pl.lax.fori_loop(0, 20, lambda i, x: jnp.tanh(x @ x), x))
+    cosine = pl.jit(lambda x: jnp.cos(x) @ x)
+    x = jnp.full((200, 200), 0.01)
+    cosine(slow(x)).block_until_ready()
+    with profile() as recorded:
+        for _ in range(5):
+            cosine(slow(x))
+    assert len(recorded.calls) == len({*recorded.calls.run} - {-1}) == 10
+    programs = [program.name for program in recorded.programs.values()]
+    assert programs == ["jit__lambda"] * 2, "what waits for the devices is no part of the session"
+    assert not any("draining" in recorded.names[name] for name in recorded.spans.name)
 
 
 def test_devices_are_told_apart() -> None:

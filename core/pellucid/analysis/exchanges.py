@@ -442,6 +442,29 @@ def running(
     return exchanges
 
 
+def exchange_of(
+    instruction: Instruction,
+    instructions: Mapping[str, Instruction],
+    meshes: Sequence[DeclaredMesh],
+) -> Exchange:
+    """The exchange that one instruction of a computation does in one run, without its cause.
+
+    Axes are those of the first of `meshes` along whose axes its devices lie; none where no mesh has them.
+    """
+    operation = opcode_of(instruction.opcode)
+    _, operand_bytes, note = _moved_by(instruction, operation, instructions)
+    axes: tuple[str, ...] = ()
+    size = 1
+    for mesh in meshes:
+        axes, size = _group_of(instruction, operation, mesh)
+        if axes and math.prod(mesh.sizes.get(axis, size) for axis in axes) == size:
+            break
+    return Exchange(
+        operation, axes, size, sent_bytes(operation, operand_bytes, size), 1, instruction.equation,
+        note=note,
+    )  # fmt: skip
+
+
 def _moved_by(
     instruction: Instruction, operation: str, instructions: Mapping[str, Instruction]
 ) -> tuple[Instruction, float, str]:

@@ -9,7 +9,9 @@ from collections.abc import Container, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from pellucid.analysis.costs import FREE, Cost
+from pellucid.analysis.exchanges import Exchange, exchange_of
 from pellucid.analysis.hlo import RUNS_PROGRAMS, Computation, Instruction, Module
+from pellucid.analysis.layouts import DeclaredMesh
 from pellucid.analysis.opcodes import (
     Details,
     is_exchange,
@@ -69,14 +71,21 @@ class Kernel(NamedTuple):
     """Of one run. Of a fusion, operations of its members, and bytes of its own operands and results."""
     runs_programs: bool
     """Whether it is a loop, branch or call, whose parts are kernels themselves."""
+    exchange: Exchange | None
+    """Data sent to other devices; None where it sends nothing."""
 
 
-def kernels(module: Module, names: Container[str]) -> dict[str, Kernel]:
-    """The instructions of a module that are called one of `names`, by name."""
+def kernels(
+    module: Module, names: Container[str], meshes: Sequence[DeclaredMesh] = ()
+) -> dict[str, Kernel]:
+    """The instructions of a module that are called one of `names`, by name.
+
+    Exchanges are named by the axes of one of `meshes`, if any has them.
+    """
     return {
         kernel.name: kernel
         for computation in module.computations
-        for kernel in _Reader(module, computation).kernels(names)
+        for kernel in _Reader(module, computation, meshes).kernels(names)
     }
 
 
@@ -127,8 +136,11 @@ def _details(instruction: Instruction, operands: Sequence[Shape]) -> Details:
 class _Reader:
     """Reads the kernels of one computation."""
 
-    def __init__(self, module: Module, computation: Computation) -> None:
+    def __init__(
+        self, module: Module, computation: Computation, meshes: Sequence[DeclaredMesh]
+    ) -> None:
         self.module = module
+        self.meshes = meshes
         self.by_name = {each.name: each for each in computation.instructions}
         self.shapes = shapes_of(computation)
         self._users: dict[str, list[str]] | None = None
@@ -152,6 +164,7 @@ class _Reader:
             instruction.name, instruction.opcode, category_of(instruction),
             [member._replace(share=weight / total) for member, weight in weights.items()],
             attribution, cost, instruction.opcode in RUNS_PROGRAMS,
+            exchange_of(instruction, self.by_name, self.meshes) if is_exchange(instruction.opcode) else None,
         )  # fmt: skip
 
     def members(self, instruction: Instruction) -> tuple[dict[Member, float], Cost]:

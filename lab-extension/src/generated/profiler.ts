@@ -15,6 +15,8 @@ export interface TotalsRecord {
   readonly unattributed_seconds: number;
   /** During which some operation ran, averaged over devices. */
   readonly busy_seconds: number;
+  /** Whether programs were compiled without fusions: others than those that run otherwise. */
+  readonly is_detail: boolean;
   readonly call_count: number;
   readonly operation_count: number;
   readonly device_count: number;
@@ -131,6 +133,95 @@ export interface ProfiledCompilationRecord {
   readonly causes: readonly string[];
 }
 
+/**
+ * Exchanges between devices, the one with most time first; seconds are those of all devices together.
+ */
+export interface CollectiveColumns {
+  /** Index into `ProfileRecord.operations`; -1 for one that isn't listed. */
+  readonly operation: readonly number[];
+  /** Text: the line that it is of; empty for none. */
+  readonly place: readonly number[];
+  /** Text. */
+  readonly name: readonly number[];
+  /** Text: the axes of the mesh along which it goes; empty where they aren't known. */
+  readonly axes: readonly number[];
+  /** Devices that exchange with each other. */
+  readonly group_size: readonly number[];
+  readonly count: readonly number[];
+  /** That all devices sent in all executions, by the estimate for rings. */
+  readonly sent_bytes: readonly number[];
+  /** Before the last device of a group arrived. */
+  readonly wait_seconds: readonly number[];
+  readonly work_seconds: readonly number[];
+  /** The device that was waited for longest; -1 for none. */
+  readonly straggler: readonly number[];
+}
+
+/** Steps of all compilations: passes, kernels, machine code. */
+export interface CompileStepColumns {
+  /** Text. */
+  readonly program: readonly number[];
+  /** Text: `passes`, `kernels`, `machine code`, or `rest` for what has no name. */
+  readonly phase: readonly number[];
+  /** Text. */
+  readonly name: readonly number[];
+  /** Text: the line that a kernel is of; empty for none. */
+  readonly place: readonly number[];
+  readonly count: readonly number[];
+  /** Of the thread that compiles; they add up to the compilations. */
+  readonly seconds: readonly number[];
+  /** Of threads that work for it. */
+  readonly thread_seconds: readonly number[];
+}
+
+/**
+ * Activities of the threads that called jitted functions; those of a thread add up to the session.
+ */
+export interface HostColumns {
+  /** Text. */
+  readonly thread: readonly number[];
+  /** Text. */
+  readonly activity: readonly number[];
+  readonly seconds: readonly number[];
+  readonly count: readonly number[];
+}
+
+/** Transfers between host and devices by line, those with most bytes first. */
+export interface TransferColumns {
+  /** Text; empty for none. */
+  readonly place: readonly number[];
+  /** Text. */
+  readonly direction: readonly number[];
+  readonly count: readonly number[];
+  readonly bytes: readonly number[];
+}
+
+/** Bytes that a program holds on one device over its run, by XLA's assignment of buffers. */
+export interface ProgramMemoryRecord {
+  readonly program: string;
+  readonly instruction_count: number;
+  /** Instructions, in the order in which they run, at which the bytes change. */
+  readonly positions: readonly number[];
+  /** From each of `positions` on. */
+  readonly live_bytes: readonly number[];
+  /** The instruction at which most is held. */
+  readonly peak: number;
+  readonly peak_instruction: string;
+  readonly peak_bytes: number;
+  /** Instructions that fill the largest buffers held then. */
+  readonly buffer_names: readonly string[];
+  readonly buffer_places: readonly string[];
+  readonly buffer_kinds: readonly ("argument" | "constant" | "result" | "temporary")[];
+  readonly buffer_bytes: readonly number[];
+}
+
+/** Speeds that the device reached in a benchmark. */
+export interface PeaksRecord {
+  readonly device_kind: string;
+  readonly flops_per_second: number;
+  readonly bytes_per_second: number;
+}
+
 /** A session of the profiler: its totals are those of every table. */
 export interface ProfileRecord {
   /** Number under which the process that recorded it knows it; 0 for none. */
@@ -148,6 +239,29 @@ export interface ProfileRecord {
   readonly omitted_seconds: number;
   readonly timeline: TimelineRecord;
   readonly compilations: readonly ProfiledCompilationRecord[];
+  readonly compile_steps: CompileStepColumns;
+  readonly collectives: CollectiveColumns;
+  readonly host: HostColumns;
+  readonly transfers: TransferColumns;
+  /** Of the programs that need most, the largest first. */
+  readonly memory: readonly ProgramMemoryRecord[];
+  /** Of the machine that recorded it; None where nobody measured them. */
+  readonly peaks: PeaksRecord | null;
   readonly schema_version: number;
   readonly kind: "profile";
+}
+
+/** Time of lines in two sessions; the lines add up to the operations' time of each. */
+export interface ProfileComparisonRecord {
+  readonly before_seconds: number;
+  readonly after_seconds: number;
+  /**
+   * Of each line in the later session, or the earlier one that alone has it; empty for operations of no line.
+   */
+  readonly places: readonly string[];
+  readonly codes: readonly string[];
+  readonly before: readonly number[];
+  readonly after: readonly number[];
+  readonly schema_version: number;
+  readonly kind: "profile_comparison";
 }

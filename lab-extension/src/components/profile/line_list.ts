@@ -14,6 +14,8 @@ export interface LineListEvents {
   /** The line under the pointer, -1 for none. */
   readonly onHover: (line: number) => void;
   readonly onSelect: (line: number) => void;
+  /** The user asks for the line itself. */
+  readonly onGo: (line: number) => void;
 }
 
 export class LineList {
@@ -143,9 +145,14 @@ export class LineList {
     );
     row.addEventListener('pointerenter', () => this.events.onHover(line));
     row.addEventListener('pointerleave', () => this.events.onHover(-1));
-    row.addEventListener('click', () => this.events.onSelect(line));
+    row.addEventListener('click', event =>
+      event.ctrlKey || event.metaKey ? this.events.onGo(line) : this.events.onSelect(line),
+    );
     row.addEventListener('keydown', event => {
       if (event.key === 'Enter') {
+        this.events.onGo(line);
+      } else if (event.key === ' ') {
+        event.preventDefault();
         this.events.onSelect(line);
       }
     });

@@ -41,6 +41,12 @@ test('a profile says what is measured, estimated and without a line', () => {
   expect(root.querySelectorAll('.pl-findings li').length).toBeGreaterThan(0);
 });
 
+test('a session without fusions says that it is of another program', () => {
+  const { totals } = sample<ProfileRecord>('profile');
+  const root = show('profile', { totals: { ...totals, is_detail: true } });
+  expect(root.querySelector('header')!.textContent).toContain('another program');
+});
+
 test('a line selects its operations everywhere', async () => {
   const root = show('profile');
   const lines = [...root.querySelectorAll<HTMLElement>('.pl-profile-timed')];
@@ -99,6 +105,58 @@ test('scopes widen and select', () => {
   expect(root.querySelector<HTMLElement>('.pl-profile-chosen')!.hidden).toBe(true);
 });
 
+test('collectives show what devices wait for', () => {
+  const panel = open(show('profile'), 'Collectives');
+  const rows = rowsOf(panel);
+  expect(rows.length).toBe(2);
+  const text = rows[0]!.textContent!;
+  expect(text).toContain('op.3');
+  expect(text).toContain('2 devices');
+  expect(text).toContain('device 1');
+  expect(text).toContain('5 µs');
+});
+
+test('steps of compilation add up to it, by pass and kernel', () => {
+  const panel = open(show('profile'), 'Compilation');
+  expect(panel.querySelector('.pl-part-title')!.textContent).toMatch(/200 ms, \d+ % of it named/);
+  const steps = panel.querySelector('table[aria-label="Steps of compilation"]')!;
+  const kernel = [...steps.querySelectorAll('tr')].find(row => row.textContent!.includes('op.1'))!;
+  expect(kernel.textContent).toContain('In[3], line 3');
+  expect(kernel.textContent).toContain('kernels');
+});
+
+test('the host’s activities and transfers have times and bytes', () => {
+  const panel = open(show('profile'), 'Host');
+  const text = panel.textContent!;
+  expect(text).toContain('Python');
+  expect(text).toContain('host to device');
+  expect(text).toContain('38.1 MiB');
+});
+
+test('memory shows what lives at the peak', () => {
+  const panel = open(show('profile'), 'Memory');
+  expect(panel.querySelectorAll('.pl-memory-plot rect')).toHaveLength(4);
+  expect(panel.querySelector('.pl-part-title')!.textContent).toContain('7.63 MiB');
+  expect(rowsOf(panel).map(row => row.querySelector('code')!.textContent)).toEqual([
+    'op.0',
+    'op.3',
+    'op.1',
+  ]);
+});
+
+test('a point of the roofline selects its operation', () => {
+  const root = show('profile');
+  const panel = open(root, 'Roofline');
+  expect(panel.textContent).toContain('Measured on cpu, 2 cores');
+  const dots = panel.querySelectorAll('circle');
+  expect(dots.length).toBe(rowsOf(panel).length);
+  dots[0]!.dispatchEvent(new Event('click'));
+  expect(root.querySelector<HTMLElement>('.pl-profile-chosen')!.hidden).toBe(false);
+  const unmeasured = open(show('profile', { peaks: null }), 'Roofline');
+  expect(unmeasured.textContent).toContain('measure_peaks()');
+  expect(unmeasured.querySelector('svg')).toBeNull();
+});
+
 test('a session without operations has no empty tables', () => {
   const root = show('profile_empty');
   expect(root.querySelector('.pl-profile-empty')!.textContent).toContain('No operation ran');
@@ -110,4 +168,13 @@ test('a session without operations has no empty tables', () => {
     'Compilation',
   ]);
   expect(compiled.querySelector('table')!.textContent).toContain('x: f32[8,4] -> f32[9,4]');
+});
+
+test('a comparison shows the lines that changed, slower ones with a plus', () => {
+  const root = show('profile_comparison');
+  const rows = [...root.querySelectorAll('tbody tr')];
+  expect(rows.length).toBeGreaterThan(0);
+  expect(rows[0]!.textContent).toContain('return y + x');
+  expect(rows[0]!.textContent).toContain('+120 µs');
+  expect(rows[0]!.querySelector('.pl-slower')).not.toBeNull();
 });

@@ -6,16 +6,25 @@ import { Profile, type LineTime } from '../../records/profile';
 import { el, iconButton, type Content } from '../dom';
 import { duration } from '../facts/misses_view';
 import { counted, oneLine } from '../format';
-import { tableOf } from '../table';
 import { FlameChart, flameStyle } from './flame_chart';
 import { LineList, lineListStyle } from './line_list';
 import { OperationTable, operationTableStyle } from './operation_table';
+import {
+  collectivesView,
+  compilationView,
+  hostView,
+  memoryView,
+  partViewStyle,
+} from './part_views';
+import { pointsOf, rooflineStyle, rooflineView } from './roofline_view';
+import { SourceLink, type NotebookLines } from '../source_link';
 import { Selection } from './selection';
 import { TimelineView, timelineStyle, type LoadTimeline } from './timeline_view';
 
 export interface ProfileEvents {
-  /** Lines of cells that are pointed at; with `isShown` they are to be brought into sight. */
-  readonly onPoint?: (places: readonly CellPlace[], isShown: boolean) => void;
+  /** Lines of cells that are pointed at, or selected: these stay lit until others are. */
+  readonly onPoint?: (places: readonly CellPlace[], isSelected: boolean) => void;
+  readonly notebook?: NotebookLines | undefined;
   readonly loadTimeline?: LoadTimeline;
 }
 
@@ -38,6 +47,7 @@ export class ProfileView {
   private readonly made = new Map<string, HTMLElement>();
   private readonly buttons = new Map<string, HTMLButtonElement>();
   private readonly observer: ResizeObserver;
+  private readonly place: SourceLink;
   private timeline: TimelineView | null = null;
 
   constructor(
@@ -46,6 +56,7 @@ export class ProfileView {
     private readonly events: ProfileEvents = {},
   ) {
     this.profile = new Profile(record);
+    this.place = new SourceLink(events.notebook);
     const tabs = this.tabs();
     const isEmpty = record.totals.operation_count === 0;
     this.element = el(
@@ -81,7 +92,6 @@ export class ProfileView {
   dispose(): void {
     this.observer.disconnect();
     this.timeline?.dispose();
-    this.events.onPoint?.([], false);
     this.element.remove();
   }
 
@@ -97,19 +107,37 @@ export class ProfileView {
         { name: 'Scopes', make: () => new FlameChart(profile, selection).element },
       );
     }
-    if (record.compilations.length > 0) {
-      tabs.push({ name: 'Compilation', make: () => compilations(record) });
+    if (record.collectives.name.length > 0) {
+      tabs.push({ name: 'Collectives', make: () => collectivesView(record) });
+    }
+    if (pointsOf(profile).length > 0) {
+      tabs.push({ name: 'Roofline', make: () => rooflineView(profile, selection) });
+    }
+    if (record.memory.length > 0) {
+      tabs.push({ name: 'Memory', make: () => memoryView(record) });
+    }
+    if (record.host.activity.length > 0) {
+      tabs.push({ name: 'Host', make: () => hostView(record) });
+    }
+    if (record.compilations.length + record.compile_steps.name.length > 0) {
+      tabs.push({ name: 'Compilation', make: () => compilationView(record) });
     }
     return tabs;
   }
 
   private lineList(): LineList {
     const { profile, selection, events } = this;
+    const select = (line: number): void => {
+      const operations = profile.operationsOf(line);
+      selection.select({ operations, title: profile.lineName(line), line });
+    };
     return new LineList(profile, selection, {
       onHover: line => events.onPoint?.(line < 0 ? [] : [profile.place(line)], false),
-      onSelect: line => {
-        selection.select({ operations: profile.operationsOf(line), title: profile.lineName(line) });
-        events.onPoint?.([profile.place(line)], true);
+      onSelect: select,
+      onGo: line => {
+        if (!this.place.goToPlace(profile.place(line))) {
+          select(line);
+        }
       },
     });
   }
@@ -162,7 +190,7 @@ export class ProfileView {
     this.chosen.hidden = selected === null;
     if (selected === null) {
       this.chosen.replaceChildren();
-      this.events.onPoint?.([], false);
+      this.events.onPoint?.([], true);
       return;
     }
     const { seconds } = this.profile.record.operations;
@@ -174,16 +202,19 @@ export class ProfileView {
         { class: 'pl-muted' },
         `${counted(selected.operations.size, 'operation')}, ${duration(total)}`,
       ),
+      this.place.element,
       iconButton('Show all operations', 'M4 4l8 8M12 4l-8 8', () => this.selection.select(null)),
     );
-    if (selected.operations.size === 1) {
-      const [operation = 0] = selected.operations;
-      const lines = this.profile.linesOf(operation).filter(line => line >= 0);
-      this.events.onPoint?.(
-        lines.map(line => this.profile.place(line)),
-        false,
-      );
-    }
+    const [operation = 0] = selected.operations;
+    const lines =
+      selected.line !== undefined
+        ? [selected.line]
+        : selected.operations.size === 1
+          ? this.profile.linesOf(operation).filter(line => line >= 0)
+          : [];
+    const places = lines.map(line => this.profile.place(line));
+    this.place.showPlace(places[0] ?? null);
+    this.events.onPoint?.(places, true);
   }
 }
 
@@ -195,6 +226,7 @@ function header(totals: TotalsRecord): HTMLElement {
     counted(totals.operation_count, 'operation'),
     counted(totals.device_count, 'device'),
     `busy ${busy.toFixed(0)} %`,
+    ...(totals.is_detail ? ['another program: compiled without fusions'] : []),
   ];
   return el(
     'header',
@@ -290,36 +322,6 @@ function findingsList(findings: readonly FindingRecord[]): Content {
   return [list, el('div', { class: 'pl-profile-tools' }, more)];
 }
 
-function compilations(record: ProfileRecord): HTMLElement {
-  const rows = record.compilations.map(each => [
-    [
-      el('code', {}, oneLine(each.function, 60)),
-      each.place === ''
-        ? null
-        : el('div', { class: 'pl-muted' }, `called in ${oneLine(each.place, 60)}`),
-    ],
-    duration(each.trace_seconds),
-    duration(each.compile_seconds),
-    each.causes.length === 0
-      ? 'first call'
-      : each.causes.map(cause => el('div', {}, oneLine(cause, 200))),
-  ]);
-  return el(
-    'div',
-    { class: 'pl-profile-scroll' },
-    tableOf(
-      'Compilations',
-      [
-        { name: 'Function' },
-        { name: 'Traced', isNumber: true },
-        { name: 'Compiled', isNumber: true },
-        { name: 'Because' },
-      ],
-      rows,
-    ),
-  );
-}
-
 export const profileStyle = `
 .pl-profile { min-width: 0; }
 .pl-profile [hidden] { display: none; }
@@ -343,4 +345,6 @@ ${lineListStyle}
 ${operationTableStyle}
 ${timelineStyle}
 ${flameStyle}
+${partViewStyle}
+${rooflineStyle}
 `;

@@ -4,6 +4,8 @@ export interface Selected {
   readonly operations: ReadonlySet<number>;
   /** What they have in common, for the user. */
   readonly title: string;
+  /** The line of the user that they come from, if it is for that. */
+  readonly line?: number;
 }
 
 export class Selection {

@@ -1,0 +1,46 @@
+"""Transfers between host and devices as they begin, with the user's line that asks for each."""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+from pellucid.base.events import Observer, TransferStarted
+from pellucid.base.source import Frame, frame_of, is_user_file
+
+
+class Transfer(NamedTuple):
+    """Data that went from the host to devices, back, or between devices."""
+
+    time_ns: int
+    """When it began, by `time.monotonic_ns`."""
+    direction: str
+    """`host_to_device`, `device_to_host` or `device_to_device`."""
+    n_bytes: int
+    frame: Frame | None
+    """The user's line that was running; None where there is none, as in callbacks."""
+
+
+class TransferLog(Observer):
+    """An observer that keeps the transfers which begin while it observes.
+
+    >>> from pellucid.base.events import observe
+    >>> log = TransferLog()
+    >>> with observe(log):
+    ...     x = pl.device_put(np.ones(8, np.float32))
+    >>> [(each.direction, each.n_bytes) for each in log.transfers]
+    [('host_to_device', 32)]
+    """
+
+    def __init__(self) -> None:
+        self.transfers: list[Transfer] = []
+
+    def transfer_started(self, event: TransferStarted, /) -> None:
+        frame = sys._getframe(1)
+        while frame is not None and not is_user_file(frame.f_code.co_filename):
+            frame = frame.f_back
+        place = None if frame is None else frame_of(frame.f_code, frame.f_lasti)
+        self.transfers.append(Transfer(event.time_ns, event.direction, event.n_bytes, place))
+
+
+__all__ = ["Transfer", "TransferLog"]

@@ -1,0 +1,267 @@
+/** Parts of a session besides its operations: collectives, compilation, host, memory. */
+
+import type { ProfileRecord, ProgramMemoryRecord } from '../../generated/profiler';
+import { drawn, el, type Content } from '../dom';
+import { duration } from '../facts/misses_view';
+import { counted, oneLine, quantity, whole } from '../format';
+import { meter, tableOf } from '../table';
+
+const SHOWN_STEPS = 100;
+
+/** Waiting and working time of each exchange between devices. */
+export function collectivesView(record: ProfileRecord): HTMLElement {
+  const { collectives, strings } = record;
+  const longest = collectives.wait_seconds.reduce(
+    (most, wait, i) => Math.max(most, wait + collectives.work_seconds[i]!),
+    1e-12,
+  );
+  const rows = collectives.name.map((name, i): Content[] => {
+    const wait = collectives.wait_seconds[i]!;
+    const work = collectives.work_seconds[i]!;
+    const axes = strings[collectives.axes[i]!]!;
+    const straggler = collectives.straggler[i]!;
+    return [
+      [
+        el('code', {}, oneLine(strings[name]!, 60)),
+        el('div', { class: 'pl-muted' }, oneLine(strings[collectives.place[i]!]!, 80)),
+      ],
+      [axes, el('div', { class: 'pl-muted' }, counted(collectives.group_size[i]!, 'device'))],
+      whole(collectives.count[i]!),
+      quantity(collectives.sent_bytes[i]!, 'B'),
+      [duration(wait), parts([wait, work], longest)],
+      duration(work),
+      straggler < 0 ? '' : `device ${straggler}`,
+    ];
+  });
+  return scroll(
+    key(['waiting for the last device', 'working']),
+    tableOf(
+      'Collectives',
+      [
+        { name: 'Operation' },
+        { name: 'Along' },
+        { name: 'Count', isNumber: true },
+        { name: 'Sent, estimated', isNumber: true },
+        { name: 'Waiting', isNumber: true },
+        { name: 'Working', isNumber: true },
+        { name: 'Last' },
+      ],
+      rows,
+    ),
+  );
+}
+
+/** Functions that were traced and compiled, and the steps of XLA's compilations. */
+export function compilationView(record: ProfileRecord): HTMLElement {
+  const rows = record.compilations.map((each): Content[] => [
+    [
+      el('code', {}, oneLine(each.function, 60)),
+      each.place === ''
+        ? null
+        : el('div', { class: 'pl-muted' }, `called in ${oneLine(each.place, 60)}`),
+    ],
+    duration(each.trace_seconds),
+    duration(each.compile_seconds),
+    each.causes.length === 0
+      ? 'first call'
+      : each.causes.map(cause => el('div', {}, oneLine(cause, 200))),
+  ]);
+  return scroll(
+    tableOf(
+      'Compilations',
+      [
+        { name: 'Function' },
+        { name: 'Traced', isNumber: true },
+        { name: 'Compiled', isNumber: true },
+        { name: 'Because' },
+      ],
+      rows,
+    ),
+    stepsOf(record),
+  );
+}
+
+const PHASES = ['passes', 'kernels', 'machine code', 'rest'];
+
+function stepsOf({ compile_steps: steps, strings }: ProfileRecord): Content {
+  if (steps.name.length === 0) {
+    return null;
+  }
+  const total = steps.seconds.reduce((sum, each) => sum + each, 0) || 1;
+  const seconds = PHASES.map(phase =>
+    steps.seconds.reduce(
+      (sum, each, i) => (strings[steps.phase[i]!] === phase ? sum + each : sum),
+      0,
+    ),
+  );
+  const named = 100 * (1 - seconds[3]! / total);
+  const rows = steps.name
+    .slice(0, SHOWN_STEPS)
+    .map((name, i): Content[] => [
+      [
+        el('code', {}, oneLine(strings[name]!, 60)),
+        el('div', { class: 'pl-muted' }, oneLine(strings[steps.place[i]!]!, 80)),
+      ],
+      strings[steps.phase[i]!]!,
+      oneLine(strings[steps.program[i]!]!, 40),
+      whole(steps.count[i]!),
+      steps.seconds[i]! > 0 ? [duration(steps.seconds[i]!), meter(steps.seconds[i]! / total)] : '',
+      steps.thread_seconds[i]! > 0 ? duration(steps.thread_seconds[i]!) : '',
+    ]);
+  const left = steps.name.length - rows.length;
+  return [
+    el(
+      'h4',
+      { class: 'pl-part-title' },
+      `XLA compiled for ${duration(total)}, ${named.toFixed(0)} % of it named`,
+    ),
+    parts(seconds, total),
+    key(PHASES.map((phase, i) => `${phase} ${duration(seconds[i]!)}`)),
+    tableOf(
+      'Steps of compilation',
+      [
+        { name: 'Step' },
+        { name: 'Phase' },
+        { name: 'Program' },
+        { name: 'Count', isNumber: true },
+        { name: 'Time', isNumber: true },
+        { name: 'On other threads', isNumber: true },
+      ],
+      rows,
+    ),
+    left > 0 ? el('p', { class: 'pl-muted' }, `${counted(left, 'shorter step')} not listed`) : null,
+  ];
+}
+
+/** What the calling threads did, and the transfers that lines asked for. */
+export function hostView(record: ProfileRecord): HTMLElement {
+  const { host, transfers, strings } = record;
+  const wall = record.totals.wall_seconds || 1;
+  const rows = host.activity
+    .map((_, i) => i)
+    .filter(i => host.seconds[i]! > 0)
+    .map((i): Content[] => [
+      strings[host.activity[i]!]!,
+      strings[host.thread[i]!]!,
+      host.count[i] === 0 ? '' : whole(host.count[i]!),
+      [duration(host.seconds[i]!), meter(host.seconds[i]! / wall)],
+      `${((100 * host.seconds[i]!) / wall).toFixed(0)} %`,
+    ]);
+  const moved = transfers.place.map((place, i): Content[] => [
+    strings[transfers.direction[i]!]!,
+    strings[place]! || 'no line',
+    whole(transfers.count[i]!),
+    quantity(transfers.bytes[i]!, 'B'),
+  ]);
+  return scroll(
+    tableOf(
+      'Activities of the calling threads',
+      [
+        { name: 'Activity' },
+        { name: 'Thread' },
+        { name: 'Count', isNumber: true },
+        { name: 'Time', isNumber: true },
+        { name: 'Share', isNumber: true },
+      ],
+      rows,
+    ),
+    moved.length === 0
+      ? null
+      : [
+          el('h4', { class: 'pl-part-title' }, 'Transfers'),
+          tableOf(
+            'Transfers',
+            [
+              { name: 'Direction' },
+              { name: 'Line' },
+              { name: 'Count', isNumber: true },
+              { name: 'Bytes', isNumber: true },
+            ],
+            moved,
+          ),
+        ],
+  );
+}
+
+/** Bytes that programs hold over their run, and which buffers are live at the peak. */
+export function memoryView(record: ProfileRecord): HTMLElement {
+  return scroll(record.memory.map(memory => memoryOf(memory)));
+}
+
+function memoryOf(memory: ProgramMemoryRecord): Content {
+  const count = memory.instruction_count || 1;
+  const peak = memory.peak_bytes || 1;
+  const bars = memory.positions.map((position, i) => {
+    const next = memory.positions[i + 1] ?? count;
+    const height = (100 * memory.live_bytes[i]!) / peak;
+    return drawn('rect', {
+      x: `${(100 * position) / count}%`,
+      width: `${(100 * (next - position)) / count}%`,
+      y: `${100 - height}%`,
+      height: `${height}%`,
+    });
+  });
+  const at = `${(100 * (memory.peak + 0.5)) / count}%`;
+  const line = drawn('line', { x1: at, x2: at, y1: '0%', y2: '100%' });
+  const text = `${quantity(peak, 'B')} at instruction ${memory.peak + 1} of ${count}, ${oneLine(memory.peak_instruction, 40)}`;
+  return [
+    el(
+      'h4',
+      { class: 'pl-part-title' },
+      el('code', {}, oneLine(memory.program, 60)),
+      el('span', { class: 'pl-muted' }, ` most on one device: ${text}`),
+    ),
+    drawn('svg', { class: 'pl-memory-plot', role: 'img', 'aria-label': text }, ...bars, line),
+    tableOf(
+      `Buffers at the peak of ${memory.program}`,
+      [{ name: 'Buffer' }, { name: 'Line' }, { name: 'Kind' }, { name: 'Bytes', isNumber: true }],
+      memory.buffer_names.map((name, i): Content[] => [
+        el('code', {}, oneLine(name, 60)),
+        memory.buffer_places[i] || 'no line',
+        memory.buffer_kinds[i]!,
+        [quantity(memory.buffer_bytes[i]!, 'B'), meter(memory.buffer_bytes[i]! / peak)],
+      ]),
+    ),
+  ];
+}
+
+function scroll(...content: Content[]): HTMLElement {
+  return el('div', { class: 'pl-profile-scroll' }, ...content);
+}
+
+/** A bar of parts, as long together as their sum of `whole`. */
+function parts(seconds: readonly number[], whole: number): HTMLElement {
+  const pieces = seconds.map((each, i) => {
+    const piece = el('span', { class: `pl-part-${i}` });
+    piece.style.width = `${((100 * each) / whole).toFixed(2)}%`;
+    return piece;
+  });
+  return el('span', { class: 'pl-parts', 'aria-hidden': 'true' }, pieces);
+}
+
+function key(names: readonly string[]): HTMLElement {
+  return el(
+    'div',
+    { class: 'pl-parts-key' },
+    names.map((name, i) => el('span', { class: `pl-part-${i}` }, name)),
+  );
+}
+
+export const partViewStyle = `
+.pl-profile .pl-tabs { flex-wrap: wrap; }
+.pl-profile-scroll td:first-child { min-width: 100px; }
+.pl-profile-narrow .pl-table th, .pl-profile-narrow .pl-table td { padding: 4px 7px; overflow-wrap: break-word; }
+.pl-part-title { margin: 12px 12px 4px; font-size: 12px; overflow-wrap: anywhere; }
+.pl-part-title .pl-muted { font-weight: 400; }
+.pl-parts { display: flex; height: 6px; min-width: 60px; margin-top: 5px; border-radius: 3px; overflow: hidden; background: var(--pl-sunken); }
+.pl-profile-scroll > .pl-parts { height: 8px; margin: 6px 12px; }
+.pl-parts > .pl-part-0, .pl-parts-key > .pl-part-0::before { background: var(--pl-amber); }
+.pl-parts > .pl-part-1, .pl-parts-key > .pl-part-1::before { background: var(--pl-accent); }
+.pl-parts > .pl-part-2, .pl-parts-key > .pl-part-2::before { background: var(--pl-upstream); }
+.pl-parts > .pl-part-3, .pl-parts-key > .pl-part-3::before { background: var(--pl-edge); }
+.pl-parts-key { display: flex; flex-wrap: wrap; gap: 2px 14px; padding: 6px 12px; font-size: 11px; color: var(--pl-muted); }
+.pl-parts-key > span::before { content: ''; display: inline-block; width: 9px; height: 9px; margin-right: 5px; border-radius: 2px; }
+.pl-memory-plot { display: block; width: calc(100% - 24px); height: 90px; margin: 4px 12px 8px; background: var(--pl-sunken); border-radius: 4px; }
+.pl-memory-plot rect { fill: var(--pl-accent); fill-opacity: 0.55; shape-rendering: crispEdges; }
+.pl-memory-plot line { stroke: var(--pl-amber); stroke-width: 1.5; }
+`;

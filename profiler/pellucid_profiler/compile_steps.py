@@ -1,0 +1,165 @@
+"""Where compilation takes its time: passes of XLA, kernels that it generates, machine code.
+
+XLA compiles a program on one thread and gives kernels and machine code to others, for which that thread waits. The
+seconds of that thread's steps add up to the time of the whole; those of other threads stand beside them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from pellucid_profiler.calls import Spans, nesting
+from pellucid_profiler.sources import Place
+from pellucid_profiler.xspace import ABSENT, Column
+
+if TYPE_CHECKING:
+    from pellucid_profiler.session import Session
+
+COMPILE = "PjRtCpuClient::Compile"
+"""Name of the span of a whole compilation."""
+KERNEL = "FusionCompiler::Compile"
+"""Name of the span of one kernel; its stat `module` names the instruction."""
+MACHINE_CODE = "TaskDispatcher::dispatch"
+"""Name of the span of one task of LLVM, which XLA doesn't name."""
+Phase = Literal["passes", "kernels", "machine code", "rest"]
+
+_AROUND: dict[str, tuple[Phase, str]] = {
+    COMPILE: ("rest", "between passes"),
+    "CpuCompiler::RunBackend": ("passes", "preparing code generation"),
+    "CpuCompiler::CompileCpuExecutable": ("passes", "scheduling and buffer assignment"),
+    "ThunkEmitter::EmitEntryComputation": ("kernels", "emitting kernels"),
+    "ThunkEmitter::ConsumeKernels": ("kernels", "waiting for kernels"),
+    "SplitModule": ("machine code", "splitting into modules for threads"),
+    "CpuCompiler::CloneAsThreadSafeModule": ("machine code", "splitting into modules for threads"),
+    "Codegen": ("machine code", "waiting for machine code"),
+    "JitCompiler::Compile": ("machine code", "waiting for machine code"),
+}
+"""Phase and name of the spans of the compiling thread that are no pass; `rest` has no name of its own."""
+
+
+class CompileStep(NamedTuple):
+    """A pass of XLA, or a kernel or machine code that it generates, summed over the compilations of a program."""
+
+    program: str
+    """Its HLO module."""
+    phase: Phase
+    name: str
+    """The pass, or the instruction whose kernel it is."""
+    place: Place | None
+    """The line that the kernel is most of; None where there is none."""
+    count: int
+    seconds: float
+    """Of the thread that compiles, without what is inside of it; together these are the whole compilation."""
+    thread_seconds: float
+    """Of threads that work for it."""
+
+    @property
+    def is_named(self) -> bool:
+        """Whether this time is that of a pass, a kernel or a step with a name."""
+        return self.phase != "rest"
+
+
+def compile_steps(session: Session) -> list[CompileStep]:
+    """The steps of all compilations of a session, the ones that take longest first."""
+    names, spans = session.names, session.spans
+    is_whole = np.array([name == COMPILE for name in names], bool)
+    if not len(spans):
+        return []
+    wholes = np.flatnonzero(is_whole[spans.name])
+    totals: dict[tuple[str, Phase, str], list[float]] = defaultdict(lambda: [0, 0.0, 0.0])
+    for whole in wholes:
+        program = _program(session, int(whole))
+        inside = (spans.start_ns >= spans.start_ns[whole]) & (spans.end_ns <= spans.end_ns[whole])
+        rows = np.flatnonzero(inside & (spans.thread == spans.thread[whole]))
+        self_ns = _self_ns(spans, rows)
+        # Before the first pass XLA reads the module, behind the last step it loads what it compiled.
+        steps = rows[rows != whole]
+        if steps.size:
+            ends = (
+                ("reading the program", spans.start_ns[steps].min() - spans.start_ns[whole]),
+                ("loading the program", spans.end_ns[whole] - spans.end_ns[steps].max()),
+            )
+            for name, ns in ends:
+                totals[program, "passes", name][0] += 1
+                totals[program, "passes", name][1] += float(ns) / 1e9
+            self_ns[rows == whole] -= sum(int(ns) for _, ns in ends)
+        for row, ns in zip(rows, self_ns, strict=True):
+            total = totals[(program, *_step(names, spans, int(row)))]
+            total[0] += 1
+            total[1] += float(ns) / 1e9
+    _add_threads(session, wholes, totals)
+    steps = [
+        CompileStep(program, phase, name, _place(session, program, name) if phase == "kernels" else None,
+                    int(count), seconds, thread_seconds)
+        for (program, phase, name), (count, seconds, thread_seconds) in totals.items()
+    ]  # fmt: skip
+    return sorted(steps, key=lambda step: -(step.seconds + step.thread_seconds))
+
+
+def _add_threads(
+    session: Session, wholes: Column, totals: dict[tuple[str, Phase, str], list[float]]
+) -> None:
+    """Add what other threads do for compilations: kernels by name, and machine code."""
+    names, spans = session.names, session.spans
+    is_task = np.array([name in (KERNEL, MACHINE_CODE) for name in names], bool)
+    rows = np.flatnonzero(is_task[spans.name] & ~np.isin(spans.thread, spans.thread[wholes]))
+    ordered = wholes[np.argsort(spans.start_ns[wholes], kind="stable")]
+    at = np.searchsorted(spans.start_ns[ordered], spans.start_ns[rows], side="right") - 1
+    for row, whole in zip(rows[at >= 0], ordered[at[at >= 0]], strict=True):
+        total = totals[(_program(session, int(whole)), *_step(names, spans, int(row)))]
+        total[0] += 1
+        total[2] += float(spans.end_ns[row] - spans.start_ns[row]) / 1e9
+
+
+def _self_ns(spans: Spans, rows: Column) -> Column:
+    """Nanoseconds of spans of one thread without those of spans inside."""
+    lengths = spans.end_ns[rows] - spans.start_ns[rows]
+    parents = nesting(spans.thread[rows], spans.start_ns[rows], spans.end_ns[rows])
+    inside = parents != ABSENT
+    covered = np.bincount(parents[inside], lengths[inside], len(rows))
+    return np.maximum(lengths - covered, 0).astype(np.int64)
+
+
+def _step(names: list[str], spans: Spans, row: int) -> tuple[Phase, str]:
+    name = names[spans.name[row]]
+    if name == KERNEL:
+        return "kernels", kernel_name(names[spans.detail[row]] if spans.detail[row] >= 0 else "")
+    if name == MACHINE_CODE:
+        return "machine code", "LLVM"
+    if name in _AROUND:
+        return _AROUND[name]
+    return "passes", name.partition(" (jit_")[0]
+
+
+def kernel_name(module: str) -> str:
+    """The instruction that a module of a kernel is named after.
+
+    >>> kernel_name("__compute_module_wrapped_tanh"), kernel_name("wrapped_iota.1_kernel_module")
+    ('wrapped_tanh', 'wrapped_iota.1')
+    """
+    return module.removeprefix("__compute_module_").removesuffix("_kernel_module")
+
+
+def _program(session: Session, whole: int) -> str:
+    """The HLO module that a compilation is of: the detail of the first span in it that has one."""
+    spans = session.spans
+    inside = (
+        (spans.thread == spans.thread[whole])
+        & (spans.start_ns >= spans.start_ns[whole])
+        & (spans.end_ns <= spans.end_ns[whole])
+        & (spans.detail != ABSENT)
+    )
+    rows = np.flatnonzero(inside)
+    texts = (session.names[spans.detail[row]] for row in rows)
+    return next((text for text in texts if text.startswith("jit_")), "")
+
+
+def _place(session: Session, program: str, instruction: str) -> Place | None:
+    for each in session.programs.values():
+        info = each.instructions.get(instruction) if each.name == program else None
+        if info is not None and info.shares:
+            return max(info.shares, key=lambda share: share.share).place
+    return None

@@ -1,0 +1,136 @@
+"""Records of a session's parts besides operations: collectives, compilation, host, transfers, memory, peaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pellucid_profiler.live_buffers import ProgramMemory
+from pellucid_profiler.schema import (
+    CollectiveColumns,
+    CompileStepColumns,
+    HostColumns,
+    PeaksRecord,
+    ProgramMemoryRecord,
+    TransferColumns,
+)
+from pellucid_profiler.sources import Place
+from pellucid_profiler.text import line_number_text
+from pellucid_profiler.xspace import Column
+
+if TYPE_CHECKING:
+    from pellucid_profiler.session import Session
+
+MAX_STEPS = 400
+"""Steps of compilation that a record lists; the shorter ones are one row for each program and phase."""
+MAX_BUFFERS = 40
+"""Buffers at a program's peak that a record lists."""
+MAX_POINTS = 1000
+"""Points of a program's memory over time; of each part that shares one, the highest."""
+
+_Text = Callable[[str], int]
+
+
+def part_records(session: Session, positions: Column, string: _Text) -> dict[str, Any]:
+    """The fields of `ProfileRecord` for these parts; `positions` has where each of `infos` is listed, or -1."""
+    memory = sorted(session.memory.items(), key=lambda item: -item[1].peak_bytes)
+    return {
+        "collectives": _collectives(session, positions, string),
+        "compile_steps": _steps(session, string),
+        "host": HostColumns(
+            thread=[string(row.thread) for row in session.host],
+            activity=[string(row.activity) for row in session.host],
+            seconds=[row.seconds for row in session.host],
+            count=[row.count for row in session.host],
+        ),
+        "transfers": _transfers(session, string),
+        "memory": [_memory(session, number, each) for number, each in memory],
+        "peaks": None if session.peaks is None else PeaksRecord(**session.peaks._asdict()),
+    }
+
+
+def _place(session: Session, place: Place | None) -> str:
+    return "" if place is None else line_number_text(session.sources, place.file, place.line)
+
+
+def _collectives(session: Session, positions: Column, string: _Text) -> CollectiveColumns:
+    rows = session.by_collective()
+    infos = [session.infos[row.info] for row in rows]
+    return CollectiveColumns(
+        operation=[int(positions[row.info]) for row in rows],
+        place=[string(session.place_texts_of_infos[row.info]) for row in rows],
+        name=[string(info.name) for info in infos],
+        axes=[string(", ".join(info.axes)) for info in infos],
+        group_size=[info.group_size for info in infos],
+        count=[row.count for row in rows],
+        sent_bytes=[row.count * info.sent_bytes for row, info in zip(rows, infos, strict=True)],
+        wait_seconds=[row.wait_seconds for row in rows],
+        work_seconds=[row.work_seconds for row in rows],
+        straggler=[row.straggler for row in rows],
+    )
+
+
+def _steps(session: Session, string: _Text) -> CompileStepColumns:
+    steps = session.compile_steps
+    rows = [
+        (step.program, step.phase, step.name, _place(session, step.place), step.count, step.seconds, step.thread_seconds)
+        for step in steps[:MAX_STEPS]
+    ]  # fmt: skip
+    shorter: dict[tuple[str, str], list[float]] = {}
+    for step in steps[MAX_STEPS:]:
+        total = shorter.setdefault((step.program, step.phase), [0, 0.0, 0.0])
+        for i, value in enumerate((step.count, step.seconds, step.thread_seconds)):
+            total[i] += value
+    rows += [
+        (program, phase, "shorter ones", "", int(count), seconds, thread_seconds)
+        for (program, phase), (count, seconds, thread_seconds) in shorter.items()
+    ]
+    return CompileStepColumns(
+        program=[string(row[0]) for row in rows],
+        phase=[string(row[1]) for row in rows],
+        name=[string(row[2]) for row in rows],
+        place=[string(row[3]) for row in rows],
+        count=[row[4] for row in rows],
+        seconds=[row[5] for row in rows],
+        thread_seconds=[row[6] for row in rows],
+    )
+
+
+def _transfers(session: Session, string: _Text) -> TransferColumns:
+    rows = session.by_transfer()
+    return TransferColumns(
+        place=[string(_place(session, row.place)) for row in rows],
+        direction=[string(row.direction.replace("_", " ")) for row in rows],
+        count=[row.count for row in rows],
+        bytes=[row.n_bytes for row in rows],
+    )
+
+
+def _memory(session: Session, number: int, memory: ProgramMemory) -> ProgramMemoryRecord:
+    program = session.programs[number]
+    live = np.array(memory.live_bytes, np.int64)
+    width = max(1, -(-len(live) // MAX_POINTS))
+    parts = np.arange(0, len(live), width)
+    highest = np.maximum.reduceat(live, parts) if len(live) else live
+    changes = np.flatnonzero(np.r_[True, highest[1:] != highest[:-1]]) if len(live) else parts
+    buffers = memory.at_peak[:MAX_BUFFERS]
+    places: list[str] = []
+    for each in buffers:
+        info = program.instructions.get(each.instruction)
+        share = max(info.shares, key=lambda share: share.share) if info and info.shares else None
+        places.append(_place(session, share.place if share else None))
+    return ProgramMemoryRecord(
+        program=program.name,
+        instruction_count=len(live),
+        positions=parts[changes].tolist(),
+        live_bytes=highest[changes].tolist(),
+        peak=memory.peak,
+        peak_instruction=memory.instructions[memory.peak] if len(live) else "",
+        peak_bytes=memory.peak_bytes,
+        buffer_names=[each.instruction for each in buffers],
+        buffer_places=places,
+        buffer_kinds=[each.kind for each in buffers],
+        buffer_bytes=[each.n_bytes for each in buffers],
+    )

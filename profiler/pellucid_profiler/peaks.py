@@ -1,0 +1,99 @@
+"""Peaks of the machine, measured: how fast a device multiplies matrices, and moves data in its memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pellucid as pl
+from pellucid import numpy as jnp
+
+MATRIX_SIZE = 768
+"""Rows of the matrices whose product is timed."""
+BANDWIDTH_BYTES = 1 << 27
+"""Size of the array that is read and written in place: more than caches hold."""
+N_RUNS = 8
+"""Runs of which the fastest counts: others may have been interrupted."""
+
+
+class Peaks(NamedTuple):
+    """Speeds that the default device reached in a benchmark, in single precision.
+
+    >>> Peaks("cpu", 1e9, 1e9).share(flops=1e6, n_bytes=2e6, seconds=0.004)
+    0.5
+    """
+
+    device_kind: str
+    flops_per_second: float
+    bytes_per_second: float
+    """Read and written."""
+
+    def share(self, flops: float, n_bytes: float, seconds: float) -> float:
+        """Share of the roofline: of the time that the slower one of arithmetic and memory needs at its peak."""
+        fastest = max(flops / self.flops_per_second, n_bytes / self.bytes_per_second)
+        return fastest / seconds if seconds > 0 else 0.0
+
+
+def measure_peaks(*, keep: bool = True) -> Peaks:
+    """Measures the default device's peaks, which takes about a second, and keeps them for this machine's profiles.
+
+    With `keep` they are kept in the folder `pellucid` of the user's cache (`XDG_CACHE_HOME`).
+
+    >>> measure_peaks(keep=False).flops_per_second > 0
+    True
+    """
+    product = pl.jit(lambda x: x @ x)
+    in_place = pl.jit(lambda x: x * 1.0001, donate_argnums=0)
+    matrix = jnp.full((MATRIX_SIZE, MATRIX_SIZE), 1 / MATRIX_SIZE)
+    array = [jnp.ones(BANDWIDTH_BYTES // 4)]
+
+    def update() -> Any:
+        array[0] = in_place(array[0])
+        return array[0]
+
+    peaks = Peaks(
+        _device_kind(),
+        2.0 * MATRIX_SIZE**3 / _fastest(lambda: product(matrix)),
+        2.0 * BANDWIDTH_BYTES / _fastest(update),
+    )
+    if keep:
+        path = _path()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps([*_read(path), peaks]))
+    return peaks
+
+
+def measured_peaks() -> Peaks | None:
+    """The peaks that were measured for this machine's default device; None where nobody did."""
+    kind = _device_kind()
+    return next((each for each in reversed(_read(_path())) if each.device_kind == kind), None)
+
+
+def _fastest(run: Callable[[], Any]) -> float:
+    run().block_until_ready()
+    seconds: list[float] = []
+    for _ in range(N_RUNS):
+        start = time.perf_counter()
+        run().block_until_ready()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def _device_kind() -> str:
+    return f"{pl.devices()[0].device_kind}, {os.cpu_count()} cores"
+
+
+def _path() -> Path:
+    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(folder) / "pellucid" / "peaks.json"
+
+
+def _read(path: Path) -> list[Peaks]:
+    try:
+        return [Peaks(*row) for row in json.loads(path.read_text())][-8:]
+    except (OSError, ValueError, TypeError):
+        return []  # a cache: what can't be read is measured again

@@ -1,0 +1,125 @@
+"""Faults around sessions: interrupted ends, full disks, cut files, killed processes, several processes and threads."""
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+from pellucid import numpy as jnp
+from pellucid.base.errors import ArgumentValueError
+from pellucid.introspect import recording
+from pellucid.profiler import Session, load, profile, start, stop
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    function, x = pl.jit(lambda x: jnp.sin(x) @ x), jnp.ones((32, 32))
+    function(x).block_until_ready()
+    with profile() as recorded:
+        function(x).block_until_ready()
+    return recorded.wait()
+
+
+def test_an_interrupted_end_is_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    recorded = start()
+    pl.jit(jnp.cos)(jnp.ones(4)).block_until_ready()
+    with monkeypatch.context() as patch:
+        patch.setattr(recording, "wait_for_devices", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            stop()
+    assert len(recorded.calls) >= 1
+    with profile() as following:
+        pass
+    assert len(following.calls) == 0
+
+
+def test_sessions_of_several_threads_exclude_each_other() -> None:
+    results: list[object] = []
+    both = threading.Barrier(2)
+
+    def session() -> None:
+        both.wait()
+        try:
+            with profile() as recorded:
+                both.wait(timeout=1)
+            results.append(recorded.wait())
+        except (ArgumentValueError, threading.BrokenBarrierError) as error:
+            results.append(error)
+            both.abort()
+
+    threads = [threading.Thread(target=session) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(isinstance(each, ArgumentValueError) for each in results) == 1
+    with profile():  # and none is left
+        pass
+
+
+def test_a_full_disk_keeps_the_file_that_was_there(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "session.plprof"
+    session.save(path)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(zipfile.ZipFile, "writestr", full)
+        with pytest.raises(OSError, match="No space left"):
+            session.save(path)
+    assert load(path).totals == session.totals
+    assert [each.name for each in tmp_path.iterdir()] == ["session.plprof"]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
+def test_cut_files_raise(session: Session, tmp_path: Path, share: float) -> None:
+    path = tmp_path / "session.plprof"
+    session.save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ArgumentValueError, match="no whole session"):
+        load(path)
+
+
+KILLED = """
+import os, pellucid as pl, pellucid.numpy as jnp
+from pellucid.profiler import profile
+with profile() as recorded:
+    pl.jit(jnp.sin)(jnp.ones(4)).block_until_ready()
+    os._exit(3)
+"""
+SAVED = """
+import sys, pellucid as pl, pellucid.numpy as jnp
+from pellucid.profiler import profile
+with profile() as recorded:
+    pl.jit(lambda x: jnp.sin(x) @ x)(jnp.ones((16, 16))).block_until_ready()
+recorded.save(sys.argv[1])
+"""
+
+
+def test_a_process_that_dies_in_a_session_leaves_others_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.plprof"
+    with profile() as recorded:
+        killed = subprocess.run([sys.executable, "-c", KILLED], check=False)
+        subprocess.run([sys.executable, "-c", SAVED, path], check=True)
+    assert killed.returncode == 3
+    other = load(path)
+    assert len(other.calls) >= 1
+    assert len(recorded.calls) == 0
+    # Sessions of several processes have one clock.
+    begin, end = recorded.begin_unix_ns, recorded.begin_unix_ns + recorded.wall_ns
+    assert begin < other.begin_unix_ns < end
+    assert {*np.unique(other.operations.device)} == {0}
