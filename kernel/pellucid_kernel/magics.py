@@ -21,6 +21,7 @@ _USAGE = """%pellucid devices [N]   number of virtual CPU devices; with N, set i
 %pellucid memory        devices and live arrays, with who holds them
 %pellucid processes     processes of one job; with N [DEVICES], start them for %%px; `stop` ends them
 %pellucid misses [N]    why functions were traced and compiled, the newest first
+%pellucid as_jax        answer `import jax` by pellucid, for libraries that are written for jax
 %pellucid traceback     the whole traceback of the last error
 %pellucid figures interactive|static|auto
                         whether the HTML of figures holds the viewer, for front ends without the extension"""
@@ -45,6 +46,7 @@ class PellucidMagics(Magics):
             "memory": self._memory,
             "processes": self._processes,
             "misses": self._misses,
+            "as_jax": self._as_jax,
             "traceback": self._traceback,
             "figures": self._figures,
         }
@@ -106,6 +108,9 @@ class PellucidMagics(Magics):
 
     def _misses(self, count: str = "20", *_: str) -> Any:
         return _viz().misses(int(count))
+
+    def _as_jax(self, *_: str) -> None:
+        importlib.import_module("pellucid.as_jax").install()
 
     def _processes(self, *words: str) -> Any:
         if not words:

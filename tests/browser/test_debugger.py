@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -195,3 +196,26 @@ def test_a_narrow_section_follows_a_long_program(lab: Lab) -> None:
     lab.screenshots("debugger_long_outer")
     debugger.press("terminate")
     expect(lab.output_of(1)).to_have_text(undebugged)
+
+
+def test_a_recorded_run_opens_without_a_kernel(lab: Lab, tmp_path: Path) -> None:
+    saved = tmp_path / "run.html"
+    record = f"run = pl.debugger.record(batched)(ws, xs); run.save({str(saved)!r}); run"
+    lab.open_notebook("recorded.ipynb", [DEFINE, record])
+    page = lab.page.context.new_page()
+    page.goto(saved.as_uri())
+    for view in (lab.output_of(1), page.locator("body")):
+        current = view.locator(".pl-recorded-current")
+        expect(current).to_contain_text("batched = pl.jit(lambda ws, xs")
+        view.get_by_role("button", name="Next stop").click()
+        expect(current).to_contain_text("y = jnp.sqrt(x)")
+        view.get_by_label("Stop of the run").fill("3")
+        expect(view.locator(".pl-recorded-stack")).to_contain_text("iteration 0 of 20")
+        expect(view.get_by_label("Variables")).to_contain_text("f32[2,4]")
+        view.get_by_role("button", name="Stop before").click()
+        expect(view.locator("output")).to_have_text(re.compile(r"^3 of \d+$"))
+    page.set_viewport_size({"width": 420, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    page.screenshot(path=lab.output / "recorded_narrow.png")
+    lab.screenshots("recorded")
+    page.close()

@@ -123,6 +123,12 @@ def test_the_number_of_devices_is_fixed_once_they_are_used(client):
     assert value(client, "%pellucid devices") == "8"
 
 
+def test_jax_is_answered_by_pellucid(client):
+    run(client, "%pellucid as_jax")
+    run(client, "import jax")
+    assert value(client, "jax.numpy is pl.numpy") == "True"
+
+
 def test_wrong_magics_are_refused(client):
     assert "takes a whole number" in str(run(client, "%pellucid devices many"))
     assert "knows no 'nonsense'" in str(run(client, "%pellucid nonsense"))

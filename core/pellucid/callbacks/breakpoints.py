@@ -5,6 +5,7 @@ from __future__ import annotations
 import bdb
 import cmd
 import contextlib
+import importlib
 import linecache
 import os
 import pprint
@@ -153,12 +154,37 @@ class Prompt(cmd.Cmd):
         print(text, file=self.stdout)
 
 
-def _at_prompt(frames: Sequence[StoppedFrame], **streams: Any) -> None:
-    Prompt(frames, **streams).cmdloop()
+def _terminal(
+    stdin: IO[str] | None = None, stdout: IO[str] | None = None
+) -> tuple[IO[str] | None, IO[str] | None]:
+    return stdin, stdout
 
 
-BACK_ENDS: dict[str, Callable[..., None]] = {"cli": _at_prompt}
-"""Functions that open where a program stops, by name: they take the frames, innermost first, and the user's options."""
+BACK_ENDS: dict[str, Callable[..., tuple[Any, Any]]] = {"cli": _terminal}
+"""Functions from the user's options to the prompt's streams (stdin, stdout), by name; others come from packages."""
+
+
+def prompt_streams(name: str) -> Callable[..., tuple[Any, Any]]:
+    """The back end `name`, of ours or of an installed package that declares the entry point."""
+    if name in BACK_ENDS:
+        return BACK_ENDS[name]
+    metadata = importlib.import_module("importlib.metadata")  # takes 30 ms to load
+    others = {
+        each.name: each for each in metadata.entry_points(group="pellucid.breakpoint_back_ends")
+    }
+    if name not in others:
+        raise ArgumentValueError(
+            "there is no such `backend` of prompts.",
+            got=f"got {name!r}",
+            do=f"Take one of {', '.join({**BACK_ENDS, **others})}.",
+        )
+    try:
+        return others[name].load()
+    except ModuleNotFoundError as error:
+        raise ArgumentValueError(
+            f"the back end {name!r} of prompts needs the package {error.name}.",
+            do='Install it: pip install "pellucid[kernel]".',
+        ) from None
 
 
 class Breakpoint:
@@ -170,7 +196,7 @@ class Breakpoint:
     def __init__(
         self,
         frames: Sequence[StoppedFrame],
-        back_end: Callable[..., None],
+        back_end: Callable[..., tuple[Any, Any]],
         options: Keywords,
     ) -> None:
         self.back_end = back_end
@@ -185,7 +211,7 @@ class Breakpoint:
         values = iter(arrays)
         stopped = [frame._replace(local=_restored(frame.local, values)) for frame in self._frames]
         with _one_at_a_time:
-            self.back_end(stopped, **self.options)
+            Prompt(stopped, *self.back_end(**self.options)).cmdloop()
         return np.False_
 
     def _flattened(self, variables: dict[str, Any]) -> dict[str, Any]:
@@ -252,8 +278,9 @@ def breakpoint(
     At the prompt: `p`, `pp` and plain expressions, `u` and `d` along the stack, `l`, `w`, `a`, `c` to go on, and `q` to
     end the program with an error. Only the user's frames are shown, with `filter_frames=False` all; `num_frames` is
     the most. Breakpoints that are `ordered` come in program order. `backend` is "cli", the default, whose streams are
-    `stdin=` and `stdout=`. With `token`, an array or a tree of arrays, the result is `token`, which is there only
-    when the prompt is closed, so that what uses it comes after. `pl.debugger.prompt` steps through a whole call.
+    `stdin=` and `stdout=`, or "web": a page on this machine's `port=`, whose address with its token is printed. With
+    `token`, an array or a tree of arrays, the result is `token`, which is there only when the prompt is closed, so that
+    what uses it comes after. `pl.debugger.prompt` steps through a whole call.
 
     Raises: ArgumentValueError for another `backend`, and for `ordered` with a `token`; ArgumentTypeError for `num_frames`
     that is no number from 1 on; when the program runs, CallbackError for `q`.
@@ -270,13 +297,6 @@ def breakpoint(
     >>> "Array(8, dtype=int32" in seen.getvalue()
     True
     """
-    name = "cli" if backend is None else backend
-    if name not in BACK_ENDS:
-        raise ArgumentValueError(
-            "debug.breakpoint: there is no such `backend`.",
-            got=f"got {name!r}",
-            do=f"Take one of {', '.join(BACK_ENDS)}.",
-        )
     if num_frames is not None and (type(num_frames) is not int or num_frames < 1):
         raise ArgumentTypeError(
             "debug.breakpoint: `num_frames` is a number of frames, from 1 on.",
@@ -287,7 +307,8 @@ def breakpoint(
             "debug.breakpoint: what is `ordered` takes no `token`.",
             do="Leave one of them out: a token orders by the values that depend on it.",
         )
-    stop = Breakpoint(_frames(sys._getframe(1), filter_frames, num_frames), BACK_ENDS[name], kwargs)
+    frames = _frames(sys._getframe(1), filter_frames, num_frames)
+    stop = Breakpoint(frames, prompt_streams(backend or "cli"), kwargs)
     if token is None:
         debug_callback(stop, stop.arrays, ordered=ordered)
         return None

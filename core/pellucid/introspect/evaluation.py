@@ -9,7 +9,6 @@ from pellucid.base.functional import strict_zip
 from pellucid.higher_order.jitted import jit
 from pellucid.introspect.finding import check_effects
 from pellucid.introspect.stepping import (
-    can_enter,
     frame_of,
     is_loop,
     past_breakpoints,
@@ -19,6 +18,7 @@ from pellucid.introspect.stepping import (
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal
 from pellucid.ir.rewriting import constants_as_inputs, inlined
 from pellucid.ir.rules import Operands, Values
+from pellucid.parallel.manual import shard_map_p
 from pellucid.tracing.replay import replay, run_equations
 
 
@@ -74,7 +74,7 @@ def evaluated(
 
 def _called(equation: Equation) -> ClosedJaxpr | None:
     """The program that an equation runs once on its operands; None for loops, branches, and what runs none."""
-    slots = slots_of(equation) if can_enter(equation) else None
+    slots = None if equation.primitive is shard_map_p else slots_of(equation)
     if slots is None or len(slots.programs) != 1 or slots.choosing or is_loop(equation):
         return None
     [slot] = slots.programs

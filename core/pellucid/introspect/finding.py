@@ -11,7 +11,7 @@ from pellucid.base.errors import EffectsError
 from pellucid.checks.checkify import checked_program
 from pellucid.checks.watch import MetBy, Watch
 from pellucid.introspect.bodies import bodies_of, programs_within
-from pellucid.introspect.stepping import Call, Frame, Turn, run
+from pellucid.introspect.stepping import Call, Frame, Turn, run_at, scope_of
 from pellucid.ir.jaxpr import Equation
 
 
@@ -34,7 +34,7 @@ def first_match(frame: Frame, condition: Callable[[Any], Any]) -> Match | None:
     """The first equation of a program, or of programs within it, with a result for which `condition` has a true element.
 
     `condition` is a traceable function of one array that gives booleans. The program runs compiled, once for itself
-    and once for each program on the way; nothing is said of values within a shard_map but that they are there.
+    and once for each program on the way, at all positions of a `shard_map` together.
     Raises: EffectsError for a program that calls Python for values, which would be called again.
     """
     check_effects(frame)
@@ -56,14 +56,15 @@ def check_effects(frame: Frame) -> None:
 
 def _search(frame: Frame, watch: Watch) -> list[tuple[Frame, Call | None, Turn]] | None:
     """The levels from `frame` to the first match, or None."""
-    checked = checked_program(frame.jaxpr, frozenset({watch}))
+    with scope_of(frame.positions):
+        checked = checked_program(frame.jaxpr, frozenset({watch}))
     if not checked.sites:
         return None
     inputs = [frame.values[v] for v in frame.jaxpr.invars]
-    code = int(np.asarray(run(checked.program, [*checked.consts, *inputs])[0]))
-    if not code:
+    codes = np.ravel(run_at(frame.positions, checked.program, inputs, checked.consts)[0])
+    if not codes.any():
         return None
-    message: Any = checked.sites[code - 1].message
+    message: Any = checked.sites[min(codes[codes > 0]) - 1].message
     assert isinstance(message, MetBy)
     here: list[tuple[Frame, Call | None, Turn]] = [(frame, None, (0, 0))]
     for position, equation in enumerate(frame.jaxpr.equations):

@@ -6,27 +6,36 @@ import threading
 from collections.abc import Iterator
 
 from pellucid.base.source import is_user_file
-from pellucid.higher_order import interception
-from pellucid.higher_order.interception import Pending, Runner
+from pellucid.callbacks.breakpoints import prompt_streams
+from pellucid.compilation import interception
+from pellucid.compilation.interception import Pending, Runner
 from pellucid.higher_order.jitted import all_jitted
 from pellucid.introspect.stepping import opened
 from pellucid.ir.jaxpr import Jaxpr
+from pellucid.xla.calls import CallCache
 
-__all__ = ["Pending", "Runner", "is_user_file", "run_programs_by", "users_programs"]
+__all__ = [
+    "Pending",
+    "Runner",
+    "is_user_file",
+    "prompt_streams",
+    "run_programs_by",
+    "users_programs",
+]
 
 _lock = threading.Lock()
 
 
 def run_programs_by(runner: Runner | None) -> None:
-    """Give `runner` each call of a jitted function of the user from now on, or none; nothing is compiled again.
+    """Give `runner` each call of a jitted function of the user, and each loop, branch or call that runs as an operation.
+
+    None ends it. Nothing is compiled again.
 
     Calls that it leaves alone go through C++ again, which asks nobody: to be called again when it chooses others.
     """
     with _lock:
         interception.runner = runner
-        for jitted in all_jitted():
-            if jitted.share:
-                jitted.clear_fast_paths()
+        CallCache.clear_all()
 
 
 def users_programs() -> Iterator[Jaxpr]:

@@ -37,16 +37,20 @@ def read_jaxpr(
     key: str | None = None,
     listing: bool = True,
     source_lines: bool = True,
+    value_names: bool = True,
     origin: Made | None = None,
 ) -> JaxprReading:
     """The record of a jaxpr, with the place of each program in it.
 
     `key` names the program in links; `listing` and `source_lines` say whether its text and the text of the user's
-    lines come along; `origin` says from which program and by which transformation it was made.
+    lines come along; `value_names` whether values have the names of that text, which must be written for them; `origin`
+    says from which program and by which transformation it was made.
     """
     name = name or name_of(jaxpr)
     writer = _JaxprWriter(ProgramColumns(key or f"{name}:jaxpr", name, "jaxpr"), origin or Made())
-    record = writer.write(jaxpr, listing=listing, source_lines=source_lines)
+    record = writer.write(
+        jaxpr, listing=listing, source_lines=source_lines, value_names=value_names
+    )
     return JaxprReading(record, writer.bodies, writer.values)
 
 
@@ -98,9 +102,11 @@ class _JaxprWriter:
         self.names: dict[Var, str] = {}
         self.equation_index: dict[Equation, int] = {}
 
-    def write(self, main: Jaxpr, *, listing: bool, source_lines: bool) -> schema.ProgramRecord:
-        shown = listing_of(main)
-        self.names = shown.names
+    def write(
+        self, main: Jaxpr, *, listing: bool, source_lines: bool, value_names: bool
+    ) -> schema.ProgramRecord:
+        shown = listing_of(main) if listing or value_names else None
+        self.names = {} if shown is None else shown.names
         self.bodies = {body: index for index, body in enumerate(programs_within(main))}
         highest = max((e.id for body in self.bodies for e in body.equations), default=0)
         self.columns.reserve_ids(highest)
@@ -110,7 +116,7 @@ class _JaxprWriter:
             self.spans.sources(with_lines=source_lines),
             self.spans.columns(),
             [],
-            self.listing(shown) if listing else None,
+            self.listing(shown) if shown is not None and listing else None,
         )
 
     def body(self, jaxpr: Jaxpr) -> None:
@@ -168,7 +174,8 @@ class _JaxprWriter:
 
         A line such as `y = f(x)` becomes many equations, of which the first whose result another line, or the
         caller, uses gives `y`: those after it are of derivatives. A loop runs the line again, so each equation that
-        comes from the very same place gives a `y`. Of what a transformation made of an equation, only the equation of
+        comes from the very same place gives a `y`; and as the first call of an operation takes another way through
+        the library than later ones, so does the first one of the same kind whenever the line comes again. Of what a transformation made of an equation, only the equation of
         the same kind keeps the name; cotangents have none, and of a call of a library that calls the user's functions
         only programs that it runs as one equation, as a loop.
         """
@@ -200,10 +207,18 @@ class _JaxprWriter:
                 if any(users.get(v, set()) - {naming} for v in equation.results):
                     used.add(naming)
             namings.append((equation, naming))
+        previous, is_named = None, False
         for equation, naming in namings:
             giving = chosen[naming]
-            if equation.source != giving.source or equation.primitive is not giving.primitive:
+            if naming != previous:
+                previous, is_named = naming, False
+            if equation.primitive is not giving.primitive:
                 continue
+            if equation.source != giving.source:
+                is_used = any(users.get(v, set()) - {naming} for v in equation.results)
+                if is_named or not is_used or origins_of(equation, self.origin.base):
+                    continue
+            is_named = True
             if len(naming.names) == len(equation.results):
                 yield equation, naming, dict(zip(equation.results, naming.names, strict=True))
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Container
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from pellucid import numpy
+from pellucid.higher_order.jitted import jit
+from pellucid.higher_order.loops import fori_loop
 from pellucid.runtime import platforms
+from pellucid.runtime.transfer import device_put
+from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.xla import hlo as xla_hlo
+from pellucid.xla.compile import peak_bytes
 from pellucid.xla.profiling import (
     Annotation,
     ProfileData,
@@ -21,11 +30,60 @@ from pellucid.xla.profiling import (
 
 
 def wait_for_devices() -> None:
-    """Wait until all arrays are there that programs were started for; raises what a program raised."""
+    """Wait until all programs that were started have run; raises what one raised whose results are alive."""
     for client in platforms.started_clients():
         for array in client.live_arrays():
             if not array.is_deleted():
                 array.block_until_ready()
+    with Annotation(DRAINING):
+        for device in dict.fromkeys(
+            device for each in live_executables() for device in each.local_devices()
+        ):
+            _drain(device)
+
+
+DRAINING = "pellucid_draining"
+"""Name of the function that `wait_for_devices` calls, and of the span in which it does so."""
+_MAX_PROGRAMS_IN_FLIGHT = 32
+"""Programs that XLA's client for CPUs starts on a device before a call waits for one of them to end."""
+_FIRST_STEPS, _MAX_STEPS = 200, 1_000_000
+"""Iterations of the program that runs while a device's free places are counted, at first and at most."""
+
+
+def _drain(device: Any) -> None:
+    """Wait until a device has run all programs, those among them whose results nobody holds.
+
+    Platforms with streams run one program after the other. A CPU runs them side by side, up to a limit: if as many fit
+    as there are places, all but one of them waiting for that one, then no other program is left.
+    """
+    gate = device_put(np.float32(0), device)
+    if device.platform != "cpu":
+        _draining(1, gate).block_until_ready()
+        return
+    steps = _FIRST_STEPS
+    while steps <= _MAX_STEPS:
+        first = _draining(steps, gate)
+        rest = [_draining(1, first) for _ in range(_MAX_PROGRAMS_IN_FLIGHT - 1)]
+        is_empty = not first.is_ready()
+        for each in rest:
+            each.block_until_ready()
+        if is_empty:
+            return
+        steps *= 2
+
+
+@functools.cache
+def _draining_function() -> Any:
+    def pellucid_draining(steps: Any, gate: Any) -> Any:
+        # A product of matrices, because small programs run at once on the caller's thread.
+        matrix = numpy.full((64, 64), 1 / 64)
+        return fori_loop(0, steps, lambda _, x: x @ matrix, numpy.full((64, 64), gate))[0, 0]
+
+    return jit(pellucid_draining)
+
+
+def _draining(steps: int, gate: Any) -> Any:
+    return _draining_function()(np.int32(steps), gate)
 
 
 class LoadedModule(NamedTuple):
@@ -36,6 +94,20 @@ class LoadedModule(NamedTuple):
     name: str
     """`jit_f` for a jitted function `f`."""
     module: Any
+    executable: Any
+
+    def proto(self) -> bytes:
+        """The HLO as a serialized HloModuleProto."""
+        return self.module.as_serialized_hlo_module_proto()
+
+    def buffer_assignment(self) -> bytes:
+        """Where the program's buffers lie, a serialized BufferAssignmentProto; empty where the platform keeps none."""
+        stats = self.executable.get_compiled_memory_stats()
+        return stats.serialized_buffer_assignment_proto or b""
+
+    def allocated_bytes(self) -> int:
+        """Bytes that one run holds on each device: arguments, results, temporaries."""
+        return peak_bytes(self.executable.get_compiled_memory_stats())
 
     def text(self) -> str:
         """The HLO with metadata, as `analysis.hlo.Module` reads it."""
@@ -45,6 +117,16 @@ class LoadedModule(NamedTuple):
 def heap_profile(platform: str | None = None) -> bytes:
     """The arrays of a platform (by default that of the default device) by the Python lines that made them, as pprof."""
     return platforms.client(platform).heap_profile()
+
+
+def live_meshes() -> list[dict[str, int]]:
+    """Sizes of axes by name, of each mesh over which an array is laid out."""
+    shardings = [
+        array.sharding for client in platforms.started_clients() for array in client.live_arrays()
+        if not array.is_deleted()
+    ]  # fmt: skip
+    meshes = dict.fromkeys(each.mesh for each in shardings if isinstance(each, NamedSharding))
+    return [{str(axis): size for axis, size in mesh.shape.items()} for mesh in meshes]
 
 
 def start_platforms() -> None:
@@ -59,13 +141,17 @@ def live_executables() -> list[Any]:
 
 def loaded_modules(executables: list[Any], names: Container[str]) -> dict[int, LoadedModule]:
     """The modules of `executables` that are called one of `names`, by their number in recordings."""
-    modules = [module for each in executables for module in each.hlo_modules()]
-    numbered = [(module_id(module), module) for module in modules if module.name in names]
-    return {number: LoadedModule(number, module.name, module) for number, module in numbered}
+    modules = [(module, each) for each in executables for module in each.hlo_modules()]
+    numbered = [
+        (module_id(module), module, each) for module, each in modules if module.name in names
+    ]
+    return {
+        number: LoadedModule(number, module.name, module, each) for number, module, each in numbered
+    }
 
 
 __all__ = [
-    "Annotation", "LoadedModule", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session",
-    "heap_profile", "live_executables", "loaded_modules", "register_subprocess", "start_platforms", "start_server",
+    "DRAINING", "Annotation", "LoadedModule", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session",
+    "heap_profile", "live_executables", "live_meshes", "loaded_modules", "register_subprocess", "start_platforms", "start_server",
     "wait_for_devices",
 ]  # fmt: skip

@@ -592,6 +592,56 @@ class LiveArrayRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayPartColumns(Record):
+    """Distinct parts of an array."""
+
+    device: list[int]
+    """Id of a device that holds it."""
+    index: list[str]
+    """Where it lies in the array: `0:2, 0:8`."""
+    low: list[float | None]
+    """Of its finite elements."""
+    high: list[float | None]
+    nan_count: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayValuesRecord(Record):
+    """Values of an array at a glance."""
+
+    type: str
+    dtype: str
+    shape: list[int]
+    is_absolute: bool
+    """Whether the figures are those of absolute values, as of complex numbers."""
+    nan_count: int
+    infinite_count: int
+    zero_count: int
+    low: float | None
+    """The smallest finite element."""
+    high: float | None
+    mean: float | None
+    """Of the finite elements."""
+    bins: list[int]
+    """Numbers of sampled elements in equal parts of the range."""
+    sample_count: int
+    """Elements that `bins` counts; all where that is the size."""
+    index: list[int]
+    """Indices along the dimensions before the last two at which `cells` are."""
+    steps: list[int]
+    """Along the last two dimensions, `cells` are of every so many elements."""
+    cells: list[list[float | None]]
+    """Means of the finite elements of blocks of the last two dimensions, by rows; None where a block has none."""
+    parts: ArrayPartColumns
+    numbers: str
+    """The array as Python prints it; the middle of a large one is left out."""
+    note: str
+    """Why there are no values; empty where there are."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["array_values"] = "array_values"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRecord(Record):
     """Devices and the arrays that live on them."""
 
@@ -744,3 +794,88 @@ class FunctionShardingRecord(Record):
     """Why there is only an estimate; empty where the program was compiled."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["function_sharding"] = "function_sharding"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementRecord(Record):
+    """One way to place a function's arguments over a mesh, with estimates of what a run then costs."""
+
+    axis_names: list[str]
+    axis_sizes: list[int]
+    dim_axes: list[list[list[str]]]
+    """For each of `WhatIfRecord.arguments` and each dimension the mesh axes that divide it, major first."""
+    argument_bytes: int
+    """Bytes of the arguments on one device; exact."""
+    peak_bytes: int
+    """Most bytes alive at once on one device, by lifetimes of values: fusion makes it smaller."""
+    sent_bytes: int
+    """Bytes that one device sends in a run, with algorithms on a ring."""
+    exchange_count: int
+    """Collectives in a run; loops count each time."""
+    compute_seconds: float
+    """Time of arithmetic and memory traffic on one device, by the roofline of its kind."""
+    exchange_seconds: float
+    """Time of the exchanges, by the bandwidth of the links that their axes span."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedArgumentRecord(Record):
+    """Arguments whose paths differ in indices alone, with one type and one placement."""
+
+    name: str
+    """Path with `*` for the indices in which they differ, for example `params['layers'][*]['up']`."""
+    count: int
+    type: str
+    dim_sizes: list[int]
+    device_bytes: int
+    """Bytes of all of them on one device."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeCostRecord(Record):
+    """Exchanges of one kind along the same axes for one line of the user."""
+
+    operation: str
+    axes: list[str]
+    reason: Literal["written", "contraction", "reshard", "full_replication", "unknown"]
+    count: int
+    """In a run; loops count each time."""
+    sent_bytes: int
+    """Bytes that one device sends for them in a run."""
+    seconds: float
+    source: SourceRecord | None
+    """File or cell of the line; None where it is not known."""
+    line: int
+    primitive: str
+    """Operation of the first of the equations that they are for; empty where it is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIfRecord(Record):
+    """A function over a mesh that need not exist, beside how its arguments lie today. Estimates, but for bytes."""
+
+    name: str
+    device_kind: str
+    """Kind of device that times are estimated for."""
+    memory_limit_bytes: int
+    """Memory of one device that placements are searched under."""
+    arguments: list[PlacedArgumentRecord]
+    """As placed by `placement`."""
+    today: PlacementRecord
+    placement: PlacementRecord
+    exchanges: list[ExchangeCostRecord]
+    """Of `placement`, those that take longest first."""
+    best: list[PlacementRecord]
+    """The fastest that a search found, the best first; empty where none was made."""
+    examined_count: int
+    """Placements that the search estimated."""
+    excluded_count: int
+    """Placements whose arguments alone exceed the limit, or that don't divide dimensions evenly."""
+    remaining_count: int
+    """Placements that there was no time for."""
+    remarks: list[str]
+    """Sentences on what the estimates leave out."""
+    refusal: str
+    """Why the placement that was asked for last can't be; empty where it is the one shown."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["what_if"] = "what_if"

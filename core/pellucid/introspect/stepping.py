@@ -6,6 +6,8 @@ what it didn't keep is computed from what is known when somebody looks. Effects 
 
 from __future__ import annotations
 
+import contextlib
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +23,7 @@ from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.introspect.bodies import programs_within
 from pellucid.introspect.compiling_ahead import compile_in_thread, wait_for_compilation
+from pellucid.introspect.positions import Positions
 from pellucid.introspect.program import name_of, value_names
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
 from pellucid.ir.primitive import Programs
@@ -29,6 +32,7 @@ from pellucid.ir.rules import Operands, Values
 from pellucid.ir.slots import Role, Slots
 from pellucid.parallel.manual import shard_map_p
 from pellucid.primitives.concatenation import stack
+from pellucid.primitives.placement import device_put
 from pellucid.primitives.slicing import dynamic_index_in_dim
 from pellucid.runtime.tokens import effects_barrier
 from pellucid.runtime.transfer import block_until_ready
@@ -41,8 +45,8 @@ from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.xla.arrays import ARRAY_TYPES
 
 __all__ = [
-    "Call", "Frame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "known_values", "line_text", "listing", "n_bytes", "name_of",
-    "opened", "past_breakpoints", "programs_within", "run", "slots_of", "user_stack",
+    "Call", "Frame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "known_values", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
+    "opened", "past_breakpoints", "programs_within", "run", "run_at", "scope_of", "slots_of", "user_stack",
 ]  # fmt: skip
 
 Turn = tuple[int, int]
@@ -61,13 +65,20 @@ REMEMBERED_RUNS = 64
 class Frame:
     """A program on certain inputs, stopped before the equation at `position`; at the end if that is their number."""
 
-    def __init__(self, jaxpr: Jaxpr, inputs: Operands) -> None:
+    def __init__(self, jaxpr: Jaxpr, inputs: Operands, positions: Positions | None = None) -> None:
         self.jaxpr = jaxpr
+        self.positions = positions
+        """Within a `shard_map` the positions at which it runs: its values are those at all of them."""
         self.values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, inputs))
         """Values that are known; those of other variables follow from them."""
         self.position = 0
         self.calls: dict[int, Call] = {}
         """The runs of programs that somebody looked into, by position of the equation."""
+        self._obstacles: dict[int, str] = {}
+        """Why equations weren't entered, by their positions: positions of a `shard_map` run them in different ways, …"""
+        self._original: Frame | None = None  # as it was before the last edit
+        self._base = 0  # position of the last edit; what lies before it was computed without
+        self._edited: frozenset[Var] = frozenset()
         self._ran = 0  # the effects of the equations before this one have happened
         self._filled = 0  # all values of the equations from `_ran` up to this one are known
         if "last uses" not in jaxpr.memo:
@@ -86,7 +97,25 @@ class Frame:
     def read(self, atoms: Sequence[Atom]) -> Values:
         """Values of several atoms, those that aren't known computed together."""
         self._know([a for a in atoms if type(a) is not Literal], self._ran)
-        return [a.val if type(a) is Literal else self.values[a] for a in atoms]
+        return [self._constant(a) if type(a) is Literal else self.values[a] for a in atoms]
+
+    def shown(self, atoms: Sequence[Atom], position: int | None = None) -> Values:
+        """Values as the user's code has them: within a `shard_map` those at one position, or, for None, at all.
+
+        At all positions a value that varies has an axis 0 for the positions, see `Positions`.
+        """
+        values = self.read(atoms)
+        if self.positions is None:
+            return values
+        part = self.positions.part
+        return [part(a.aval, x, position) for a, x in strict_zip(atoms, values)]
+
+    def obstacle(self, position: int) -> str:
+        """Why an equation, of which `call` gave None, can't be entered at the positions of a `shard_map`; empty if it can."""
+        return self._obstacles.get(position, "")
+
+    def _constant(self, literal: Literal) -> Any:
+        return literal.val if self.positions is None else self.positions.spread(literal.val)
 
     def results(self) -> Values:
         """The results of the program, which has come to its end."""
@@ -95,11 +124,13 @@ class Frame:
     def move(self, position: int) -> None:
         """Stop before another equation: run those up to it, or go back.
 
-        An equation with effects that somebody looked into gives its results from its runs, so that none happens twice.
+        An equation with effects that somebody looked into gives its results from its runs, so that none happens twice; and
+        so does one in whose programs a value was edited. To go back over an edit takes it back.
         """
+        self.undo(position)
         for index in sorted(self.calls):
             call = self.calls[index]
-            if self._ran <= index < position and call.equation.effects:
+            if self._ran <= index < position and (call.equation.effects or call.n_edits):
                 self._advance(index)
                 self.values.update(strict_zip(call.equation.results, call.results()))
                 self._ran = index + 1
@@ -109,34 +140,93 @@ class Frame:
     def call(self) -> Call | None:
         """The programs that the next equation runs, to be looked into; None if it has none that can be stopped in.
 
-        One whose effects have happened as a whole can't be looked into: they would happen again.
+        One whose effects have happened as a whole can't be looked into: they would happen again. Nor can a branch or a
+        loop of which the positions of a `shard_map` run different branches, or different numbers of runs.
         """
         equation, index = self.equation, self.position
-        if equation is None or not can_enter(equation):
+        if equation is None or not can_enter(equation) or index in self._obstacles:
             return None
         if index not in self.calls:
             if index < self._ran and equation.effects:
                 return None
-            self.calls[index] = Call(equation, self.read(equation.operands))
+            obstacle = _obstacle(self.positions, equation)
+            call = (
+                None if obstacle else Call(equation, self.read(equation.operands), self.positions)
+            )
+            if call is not None and self.positions is not None and not call.is_common():
+                obstacle = "positions run it in different ways"
+            if call is None or obstacle:
+                self._obstacles[index] = obstacle
+                return None
+            self.calls[index] = call
         return self.calls[index]
 
     def forget(self, call: Call) -> None:
-        """Drop what is known within a call that had no effects."""
-        if not call.equation.effects:
+        """Drop what is known within a call that had no effects, and in which nothing was edited."""
+        if not call.equation.effects and not call.n_edits:
             self.calls = {i: c for i, c in self.calls.items() if c is not call}
 
     def drop(self) -> None:
         """Forget values before this position that can be computed again."""
         lasting = {v for v, (origin, used) in self._uses() if origin < self.position <= used}
         lasting.update(self.jaxpr.invars)
-        lasting.update(v for e in self.jaxpr.equations[: self._ran] if e.effects for v in e.results)
+        calls = {c.equation for c in self.calls.values() if c.n_edits}
+        equations = self.jaxpr.equations[: self._ran]
+        lasting.update(v for e in equations if e.effects or e in calls for v in e.results)
+        lasting |= self._edited
+        if self._original is not None:
+            self._original.drop()
         self.values = {v: x for v, x in self.values.items() if v in lasting}
         self._filled = 0
+
+    def replaced(self, variable: Var, value: Any, position: int | None = None) -> Any:
+        """The value that an edit gives a variable: within a `shard_map` its part at one position, or, for None, at all."""
+        previous = self.value(variable)
+        if self.positions is not None:
+            value = self.positions.replaced(variable.aval, previous, value, position)
+        return device_put(value, previous.sharding)
+
+    # Edited values --------------------------------------------------------------------------------------------
+
+    @property
+    def n_edits(self) -> int:
+        """How many values were edited here and in the programs within."""
+        edits, frame = sum(call.n_edits for call in self.calls.values()), self
+        while frame._original is not None:
+            edits, frame = edits + 1, frame._original
+        return edits
+
+    def edit(self, variable: Var, value: Any) -> None:
+        """Give a variable another value from this position on. What was computed before, from the old one, stays."""
+        position = self.position
+        self.read([v for v, (origin, used) in self._uses() if origin < position <= used])
+        self._original = copy.copy(self)
+        self._base = position
+        self._edited |= {variable}
+        self.cut()
+        self.values[variable] = value
+
+    def cut(self, call: Call | None = None) -> None:
+        """Forget what was computed from this position on, but for `call`: a value before, or within it, has changed."""
+        later = {v for e in self.jaxpr.equations[self.position :] for v in e.results}
+        self.values = {v: x for v, x in self.values.items() if v not in later}
+        self.calls = {i: c for i, c in self.calls.items() if i < self.position or c is call}
+        self._obstacles = {i: text for i, text in self._obstacles.items() if i < self.position}
+        self._ran, self._filled = min(self._ran, self.position), 0
+
+    def undo(self, position: int) -> None:
+        """Take back the edits that were made behind a position."""
+        while self._original is not None and position < self._base:
+            vars(self).update(vars(self._original))
+        edited = [i for i, call in self.calls.items() if i >= position and call.n_edits]
+        if edited:
+            self.position = min(edited)
+            self.cut()
 
     def compile_ahead(self, next_stop: int) -> None:
         """Begin to compile, in a thread, what runs when one steps on from here, into an equation, or to `next_stop`."""
         like = next((x for x in self.values.values() if type(x) in ARRAY_TYPES), None)
-        if like is not None and like.sharding.num_devices > 1:
+        if self.positions is not None or (like is not None and like.sharding.num_devices > 1):
             return
         start = max(self._ran, self._filled)
         jaxprs = [(self.jaxpr, start)] if start - self.position < STRETCH_LENGTH else []
@@ -164,20 +254,20 @@ class Frame:
             self._ran = position
 
     def _shown(self, position: int) -> list[Var]:
-        """Variables that are used from a position on, and, if they are small, those with names that are computed anew."""
+        """Variables used from a position on, and the last with each name that is computed anew, if these are small."""
         live = [v for v, (origin, used) in self._uses() if origin < position <= used]
         names = value_names(self.jaxpr)
         equations = self.jaxpr.equations[self._ran : position]
-        user_values = [v for e in equations for v in e.results if v in names]
-        is_small = sum(n_bytes(v.aval) for v in user_values) <= MAX_STRETCH_BYTES
-        return [*live, *user_values] if is_small else live
+        values = {names[v]: v for e in equations for v in e.results if v in names}
+        is_small = sum(n_bytes(v.aval) for v in values.values()) <= MAX_STRETCH_BYTES
+        return [*live, *values.values()] if is_small else live
 
     def _fill(self, position: int) -> None:
         """Compute all values of the stretches of equations up to `position`, as far as there are stretches."""
         start = max(self._ran, self._filled)
         while start < position and (stretch := _stretch(self.jaxpr, start)) is not None:
             jaxpr = stretch.program.jaxpr
-            results = run(stretch.program, self.read(jaxpr.invars))
+            results = run_at(self.positions, stretch.program, self.read(jaxpr.invars))
             self.values.update(strict_zip(jaxpr.outvars, results))
             start = self._filled = stretch.end
 
@@ -194,7 +284,7 @@ class Frame:
         """The equations that compute `variables`, and have effects before `end` and didn't run, and their results."""
         needed = {v for v in variables if v not in self.values}
         targets, chosen = [v for v in dict.fromkeys(variables) if v in needed], []
-        for index in range(end - 1, -1, -1):
+        for index in range(end - 1, self._base - 1, -1):
             if index < self._ran and not needed:
                 break
             equation = self.jaxpr.equations[index]
@@ -207,11 +297,16 @@ class Frame:
             needed.update(
                 a for a in equation.operands if type(a) is not Literal and a not in self.values
             )
+        if self._original is not None:
+            before = [v for v in needed if v not in self.values]
+            self.values.update(strict_zip(before, self._original.read(before)))
+            targets = [v for v in targets if v not in before]
         return chosen[::-1], [*dict.fromkeys(targets)]
 
     def _run(self, equations: Sequence[Equation], targets: Sequence[Var]) -> Values:
         """The `targets` results of some equations, run as one compiled program."""
-        if len(equations) == 1 and not isinstance(equations[0].primitive, Programs):
+        is_one = len(equations) == 1 and not isinstance(equations[0].primitive, Programs)
+        if is_one and self.positions is None:
             [equation] = equations
             operands = [a.val if type(a) is Literal else self.values[a] for a in equation.operands]
             interpret = lambda: context.trace.interpret(
@@ -221,7 +316,8 @@ class Frame:
             values = dict(strict_zip(equation.results, results))
             return [values[v] for v in targets]
         program = self._program(equations, targets)
-        return run(program, [self.values[v] for v in program.jaxpr.invars])
+        operands = [self.values[v] for v in program.jaxpr.invars]
+        return run_at(self.positions, program, operands)
 
     def _program(self, equations: Sequence[Equation], targets: Sequence[Var]) -> ClosedJaxpr:
         """The program of some equations; remembered."""
@@ -277,9 +373,16 @@ def _segment(jaxpr: Jaxpr, equations: Sequence[Equation], results: Sequence[Var]
 class Call:
     """The runs of an equation's programs, each a frame. A turn is (which program, which run)."""
 
-    def __init__(self, equation: Equation, operands: Operands) -> None:
+    def __init__(
+        self, equation: Equation, operands: Operands, positions: Positions | None = None
+    ) -> None:
         self.equation = equation
         self.slots: Slots = slots_of(equation)
+        self.positions = positions
+        """Of a `shard_map`, and of what runs within one, the positions of the runs."""
+        if self.is_shard_map:
+            self.positions = Positions(equation.params, positions)
+            operands = run(self.positions.cut(), operands)
         self.groups = self.slots.split(operands)
         self.frames: dict[Turn, Frame] = {}
         self._carries: dict[int, Values] = {}
@@ -291,12 +394,30 @@ class Call:
         if self.slots.choosing:
             [position] = self.slots.choosing
             last = len(self.slots.programs) - 1
-            self._body = int(np.clip(np.asarray(self.groups[position][0]), 0, last))
+            index = np.ravel(np.asarray(self.groups[position][0]))[0]
+            self._body = int(np.clip(index, 0, last))
+
+    @property
+    def is_shard_map(self) -> bool:
+        """Whether its program runs at positions along mesh axes."""
+        return self.equation.primitive is shard_map_p
 
     @property
     def is_loop(self) -> bool:
         """Whether its body runs any number of times."""
         return is_loop(self.equation)
+
+    def is_common(self) -> bool:
+        """Whether all positions of a `shard_map` run the same programs, equally often."""
+        if self.slots.choosing:
+            [position] = self.slots.choosing
+            return _is_common(self.groups[position][0])
+        if self.slots.runs is None and not self.equation.effects:
+            return _is_common(self._count())
+        if self.slots.runs is None:
+            [condition] = self.slots.programs[self._predicates[0]].program.jaxpr.outvars
+            return not self.positions or not self.positions.varying(condition.aval)
+        return True
 
     def is_predicate(self, turn: Turn) -> bool:
         """Whether a turn runs the predicate of a loop."""
@@ -312,12 +433,15 @@ class Call:
             groups = [*self.groups]
             for i, group in enumerate(self.slots.operands):
                 if group.role is Role.STACKED:
-                    groups[i] = self._elements(groups[i], number)
+                    groups[i] = self._elements(groups[i], number, self._axis)
             for i, _ in self.slots.carries:
                 groups[i] = self.carry(number + (slot.is_predicate and self.slots.ends))
             if len(self.frames) >= REMEMBERED_RUNS and not self.equation.effects:
-                del self.frames[next(iter(self.frames))]
-            self.frames[turn] = Frame(slot.program.jaxpr, self.slots.gathered(slot, groups))
+                self.frames.pop(
+                    next((t for t, f in self.frames.items() if not f.n_edits), turn), None
+                )
+            inputs = self.slots.gathered(slot, groups)
+            self.frames[turn] = Frame(slot.program.jaxpr, inputs, self.positions)
         return self.frames[turn]
 
     def first(self) -> Turn | None:
@@ -362,16 +486,19 @@ class Call:
     def runs(self) -> int:
         """The number of runs of the body; computed, where the equation doesn't state it."""
         if self.slots.runs is None:
-            if self.equation.effects:
+            if self.equation.effects or self.n_edits:
                 turn, number = self.first(), 0
                 while turn is not None:
                     number, turn = number + (turn[0] == self._body), self.after(turn)
             else:
-                counting = self._remembered("runs", self._counting)
-                [count] = run(counting.program, [*counting.consts, *self._inputs(self._carries[0])])
-                number = int(np.asarray(count))
+                number = int(np.ravel(np.asarray(self._count()))[0])
             self.slots = self.slots._replace(runs=number)
         return self.slots.runs  # type: ignore[return-value]
+
+    def _count(self) -> Any:
+        """The number of runs, computed; within a `shard_map` that at the positions."""
+        counting = self._remembered("runs", self._counting)
+        return self._run(counting, [], self._inputs(self._carries[0]))[0]
 
     def jump(self, number: int) -> Turn:
         """The turn of the body's run `number`, from 0.
@@ -388,25 +515,56 @@ class Call:
     def carry(self, number: int) -> Values:
         """The carry before run `number` of the body."""
         if number not in self._carries:
-            near = max(n for n in self._carries if n <= number)
-            body = self._body
+            near, body = max(n for n in self._carries if n <= number), self._body
+            edited = [
+                n for (which, n), frame in self.frames.items()
+                if which == body and near <= n < number and frame.n_edits
+            ]  # fmt: skip
+            if edited and not self.equation.effects:
+                near = max(edited) + 1
+                self._carries[near] = self._carried(self._ended((body, near - 1)))
             if self.equation.effects or (number == near + 1 and (body, near) in self.frames):
                 for each in range(near, number):
                     self._carries[each + 1] = self._carried(self._ended((body, each)))
-            else:
+            elif near < number:
                 jumping = self._remembered("jump", self._jumping)
                 bounds = [np.int32(near), np.int32(number)]
-                inputs = [*jumping.consts, *bounds, *self._inputs(self._carries[near])]
-                self._carries[number] = run(jumping.program, inputs)
+                inputs = self._inputs(self._carries[near])
+                self._carries[number] = self._run(jumping, bounds, inputs)
             if len(self._carries) > REMEMBERED_RUNS:
                 del self._carries[[*self._carries][1]]
         return self._carries[number]
 
+    @property
+    def n_edits(self) -> int:
+        """How many values were edited in its runs."""
+        return sum(frame.n_edits for frame in self.frames.values())
+
+    def cut(self, turn: Turn) -> None:
+        """Forget the turns after one in which a value has changed."""
+        order = self._order(turn)
+        self.frames = {t: f for t, f in self.frames.items() if self._order(t) <= order}
+        last = turn[1] + (self.is_predicate(turn) and self.slots.ends)
+        self._carries = {n: carry for n, carry in self._carries.items() if n <= last}
+        self.slots = slots_of(self.equation)
+
+    def undo(self, turn: Turn) -> bool:
+        """Take back the edits that were made after a turn; whether there were any."""
+        order = self._order(turn)
+        if not any(f.n_edits and self._order(t) > order for t, f in self.frames.items()):
+            return False
+        self.cut(turn)
+        return True
+
+    def _order(self, turn: Turn) -> tuple[int, bool]:
+        """Sort key of turns: the turn of a predicate comes first in its run, or last where it ends the loop."""
+        return turn[1], self.is_predicate(turn) == self.slots.ends
+
     def results(self) -> Values:
         """The results of the equation, gathered from its runs."""
         if not self.is_loop:
-            turn = self.first()
-            return self._ended(turn)  # type: ignore[arg-type]
+            results = self._ended(self.first())  # type: ignore[arg-type]
+            return run(self.positions.joined(), results) if self.is_shard_map else results  # type: ignore[union-attr]
         runs, body = self.runs(), self.slots.programs[self._body]
         carries = self.carry(runs) if self.slots.carries else []
         outputs = [dict(self.slots.given(body, self._ended((self._body, i)))) for i in range(runs)]
@@ -416,7 +574,7 @@ class Call:
                 results += carries
             else:
                 rows = [each[i] for each in (outputs[::-1] if self.slots.is_reversed else outputs)]
-                results += [stack(list(column), 0) for column in strict_zip(*rows)]
+                results += [stack(list(column), self._axis) for column in strict_zip(*rows)]
         return results
 
     def _ended(self, turn: Turn) -> Values:
@@ -428,13 +586,23 @@ class Call:
         return results
 
     def _holds(self, turn: Turn) -> bool:
-        return bool(np.asarray(self._ended(turn)[0]))
+        return bool(np.ravel(np.asarray(self._ended(turn)[0]))[0])
 
     # Programs that run a loop in part -----------------------------------------------------------------------
 
     def _remembered(self, name: str, make: Callable[[], Derived]) -> Derived:
         key = (name, self.slots.operands, self.slots.is_reversed)
-        return remembered(self.slots.programs[self._body].program.jaxpr, key, make)
+        with scope_of(self.positions):
+            return remembered(self.slots.programs[self._body].program.jaxpr, key, make)
+
+    def _run(self, derived: Derived, bounds: Operands, operands: Operands) -> Values:
+        """The results of a program that runs the loop in part, on constants and values of the frames."""
+        return run_at(self.positions, derived.program, operands, [*derived.consts, *bounds])
+
+    @property
+    def _axis(self) -> int:
+        """The axis of stacked values along which the runs lie."""
+        return 0 if self.positions is None else self.positions.n_axes
 
     def _inputs(self, carry: Operands) -> Values:
         groups = [*self.groups]
@@ -443,6 +611,8 @@ class Call:
         return [x for group in groups for x in group]
 
     def _avals(self) -> list[Any]:
+        if self.positions is not None:
+            return [a.aval for a in self.equation.operands]
         return [type_of(x) for group in self.groups for x in group]
 
     def _results_of(
@@ -454,13 +624,13 @@ class Call:
             if group.role is Role.CARRY:
                 inputs[i] = [*carry]
             elif group.role is Role.STACKED:
-                inputs[i] = self._elements(groups[i], number)
+                inputs[i] = self._elements(groups[i], number, 0)
         return replay(slot.program.jaxpr, (), *self.slots.gathered(slot, inputs))
 
-    def _elements(self, values: Operands, number: Any) -> Values:
-        """The elements that run `number` takes of stacked values."""
+    def _elements(self, values: Operands, number: Any, axis: int) -> Values:
+        """The elements along an axis that run `number` takes of stacked values."""
         index = (self.slots.runs or 0) - 1 - number if self.slots.is_reversed else number
-        return [dynamic_index_in_dim(x, index, 0, False) for x in values]
+        return [dynamic_index_in_dim(x, index, axis, False) for x in values]
 
     def _carried(self, results: Values) -> Values:
         """The carry among the results of the body."""
@@ -521,8 +691,36 @@ def is_loop(equation: Equation) -> bool:
 
 
 def can_enter(equation: Equation) -> bool:
-    """Whether a debugger can stop in the programs of an equation; those of shard_map run on parts of its operands."""
-    return slots_of(equation) is not None and equation.primitive is not shard_map_p
+    """Whether a debugger can stop in the programs of an equation."""
+    return slots_of(equation) is not None
+
+
+def _obstacle(positions: Positions | None, equation: Equation) -> str:
+    """Why values at positions can't be those of the programs of an equation; empty if they can."""
+    if equation.primitive is shard_map_p:
+        positions = Positions(equation.params, positions)
+    programs = [slot.program.jaxpr for slot in slots_of(equation).programs]
+    return next(filter(None, map(positions.obstacle, programs)), "") if positions else ""
+
+
+def _is_common(value: Any) -> bool:
+    """Whether a scalar is the same at all positions."""
+    elements = np.ravel(np.asarray(value))
+    return bool((elements == elements[0]).all())
+
+
+def run_at(
+    positions: Positions | None, program: ClosedJaxpr, operands: Operands, constants: Operands = ()
+) -> Values:
+    """The results of a program, compiled, on `constants` and then values of frames; at positions if there are any."""
+    if positions is None:
+        return run(program, [*constants, *operands])
+    return run(positions.on_all(program), [*map(positions.spread, constants), *operands])
+
+
+def scope_of(positions: Positions | None) -> contextlib.AbstractContextManager[None]:
+    """The context in which programs that run at positions are traced."""
+    return contextlib.nullcontext() if positions is None else positions.scope()
 
 
 def run(program: ClosedJaxpr, operands: Operands) -> Values:
@@ -601,11 +799,19 @@ def line_text(equation: Equation) -> str:
     return "" if equation.source is None else source.describe(equation.source) or ""
 
 
-def known_values(frame: Frame, function: str | None = None) -> dict[str, Any]:
-    """Values before a frame's position by the user's names, of one name the latest.
+def known_values(
+    frame: Frame, function: str | None = None, position: int | None = None
+) -> dict[str, Any]:
+    """Values before a frame's position by the user's names, of one name the latest; at one position of a `shard_map`, or all.
 
     With `function`, those that a function of that qualified name assigns, and the arguments of the program if it is its.
     """
+    latest = latest_variables(frame, function)
+    return dict(strict_zip(latest, frame.shown([*latest.values()], position)))
+
+
+def latest_variables(frame: Frame, function: str | None = None) -> dict[str, Var]:
+    """Variables before a frame's position by the user's names, see `known_values`."""
     names = value_names(frame.jaxpr)
     has_arguments = function is None or function.rpartition(".")[2] == name_of(frame.jaxpr)
     results = [v for e in frame.jaxpr.equations[: frame.position] for v in e.results]
@@ -616,7 +822,7 @@ def known_values(frame: Frame, function: str | None = None) -> dict[str, Any]:
             continue
         if name.function == function or function is None or (has_arguments and not name.function):
             latest[name.name] = variable
-    return dict(strict_zip(latest, frame.read([*latest.values()])))
+    return latest
 
 
 def compiled_results(program: ClosedJaxpr, *operands: Any) -> Values:

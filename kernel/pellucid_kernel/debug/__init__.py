@@ -2,7 +2,8 @@
 
 `debug(f)(x)` gives a session to step through; `find(f, isnan)(x)` gives the place where a value first goes wrong, in the
 backward pass too; `diverge` compares two ways of running; `explain_grad(f)(x)` says why a gradient is NaN or zero;
-`post_mortem()` opens the call that failed; `prompt(f)(x)` opens a prompt in a terminal. In JupyterLab its own debugger does.
+`post_mortem()` opens the call that failed; `prompt(f)(x)` opens a prompt in a terminal; `record(f)(x)` keeps a run to be
+looked at later. In JupyterLab its own debugger stops.
 """
 
 import importlib
@@ -13,14 +14,15 @@ if TYPE_CHECKING:
     from pellucid_kernel.debug.failures import post_mortem
     from pellucid_kernel.debug.finders import Finding, debug, exceeds, find, isinf, isnan
     from pellucid_kernel.debug.gradients import Explanation, explain_grad
+    from pellucid_kernel.debug.recordings import record
     from pellucid_kernel.debug.session import Breakpoint, Difference, Session, StackFrame
     from pellucid_kernel.debug.terminal import Prompt, prompt
 
 __all__ = [
     "Breakpoint", "Difference", "Divergence", "Explanation", "Finding", "Prompt", "Session", "StackFrame", "debug", "diverge",
-    "exceeds", "explain_grad", "find", "isinf", "isnan", "post_mortem", "prompt",
+    "exceeds", "explain_grad", "find", "isinf", "isnan", "post_mortem", "prompt", "record",
 ]  # fmt: skip
-_MODULES = ("divergence", "failures", "finders", "gradients", "session", "terminal")
+_MODULES = ("divergence", "failures", "finders", "gradients", "recordings", "session", "terminal")
 
 
 def __getattr__(name: str) -> Any:

@@ -55,6 +55,8 @@ class PellucidDebugger(Debugger):
             "evaluate": _evaluate,
             "richInspectVariables": _rich,
             "copyToGlobals": _copy,
+            "setVariable": _set,
+            "setExpression": _set,
             "pellucid/program": _program,
         }
 
@@ -153,6 +155,8 @@ class PellucidDebugger(Debugger):
         """Whether a request is about the program that has stopped, and not about a thread of debugpy."""
         if command == "stackTrace":
             return arguments.get("threadId", PROGRAM_THREAD) in (PROGRAM_THREAD, 1)
+        if command in ("setVariable", "setExpression"):
+            return view.can_set(arguments.get("variablesReference"), arguments.get("frameId"))
         return command in self._of_stop
 
     def _step(self, command: str) -> Message:
@@ -268,6 +272,8 @@ _CAPABILITIES = {
     "supportsConditionalBreakpoints": True,
     "supportsHitConditionalBreakpoints": True,
     "supportsLogPoints": True,
+    "supportsSetVariable": True,
+    "supportsSetExpression": True,
 }
 
 
@@ -308,6 +314,14 @@ def _rich(view: View, arguments: Mapping[str, Any]) -> Message:
         return {"data": {}, "metadata": {}}
     data, metadata = shell.display_formatter.format(value)
     return {"data": data, "metadata": metadata}
+
+
+def _set(view: View, arguments: Mapping[str, Any]) -> Message:
+    """Give a variable of a program another value from here on."""
+    name = arguments["name"] if "name" in arguments else arguments["expression"]
+    scope, frame = arguments.get("variablesReference"), arguments.get("frameId")
+    variable = view.references.variable(name, view.set(name, arguments["value"], scope, frame))
+    return {key: variable[key] for key in ("value", "type", "variablesReference")}
 
 
 def _copy(view: View, arguments: Mapping[str, Any]) -> Message:

@@ -25,7 +25,6 @@ class Finding:
     def __init__(self, session: Session, match: Match, condition: Condition) -> None:
         self.session = session.go_to(match)
         self.equation = match.equation
-        self.operands = match.frames[-1].read(self.equation.operands)
         self.iterations = [
             turn[1]
             for call, turn in zip(match.calls[1:], match.turns[1:], strict=True)
@@ -34,7 +33,13 @@ class Finding:
         """Of each loop around it, outermost first, the iteration, from 0."""
         frame = match.frames[-1]
         frame.move(frame.position + 1)
-        self.results = frame.read(list(self.equation.results))
+        results = list(self.equation.results)
+        for position in session.positions():
+            session.position = position.index
+            if len(_elements(frame.shown(results, session.position), condition)):
+                break
+        self.results = frame.shown(results, session.position)
+        self.operands = frame.shown(self.equation.operands, session.position)
         frame.move(frame.position - 1)
         self.elements = _elements(self.results, condition)
         """Indices of the elements of the results that meet the condition, a row for each, of the first such result."""

@@ -32,6 +32,8 @@ class View:
         self.stop = stop
         self.references = References(reads=True)
         self._frames: dict[int, ProgramFrame | FrameType] = {}
+        self._scopes: dict[int, int] = {}
+        """By number of the scope of a frame's values the number of the frame."""
 
     # The stack ----------------------------------------------------------------------------------------------
 
@@ -40,7 +42,10 @@ class View:
         session = self.stop.session
         rows: list[dict[str, Any]] = []
         file, line = "", 0
-        for index, each in enumerate(session.stack()):
+        frames = session.stack()
+        for index, each in enumerate(frames):
+            if not (each.file or file) and index < len(frames) - 1:
+                continue  # an operation around a program of the user
             file, line = (each.file, each.line) if each.file else (file, line)
             name = " ".join(
                 filter(None, [each.function or self.stop.name, each.run, self._direction(each)])
@@ -80,9 +85,10 @@ class View:
             ]
         level = self.stop.session.levels[frame.frame.level]
         values = self._scope("Values", lambda: self.stop.session.variables(frame.index).items())
+        self._scopes[values["variablesReference"]] = number
         return [
             values,
-            self._scope("Operands", lambda: _operands(level)),
+            self._scope("Operands", lambda: _operands(level, self.stop.session.position)),
             self._scope("Program", lambda: self._facts(level)),
         ]
 
@@ -113,6 +119,18 @@ class View:
             return self.stop.session.names(None if frame is None else frame.index)
         return {**frame.f_globals, **frame.f_locals}
 
+    def can_set(self, scope: int | None, number: int | None) -> bool:
+        """Whether a scope, or else a frame, is one of a program."""
+        return scope in self._scopes or isinstance(self._frames.get(number or 0), ProgramFrame)
+
+    def set(self, name: str, text: str, scope: int | None, number: int | None) -> Any:
+        """Give a variable of a scope, or of a frame, the value of an expression, and return it."""
+        number = number if scope is None else self._scopes[scope]
+        frame = self._frames[number or 0]
+        assert isinstance(frame, ProgramFrame)
+        self.stop.session.set(name, self.evaluate(text, number), frame.index)
+        return self.stop.session.variables(frame.index)[name]
+
     def evaluate(self, expression: str, number: int | None) -> Any:
         """The value of an expression in a frame; a statement is run, and gives None."""
         names = self.names(number)
@@ -133,11 +151,13 @@ class View:
         level = levels[depth]
         jaxpr, position = level.frame.jaxpr, level.frame.position
         reading = _reading(jaxpr)
-        current = f"{reading.record.key}:{self.stop.session.place()}:{len(level.frame.values)}"
+        session = self.stop.session
+        current = f"{reading.record.key}:{session.place()}:{session.position}:{len(level.frame.values)}:{session.edits}"
         if version == current:
             return {"unchanged": True, "version": current}
         equation = level.frame.equation
         outer = levels[: levels.index(level)]
+        chosen = session.position
         return {
             "version": current,
             "program": reading.record.key,
@@ -149,9 +169,9 @@ class View:
             "iteration": iteration_of(level),
             "path": [name_of(each.frame.jaxpr) for each in outer],
             "values": {
-                str(reading.values[variable]): summary(value)
-                for variable, value in level.frame.values.items()
-                if variable in reading.values
+                str(reading.values[v]): summary(level.frame.shown([v], chosen)[0])
+                for v in list(level.frame.values)
+                if v in reading.values
             },
         }
 
@@ -171,10 +191,10 @@ def iteration_of(level: Level) -> dict[str, Any] | None:
     return {"run": level.turn[1], "runs": call.slots.runs}
 
 
-def _operands(level: Level) -> Parts:
+def _operands(level: Level, position: int | None) -> Parts:
     equation = level.frame.equation
     if equation is not None:
-        for i, value in enumerate(level.frame.read(equation.operands)):
+        for i, value in enumerate(level.frame.shown(equation.operands, position)):
             yield f"operand {i}", value
 
 

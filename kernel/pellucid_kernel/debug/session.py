@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pellucid as pl
-from pellucid.introspect.errors import ArgumentValueError, ExecutionError
+from pellucid.introspect.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from pellucid.introspect.finding import Match, first_match
+from pellucid.introspect.positions import Position
 from pellucid.introspect.stepping import (
     breakpoints_of,
     calls_host,
@@ -22,6 +23,7 @@ from pellucid.introspect.stepping import (
     frame_of,
     is_loop,
     known_values,
+    latest_variables,
     listing,
 )
 from pellucid.tree_util import tree_leaves
@@ -121,6 +123,10 @@ class Session:
         """Takes the messages of breakpoints that have one."""
         self._reason: tuple[tuple[int, ...], str] = (), ""  # where it was given
         self._watched: tuple[Any, tuple[int, ...], str] | None = None
+        self._position: tuple[Any, Position] | None = (
+            None  # (positions that it is one of, the chosen one)
+        )
+        self._edits: list[str] = []
         self._depth = 1  # of the lines of the innermost program, how many are entered
 
     # Where it stands ----------------------------------------------------------------------------------------
@@ -167,7 +173,7 @@ class Session:
             lines = self._lines_of(level)
             if level is self._stepper.top:
                 lines = lines[: self._depth]
-            run = _run_text(level)
+            run = self._run_text(level)
             if not lines:
                 equation = level.frame.equation
                 name = "end of the program" if equation is None else equation.primitive.name
@@ -182,12 +188,61 @@ class Session:
         """Values of the user's variables in a frame of the stack, by default the innermost, as arrays."""
         each = self.stack()[frame]
         level = self._stepper.levels[each.level].frame
-        return known_values(level, each.function if each.file else None)
+        function = each.function if each.file else None
+        return known_values(level, function, self._position_in(level))
 
     def operands(self) -> list[Any]:
         """Operands of the equation that comes next."""
         equation = self._stepper.equation
-        return [] if equation is None else self._stepper.top.frame.read(equation.operands)
+        frame = self._stepper.top.frame
+        return [] if equation is None else frame.shown(equation.operands, self.position)
+
+    @property
+    def position(self) -> int | None:
+        """The index of the position of a `shard_map` whose values are shown, and named in expressions; None for all."""
+        return self._position_in(self._stepper.top.frame)
+
+    @position.setter
+    def position(self, index: int | None) -> None:
+        positions = self._stepper.top.frame.positions
+        if positions is None or index is None:
+            self._position = None
+        else:
+            self._position = positions, positions.all()[index]
+
+    def _position_in(self, frame: Any) -> int | None:
+        """The index of the chosen position among those of a frame: a `shard_map` around the one where it was chosen has it too."""
+        if frame.positions is None or self._position is None:
+            return None
+        chosen, position = self._position
+        levels = frame.positions.levels
+        pairs = zip(levels, chosen.levels, strict=False)
+        if len(levels) > len(chosen.levels) or any(a.params is not b.params for a, b in pairs):
+            return None
+        coordinates = position.coordinates[: len(frame.positions.axes)]
+        return next(p.index for p in frame.positions.all() if p.coordinates == coordinates)
+
+    def positions(self) -> list[Position]:
+        """The positions of the `shard_map` around this place; none outside of one."""
+        positions = self._stepper.top.frame.positions
+        return [] if positions is None else positions.all()
+
+    def at(self, **coordinates: int) -> Session:
+        """Show the values at one position of a `shard_map`, by its index along each axis; without any those at all.
+
+        Raises: ArgumentValueError where there is no such position.
+        """
+        matching = [p.index for p in self.positions() if dict(p.coordinates) == coordinates]
+        if coordinates and not matching:
+            raise ArgumentValueError(
+                "there is no such position here.",
+                got=", ".join(f"{axis}={i}" for axis, i in coordinates.items()),
+                do=f"Name one from {self.positions()[0]} to {self.positions()[-1]}."
+                if self.positions()
+                else "Step into a `shard_map` before.",
+            )
+        self.position = matching[0] if coordinates else None
+        return self
 
     def evaluate(self, expression: str) -> Any:
         """The value of a Python expression of the variables here, `pl`, `jnp` and `np`."""
@@ -202,6 +257,51 @@ class Session:
         for index in range(len(self.stack()) if frame is None else frame + 1):
             names |= self.variables(index)
         return names
+
+    # Edited values ------------------------------------------------------------------------------------------
+
+    @property
+    def edits(self) -> list[str]:
+        """The values that were edited and not taken back: name and place of each."""
+        return self._edits[: self._stepper.levels[0].frame.n_edits]
+
+    def set(self, name: str, value: Any, frame: int = -1) -> Session:
+        """Give a variable another value from here on: what runs next is computed with it, and effects there happen again.
+
+        Values computed before stay. To go back before this place, or to restart, takes the edit back. `frame`: the number
+        in the stack of the line that the variable belongs to, one of the innermost program. Within a `shard_map` the
+        value is that at the chosen position, or at all.
+
+        Raises: ArgumentValueError for a name that isn't known here; ArgumentTypeError for a value of another type.
+        """
+        each = self.stack()[frame]
+        top = self._stepper.top.frame
+        if each.level + 1 < len(self.levels):
+            raise ArgumentValueError(
+                "values can be edited in the innermost program only.",
+                got=f"{name!r} of {each}",
+                do="Step out to its line, or go back before this program, and edit it there.",
+            )
+        variables = latest_variables(top, each.function if each.file else None)
+        if name not in variables:
+            raise ArgumentValueError(
+                "there is no variable of this name whose value could be edited here.",
+                got=repr(name),
+                do=f"Name one of {', '.join(variables) or 'another line: this one has none'}.",
+            )
+        variable = variables[name]
+        part = top.shown([variable], self.position or 0)[0]
+        array = value if hasattr(value, "dtype") else _with_dtype(value, part.dtype)
+        if array.dtype != part.dtype or array.shape != part.shape:
+            raise ArgumentTypeError(
+                f"an edited value has the type of its variable `{name}`, {part.dtype}{[*part.shape]}.",
+                got=f"{array.dtype}{[*array.shape]}",
+                where=str(each),
+                do=f"Write, for example, `jnp.full({part.shape}, …, {str(part.dtype)!r})`, or convert it: `.astype({str(part.dtype)!r})`.",
+            )
+        self._edits = [*self.edits, f"{name} in {each}"]
+        self._stepper.edit(variable, top.replaced(variable, array, self.position))
+        return self
 
     # Lines --------------------------------------------------------------------------------------------------
 
@@ -230,8 +330,11 @@ class Session:
             return self
         while (equation := self.equation) is not None and self._lines() == lines:
             if can_enter(equation):
+                frame, position = self._stepper.top.frame, self._stepper.top.frame.position
                 self._stepper.forward(into=True)
                 self._depth = 1
+                if obstacle := frame.obstacle(position):
+                    self._give_reason(f"`{equation.primitive.name}` was stepped over: {obstacle}")
                 return self
             if self._lines_after() != lines:
                 return self.next()
@@ -372,6 +475,8 @@ class Session:
     def differences(self, compiled: Sequence[Any] | None = None) -> list[Difference]:
         """How the results differ from those of the call compiled as a whole, which has other roundings; after the end.
 
+        Where values were edited, see `edits`, these are differences from the call without edits.
+
         `compiled`: its results, where it has run already. Raises: ArgumentValueError before the end.
         """
         if not self.is_done:
@@ -395,7 +500,8 @@ class Session:
 
     def __str__(self) -> str:
         if self.is_done:
-            return "at the end of the call"
+            edited = f", with edited values: {'; '.join(self.edits)}" if self.edits else ""
+            return f"at the end of the call{edited}"
         self.compile_ahead()
         reason = [self.reason] if self.reason else []
         return "\n".join([*reason, *map(str, self.stack()), *self._source()])
@@ -484,7 +590,7 @@ class Session:
 
     def _stops_at(self, breakpoint: Breakpoint, is_forward: bool) -> bool:
         try:
-            if breakpoint.condition and not self.evaluate(breakpoint.condition):
+            if breakpoint.condition and not self._holds(breakpoint.condition):
                 return False
             if is_forward:
                 count = self.hits[breakpoint] = self.hits.get(breakpoint, 0) + 1
@@ -499,6 +605,32 @@ class Session:
             )
             return True
         return not breakpoint.message
+
+    def _holds(self, condition: str) -> bool:
+        """Whether an expression holds here, at the chosen position or else at any, which is then chosen."""
+        if self.position is not None or not self.positions():
+            return bool(self.evaluate(condition))
+        for position in self.positions():
+            self.position = position.index
+            if self.evaluate(condition):
+                return True
+        self.position = None
+        return False
+
+    def _run_text(self, level: Level) -> str:
+        """In words, which run of a loop a level is, or at which positions it runs; empty for neither."""
+        call = level.call
+        if call is not None and call.is_loop:
+            total = f" of {call.slots.runs}" if call.slots.runs is not None else ""
+            part = "condition, iteration" if call.is_predicate(level.turn) else "iteration"
+            return f"({part} {level.turn[1]}{total})"
+        frame = level.frame
+        if call is None or frame.positions is None or not call.is_shard_map:
+            return ""
+        position = self._position_in(frame)
+        if position is None:
+            return f"(over {len(frame.positions)} positions)"
+        return f"({frame.positions.all()[position]})"
 
     def _give_reason(self, text: str) -> None:
         self._reason = self._stepper.place(), text
@@ -531,6 +663,12 @@ class Session:
             return []
         file, line = shown[-1].file, shown[-1].line
         return listing(file, line, 2)
+
+
+def _with_dtype(value: Any, dtype: Any) -> Any:
+    """Numbers as an array: of a dtype that they have the kind of, else of their own."""
+    array = pl.numpy.asarray(value)
+    return array.astype(dtype) if pl.numpy.result_type(dtype, value) == dtype else array
 
 
 def counts(hit_condition: str, hit: int) -> bool:
@@ -575,16 +713,6 @@ def ulps(a: Any, b: Any) -> float:
 def _is_on(stack: Stack, lines: Stack) -> bool:
     """Whether an equation with a stack belongs to certain lines, outermost first, or, as they do, to none."""
     return stack[: len(lines)] == lines if lines else not stack
-
-
-def _run_text(level: Level) -> str:
-    """The run of a loop that a level is, in words; empty for none."""
-    call = level.call
-    if call is None or not call.is_loop:
-        return ""
-    total = f" of {call.slots.runs}" if call.slots.runs is not None else ""
-    part = "condition, iteration" if call.is_predicate(level.turn) else "iteration"
-    return f"({part} {level.turn[1]}{total})"
 
 
 def _ranges(numbers: list[int]) -> str:

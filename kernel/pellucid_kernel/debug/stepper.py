@@ -68,12 +68,12 @@ class Stepper:
         if call is not None and turn is not None:
             self._enter(call, turn, at_end=False)
         else:
-            level.frame.move(level.frame.position + 1)
+            self._move(level.frame.position + 1)
         self._keep_to_budget()
 
     def move(self, position: int) -> None:
         """Go on, or back, to an equation of the innermost program, by its number."""
-        self.top.frame.move(position)
+        self._move(position)
         self._keep_to_budget()
 
     def back(self, *, into: bool = False) -> None:
@@ -82,32 +82,44 @@ class Stepper:
         if level.frame.position == 0:
             self._begin_turn()
             return
-        level.frame.move(level.frame.position - 1)
+        edited = level.frame.calls.get(level.frame.position - 1)
+        if into and edited is not None and edited.n_edits:
+            level.frame.position -= 1
+        else:
+            self._move(level.frame.position - 1)
         call = level.frame.call() if into else None
         turn = None if call is None else call.last()
         if call is not None and turn is not None:
             self._enter(call, turn, at_end=True)
+        self._keep_to_budget()
 
     def out(self) -> None:
         """Go on to the end of this program's equation: behind all of its runs."""
         if len(self.levels) == 1:
-            self.top.frame.move(len(self.top.frame.jaxpr.equations))
+            self._move(len(self.top.frame.jaxpr.equations))
             return
         self.levels.pop()
-        self.top.frame.move(self.top.frame.position + 1)
+        self._move(self.top.frame.position + 1)
         self._keep_to_budget()
 
     def back_out(self) -> None:
         """Go back before the equation that this program belongs to, or to the start."""
         if len(self.levels) == 1:
-            self.top.frame.move(0)
+            self._move(0)
         else:
             self.levels.pop()
+            self._move(self.top.frame.position)
 
     def restart(self) -> None:
         """Go back to the start."""
         del self.levels[1:]
-        self.top.frame.move(0)
+        self.top.frame.undo(-1)
+        self._move(0)
+
+    def edit(self, variable: Any, value: Any) -> None:
+        """Give a variable of the innermost program another value from here on; to go back before here takes it back."""
+        self.top.frame.edit(variable, value)
+        self._cut()
 
     def jump(self, run: int) -> None:
         """Go to the start of a run of the innermost loop, or else of the loop that comes next.
@@ -135,12 +147,13 @@ class Stepper:
         while True:
             frame = self.top.frame
             target = marks.next(frame.jaxpr, frame.position)
-            frame.move(len(frame.jaxpr.equations) if target is None else target)
+            self._move(len(frame.jaxpr.equations) if target is None else target)
             if self.is_done:
                 return False
             if target is None:
                 self._end_turn()
             elif matches(frame.equation):
+                self._keep_to_budget()
                 return True
             else:
                 self.forward(into=True)
@@ -153,13 +166,13 @@ class Stepper:
             frame = self.top.frame
             target = marks.previous(frame.jaxpr, frame.position)
             if target is not None:
-                frame.move(target + 1)
+                self._move(target + 1)
                 self.back(into=marks.within(frame.jaxpr.equations[target]))
                 if self.top.frame is frame and matches(frame.equation):
                     return True
                 continue
             if len(self.levels) == 1:
-                frame.move(0)
+                self._move(0)
                 return False
             depth = len(self.levels)
             self._begin_turn()
@@ -169,9 +182,26 @@ class Stepper:
     # ----------------------------------------------------------------------------------------------------------
 
     def _enter(self, call: Call, turn: Turn, *, at_end: bool) -> None:
+        if call.undo(turn):
+            self.top.frame.cut(call)
+            self._cut()
         frame = call.frame(turn)
-        frame.move(len(frame.jaxpr.equations) if at_end else 0)
         self.levels.append(Level(frame, call, turn))
+        self._move(len(frame.jaxpr.equations) if at_end else 0)
+
+    def _move(self, position: int) -> None:
+        """Move the innermost program; where that takes an edit back, what was computed from it around is forgotten."""
+        frame = self.top.frame
+        n_edits = frame.n_edits
+        frame.move(position)
+        if frame.n_edits < n_edits:
+            self._cut()
+
+    def _cut(self) -> None:
+        """Forget what programs around the innermost one have computed from its results."""
+        for outer, level in zip(self.levels[-2::-1], self.levels[:0:-1], strict=True):
+            level.call.cut(level.turn)  # type: ignore[union-attr]
+            outer.frame.cut(level.call)
 
     def _end_turn(self) -> None:
         """From the end of a program to its next run, or behind the equation that it belongs to."""
@@ -181,7 +211,7 @@ class Stepper:
         turn = level.call.after(level.turn)
         self.levels.pop()
         if turn is None:
-            self.top.frame.move(self.top.frame.position + 1)
+            self._move(self.top.frame.position + 1)
         else:
             self._enter(level.call, turn, at_end=False)
 
@@ -194,6 +224,8 @@ class Stepper:
         self.levels.pop()
         if turn is not None:
             self._enter(level.call, turn, at_end=True)
+        else:
+            self._move(self.top.frame.position)
 
     def _keep_to_budget(self) -> None:
         """Forget what can be computed again if the values take more than the budget."""

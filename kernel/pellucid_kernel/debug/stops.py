@@ -23,7 +23,7 @@ from pellucid_kernel.debug import python_thread
 from pellucid_kernel.debug.breakpoints import Breakpoints
 from pellucid_kernel.debug.finders import isinf, isnan
 from pellucid_kernel.debug.places import Places, places_of
-from pellucid_kernel.debug.session import Breakpoint, Session
+from pellucid_kernel.debug.session import BUDGET, Breakpoint, Session
 
 Move = Callable[[Session], Any]
 STEPS = frozenset(("next", "stepIn", "stepOut"))
@@ -109,8 +109,8 @@ class Stops:
     ) -> None:
         self._breakpoints = breakpoints
         self._publish, self._say, self._log = publish, say, log
-        self._lock = threading.RLock()  # held by the thread that has a session
-        self._depth = 0
+        self._lock = threading.Lock()  # held by the thread that has a session
+        self._thread: int | None = None  # that of the session
         self._version = 0
         self._hits: dict[Breakpoint, int] = {}
         self._moved: set[tuple[str, int]] = set()
@@ -153,26 +153,27 @@ class Stops:
 
     def run(self, pending: Pending) -> Any:
         """The results of a program in which one may have stopped; None for one without a place to stop."""
+        thread = threading.get_ident()
+        if self._thread == thread:  # a session's own programs, and those of an expression
+            return None
         program = opened(pending.program)[0]
-        is_entered = threading.get_ident() in self._entering
+        is_entered = thread in self._entering and not pending.is_operation
         if not (
             is_entered
-            or self._breakpoints.watched
+            or (self._breakpoints.watched and not pending.is_operation)
             or self._stops_in(program)
             or breakpoints_of(program)
         ):
             return None
         with self._lock:
-            if (
-                self._depth or self._is_ended
-            ):  # a session's own programs, and those of an expression
+            if self._is_ended:
                 return None
-            self._depth += 1
+            self._thread = thread
             try:
                 with python_thread.left_alone():
                     results, lands = self._debugged(pending, is_entered)
             finally:
-                self._depth -= 1
+                self._thread = None
         if lands is not None:
             python_thread.stop_after(lands)
         return results
@@ -195,7 +196,7 @@ class Stops:
         callers = _callers()
         pending.allow_calls()
         names = callers[0].f_globals if callers else {}
-        session = Session.of_program(pending.program, pending.operands, names)
+        session = Session.of_program(pending.program, pending.operands, names, BUDGET)
         has_effects = bool(pending.program.effects)
         command = "continue"
         try:
@@ -205,7 +206,9 @@ class Stops:
                 raise
             self._say(f"{pending.name}: it runs on without stops, as the debugger failed: {error}")
         lands = callers[0] if callers and command in STEPS and not self._is_ended else None
-        if has_effects:
+        if session.edits:
+            self._say(f"{pending.name} gives results of edited values: {'; '.join(session.edits)}")
+        if has_effects or session.edits:
             return pending.placed(session.finish()), lands
         compiled = (
             past_breakpoints(pending.run) if breakpoints_of(session.program) else pending.run()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from pellucid.introspect.errors import PellucidError
+from pellucid.introspect.interception import prompt_streams
 from pellucid_kernel.debug.finders import range_text
 from pellucid_kernel.debug.session import Session
 
@@ -84,6 +85,11 @@ class Prompt(cmd.Cmd):
         """p EXPRESSION: the value of an expression of the variables, `jnp`, `np` and `pl`."""
         self._print(repr(self.session.evaluate(argument)))
 
+    def do_set(self, argument: str) -> None:
+        """set NAME = EXPRESSION: give a variable another value from here on; to go back before here takes it back."""
+        name, _, expression = argument.partition("=")
+        self._show(self.session.set(name.strip(), self.session.evaluate(expression.strip())))
+
     def do_shards(self, argument: str) -> None:
         """shards EXPRESSION: of an array the part on each device of this process: its index, type and range."""
         value = self.session.evaluate(argument)
@@ -93,6 +99,11 @@ class Prompt(cmd.Cmd):
                 for part, size in zip(shard.index, value.shape, strict=True)
             )
             self._print(f"device {shard.device.id}  [{index}]  {range_text(shard.data)}")
+
+    def do_position(self, argument: str) -> None:
+        """position [AXIS=N, …]: show values at one position of a shard_map; without axes those at all."""
+        pairs = [part.split("=") for part in argument.split(",") if part.strip()]
+        self._show(self.session.at(**{axis.strip(): int(index) for axis, index in pairs}))
 
     def do_quit(self, _: str) -> bool:
         """q: end."""
@@ -127,12 +138,21 @@ class Prompt(cmd.Cmd):
         print(text, file=self.stdout)
 
 
-def prompt(function: Callable[..., Any]) -> Callable[..., Session]:
-    """A function that debugs a call at a prompt in the terminal, and gives the session in the end."""
+def prompt(
+    function: Callable[..., Any], *, backend: str = "cli", **options: Any
+) -> Callable[..., Session]:
+    """A function that debugs a call at a prompt, and gives the session in the end.
+
+    `backend` and its `options` are those of `debug.breakpoint`: "cli" is the terminal or `stdin=` and `stdout=`, "web" a
+    page on this machine's `port=`, whose address is printed.
+
+    Raises: ArgumentValueError for another `backend`.
+    """
+    streams = prompt_streams(backend)
 
     def prompted(*args: Any, **kwargs: Any) -> Session:
         session = Session(function, args, kwargs)
-        Prompt(session).cmdloop()
+        Prompt(session, *streams(**options)).cmdloop()
         return session
 
     return prompted

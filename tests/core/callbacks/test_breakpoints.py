@@ -129,7 +129,7 @@ def test_programs_run_past_muted_breakpoints() -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"backend": "web"}, "there is no such `backend`"),
+        ({"backend": "paper"}, "there is no such `backend`"),
         ({"ordered": True, "token": 1.0}, "takes no `token`"),
         ({"num_frames": 0}, "from 1 on"),
     ],

@@ -102,6 +102,57 @@ def test_a_step_into_from_python_enters_the_program(debugged: DebuggedKernel) ->
     assert debugged.finish() == debugged.plain  # the step is over: the program isn't entered again
 
 
+def test_an_edited_value_is_computed_with_until_one_goes_back(debugged: DebuggedKernel) -> None:
+    assert debugged.capabilities["supportsSetVariable"]
+    debugged.break_at(DEFINE, SCAN)
+    debugged.run(CALL)
+    frame = debugged.stopped()[0]
+    [values, *_] = debugged.body("scopes", frameId=frame["id"])["scopes"]
+    number = values["variablesReference"]
+    reply = debugged.body("setVariable", variablesReference=number, name="y", value="y * 0")
+    assert reply["type"].startswith("f32[3]")
+    reply = debugged.request("setVariable", variablesReference=number, name="y", value="1")
+    assert "has the type of its variable `y`, float32[3]" in reply["message"]
+    for _ in range(2):
+        assert debugged.parts(number)["y"]["type"].endswith("in [0, 0]")
+    assert lines(debugged.go("stepBack")) == [Y, 2]
+    frames = debugged.go("next")
+    y = debugged.body("evaluate", expression="float(y[0])", frameId=frames[0]["id"])
+    assert y["result"] == "2.0"
+    frame = frames[0]["id"]
+    debugged.body("setExpression", expression="y", value="jnp.full(3, jnp.inf)", frameId=frame)
+    assert debugged.finish() == "nan"
+    [line] = [e["body"]["output"] for e in debugged.events if e["event"] == "output"][-1:]
+    assert line.startswith("loss gives results of edited values: y in loss")
+
+
+def test_an_eager_derivative_is_stopped_in_forwards_and_backwards(debugged: DebuggedKernel) -> None:
+    code = "before = 1\nfloat(pl.grad(loss)(ws, x).sum())"
+    plain = run(debugged.client, code)["result"]
+    debugged.break_at(DEFINE, Z)
+    debugged.run(code)
+    assert lines(debugged.stopped()) == [Z, 2]
+    assert lines(debugged.go("stepBack")) == [SCAN, 2]
+    debugged.go("continue")
+    frames = debugged.go("continue")
+    assert lines(frames) == [Z, 2]
+    assert frames[0]["name"] == "loss (backward)"
+    assert debugged.finish() == plain
+
+
+def test_a_loop_that_runs_as_an_operation_is_stopped_in(debugged: DebuggedKernel) -> None:
+    code = "def body(c, w):\n    d = c * w\n    return d + 1, d\nfloat(lax.scan(body, x, ws[:3])[0][0])"
+    plain = run(debugged.client, code)["result"]
+    debugged.break_at(code, 2)
+    debugged.run(code)
+    [frame, *_] = debugged.stopped()
+    assert frame["name"].endswith("body (iteration 0 of 3)")
+    for iteration in (1, 2):
+        [frame, *_] = debugged.go("continue")
+        assert frame["name"].endswith(f"body (iteration {iteration} of 3)")
+    assert debugged.finish() == plain
+
+
 def test_continue_forgets_a_step_of_python(debugged: DebuggedKernel) -> None:
     debugged.break_at(CALL, 1)
     debugged.run(CALL)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from debugged_kernel import DebuggedKernel
+from jupyter_client.blocking.client import BlockingKernelClient
 from running_kernel import SECONDS, kernel, run
 
 DEFINE = """\
@@ -30,8 +31,30 @@ def stopping(x):
     return y * 2
 
 donating = pl.jit(scaled, donate_argnums=0)
+
+def halved(v):
+    w = v / 2
+    return w
+
+def smaller(v):
+    w = v - 1
+    return w
+
+@pl.jit
+def long(x):
+    for _ in range(20):
+        y = jnp.sin(x)
+        x = x + y / 8
+    z = x.sum()
+    return z
+
 key = pl.random.key(3)
 """
+
+HALVED, SMALLER, Z = (
+    DEFINE.split("\n").index(text) + 1
+    for text in ("    w = v / 2", "    w = v - 1", "    z = x.sum()")
+)
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +98,111 @@ def test_donated_operands_and_keys_give_the_compiled_results(debugged: DebuggedK
     debugged.break_at(DEFINE)
 
 
+def test_loops_and_branches_that_run_as_operations_are_stopped_in(debugged: DebuggedKernel) -> None:
+    code = "a = pl.lax.while_loop(lambda v: v > 1.0, halved, 4.0)\nfloat(pl.lax.cond(a > 0, smaller, halved, a))"
+    plain = run(debugged.client, code)["result"]
+    debugged.break_at(DEFINE, HALVED, SMALLER)
+    debugged.run(code)
+    names = [debugged.stopped()[0]["name"]]
+    names += [debugged.go("continue")[0]["name"] for _ in range(2)]
+    assert names == ["halved (iteration 0)", "halved (iteration 1)", "smaller"]
+    assert debugged.finish() == plain
+    debugged.break_at(DEFINE)
+
+
+def test_a_condition_that_raises_stops_and_says_so(debugged: DebuggedKernel) -> None:
+    debugged.break_at(DEFINE, SMALLER, condition="v.nonsense > 1")
+    debugged.run("float(pl.jit(smaller)(4.0))")
+    body = debugged.until("stopped")
+    assert "raised AttributeError" in body["text"]
+    assert debugged.frames(body["threadId"])[0]["line"] == SMALLER
+    assert debugged.finish() == "3.0"
+    debugged.break_at(DEFINE)
+
+
+def test_values_beyond_the_budget_are_computed_again(debugged: DebuggedKernel) -> None:
+    run(debugged.client, "import pellucid_kernel.debug.stops as stops\nstops.BUDGET = 50_000")
+    debugged.break_at(DEFINE, Z)
+    debugged.run("x = jnp.linspace(0.5, 1.0, 1000)\nfloat(long(x))")  # 40 values of 4,000 bytes
+    debugged.stopped()
+    frames = debugged.go("stepBack")
+    for _ in range(2):
+        frames = debugged.go("stepBack")
+    facts = debugged.variables(frames[0], 2)
+    number, unit = facts["kept"]["value"].strip("'").split()
+    assert unit == "KiB"
+    assert float(number) < 50_000 / 1024
+    check = debugged.body(
+        "evaluate",
+        expression="bool(jnp.allclose(y, jnp.sin(x)) and x.max() > 1)",
+        frameId=frames[0]["id"],
+    )
+    assert check["result"] == "True"
+    debugged.break_at(DEFINE)
+    result = debugged.finish()
+    assert result == run(debugged.client, "float(long(x))")["result"]
+    run(debugged.client, "stops.BUDGET = 1 << 30")
+
+
+def test_a_cell_that_is_run_again_while_stopped_waits_and_stops_too(
+    debugged: DebuggedKernel,
+) -> None:
+    debugged.break_at(DEFINE, 8)
+    debugged.run("float(effects(1.0))")
+    debugged.stopped()
+    debugged.run("float(effects(1.0)) + 1")
+    assert debugged.go("continue")[0]["line"] == 8
+    assert debugged.finish() == "5.0"
+    debugged.break_at(DEFINE)
+
+
+def test_a_cell_with_other_text_leaves_the_breakpoints_of_the_program_that_was_traced(
+    debugged: DebuggedKernel,
+) -> None:
+    changed = DEFINE.replace("w = v - 1", "w = v - 2")
+    debugged.break_at(DEFINE, SMALLER)
+    path = debugged.break_at(changed, SMALLER)
+    debugged.run("float(pl.jit(smaller)(4.0))")
+    frames = debugged.stopped()
+    assert frames[0]["source"]["path"] == debugged.path(DEFINE)
+    [listed] = [
+        b for b in debugged.body("pellucid/breakpoints")["breakpoints"] if b["path"] == path
+    ]
+    assert "the text has changed" in listed["message"]
+    assert debugged.finish() == "3.0"
+    run(debugged.client, changed)
+    debugged.run("float(pl.jit(smaller)(4.0))")
+    assert debugged.stopped()[0]["source"]["path"] == path
+    assert debugged.finish() == "2.0"
+    debugged.break_at(changed)
+    debugged.break_at(DEFINE)
+    run(debugged.client, DEFINE)
+
+
+def test_a_second_client_sees_the_stop_and_may_go_on(debugged: DebuggedKernel) -> None:
+    debugged.break_at(DEFINE, 8)
+    debugged.run("float(effects(1.0))")
+    debugged.stopped()
+    client = BlockingKernelClient(connection_file=debugged.manager.connection_file)
+    client.load_connection_file()
+    client.start_channels()
+    try:
+        second = DebuggedKernel(client)
+        assert second.body("debugInfo")["stoppedThreads"] == [1 << 20]
+        # A front end that finds the debugger on restores its state from here, in place of a second attachment.
+        assert second.body("debugInfo")["isStarted"]
+        assert not second.request("attach")["success"]
+        [frame, *_] = second.frames(1 << 20)
+        assert frame["line"] == 8
+        assert second.variables(frame)["y"]["value"] == "2.0"
+        second.body("continue", threadId=1)
+        debugged.until("idle")
+        assert debugged.text == "4.0"
+    finally:
+        client.stop_channels()
+    debugged.break_at(DEFINE)
+
+
 def test_an_interrupt_ends_the_stop(debugged: DebuggedKernel) -> None:
     debugged.break_at(DEFINE, 8)
     debugged.run("effects(1.0)")
@@ -98,8 +226,23 @@ def test_a_client_that_leaves_lets_the_cell_end(debugged: DebuggedKernel) -> Non
     assert debugged.text == "(8.0, 10.0)"
 
 
-def test_a_kernel_that_is_shut_down_lets_the_program_run_on(debugged: DebuggedKernel) -> None:
+def test_a_kernel_that_is_restarted_while_stopped_begins_anew(debugged: DebuggedKernel) -> None:
     debugged.start()
+    debugged.break_at(DEFINE, 8)
+    debugged.run("effects(3.0)")
+    debugged.stopped()
+    debugged.manager.restart_kernel(now=False)
+    debugged.client.wait_for_ready(timeout=SECONDS)
+    run(debugged.client, DEFINE)
+    assert debugged.body("debugInfo")["stoppedThreads"] == []
+    debugged.start()
+    debugged.break_at(DEFINE, 8)
+    debugged.run("float(effects(5.0)), calls")
+    debugged.stopped()
+    assert debugged.finish() == "(12.0, [6.0])"
+
+
+def test_a_kernel_that_is_shut_down_lets_the_program_run_on(debugged: DebuggedKernel) -> None:
     debugged.break_at(DEFINE, 8)
     debugged.run("effects(3.0)")
     debugged.stopped()

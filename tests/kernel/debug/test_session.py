@@ -81,6 +81,19 @@ def test_arguments_of_a_loop_keep_their_names_where_one_never_changes() -> None:
     assert session.variables() == {"carry[0]": 0.0, "carry[1]": 2.0, "x": 1.0}
 
 
+@pytest.mark.parametrize("uppers", [(), (3,)])
+def test_arguments_of_a_fori_loop_have_the_names_of_its_function(uppers) -> None:
+    def run(x, upper=3):
+        def body(i, state):
+            total = state["sum"] + i
+            return {"sum": total}
+
+        return lax.fori_loop(0, upper, body, {"sum": x})["sum"]
+
+    session = debug(run)(1.0, *uppers).jump(2).next()
+    assert session.variables() == {"i": 2, "state['sum']": 2.0}
+
+
 def test_a_session_jumps_to_an_iteration_and_evaluates_there() -> None:
     session = started().next().jump(2)
     assert session.stack()[-1].run == "(iteration 2 of 3)"
@@ -264,6 +277,232 @@ def test_programs_over_eight_devices_are_stepped_with_the_values_of_each(kind) -
     assert "device 7  [7:8, 0:2]  f32[1,2] in [0.650288, 0.990607]" in out.getvalue()
     session.finish()
     assert all(each.ulps <= 2 for each in session.differences())
+
+
+# Edited values --------------------------------------------------------------------------------------------
+
+
+def test_an_edited_value_is_used_from_there_on_and_taken_back_on_the_way_back() -> None:
+    def f(x):
+        y = x * 2
+        a = y + 1
+        b = y * 3
+        return a + b
+
+    session = debug(f)(jnp.arange(3.0))
+    session.next().next()
+    plain = f(jnp.arange(3.0))
+    y = 2 * jnp.arange(3.0)
+    session.set("y", jnp.ones(3))
+    np.testing.assert_array_equal(session.next().variables()["b"], [3.0, 3.0, 3.0])
+    np.testing.assert_array_equal(session.variables()["a"], y + 1)  # computed before
+    np.testing.assert_array_equal(session.finish(), y + 1 + 3)
+    assert session.edits[0].startswith("y in ")
+    assert "with edited values: y in" in str(session)
+    session.back().back().back()
+    np.testing.assert_array_equal(session.variables()["y"], y)
+    assert not session.edits
+    np.testing.assert_array_equal(session.finish(), plain)
+
+
+@pytest.mark.parametrize("is_left_to_out", [False, True])
+def test_an_edit_in_a_run_of_a_loop_reaches_the_runs_after_it(is_left_to_out) -> None:
+    def f(x):
+        def body(c, v):
+            d = c + v
+            e = d * 2
+            return e, d
+
+        c, ds = lax.scan(body, x, jnp.arange(100.0) % 3)
+        n = lax.while_loop(lambda i: i < c, lambda i: i * 2 + 1, 1.0)
+        return c, ds, n
+
+    def expected(edited):
+        c, ds = 1.0, []
+        for i in range(100):
+            d = -1.0 if i == edited else np.float32(c) + i % 3
+            ds.append(d)
+            c = d * np.float32(2)
+        n = np.float32(1.0)
+        while n < c:
+            n = n * 2 + 1
+        return c, ds, n
+
+    session = debug(f)(1.0).jump(95)
+    session.next().set("d", -1.0)
+    if is_left_to_out:
+        session.out()
+    for ours, theirs in zip(session.finish(), expected(95), strict=True):
+        np.testing.assert_allclose(ours, theirs, 1e-6)
+    assert len(session.edits) == 1
+    session.restart()
+    for ours, theirs in zip(session.finish(), expected(None), strict=True):
+        np.testing.assert_allclose(ours, theirs, 1e-6)
+    session.restart().jump(95).next().set("d", -1.0).out()
+    assert len(session.edits) == 1
+    session._stepper.back(into=True)
+    assert len(session.edits) == 1
+    session.jump(97)
+    assert len(session.edits) == 1
+    session.jump(94)
+    assert not session.edits
+    for ours, theirs in zip(session.finish(), expected(None), strict=True):
+        np.testing.assert_allclose(ours, theirs, 1e-6)
+
+
+def test_edits_of_other_types_and_names_are_refused() -> None:
+    session = started().next()
+    out = io.StringIO()
+    commands = (
+        "set y = 1.0\nset z = 1.0\nset y = y.astype(int)\nset y = y * 0\ny\nstep\nset y = y\nq\n"
+    )
+    Prompt(session, io.StringIO(commands), out).cmdloop()
+    text = out.getvalue()
+    assert (
+        "an edited value has the type of its variable `y`, float32[1, 2].\n  float32[]\n  in loss"
+        in text
+    )
+    assert (
+        "no variable of this name whose value could be edited here.\n  'z'\n  Name one of weights, x, y."
+        in text
+    )
+    assert "int32[1, 2]" in text
+    assert "Array([[0., 0.]]" in text or "Array([[ 0., -0.]]" in text
+    assert "no variable of this name" in text[text.index("iteration 0") :]
+
+
+def over_positions():
+    """A function at positions x=0, …, 3 and y=0, 1, with a loop, a sum and two branches; its lines begin at its own."""
+    mesh = pl.make_mesh((4, 2), ("x", "y"), axis_types=(pl.sharding.AxisType.Auto,) * 2)
+
+    def local(w, x):
+        h = x * w
+        s = lax.psum(h.sum(), "x")
+        h, _ = lax.scan(lambda c, v: (jnp.log(c) + v, None), h, jnp.arange(3.0))
+        z = lax.cond(lax.axis_index("x") == 0, lambda x: x + s, lambda x: x - s, h)
+        return z / s
+
+    return local, pl.shard_map(
+        local, mesh=mesh, in_specs=(pl.P(), pl.P("x", "y")), out_specs=pl.P("x", "y")
+    )
+
+
+def test_a_program_at_eight_positions_shows_the_values_of_each() -> None:
+    local, mapped = over_positions()
+    first = local.__code__.co_firstlineno
+    x = 20.0 + jnp.arange(16.0).reshape(4, 4)
+    session = debug(mapped)(2.0, x).step()
+    assert session.stack()[-1].run == "(over 8 positions)"
+    assert line(session.next()) == first + 2
+    h, w = session.variables()["h"], session.variables()["w"]
+    assert (h.shape, w.shape) == ((8, 1, 2), ())  # w is the same everywhere
+    assert [shard.device.id for shard in h.addressable_shards] == [*range(8)]
+    session.next().next()
+    assert session.variables()["s"].shape == (2,)  # varies over y alone
+    out = io.StringIO()
+    Prompt(session, io.StringIO("position x=3, y=1\nh\nposition x=9, y=1\nq\n"), out).cmdloop()
+    assert "(position x=3, y=1 (device 7))" in out.getvalue()
+    assert "there is no such position here.\n  x=9, y=1" in out.getvalue()
+    np.testing.assert_array_equal(session.variables()["h"], 2 * x[3:, 2:])
+    np.testing.assert_array_equal(session.variables()["s"], 2 * x[:, 2:].sum())
+    session.back().jump(2)
+    assert session.stack()[-1].run == "(iteration 2 of 3)"
+    np.testing.assert_allclose(session.variables()["c"], np.log(np.log(2 * x[3:, 2:])) + 1, 1e-6)
+    session.out().at()
+    while line(session) == first + 4 and "stepped over" not in session.reason:
+        session.step()
+    assert session.reason == "`cond` was stepped over: positions run it in different ways"
+    session.finish()
+    assert [each.ulps for each in session.differences()] == [0.0]
+
+
+def test_a_shard_map_within_another_shows_the_positions_of_both() -> None:
+    mesh = pl.make_mesh((2, 2), ("x", "y"), axis_types=(pl.sharding.AxisType.Auto,) * 2)
+
+    def inner(v):
+        w = v * 10 + lax.axis_index("y")
+        return lax.psum(w, "y")
+
+    def outer(v):
+        u = v + 0
+        within = pl.shard_map(inner, in_specs=pl.P("y"), out_specs=pl.P(), axis_names={"y"})
+        return within(u)
+
+    mapped = pl.shard_map(
+        outer, mesh=mesh, in_specs=pl.P("x"), out_specs=pl.P("x"), axis_names={"x"}
+    )
+    session = debug(mapped)(jnp.arange(4.0)).step()
+    assert session.stack()[-1].run == "(over 2 positions)"
+    session.break_at(inner.__code__.co_firstlineno + 2)
+    assert session.run().stack()[-1].run == "(over 4 positions)"
+    np.testing.assert_array_equal(session.variables()["w"].ravel(), [0, 11, 20, 31])
+    session.at(x=1, y=0)
+    assert session.stack()[-1].run == "(position x=1, y=0 (device 2))"
+    np.testing.assert_array_equal(session.variables()["w"], [20])
+    [around] = [i for i, frame in enumerate(session.stack()) if frame.level == 1]
+    assert session.stack()[around].run == "(position x=1 (devices 2, 3))"
+    np.testing.assert_array_equal(session.variables(around)["u"], [2, 3])
+    session.set("w", jnp.array([200.0]))
+    np.testing.assert_array_equal(session.finish(), [11, 231])
+
+
+def test_addends_are_shown_at_their_positions() -> None:
+    mesh = pl.make_mesh((4,), ("x",), axis_types=(pl.sharding.AxisType.Explicit,))
+
+    def local(v):
+        u = lax.pcast(v, "x", to="unreduced")
+        total = lax.psum(u, "x")
+        return total * 2
+
+    with pl.set_mesh(mesh):
+        v = pl.device_put(jnp.arange(8.0), pl.sharding.NamedSharding(mesh, pl.P("x")))
+        session = debug(pl.shard_map(local, in_specs=pl.P("x"), out_specs=pl.P()))(v)
+        session.step().next()
+        np.testing.assert_array_equal(session.variables()["u"], v.reshape(4, 2))
+        session.at(x=3)
+        np.testing.assert_array_equal(session.variables()["u"], [6, 7])
+        session.set("u", jnp.zeros(2))
+        np.testing.assert_array_equal(session.finish(), [12, 18])
+
+
+def test_a_program_with_tokens_at_positions_is_stepped_over_in_words() -> None:
+    mesh = pl.make_mesh((4,), ("x",), axis_types=(pl.sharding.AxisType.Auto,))
+
+    def local(v):
+        lax.after_all(lax.create_token(v))
+        return v * 2
+
+    mapped = pl.shard_map(local, mesh=mesh, in_specs=pl.P("x"), out_specs=pl.P("x"))
+    session = debug(lambda v: mapped(v) + 1)(jnp.arange(4.0))
+    assert "`shard_map` was stepped over: its program has a value that is no array" in str(
+        session.step()
+    )
+    np.testing.assert_array_equal(session.finish(), [1, 3, 5, 7])
+
+
+def test_an_edit_changes_the_value_of_one_position_or_all() -> None:
+    _, mapped = over_positions()
+    x = 20.0 + jnp.arange(16.0).reshape(4, 4)
+    plain = np.asarray(mapped(2.0, x))
+    session = debug(mapped)(2.0, x).step().next().next().next().next()
+    session.at(x=2, y=0).set("z", jnp.zeros((1, 2)))
+    expected = plain.copy()
+    expected[2, :2] = 0
+    np.testing.assert_allclose(session.finish(), expected, 1e-6)
+    session.restart().step().next().next().at().set("h", jnp.full((1, 2), 2.0))
+    rows = np.asarray(session.finish())
+    assert len(np.unique(rows[1:, :2])) == len(np.unique(rows[1:, 2:])) == 1
+
+
+def test_a_condition_and_a_finder_name_the_position() -> None:
+    local, mapped = over_positions()
+    x = 20.0 + jnp.arange(16.0).reshape(4, 4)
+    session = debug(mapped)(2.0, x)
+    session.break_at(local.__code__.co_firstlineno + 2, condition="h.max() > 60")
+    assert session.run().stack()[-1].run == "(position x=2, y=1 (device 5))"
+    finding = find(mapped, isnan)(2.0, x.at[1, 2].set(0.4))
+    assert (finding.primitive, finding.iterations) == ("log", [1])
+    assert "position x=1, y=1 (device 3)" in str(finding)
 
 
 # Finders --------------------------------------------------------------------------------------------------

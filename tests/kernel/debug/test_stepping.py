@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from corpus import effect_programs, transform_programs
+from corpus import (
+    addend_programs,
+    effect_programs,
+    explicit_programs,
+    manual_programs,
+    transform_programs,
+)
 from rotation import rotating
 
 import pellucid as pl
@@ -69,6 +75,120 @@ def test_a_program_is_stepped_to_its_end_and_back(name) -> None:
             np.testing.assert_allclose(ours, theirs, 2e-5, 2e-6)
         else:
             np.testing.assert_array_equal(ours, theirs)
+
+
+MANUAL = {
+    f"{name}-{form}": (name, form)
+    for name in manual_programs.PROGRAMS
+    if name != "one_within_another"  # sets a mesh, which tracing refuses
+    for form in ("value", "gradient")
+}
+
+
+@pytest.mark.rotates
+@pytest.mark.parametrize("case", rotating([(name,) for name in MANUAL], lambda case: case[0]))
+def test_programs_of_shard_map_are_stepped_at_all_positions(case) -> None:
+    name, form = MANUAL[case]
+    # XLA rounds the products of some gradients otherwise.
+    tolerances = (2e-5, 2e-6) if form == "gradient" else (0, 0)
+    arguments = manual_programs.PROGRAMS[name][2]
+    function = manual_programs.function_of(pl, name, True)
+    if form == "gradient":
+        total = manual_programs.scalar(pl, function)
+        function = pl.grad(total, tuple(range(len(arguments))))
+    results, expected, depth = stepped_at_positions(function, *arguments)
+    assert depth
+    for ours, theirs in zip(results, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, *tolerances)
+
+
+def stepped_at_positions(function, *arguments):
+    """Results of a function stepped to its end and back, those of the compiled one, and the depth of positions in it."""
+    stepper, closed, leaves = stepper_of(function, *arguments)
+    places, depth = [stepper.place()], 0
+    while not stepper.is_done:
+        frame, position = stepper.top.frame, stepper.top.frame.position
+        stepper.forward(into=True)
+        places.append(stepper.place())
+        assert frame.obstacle(position) in ("", "positions run it in different ways")
+        if (positions := stepper.top.frame.positions) is not None:
+            depth = max(depth, positions.n_axes)
+            operands = stepper.equation.operands if stepper.equation else []
+            parts = stepper.top.frame.shown(operands, len(positions) - 1)
+            assert [p.shape for p in parts] == [a.aval.shape for a in operands]
+    results = stepper.top.frame.results()
+    assert walked_back(stepper)[::-1] == places
+    return results, compiled_results(closed, *leaves), depth
+
+
+class Stepped:
+    """The library, whose `jit` also steps the program and compares results."""
+
+    def __init__(self) -> None:
+        self.n_stepped = 0
+
+    def __getattr__(self, name):
+        return getattr(pl, name)
+
+    def jit(self, function):
+        def run(*args):
+            results, expected, _ = stepped_at_positions(function, *args)
+            for ours, theirs in zip(results, expected, strict=True):
+                np.testing.assert_allclose(ours, theirs, 2e-5, 2e-6)
+            self.n_stepped += 1
+            return pl.jit(function)(*args)
+
+        return run
+
+
+MARKED = [
+    *addend_programs.PROGRAMS,
+    explicit_programs.functions_over_one_axis,
+    explicit_programs.derivatives_of_functions_over_one_axis,
+]
+
+
+@pytest.mark.rotates
+@pytest.mark.parametrize("program", MARKED, ids=lambda program: program.__name__)
+def test_addends_and_explicit_axes_are_stepped_at_all_positions(program) -> None:
+    library = Stepped()
+    program(library)
+    assert library.n_stepped == 1
+
+
+def layers_within(x, w):
+    """A `shard_map` over one axis, with one over another axis within it, which has a loop."""
+    mesh = pl.make_mesh((2, 4), ("data", "model"), axis_types=(pl.sharding.AxisType.Auto,) * 2)
+
+    def inner(x, w):
+        h = jnp.tanh(x @ w) + lax.axis_index("model")
+        h, _ = lax.scan(lambda c, k: (c * k, None), h, jnp.arange(1.0, 3.0))
+        return lax.psum(h, "model")
+
+    def outer(x, w):
+        x = 2 * x
+        model = pl.shard_map(
+            inner, in_specs=(pl.P(), pl.P("model")), out_specs=pl.P(), axis_names={"model"}
+        )
+        return lax.pmean((model(x, w) ** 2).mean(), "data")
+
+    return pl.shard_map(
+        outer,
+        mesh=mesh,
+        in_specs=(pl.P("data"), pl.P()),
+        out_specs=pl.P(),
+        axis_names={"data"},
+    )(x, w)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, lambda f: pl.grad(f, (0, 1))])
+def test_a_shard_map_within_another_is_stepped_to_the_bit(transform) -> None:
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in ((4, 2), (8, 3)))
+    results, expected, depth = stepped_at_positions(transform(layers_within), x, w)
+    assert depth == 2
+    for ours, theirs in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def body(c, x):

@@ -1,0 +1,246 @@
+"""Positions along mesh axes: the values that a program of `shard_map` has at all of them, and programs on such values."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
+from pellucid.ir.rules import Avals, Values
+from pellucid.parallel.local_types import whole_type
+from pellucid.parallel.manual import ShardMapParams, shard_map_p
+from pellucid.primitives.addends import (
+    marks_of,
+    recast,
+    reduced_p,
+    reduced_same_cast_p,
+    unreduced_vary_cast_p,
+    vary_unreduced_cast_p,
+)
+from pellucid.primitives.broadcasting import broadcast
+from pellucid.primitives.movement import reshape
+from pellucid.primitives.placement import device_put
+from pellucid.sharding.explicit_types import shown_sharding
+from pellucid.sharding.mesh import AxisType, Mesh
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.tracing.replay import replay
+from pellucid.tracing.trace import bind
+from pellucid.transforms.derived import Derived, remembered, stage_open
+
+
+class Position(NamedTuple):
+    """One position along the axes of a `shard_map`."""
+
+    index: int
+    """Among all positions, the last axis changing fastest."""
+    coordinates: tuple[tuple[Any, int], ...]
+    """(axis, index along it) of each axis."""
+    devices: tuple[int, ...]
+    """Ids of its devices: several where the mesh has axes over which the program doesn't run; none of an abstract mesh."""
+
+    def __str__(self) -> str:
+        axes = ", ".join(f"{axis}={i}" for axis, i in self.coordinates)
+        name = "device" if len(self.devices) == 1 else "devices"
+        devices = ", ".join(map(str, self.devices))
+        return f"position {axes}{f' ({name} {devices})' if devices else ''}"
+
+
+class Positions:
+    """All positions at which the program of a `shard_map` runs, together, so that collectives are those of the program.
+
+    A value at the positions is one array `[n, *shape]`: its axis 0 has the parts of the positions along those axes over
+    which its type says that it varies (all, where types don't say so), and is sharded over them. Addends of a sum that is
+    still to be taken are such parts. Of a `shard_map` within the program of another, whose positions are `outer`, it is
+    `[n of outer, n, *shape]`.
+    """
+
+    def __init__(self, params: ShardMapParams, outer: Positions | None = None) -> None:
+        self.params = params
+        self.levels: tuple[Positions, ...] = (*(outer.levels if outer else ()), self)
+        """Those of each `shard_map` around the program, outermost first."""
+        self.own_axes = tuple([a for a in params.mesh.axis_names if a in params.newly_manual_axes])
+        self.axes = tuple([axis for level in self.levels for axis in level.own_axes])
+
+    def __len__(self) -> int:
+        return len(self.all())
+
+    @property
+    def n_axes(self) -> int:
+        """The number of leading axes of a value that lie over positions."""
+        return len(self.levels)
+
+    def scope(self) -> contextlib.AbstractContextManager[Any]:
+        """The context in which programs that run at the positions are traced."""
+        stack = contextlib.ExitStack()
+        for level in self.levels:
+            stack.enter_context(level.params.scope())
+        return stack
+
+    def all(self) -> list[Position]:
+        """The positions, the last axis changing fastest."""
+        sizes = [range(level.params.mesh.shape[a]) for level in self.levels for a in level.own_axes]
+        return [
+            Position(i, tuple(zip(self.axes, each, strict=True)), self._devices(each))
+            for i, each in enumerate(itertools.product(*sizes))
+        ]
+
+    def _devices(self, coordinates: Sequence[int]) -> tuple[int, ...]:
+        meshes = [level.params.mesh for level in self.levels]
+        mesh = next((mesh for mesh in meshes if isinstance(mesh, Mesh)), None)
+        if mesh is None:
+            return ()
+        where = dict(zip(self.axes, coordinates, strict=True))
+        index = tuple([where.get(axis, slice(None)) for axis in mesh.axis_names])
+        return tuple([device.id for device in np.ravel(mesh.devices[index])])
+
+    # Values ---------------------------------------------------------------------------------------------------
+
+    def part(self, aval: Any, value: Any, position: int | None) -> Any:
+        """The part of a value of type `aval` at one position; for None those at all, as held, where it varies."""
+        if position is None and self.varying(aval):
+            return value
+        plain = _of_auto_axes(value)
+        part = plain[self._index(aval, position or 0)]
+        if plain is value:
+            return part
+        spec = PartitionSpec(*value.sharding.spec[self.n_axes :])
+        return device_put(part, NamedSharding(value.sharding.mesh, spec))
+
+    def replaced(self, aval: Any, value: Any, part: Any, position: int | None) -> Any:
+        """A value with another part at one position, or, for None and where it doesn't vary, at all."""
+        if position is None or not self.varying(aval):
+            return broadcast(part, value.shape[: self.n_axes])
+        return _of_auto_axes(value).at[self._index(aval, position)].set(np.asarray(part))
+
+    def _index(self, aval: Any, position: int) -> tuple[int, ...]:
+        """The index along the leading axes, of a value of type `aval`, of the part at a position."""
+        where = dict(self.all()[position].coordinates)
+        index = []
+        for level in self.levels:
+            sizes = {axis: level.params.mesh.shape[axis] for axis in level._varying(aval)}
+            row = np.ravel_multi_index([where[a] for a in sizes], [*sizes.values()]) if sizes else 0
+            index.append(int(row))
+        return tuple(index)
+
+    def spread(self, value: Any) -> Any:
+        """A constant as a value at the positions."""
+        return np.asarray(value)[(None,) * self.n_axes]
+
+    def varying(self, aval: Any) -> list[Any]:
+        """The axes over which a value of a type has parts."""
+        return [axis for level in self.levels for axis in level._varying(aval)]
+
+    def _varying(self, aval: Any) -> list[Any]:
+        """Those of them that this `shard_map` runs over itself."""
+        axes = aval.varying | marks_of(aval).unreduced
+        return [a for a in self.own_axes if not self.params.check_vma or a in axes]
+
+    def _spec(self, aval: Any) -> PartitionSpec:
+        return PartitionSpec(tuple(self._varying(aval)) or None)
+
+    # Programs -------------------------------------------------------------------------------------------------
+
+    def obstacle(self, jaxpr: Jaxpr) -> str:
+        """Why arrays can't hold all values of a program: it has tokens, or addends over other axes; empty if they can."""
+        for variable in [*jaxpr.invars, *[v for e in jaxpr.equations for v in e.results]]:
+            aval: Any = variable.aval
+            if not hasattr(aval, "shape"):
+                return f"its program has a value that is no array, {aval.text()}"
+            others = frozenset().union(*marks_of(aval)).difference(self.axes)
+            if others:
+                axes = ", ".join(sorted(map(str, others)))
+                return f"its program has addends over {axes}, along which it doesn't run"
+        return ""
+
+    def on_all(self, program: ClosedJaxpr) -> ClosedJaxpr:
+        """The form of a program of one position that takes and gives values at all of them; neither has constants."""
+        return self._remembered(program.jaxpr, "at positions", True, True)
+
+    def cut(self) -> ClosedJaxpr:
+        """The program from operands of the `shard_map`, as they are around it, to the inputs of its program."""
+        return self._remembered(_identity(self.params.jaxpr.in_avals), "cut", False, True)
+
+    def joined(self) -> ClosedJaxpr:
+        """The program from the results of its program, at all positions, to results of the `shard_map` around it."""
+        return self._remembered(_identity(self.params.jaxpr.out_avals), "joined", True, False)
+
+    def _remembered(self, jaxpr: Jaxpr, name: str, takes: bool, gives: bool) -> ClosedJaxpr:
+        outer = self.levels[:-1]
+        key = (name, self.params._replace(jaxpr=None, in_specs=(), out_specs=()))  # type: ignore[arg-type]
+        with outer[-1].scope() if outer else contextlib.nullcontext():
+            program = remembered(jaxpr, key, lambda: self._mapped(jaxpr, takes, gives)).program
+        return outer[-1].on_all(program) if outer else program
+
+    def _mapped(self, jaxpr: Jaxpr, takes: bool, gives: bool) -> Derived:
+        """`jaxpr` in a `shard_map` whose operands, or results, are values at the positions where flags say so."""
+        params, mesh = self.params, self.params.mesh
+        in_avals: list[Any] = [*jaxpr.in_avals]
+        out_avals: list[Any] = [*jaxpr.out_avals]
+        in_specs = [*map(self._spec, in_avals)] if takes else params.in_specs
+        out_specs = [*map(self._spec, out_avals)] if gives else params.out_specs
+        avals = [_held(a) if takes else a for a in in_avals]
+
+        def at_one(*parts: Any) -> Values:
+            if takes:
+                parts = tuple(
+                    [_recast(reshape(x, a.shape), a) for x, a in zip(parts, in_avals, strict=True)]
+                )
+            results = replay(jaxpr, (), *parts)
+            if not gives:
+                return results
+            return [
+                reshape(_plain(y, a), (1, *a.shape))
+                for y, a in zip(results, out_avals, strict=True)
+            ]
+
+        with params.scope():
+            program, consts = stage_open(at_one, avals, jaxpr.debug)
+        assert not consts
+        called = params.on(program, in_specs, out_specs)
+        whole = [
+            whole_type(aval, mesh, spec, params.newly_manual_axes)
+            for aval, spec in zip(avals, in_specs, strict=True)
+        ]
+        run: Callable[..., Values] = lambda *operands: bind(shard_map_p, *operands, params=called)
+        return Derived(*stage_open(run, whole, jaxpr.debug), ())
+
+
+def _of_auto_axes(value: Any) -> Any:
+    """A value whose type shows no axes of a mesh, so that it can be indexed anywhere; nothing moves."""
+    sharding = getattr(value, "sharding", None)
+    if not isinstance(sharding, NamedSharding) or AxisType.Explicit not in sharding.mesh.axis_types:
+        return value
+    mesh = Mesh(sharding.mesh.devices, sharding.mesh.axis_names)
+    return device_put(value, NamedSharding(mesh, sharding.spec))
+
+
+def _identity(avals: Avals) -> Jaxpr:
+    variables: Any = [Var(aval) for aval in avals]
+    return Jaxpr((), variables, (), variables)
+
+
+def _held(aval: Any) -> Any:
+    """The type `[1, *shape]` of one position's part of a value of type `aval`, as it is held: addends are parts."""
+    marks, shown = marks_of(aval), aval.shown_sharding
+    if shown is not None:
+        spec = PartitionSpec(None, *shown.spec.padded(aval.ndim).partitions)
+        shown = shown_sharding(shown.mesh, spec)
+    varying = aval.varying | marks.unreduced
+    return aval.update(shape=(1, *aval.shape), varying=varying, shown_sharding=shown)
+
+
+def _recast(x: Any, aval: Any) -> Any:
+    """A value as it is held, as one of type `aval`."""
+    unreduced, reduced = marks_of(aval)
+    return recast(reduced_p, recast(vary_unreduced_cast_p, x, unreduced), reduced)
+
+
+def _plain(x: Any, aval: Any) -> Any:
+    """A value of type `aval`, as it is held."""
+    unreduced, reduced = marks_of(aval)
+    return recast(reduced_same_cast_p, recast(unreduced_vary_cast_p, x, unreduced), reduced)

@@ -1,0 +1,175 @@
+"""Debugged runs that are kept: they open later, in a notebook or a browser, without a kernel, to be looked at."""
+
+from __future__ import annotations
+
+import html
+import linecache
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pellucid as pl
+from pellucid.introspect.errors import ArgumentValueError
+from pellucid.introspect.spans import source_record
+from pellucid_kernel.debug.schema import (
+    RecordedFrameColumns,
+    RecordedValueColumns,
+    RecordingRecord,
+)
+from pellucid_kernel.debug.session import BUDGET, Session, StackFrame
+from pellucid_kernel.debug.values import summary
+from pellucid_viz.figure import Figure
+
+MAX_ELEMENTS = 8
+"""Elements of an array up to which they are kept; of others it is the range."""
+LINES_AROUND = 10
+"""Lines of a file that are kept before the first one where the run stood, and after the last."""
+
+
+def record(
+    function: Callable[..., Any], *, into: bool = True, limit: int = 1000, budget: int = BUDGET
+) -> Callable[..., Figure]:
+    """A function that runs a call line by line, and gives the run as a figure that needs no kernel.
+
+    In a notebook the figure is the run with its lines, stack and variables, forwards and backwards; `.save(path)` writes
+    it as a page. `into`: whether functions and programs that a line calls are gone through, each run of a loop too;
+    `limit`: the most stops that are recorded; `budget`: bytes of values that are kept meanwhile.
+
+    Raises: ArgumentValueError for a `limit` below 1.
+
+    >>> def double(x):
+    ...     y = 2 * x
+    ...     return y
+    >>> record(double)(3)
+    1 stop of double
+    ...
+    """
+    if limit < 1:
+        raise ArgumentValueError("a recording has at least one stop.", got=f"limit={limit}")
+
+    def recorded(*args: Any, **kwargs: Any) -> Figure:
+        frame = sys._getframe(1)
+        session = Session(function, args, kwargs, budget)
+        recorder = _Recorder()
+        for stack in _stops(session, (frame.f_code.co_filename, frame.f_lineno), into=into):
+            if len(recorder.stacks) == limit:
+                break
+            recorder.add(session, stack)
+        is_cut = not session.is_done
+        session.finish()
+        run = recorder.record(_name(function), session, is_cut=is_cut)
+        text = _text(run)
+        return Figure(run, text, f"<pre>{html.escape(text)}</pre>")
+
+    return recorded
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _stops(session: Session, caller: tuple[str, int], *, into: bool) -> Iterator[list[StackFrame]]:
+    """Go through the lines of the user, and give the stack of each; the frame of the `caller` is passed by."""
+    session.to_first_line()
+    while not session.is_done:
+        stack = session.stack()
+        last = stack[-1]
+        is_caller = (last.file, last.line) == caller
+        if last.file and not is_caller:
+            yield stack
+        (session.step if (into and last.file) or is_caller else session.next)()
+
+
+class _Recorder:
+    """Tables of what the stops of a session have in common."""
+
+    def __init__(self) -> None:
+        self.stacks: list[list[int]] = []
+        self.variables: list[list[list[int]]] = []
+        self._frames: dict[StackFrame, int] = {}
+        self._values: dict[tuple[str, str], int] = {}
+        self._texts: dict[int, tuple[Any, str]] = {}
+        """Texts of arrays by their ids, with the arrays, so that no other gets the id."""
+
+    def add(self, session: Session, stack: list[StackFrame]) -> None:
+        """Keep where a session stands."""
+        shown = [(i, frame) for i, frame in enumerate(stack) if frame.file]
+        self.stacks.append(
+            [self._frames.setdefault(frame, len(self._frames)) for _, frame in shown]
+        )
+        self.variables.append(
+            [
+                [
+                    self._values.setdefault((name, self._text(value)), len(self._values))
+                    for name, value in session.variables(i).items()
+                ]
+                for i, _ in shown
+            ]
+        )
+
+    def _text(self, value: Any) -> str:
+        if id(value) not in self._texts:
+            self._texts[id(value)] = value, value_text(value)
+        return self._texts[id(value)][1]
+
+    def record(self, function: str, session: Session, *, is_cut: bool) -> RecordingRecord:
+        """The tables, as front ends draw them."""
+        lines: dict[str, list[int]] = {}
+        for frame in self._frames:
+            lines.setdefault(frame.file, []).append(frame.line)
+        files = {file: i for i, file in enumerate(lines)}
+        return RecordingRecord(
+            function=function,
+            sources=[
+                source_record(file, (min(of) - LINES_AROUND, max(of) + LINES_AROUND))
+                for file, of in lines.items()
+            ],
+            frames=RecordedFrameColumns(
+                function=[frame.function for frame in self._frames],
+                source=[files[frame.file] for frame in self._frames],
+                line=[frame.line for frame in self._frames],
+                run=[frame.run for frame in self._frames],
+            ),
+            values=RecordedValueColumns(
+                name=[name for name, _ in self._values], text=[text for _, text in self._values]
+            ),
+            stacks=self.stacks,
+            variables=self.variables,
+            results=[value_text(x) for x in session.levels[0].frame.results()],
+            is_cut=is_cut,
+        )
+
+
+def value_text(value: Any) -> str:
+    """Type of an array, and its range, or its elements where they are few.
+
+    >>> value_text(pl.numpy.arange(3))
+    'i32[3] [0 1 2]'
+    """
+    if 1 < getattr(value, "size", 0) <= MAX_ELEMENTS:
+        elements = re.sub(r"\s+", " ", pl.numpy.array_str(value))
+        return f"{summary(value, reads=False)} {elements}"
+    return summary(value)
+
+
+def _text(run: RecordingRecord) -> str:
+    """A line for each stop, with the variables that are new there."""
+    count = len(run.stacks)
+    rows = [f"{count} stop{'s' * (count != 1)} of {run.function}{', cut' * run.is_cut}"]
+    before: set[int] = set()
+    for stack, variables in zip(run.stacks, run.variables, strict=True):
+        frame = stack[-1]
+        source, line = run.sources[run.frames.source[frame]], run.frames.line[frame]
+        new = [
+            f"{run.values.name[i]} = {run.values.text[i]}" for i in variables[-1] if i not in before
+        ]
+        before.update(variables[-1])
+        text = linecache.getline(source.path, line).strip()
+        iteration = run.frames.run[frame]
+        rows.append(
+            f"{source.name}:{line} {iteration}".rstrip()
+            + f"  {text}"
+            + "".join(f"\n    {each}" for each in new)
+        )
+    return "\n".join([*rows, *(f"result {i}: {text}" for i, text in enumerate(run.results))])
