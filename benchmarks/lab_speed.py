@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
+import transformer
 from jupyter_client.manager import start_new_kernel
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 from viewer_speed import QUIET, ROOT, measure_samples
+
+import pellucid as pl
 
 sys.path.insert(0, str(ROOT))
 from tests.browser.lab import Lab
@@ -89,6 +92,24 @@ def kernel_start_ratio() -> float:
     return statistics.median(times["pellucid"]) / statistics.median(times["python3"])
 
 
+def what_if_change() -> float:
+    """Longest of four changes of `what_if` on a training step of 12 layers for 512 devices, in milliseconds."""
+    mesh = pl.sharding.AbstractMesh((64, 8), ("data", "model"))
+    parameters = pl.tree.map(
+        lambda x: pl.ShapeDtypeStruct(x.shape, x.dtype, sharding=pl.NamedSharding(mesh, pl.P())),
+        transformer.parameters(pl),
+    )
+    batch = (512, transformer.LENGTH)
+    tokens = pl.ShapeDtypeStruct(batch, "int32", sharding=pl.NamedSharding(mesh, pl.P("data")))
+    figure = pl.viz.what_if(transformer.train_step(pl), parameters, tokens)
+    times = []
+    for data in (32, 64, 128, 256):
+        begun = time.perf_counter()
+        figure.change({"data": data, "model": 512 // data}, {"*['up']": pl.P(None, "model")})
+        times.append(time.perf_counter() - begun)
+    return 1000 * max(times)
+
+
 def first_picture(browser: Browser | BrowserContext, folder: Path) -> float:
     """Milliseconds from the end of a cell in JupyterLab to the first picture of its 10,000 equations."""
     with running_server(folder) as server:
@@ -141,6 +162,7 @@ def main() -> None:
             Bound("a function over 4,096 devices", "ms", 1000),
             viewer["sharded_function_4096_ms"],
         ),
+        (Bound("what_if: a change of 12 layers over 512 devices", "ms", 2000), what_if_change()),
     ]:
         print(bound.row(amount))
 

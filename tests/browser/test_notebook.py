@@ -44,3 +44,22 @@ def test_a_stored_program_is_shown_without_a_kernel(lab: Lab) -> None:
     lab.page.locator(".jp-Dialog").get_by_role("button", name="No Kernel").click()
     expect_program(lab, cell=0)
     assert lab.server.request("GET", "kernels") == []
+
+
+ARRAY = """import pellucid.numpy as jnp
+x = jnp.sin(jnp.arange(20_000.0).reshape(100, 200) / 2000).at[0, 0].set(jnp.nan)
+x"""
+
+
+def test_an_array_as_the_last_line_shows_its_values_and_its_numbers(lab: Lab) -> None:
+    lab.open_notebook("array.ipynb", [ARRAY, "jnp.arange(3)"])
+    output = lab.output_of(0)
+    expect(output.get_by_label("Histogram")).to_be_visible()
+    expect(output).to_contain_text("values -1 to 1")
+    expect(output).to_contain_text("1 NaN")
+    expect(output).to_contain_text("Array([[")
+    heat_map = output.get_by_label("Heat map")
+    heat_map.hover(position={"x": 5, "y": 100})
+    expect(output.locator("output")).to_contain_text("[90, ")
+    expect(lab.output_of(1)).to_have_text("Array([0, 1, 2], dtype=int32)")
+    lab.screenshots("array")

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.introspect import (
+    sample_arrays as arrays,
     sample_profiles as profiles,
     sample_programs as programs,
+    sample_recordings as recordings,
     sample_shardings as shardings,
     sample_stages as stages,
 )
@@ -51,8 +53,14 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "diff": stages.diff,
     "diff_large": stages.diff_large,
     "diff_nested": stages.diff_nested,
+    "array_values": arrays.plane,
+    "array_values_parts": arrays.with_parts,
+    "array_values_deleted": arrays.deleted,
+    "recording": recordings.run,
+    "recording_empty": recordings.empty,
     "profile": lambda: profiles.session().record(),
     "profile_empty": lambda: profiles.empty().record(),
+    "profile_comparison": lambda: profiles.comparison().record(),
     "profile_10k": lambda: profiles.session(10_000, 3, 2).record(),
     "profile_8_devices": lambda: profiles.session(60, 5, 8).record(),
 }

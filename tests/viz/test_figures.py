@@ -51,6 +51,10 @@ FIGURES = {
     "misses": (lambda: (jitted(X), pl.viz.misses())[1], "was traced"),
     "sharding": (lambda: pl.viz.sharding(sharded()), "devices 5: [2:4, 2:4]"),
     "function_sharding": (lambda: pl.viz.sharding(jitted)(sharded()), "all-reduce over model"),
+    "what_if": (
+        lambda: pl.viz.what_if(jitted, sharded()).change({"model": 8}).search(),
+        "model=8 (8 devices)",
+    ),
     "error": (failure, "argument 1: f32[4,5]"),
 }
 
@@ -224,3 +228,25 @@ def test_a_function_tells_of_its_calls_and_meshes():
 def test_a_function_on_one_device_says_so():
     text = pl.viz.sharding(f)(X).bundle()["text/plain"]
     assert text.startswith("f on one device\n  nothing is divided or exchanged; peak")
+
+
+def test_the_widget_of_what_if_answers_requests_and_says_what_cannot_be():
+    figure = pl.viz.what_if(jitted, pl.ShapeDtypeStruct((64, 8), "float32")).change({"data": 8})
+    widget = figure.widget()
+
+    def ask(size, dims, under=None):
+        widget.request = {
+            "axes": [["data", size]], "dims": dims, "searchUnder": under,
+            "number": widget.answered + 1,
+        }  # fmt: skip
+        return widget.record
+
+    assert ask(16, [[["data"], []]])["placement"]["argument_bytes"] == 64 * 8 * 4 // 16
+    assert widget.mesh == {"data": 16}
+    refused = ask(128, [[["data"], []]])
+    assert "can't be split evenly into 128 parts" in refused["refusal"]
+    assert refused["placement"]["axis_sizes"] == [16]
+    found = ask(8, [[["data"], []]], under=1000)
+    assert (found["refusal"], found["memory_limit_bytes"]) == ("", 1000)
+    assert all(each["peak_bytes"] <= 1000 for each in found["best"])
+    assert widget.answered == 3

@@ -7,6 +7,7 @@ import importlib
 from typing import Any
 
 _NAMES = (
+    "array",
     "compiled",
     "diff",
     "ladder",
@@ -14,18 +15,23 @@ _NAMES = (
     "memory",
     "misses",
     "profile",
+    "profile_comparison",
     "program",
     "sharding",
+    "what_if",
 )
 
 __all__ = ["Figure", *_NAMES]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
+
+_MODULES = {"Figure": "pellucid_viz.figure", "what_if": "pellucid_viz.placements"}
+"""Modules of the names that `pellucid_viz.figures` doesn't have."""
 
 
 def __getattr__(name: str) -> Any:
     """Load a figure when it is first asked for, so that a kernel starts without them."""
     if name not in __all__:
         raise AttributeError(f"module 'pellucid_viz' has no attribute {name!r}")
-    module = "pellucid_viz.figure" if name == "Figure" else "pellucid_viz.figures"
+    module = _MODULES.get(name, "pellucid_viz.figures")
     value = globals()[name] = getattr(importlib.import_module(module), name)
     return value
 

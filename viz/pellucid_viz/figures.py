@@ -110,6 +110,23 @@ def compiled(x: Any) -> Any:
     return lambda *args: Figure(analysis.compiled(x, *args))
 
 
+def array(x: Any, index: Sequence[int] = ()) -> Figure:
+    """Values of an array at a glance: counts of NaN, infinities and zeros, range, histogram, and a heat map.
+
+    The heat map is of the last two dimensions, at `index` along those before. All is computed where the array lies.
+
+    Raises: ArgumentValueError for an `index` that there isn't.
+
+    >>> array(jnp.arange(160.0).reshape(10, 16))
+    f32[10,16]
+    values 0 to 159
+    mean 79.5
+    1 zero
+    ████████████████████████████████████████
+    """
+    return Figure(analysis.array_values(x, index))
+
+
 def sharding(x: Any, shape: Sequence[int] | None = None) -> Any:
     """Which device holds which part of an array, or of what a sharding of `shape` or a mesh would hold.
 
@@ -168,6 +185,17 @@ def profile(session: Any) -> Figure:
     1
     """
     return Figure(session.record(), text=session.report(), html=session.to_html())
+
+
+def profile_comparison(comparison: Any) -> Figure:
+    """Two sessions of the profiler side by side: the lines that became slower or faster.
+
+    >>> with pl.profiler.profile() as recorded:
+    ...     y = jnp.sin(1.0)
+    >>> profile_comparison(recorded.diff(recorded)).record.kind
+    'profile_comparison'
+    """
+    return Figure(comparison.record(), text=repr(comparison), html=comparison.to_html())
 
 
 def is_function(x: Any) -> bool:

@@ -25,14 +25,23 @@ def _figure(name: str, attribute: str | None = None) -> Callable[[Any], dict[str
 _sharding = _figure("sharding")
 
 
-def array_bundle(array: Any) -> dict[str, Any] | None:
-    """Where an array over several devices lies, beside its text; None for one on a single device.
+_array = _figure("array")
+_MIN_DRAWN = 64
+"""Elements from which on an array is drawn; of fewer the text says all."""
 
-    Elements are fetched for the text only, as Python's own display does.
+
+def array_bundle(array: Any) -> dict[str, Any] | None:
+    """Where an array over several devices lies, or the values of a large one on a single device, beside its text.
+
+    None for others. Elements are fetched for the text only, as Python's own display does.
     """
-    if array.is_deleted() or len(array.sharding.device_set) == 1:
+    if array.is_deleted():
         return None
-    return (_sharding(array) or {}) | {"text/plain": repr(array)}
+    if len(array.sharding.device_set) > 1:
+        return (_sharding(array) or {}) | {"text/plain": repr(array)}
+    if array.size < _MIN_DRAWN:
+        return None
+    return (_array(array) or {}) | {"text/plain": repr(array)}
 
 
 def profile_bundle(profile: Any) -> dict[str, Any] | None:
@@ -52,6 +61,7 @@ FIGURES: dict[tuple[str, str], Callable[[Any], dict[str, Any] | None]] = {
     ("jaxlib._jax", "ArrayImpl"): array_bundle,
     ("pellucid_profiler.session", "Session"): _figure("profile"),
     ("pellucid_profiler.recorder", "Profile"): profile_bundle,
+    ("pellucid_profiler.comparison", "Comparison"): _figure("profile_comparison"),
 }
 """For each type, by module and name (so that nothing is imported for it), how it is shown."""
 

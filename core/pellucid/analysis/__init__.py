@@ -1,13 +1,19 @@
 """Estimates of programs and readings of their compiled form, as records: costs, exchanges, memory, layouts."""
 
+from pellucid.analysis.array_values import array_values
 from pellucid.analysis.comparisons import diff, ladder, lens
 from pellucid.analysis.compiled import compiled
 from pellucid.analysis.function_sharding import sharding
 from pellucid.analysis.function_views import function_view
 from pellucid.analysis.hlo import Module as HloModule
 from pellucid.analysis.kernels import Kernel, kernels
+from pellucid.analysis.layouts import DeclaredMesh
+from pellucid.analysis.machines import Machine
+from pellucid.analysis.placement_search import fastest
 from pellucid.analysis.programs import program
+from pellucid.analysis.what_if import Placement, Search, WhatIf
 
 __all__ = [
-    "HloModule", "Kernel", "compiled", "diff", "function_view", "kernels", "ladder", "lens", "program", "sharding",
+    "DeclaredMesh", "HloModule", "Kernel", "Machine", "Placement", "Search", "WhatIf", "array_values", "compiled", "diff", "fastest", "function_view", "kernels",
+    "ladder", "lens", "program", "sharding",
 ]  # fmt: skip

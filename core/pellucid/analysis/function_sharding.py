@@ -16,7 +16,7 @@ from pellucid.analysis.programs import with_costs
 from pellucid.analysis.propagation import Propagation, propagate
 from pellucid.analysis.sites import SiteValues
 from pellucid.analysis.ways import Inputs, Ways, why_columns
-from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.errors import ArgumentTypeError, UnsupportedError
 from pellucid.compilation.pipeline import compile_without_devices, shardy_attributes
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import Compiled, Traced
@@ -69,13 +69,36 @@ def sharding(function: Callable[..., Any], *args: Any) -> schema.FunctionShardin
 def traced_sharding(traced: Traced) -> schema.FunctionShardingRecord:
     """The record of how a traced function lays out its intermediates."""
     lowered = traced.lower()
-    request = lowered._lowered.request
-    mesh = request.mesh or _mesh_of_devices(lowered._lowered)
-    reading = read_jaxpr(_named(lowered._lowered), name=traced.fun_name)
-    bodies = {**reading.bodies, lowered._lowered.jaxpr: 0}
-    propagation = propagate(lowered._lowered, shardy_attributes(request), bodies)
-    writer = _Writer(traced, lowered._lowered, mesh, reading, propagation)
-    return writer.record(*_compiled(lowered))
+    return _writer(traced, lowered).record(*_compiled(lowered))
+
+
+def planned_sharding(traced: Traced, mesh: AbstractMesh) -> schema.FunctionShardingRecord:
+    """The record of how Shardy lays out a function over `mesh`, without compiling and without texts of the program.
+
+    Raises: UnsupportedError where the function itself names another mesh.
+    """
+    lowered = traced.lower()
+    writer = _writer(traced, lowered, has_texts=False)
+    mesh_of_program = writer.mesh
+    if mesh_of_program.size > 1 and mesh_of_program.shape_tuple != mesh.shape_tuple:
+        raise UnsupportedError(
+            f"`{traced.fun_name}` can't be laid out over another mesh: it names one itself.",
+            got=f"it names {mesh_of_program.shape_tuple}, asked for {mesh.shape_tuple}",
+            do="Write constraints, shard_map and out_shardings with PartitionSpecs alone: the mesh is current meanwhile.",
+        )
+    return writer.record(None, "the program wasn't compiled.")
+
+
+def _writer(traced: Traced, lowered: Any, has_texts: bool = True) -> _Writer:
+    """The writer of a lowered program's record, after propagation; `has_texts`: with its listing and source lines."""
+    program = lowered._lowered
+    mesh = program.request.mesh or _mesh_of_devices(program)
+    reading = read_jaxpr(
+        _named(program), name=traced.fun_name, listing=has_texts, source_lines=has_texts, value_names=has_texts
+    )  # fmt: skip
+    bodies = {**reading.bodies, program.jaxpr: 0}
+    propagation = propagate(program, shardy_attributes(program.request), bodies)
+    return _Writer(traced, program, mesh, reading, propagation)
 
 
 class _Executable(NamedTuple):

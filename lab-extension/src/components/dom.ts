@@ -34,6 +34,20 @@ function append(parent: Element, content: readonly Content[]): void {
 
 const SVG = 'http://www.w3.org/2000/svg';
 
+/** A new element of a drawing. */
+export function drawn<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Attributes,
+  ...content: Node[]
+): SVGElementTagNameMap[K] {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    element.setAttribute(name, String(value));
+  }
+  element.append(...content);
+  return element;
+}
+
 /** A line drawing of 16 by 16 units, in the colour of the text around it. */
 export function icon(path: string): SVGSVGElement {
   const svg = document.createElementNS(SVG, 'svg');

@@ -20,6 +20,11 @@ const OTHERS = [
   'profile_empty',
   'profile_10k',
   'profile_8_devices',
+  'array_values',
+  'array_values_parts',
+  'array_values_deleted',
+  'recording',
+  'recording_empty',
 ];
 
 let mounted: Mounted | null = null;

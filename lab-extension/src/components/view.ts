@@ -16,8 +16,13 @@ import { missesView } from './facts/misses_view';
 import { explorerStyle, ProgramExplorer } from './explorer/program_explorer';
 import { ArrayView, arrayStyle, placedArrayOf } from './sharding/array_view';
 import { FunctionShardingView, functionShardingStyle } from './sharding/function_view';
+import { comparisonStyle, comparisonView } from './profile/comparison_view';
 import { ProfileView, profileStyle, type ProfileEvents } from './profile/profile_view';
+import { WhatIfView, whatIfStyle, type PlacementRequest } from './sharding/what_if_view';
+import { RecordingView, recordingStyle } from './debugger/recording_view';
+import { ArrayValuesView, arrayValuesStyle } from './values/array_values_view';
 import { canvasPaneStyle } from './canvas_pane';
+import { sourceLinkStyle, type NotebookLines, type ProgramEvents } from './source_link';
 import { failureNotice, failureStyle } from './failure';
 import { tableStyle } from './table';
 import { baseStyle, followTheme } from './theme';
@@ -46,9 +51,14 @@ export interface ViewOptions {
   /** Name of the cost that a program's graph is coloured by at first. */
   readonly colorBy?: string;
   readonly onHover?: (program: ProgramRecord, equations: ArrayLike<number>) => void;
+  /** Selected equations; none where a selection ends. */
   readonly onSelect?: (program: ProgramRecord, equations: ArrayLike<number>) => void;
+  /** The lines of the notebooks around the view, to go to. */
+  readonly notebook?: NotebookLines;
   /** What stands on the edge of a value of a program, in place of its type. */
   readonly edgeLabel?: (value: number) => string | undefined;
+  /** Asks for another placement of a function; without it none can be asked for. */
+  readonly onPlacement?: (request: PlacementRequest) => void;
   /** What a view of a profiled session asks of the page. */
   readonly profile?: ProfileEvents;
 }
@@ -73,6 +83,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     baseStyle,
     viewStyle,
     failureStyle,
+    sourceLinkStyle,
     canvasPaneStyle,
     explorerStyle,
     arrayStyle,
@@ -83,6 +94,10 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     tableStyle,
     errorStyle,
     profileStyle,
+    comparisonStyle,
+    whatIfStyle,
+    recordingStyle,
+    arrayValuesStyle,
   ].join('\n');
   const root = el('div', { class: 'pl-root' });
   shadow.replaceChildren(style, root);
@@ -102,10 +117,14 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     );
   };
   const show = (next: unknown): void => {
-    view?.dispose();
-    view = null;
     try {
       const read = readRecord(next);
+      if (view instanceof WhatIfView && read.kind === 'what_if') {
+        view.update(read);
+        return;
+      }
+      view?.dispose();
+      view = null;
       const made = viewOf(read, root, layouts, options);
       view = made;
       made.ready.catch((error: unknown) => {
@@ -139,14 +158,16 @@ function viewOf(
   layouts: LayoutClient,
   options: ViewOptions,
 ): View {
-  const onHover = (program: Program, equations: ArrayLike<number>): void =>
-    options.onHover?.(program.record, equations);
+  const events: ProgramEvents = {
+    onHover: (program, equations) => options.onHover?.(program.record, equations),
+    onSelect: (program, equations) => options.onSelect?.(program.record, equations),
+    notebook: options.notebook,
+  };
   switch (record.kind) {
     case 'program': {
       const program = new Program(record);
       const explorer = new ProgramExplorer(root, program, layouts, {
-        onHover,
-        onSelect: (each, equations) => options.onSelect?.(each.record, equations),
+        ...events,
         edgeLabel: options.edgeLabel,
       });
       explorer.colorBy(program.cost('time') === undefined ? (options.colorBy ?? '') : 'time');
@@ -155,16 +176,13 @@ function viewOf(
     case 'sharding':
       return new ArrayView(root, placedArrayOf(record));
     case 'function_sharding':
-      return new FunctionShardingView(root, record, layouts, {
-        onHover: equations => options.onHover?.(record.program, equations),
-        onSelect: equations => options.onSelect?.(record.program, equations),
-      });
+      return new FunctionShardingView(root, record, layouts, events);
     case 'lens':
-      return new LensView(root, record, onHover);
+      return new LensView(root, record, events);
     case 'ladder':
-      return new LadderView(root, record, onHover);
+      return new LadderView(root, record, events);
     case 'diff':
-      return new DiffView(root, record, onHover);
+      return new DiffView(root, record, events);
     case 'compiled':
       return compiledView(record);
     case 'memory':
@@ -174,7 +192,15 @@ function viewOf(
     case 'misses':
       return missesView(record.misses);
     case 'profile':
-      return new ProfileView(root, record, options.profile);
+      return new ProfileView(root, record, { ...options.profile, notebook: options.notebook });
+    case 'profile_comparison':
+      return comparisonView(record);
+    case 'what_if':
+      return new WhatIfView(root, record, options.onPlacement);
+    case 'array_values':
+      return new ArrayValuesView(root, record);
+    case 'recording':
+      return new RecordingView(record);
     case 'error':
       return errorView(record);
     default:

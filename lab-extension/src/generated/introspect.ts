@@ -452,6 +452,54 @@ export interface LiveArrayRecord {
   readonly age_s: number | null;
 }
 
+/** Distinct parts of an array. */
+export interface ArrayPartColumns {
+  /** Id of a device that holds it. */
+  readonly device: readonly number[];
+  /** Where it lies in the array: `0:2, 0:8`. */
+  readonly index: readonly string[];
+  /** Of its finite elements. */
+  readonly low: readonly (number | null)[];
+  readonly high: readonly (number | null)[];
+  readonly nan_count: readonly number[];
+}
+
+/** Values of an array at a glance. */
+export interface ArrayValuesRecord {
+  readonly type: string;
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  /** Whether the figures are those of absolute values, as of complex numbers. */
+  readonly is_absolute: boolean;
+  readonly nan_count: number;
+  readonly infinite_count: number;
+  readonly zero_count: number;
+  /** The smallest finite element. */
+  readonly low: number | null;
+  readonly high: number | null;
+  /** Of the finite elements. */
+  readonly mean: number | null;
+  /** Numbers of sampled elements in equal parts of the range. */
+  readonly bins: readonly number[];
+  /** Elements that `bins` counts; all where that is the size. */
+  readonly sample_count: number;
+  /** Indices along the dimensions before the last two at which `cells` are. */
+  readonly index: readonly number[];
+  /** Along the last two dimensions, `cells` are of every so many elements. */
+  readonly steps: readonly number[];
+  /**
+   * Means of the finite elements of blocks of the last two dimensions, by rows; None where a block has none.
+   */
+  readonly cells: readonly (readonly (number | null)[])[];
+  readonly parts: ArrayPartColumns;
+  /** The array as Python prints it; the middle of a large one is left out. */
+  readonly numbers: string;
+  /** Why there are no values; empty where there are. */
+  readonly note: string;
+  readonly schema_version: number;
+  readonly kind: "array_values";
+}
+
 /** Devices and the arrays that live on them. */
 export interface MemoryRecord {
   readonly devices: readonly DeviceMemoryRecord[];
@@ -601,4 +649,87 @@ export interface FunctionShardingRecord {
   readonly not_compiled: string;
   readonly schema_version: number;
   readonly kind: "function_sharding";
+}
+
+/** One way to place a function's arguments over a mesh, with estimates of what a run then costs. */
+export interface PlacementRecord {
+  readonly axis_names: readonly string[];
+  readonly axis_sizes: readonly number[];
+  /**
+   * For each of `WhatIfRecord.arguments` and each dimension the mesh axes that divide it, major first.
+   */
+  readonly dim_axes: readonly (readonly (readonly string[])[])[];
+  /** Bytes of the arguments on one device; exact. */
+  readonly argument_bytes: number;
+  /** Most bytes alive at once on one device, by lifetimes of values: fusion makes it smaller. */
+  readonly peak_bytes: number;
+  /** Bytes that one device sends in a run, with algorithms on a ring. */
+  readonly sent_bytes: number;
+  /** Collectives in a run; loops count each time. */
+  readonly exchange_count: number;
+  /** Time of arithmetic and memory traffic on one device, by the roofline of its kind. */
+  readonly compute_seconds: number;
+  /** Time of the exchanges, by the bandwidth of the links that their axes span. */
+  readonly exchange_seconds: number;
+}
+
+/** Arguments whose paths differ in indices alone, with one type and one placement. */
+export interface PlacedArgumentRecord {
+  /**
+   * Path with `*` for the indices in which they differ, for example `params['layers'][*]['up']`.
+   */
+  readonly name: string;
+  readonly count: number;
+  readonly type: string;
+  readonly dim_sizes: readonly number[];
+  /** Bytes of all of them on one device. */
+  readonly device_bytes: number;
+}
+
+/** Exchanges of one kind along the same axes for one line of the user. */
+export interface ExchangeCostRecord {
+  readonly operation: string;
+  readonly axes: readonly string[];
+  readonly reason: "written" | "contraction" | "reshard" | "full_replication" | "unknown";
+  /** In a run; loops count each time. */
+  readonly count: number;
+  /** Bytes that one device sends for them in a run. */
+  readonly sent_bytes: number;
+  readonly seconds: number;
+  /** File or cell of the line; None where it is not known. */
+  readonly source: SourceRecord | null;
+  readonly line: number;
+  /** Operation of the first of the equations that they are for; empty where it is not known. */
+  readonly primitive: string;
+}
+
+/**
+ * A function over a mesh that need not exist, beside how its arguments lie today. Estimates, but for bytes.
+ */
+export interface WhatIfRecord {
+  readonly name: string;
+  /** Kind of device that times are estimated for. */
+  readonly device_kind: string;
+  /** Memory of one device that placements are searched under. */
+  readonly memory_limit_bytes: number;
+  /** As placed by `placement`. */
+  readonly arguments: readonly PlacedArgumentRecord[];
+  readonly today: PlacementRecord;
+  readonly placement: PlacementRecord;
+  /** Of `placement`, those that take longest first. */
+  readonly exchanges: readonly ExchangeCostRecord[];
+  /** The fastest that a search found, the best first; empty where none was made. */
+  readonly best: readonly PlacementRecord[];
+  /** Placements that the search estimated. */
+  readonly examined_count: number;
+  /** Placements whose arguments alone exceed the limit, or that don't divide dimensions evenly. */
+  readonly excluded_count: number;
+  /** Placements that there was no time for. */
+  readonly remaining_count: number;
+  /** Sentences on what the estimates leave out. */
+  readonly remarks: readonly string[];
+  /** Why the placement that was asked for last can't be; empty where it is the one shown. */
+  readonly refusal: string;
+  readonly schema_version: number;
+  readonly kind: "what_if";
 }

@@ -79,7 +79,7 @@ export function panelIn(
   style.textContent = [baseStyle, tableStyle, panelStyle, panel.style].join('\n');
   const root = el('div', { class: 'pl-root pl-panel', role: 'region', 'aria-label': panel.label });
   const body = el('div', {});
-  const content = panel.create(host);
+  const draw = panel.create(host);
   const progress = new ProgressLine(onInterrupt);
   root.append(progress.element, body);
   shadow.replaceChildren(style, root);
@@ -96,16 +96,41 @@ export function panelIn(
       if (next !== shown) {
         shown = next;
         const scrolled = root.scrollTop;
-        body.replaceChildren(
-          typeof next === 'string'
-            ? el('p', { class: 'pl-panel-note' }, next)
-            : el('div', {}, content(next)),
-        );
+        const content = typeof next === 'string' ? noteLine(next) : el('div', {}, draw(next));
+        const focused = shadow.activeElement && placeAmongControls(body, shadow.activeElement);
+        body.replaceChildren(content);
         root.scrollTop = scrolled;
+        if (focused) {
+          controlsNamed(body, focused.name)[focused.index]?.focus({ preventScroll: true });
+        }
       }
     },
     dispose: () => disposables.dispose(),
   };
+}
+
+function noteLine(text: string): HTMLElement {
+  return el('p', { class: 'pl-panel-note' }, text);
+}
+
+/** Where a control is that another drawing of the same content has too; null for what is none of them. */
+function placeAmongControls(
+  body: HTMLElement,
+  control: Element,
+): { readonly name: string; readonly index: number } | null {
+  const name = nameOfControl(control);
+  const index = controlsNamed(body, name).findIndex(each => each === control);
+  return index < 0 ? null : { name, index };
+}
+
+function controlsNamed(body: HTMLElement, name: string): HTMLElement[] {
+  const controls = body.querySelectorAll<HTMLElement>('button, summary, input, select, a');
+  return [...controls].filter(each => nameOfControl(each) === name);
+}
+
+/** What a control is called in every drawing: its label, or the name that its text begins with. */
+function nameOfControl(control: Element): string {
+  return control.getAttribute('aria-label') ?? (control.firstElementChild ?? control).textContent;
 }
 
 /** Says what is compiled and since when, and interrupts it. */

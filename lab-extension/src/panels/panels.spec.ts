@@ -150,6 +150,20 @@ describe('the panel of programs', () => {
     drawing.show(ready({ ...programsState }));
     expect(root.querySelector('details')!.open).toBe(false);
   });
+
+  test('keeps the focus on a control when another state is drawn', () => {
+    const at = place();
+    const drawing = panelIn(at, programs, silent);
+    drawing.show(ready(programsState));
+    const root = at.shadowRoot!;
+    root.querySelector('summary')!.focus();
+    drawing.show(ready({ ...programsState }));
+    expect(root.activeElement).toBe(root.querySelector('summary'));
+    const name = 'Open HLO of layer(f32[4], <b>bold</b>)';
+    button(root, name).focus();
+    drawing.show(ready({ ...programsState }));
+    expect(root.activeElement).toBe(button(root, name));
+  });
 });
 
 describe('the panel of devices', () => {

@@ -1,41 +1,105 @@
 import { StateEffect, StateField, type Text } from '@codemirror/state';
-import { Decoration, EditorView, type DecorationSet } from '@codemirror/view';
+import { Decoration, EditorView, WidgetType, type DecorationSet } from '@codemirror/view';
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import type { Cell, CodeCell } from '@jupyterlab/cells';
 import { CodeMirrorEditor } from '@jupyterlab/codemirror';
-import { INotebookTracker } from '@jupyterlab/notebook';
+import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
 
-import type { CellPlace } from '../records/cell_places';
-import { POINT_COMMAND, pointAtEquations } from './shown_records';
+import type { CellPlace, PlaceState } from '../records/cell_places';
+import { pointAtEquations, setCellLines, type CellLines, type Origin } from './shown_records';
 
-const setPlaces = StateEffect.define<readonly CellPlace[]>();
-const mark = Decoration.line({ class: 'pellucid-pointed-line' });
+/** What is lit in one cell. */
+interface Lit {
+  /** While something is pointed at. */
+  readonly pointed: readonly CellPlace[];
+  /** Until something else is selected. */
+  readonly selected: readonly CellPlace[];
+  readonly visit: Visit | null;
+}
 
-/** Lines that are pointed at, until the text changes or others are. */
-const pointedLines = StateField.define<DecorationSet>({
-  create: () => Decoration.none,
-  update: (marks, transaction) => {
-    let next = transaction.docChanged ? Decoration.none : marks;
-    for (const effect of transaction.effects) {
-      if (effect.is(setPlaces)) {
-        const { doc } = transaction.state;
-        const numbers = new Set<number>();
-        for (const place of effect.value) {
-          if (isEdited(place, doc)) {
-            continue;
-          }
-          for (let { line } = place; line <= Math.min(place.endLine, doc.lines); line++) {
-            numbers.add(line);
-          }
-        }
-        const sorted = [...numbers].sort((a, b) => a - b);
-        next = Decoration.set(sorted.map(line => mark.range(doc.line(line).from)));
+/** A line that somebody came to from a view. */
+interface Visit {
+  readonly place: CellPlace;
+  readonly title: string;
+  readonly goBack: () => void;
+}
+
+const NOTHING: Lit = { pointed: [], selected: [], visit: null };
+const setLit = StateEffect.define<Partial<Lit>>();
+
+/** The lines that are lit, as long as they are those that a program was made from. */
+const litLines = StateField.define<{ readonly lit: Lit; readonly marks: DecorationSet }>({
+  create: () => ({ lit: NOTHING, marks: Decoration.none }),
+  update: (value, transaction) => {
+    const changes = transaction.effects.filter(effect => effect.is(setLit));
+    if (changes.length === 0 && !transaction.docChanged) {
+      return value;
+    }
+    const lit = changes.reduce<Lit>((known, { value: next }) => ({ ...known, ...next }), value.lit);
+    return { lit, marks: marksOf(lit, transaction.state.doc) };
+  },
+  provide: field => EditorView.decorations.from(field, ({ marks }) => marks),
+});
+
+function marksOf(lit: Lit, doc: Text): DecorationSet {
+  const classes = new Map<number, Set<string>>();
+  const add = (places: readonly CellPlace[], name: string): void => {
+    for (const place of places.filter(each => !isEdited(each, doc))) {
+      const kind = place.isCaller === true ? 'pellucid-caller-line' : 'pellucid-innermost-line';
+      for (let { line } = place; line <= Math.min(place.endLine, doc.lines); line++) {
+        classes.set(line, (classes.get(line) ?? new Set<string>()).add(name).add(kind));
       }
     }
-    return next;
-  },
-  provide: field => EditorView.decorations.from(field),
-});
+  };
+  add(lit.pointed, 'pellucid-pointed-line');
+  add(lit.selected, 'pellucid-selected-line');
+  const marks = [...classes].map(([line, names]) =>
+    Decoration.line({ class: [...names].join(' ') }).range(doc.line(line).from),
+  );
+  if (lit.visit !== null) {
+    const line = doc.line(Math.min(lit.visit.place.line, doc.lines));
+    const widget = new WayBack(lit.visit, isEdited(lit.visit.place, doc));
+    marks.push(Decoration.widget({ widget, side: 1 }).range(line.to));
+  }
+  return Decoration.set(marks, true);
+}
+
+/** Stands behind a line that somebody came to. */
+class WayBack extends WidgetType {
+  constructor(
+    private readonly visit: Visit,
+    private readonly isEdited: boolean,
+  ) {
+    super();
+  }
+
+  override eq(other: WayBack): boolean {
+    return other.visit === this.visit && other.isEdited === this.isEdited;
+  }
+
+  toDOM(): HTMLElement {
+    const way = document.createElement('span');
+    way.className = 'pellucid-way-back';
+    if (this.isEdited) {
+      const { text } = this.visit.place;
+      const note = document.createElement('span');
+      note.className = 'pellucid-edited-note';
+      note.textContent =
+        text === null ? 'edited since' : `edited since; it was: ${text.trim().slice(0, 80)}`;
+      way.append(note);
+    }
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.textContent = `Back to ${this.visit.title}`;
+    button.addEventListener('click', this.visit.goBack);
+    way.append(button);
+    return way;
+  }
+
+  override ignoreEvent(): boolean {
+    return true;
+  }
+}
 
 /** Whether the cell no longer has the line that a program was made from. */
 export function isEdited(place: CellPlace, doc: Text): boolean {
@@ -44,18 +108,18 @@ export function isEdited(place: CellPlace, doc: Text): boolean {
   );
 }
 
-function point(cell: Cell, places: readonly CellPlace[]): void {
+function light(cell: Cell, lit: Partial<Lit>): void {
   const { editor } = cell;
   if (!(editor instanceof CodeMirrorEditor)) {
     return;
   }
   const view = editor.editor;
-  const effects: StateEffect<unknown>[] = [setPlaces.of(places)];
-  if (view.state.field(pointedLines, false) === undefined) {
-    if (places.length === 0) {
+  const effects: StateEffect<unknown>[] = [setLit.of(lit)];
+  if (view.state.field(litLines, false) === undefined) {
+    if ([lit.pointed, lit.selected].every(each => (each?.length ?? 0) === 0) && !lit.visit) {
       return;
     }
-    effects.unshift(StateEffect.appendConfig.of(pointedLines));
+    effects.unshift(StateEffect.appendConfig.of(litLines));
   }
   view.dispatch({ effects });
 }
@@ -66,7 +130,9 @@ export function holds(cell: Cell, place: CellPlace): boolean {
     return cell.model.id === place.cellId;
   }
   return (
-    cell.model.type === 'code' && (cell as CodeCell).model.executionCount === place.executionCount
+    place.executionCount !== null &&
+    cell.model.type === 'code' &&
+    (cell as CodeCell).model.executionCount === place.executionCount
   );
 }
 
@@ -84,29 +150,108 @@ function cursorPlace(cell: Cell): CellPlace | null {
     : { cellId: cell.model.id, executionCount, line, endLine: line, text };
 }
 
-/** Lights up the lines of cells that equations come from, while a view points at them. */
+/** The lines of all cells of the notebooks that are open. */
+class NotebookCells implements CellLines {
+  private visited: Cell | null = null;
+
+  constructor(
+    private readonly shell: JupyterFrontEnd.IShell,
+    private readonly tracker: INotebookTracker,
+  ) {}
+
+  point(places: readonly CellPlace[], isSelected: boolean): void {
+    this.tracker.forEach(notebook => {
+      for (const cell of notebook.content.widgets) {
+        const own = places.filter(place => holds(cell, place));
+        light(cell, isSelected ? { selected: own, pointed: [] } : { pointed: own });
+      }
+    });
+  }
+
+  stateOf(place: CellPlace): PlaceState {
+    const cell = this.find(each => holds(each, place))?.cell;
+    if (cell === undefined) {
+      return 'absent';
+    }
+    const line = cell.model.sharedModel.getSource().split('\n')[place.line - 1];
+    return line === undefined || (place.text !== null && line !== place.text) ? 'edited' : 'here';
+  }
+
+  go(place: CellPlace, origin: Origin): void {
+    const found = this.find(each => holds(each, place));
+    if (found === null) {
+      return;
+    }
+    const focused = origin.element.shadowRoot?.activeElement as HTMLElement | null | undefined;
+    const goBack = (): void => {
+      light(found.cell, { visit: null });
+      void this.goTo(origin.element).then(() => focused?.focus({ preventScroll: true }));
+    };
+    if (this.visited !== null) {
+      light(this.visited, { visit: null });
+    }
+    this.visited = found.cell;
+    void this.show(found).then(() => {
+      light(found.cell, { visit: { place, title: origin.title, goBack } });
+      const { editor } = found.cell;
+      if (editor instanceof CodeMirrorEditor) {
+        const { doc } = editor.editor.state;
+        const { from } = doc.line(Math.min(place.line, doc.lines));
+        const effects = EditorView.scrollIntoView(from, { y: 'center' });
+        editor.editor.dispatch({ selection: { anchor: from }, effects });
+      }
+    });
+  }
+
+  /** Brings a view into sight: the output of a cell, or a tab. */
+  private async goTo(element: HTMLElement): Promise<void> {
+    const found = this.find(cell => cell.node.contains(element));
+    if (found !== null) {
+      await this.show(found);
+    } else {
+      const tab = [...this.shell.widgets('main')].find(each => each.node.contains(element));
+      if (tab !== undefined) {
+        this.shell.activateById(tab.id);
+      }
+    }
+    element.scrollIntoView({ block: 'nearest' });
+  }
+
+  /** Makes a cell the active one, in sight. */
+  private async show({ notebook, cell }: Place): Promise<void> {
+    this.shell.activateById(notebook.id);
+    const index = notebook.content.widgets.indexOf(cell);
+    notebook.content.activeCellIndex = index;
+    notebook.content.deselectAll();
+    await notebook.content.scrollToItem(index, 'smart');
+  }
+
+  private find(isIt: (cell: Cell) => boolean): Place | null {
+    let found: Place | null = null;
+    this.tracker.forEach(notebook => {
+      const cell = notebook.content.widgets.find(isIt);
+      if (cell !== undefined) {
+        found ??= { notebook, cell };
+      }
+    });
+    return found;
+  }
+}
+
+interface Place {
+  readonly notebook: NotebookPanel;
+  readonly cell: Cell;
+}
+
+/** Lights up the lines of cells that equations come from, and goes there and back. */
 export const cellLines: JupyterFrontEndPlugin<void> = {
   id: '@pellucid/lab:cell-lines',
-  description: 'Lights up the source lines of equations in notebook cells.',
+  description:
+    'Lights up the source lines of equations in notebook cells, and goes there and back.',
   autoStart: true,
   requires: [INotebookTracker],
   activate: (app: JupyterFrontEnd, tracker: INotebookTracker) => {
-    app.commands.addCommand(POINT_COMMAND, {
-      label: 'Light up Source Lines',
-      describedBy: { args: { type: 'object' } },
-      execute: args => {
-        const places = (args['places'] ?? []) as unknown as readonly CellPlace[];
-        tracker.forEach(notebook => {
-          for (const cell of notebook.content.widgets) {
-            const own = places.filter(place => holds(cell, place));
-            point(cell, own);
-            if (args['isShown'] === true && own.some(place => place === places[0])) {
-              cell.node.scrollIntoView({ block: 'nearest' });
-            }
-          }
-        });
-      },
-    });
+    setCellLines(new NotebookCells(app.shell, tracker));
     // The other way round: programs light up what comes from the line with the cursor.
     let followed: Cell | null = null;
     const cursorMoved = (): void =>

@@ -4,6 +4,7 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { RecordOutput } from './record_output';
 
 const KINDS = [
+  'array-values',
   'compiled',
   'diff',
   'error',
@@ -14,8 +15,11 @@ const KINDS = [
   'miss',
   'misses',
   'profile',
+  'profile-comparison',
   'program',
+  'recording',
   'sharding',
+  'what-if',
 ];
 
 /** Shows records in cell outputs, with or without a kernel. */

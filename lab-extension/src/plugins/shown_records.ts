@@ -4,18 +4,40 @@ import { mount, type Mounted } from '../components';
 import { ProfileView } from '../components/profile/profile_view';
 import type { ProgramRecord } from '../generated/introspect';
 import type { TimelineRecord } from '../generated/profiler';
-import { equationsAt, placesOf, type CellPlace } from '../records/cell_places';
+import { equationsAt, placesOf, type CellPlace, type PlaceState } from '../records/cell_places';
 import { makeLayoutWorker } from './layout_worker';
 import { viewSettings } from './view_settings';
 
-/** Commands with which a view tells the rest of the page what is pointed at, and opens in a tab. */
+/** Commands with which a view opens in a tab, and shows the times of lines. */
 export const OPEN_COMMAND = 'pellucid:open-record';
 export const TIMES_COMMAND = 'pellucid:show-line-times';
-export const POINT_COMMAND = 'pellucid:point-at-lines';
 /** Command that sends a request to the kernel of the notebook in front. */
 export const ASK_COMMAND = 'pellucid:ask-kernel';
 
+/** The lines of the cells of all notebooks. */
+export interface CellLines {
+  /** Lights up lines while something is pointed at; with `isSelected` until others are selected. */
+  readonly point: (places: readonly CellPlace[], isSelected: boolean) => void;
+  /** Goes to a line, from which a link leads back to `origin`. */
+  readonly go: (place: CellPlace, origin: Origin) => void;
+  readonly stateOf: (place: CellPlace) => PlaceState;
+}
+
+/** What somebody left to look at a line. */
+export interface Origin {
+  readonly title: string;
+  readonly element: HTMLElement;
+}
+
 const shownRecords = new Set<Mounted>();
+let cellLines: CellLines | null = null;
+/** Whose selection lights up lines of cells. */
+let selecting: HTMLElement | null = null;
+
+/** Makes the lines of cells known to all views. */
+export function setCellLines(lines: CellLines): void {
+  cellLines = lines;
+}
 
 /** Shows `record` in `place`, and tells the page which lines of the user are pointed at. */
 export function mountRecord(
@@ -24,13 +46,16 @@ export function mountRecord(
   text: string,
   commands: CommandRegistry,
 ): Mounted {
-  const onPoint = (places: readonly CellPlace[], isShown: boolean): void => {
-    if (commands.hasCommand(POINT_COMMAND)) {
-      void commands.execute(POINT_COMMAND, { places: places as never, isShown });
+  const onPoint = (places: readonly CellPlace[], isSelected: boolean): void => {
+    if (isSelected) {
+      selecting = place;
     }
+    cellLines?.point(places, isSelected);
   };
-  const point = (program: ProgramRecord, equations: ArrayLike<number>, isShown: boolean): void =>
-    onPoint(placesOf(program, equations), isShown);
+  const point = (program: ProgramRecord, equations: ArrayLike<number>, isSelected: boolean): void =>
+    onPoint(placesOf(program, equations), isSelected);
+  const { name, kind } = (record ?? {}) as { name?: unknown; kind?: unknown };
+  const origin = { title: String(name ?? kind ?? 'the view').slice(0, 40), element: place };
   const loadTimeline = async (
     session: number,
     begin_ns: number,
@@ -46,6 +71,10 @@ export function mountRecord(
     colorBy: viewSettings().colorBy,
     onHover: (program, equations) => point(program, equations, false),
     onSelect: (program, equations) => point(program, equations, true),
+    notebook: {
+      go: to => cellLines?.go(to, origin),
+      stateOf: to => cellLines?.stateOf(to) ?? 'absent',
+    },
     profile: { onPoint, loadTimeline },
   });
   const view = mounted.view();
@@ -55,6 +84,11 @@ export function mountRecord(
   const shown = { ...mounted, dispose: end };
   function end(): void {
     shownRecords.delete(shown);
+    cellLines?.point([], false);
+    if (selecting === place) {
+      onPoint([], true);
+      selecting = null;
+    }
     mounted.dispose();
   }
   shownRecords.add(shown);

@@ -10,7 +10,12 @@ export interface CellPlace {
   readonly endLine: number;
   /** Text of the first line; a cell that was edited has another one there. Null where it is not known. */
   readonly text: string | null;
+  /** Whether it only called the function that the equations come from. */
+  readonly isCaller?: boolean;
 }
+
+/** How a place stands in the notebooks that are open: its cell may have been edited since, or be in none of them. */
+export type PlaceState = 'here' | 'edited' | 'absent';
 
 /** So many equations are enough to light up a cell. */
 const MOST_EQUATIONS = 200;
@@ -18,19 +23,30 @@ const MOST_EQUATIONS = 200;
 /** The places in cells that equations come from: each with its callers, innermost first. */
 export function placesOf(program: ProgramRecord, equations: ArrayLike<number>): CellPlace[] {
   const found = new Map<number, CellPlace>();
-  for (let i = 0; i < Math.min(equations.length, MOST_EQUATIONS); i++) {
+  const { span: spans } = program.equations;
+  const own = new Set(Array.from({ length: count(equations) }, (_, i) => spans[equations[i]!]));
+  for (let i = 0; i < count(equations); i++) {
     for (
-      let span = program.equations.span[equations[i]!] ?? -1;
+      let span = spans[equations[i]!] ?? -1;
       span >= 0 && !found.has(span);
       span = program.spans.caller[span] ?? -1
     ) {
       const place = placeOf(program, span);
       if (place !== null) {
-        found.set(span, place);
+        found.set(span, { ...place, isCaller: !own.has(span) });
       }
     }
   }
   return [...found.values()].filter(each => each.executionCount !== null);
+}
+
+function count(equations: ArrayLike<number>): number {
+  return Math.min(equations.length, MOST_EQUATIONS);
+}
+
+/** `In[3], line 4`. */
+export function placeName({ executionCount, line }: CellPlace): string {
+  return `In[${executionCount}], line ${line}`;
 }
 
 /** The equations that come from a place, or are made by what is called there. */

@@ -2,6 +2,7 @@
 
 import {
   SCHEMA_VERSION,
+  type ArrayValuesRecord,
   type CompiledRecord,
   type DiffRecord,
   type ErrorRecord,
@@ -13,12 +14,15 @@ import {
   type MissesRecord,
   type ProgramRecord,
   type ShardingRecord,
+  type WhatIfRecord,
 } from '../generated/introspect';
-import type { ProfileRecord } from '../generated/profiler';
+import type { RecordingRecord } from '../generated/debugger';
+import type { ProfileComparisonRecord, ProfileRecord } from '../generated/profiler';
 import { RecordError } from './columns';
 
 /** Every record that can be shown by itself. */
 export type AnyRecord =
+  | ArrayValuesRecord
   | CompiledRecord
   | DiffRecord
   | ErrorRecord
@@ -28,9 +32,12 @@ export type AnyRecord =
   | MemoryRecord
   | MissRecord
   | MissesRecord
+  | ProfileComparisonRecord
   | ProfileRecord
   | ProgramRecord
-  | ShardingRecord;
+  | RecordingRecord
+  | ShardingRecord
+  | WhatIfRecord;
 
 const OLDEST_VERSION = Math.max(1, SCHEMA_VERSION - 1);
 

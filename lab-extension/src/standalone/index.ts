@@ -1,6 +1,7 @@
 /** Entry for pages without an extension: self-contained HTML, and anywidget. */
 
 import { ProgramExplorer } from '../components/explorer/program_explorer';
+import { WhatIfView } from '../components/sharding/what_if_view';
 import { mount, type ViewOptions } from '../components/view';
 import LayoutWorker from '../layout/worker?worker&inline';
 
@@ -42,12 +43,16 @@ interface WidgetModel {
   off(event: string, listener: () => void): void;
 }
 
-/** For anywidget: the trait `record` is replaced as a whole; `selected` are the selected equations. */
+/**
+ * For anywidget: the trait `record` is replaced as a whole; `selected` are the selected equations; `request` is the
+ * placement that a user asks for, and `answered` counts those that were.
+ */
 function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
   const host = document.createElement('div');
   host.style.height = `${Number(model.get('height')) || 560}px`;
   el.append(host);
   const text = model.get('text');
+  let requests = 0;
   const mounted = mount(host, model.get('record'), {
     ...options,
     text: typeof text === 'string' ? text : '',
@@ -55,7 +60,19 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       model.set('selected', Array.from(equations));
       model.save_changes();
     },
+    onPlacement: request => {
+      // Asked again, a placement is a new request all the same.
+      requests++;
+      model.set('request', { ...request, number: requests });
+      model.save_changes();
+    },
   });
+  const answer = (): void => {
+    const view = mounted.view();
+    if (view instanceof WhatIfView) {
+      view.answered();
+    }
+  };
   const update = (): void => mounted.show(model.get('record'));
   const select = (): void => {
     const view = mounted.view();
@@ -66,9 +83,11 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
   };
   model.on('change:record', update);
   model.on('change:selected', select);
+  model.on('change:answered', answer);
   return () => {
     model.off('change:record', update);
     model.off('change:selected', select);
+    model.off('change:answered', answer);
     mounted.dispose();
   };
 }

@@ -19,8 +19,11 @@ from pellucid.introspect.schema import (
     MissesRecord,
     MissRecord,
     ShardingRecord,
+    WhatIfRecord,
 )
 from pellucid.introspect.values import bytes_text
+from pellucid_viz.render import placements
+from pellucid_viz.render.array import array_markup
 from pellucid_viz.render.picture import tiles_picture
 from pellucid_viz.render.quantities import count_text, seconds_text
 from pellucid_viz.render.sharded import (
@@ -195,6 +198,25 @@ def _function_sharding(record: FunctionShardingRecord) -> str:
     return f"<p>{title}: {html.escape(summary(record))}</p>{values}{moved}{noted}"
 
 
+def _what_if(record: WhatIfRecord) -> str:
+    search = ""
+    if record.best:
+        best = table(["mesh", "time", "peak", "specs"], placements.best_rows(record))
+        search = f"<p>Best found: {placements.search_text(record)}</p>{best}"
+    moved = table(
+        ["collectives", "each device sends", "time", "why", "where"],
+        map(placements.exchange_row, record.exchanges),
+        list(map(is_costly, record.exchanges)),
+    )
+    arguments = table(
+        ["argument", "type", "today", "what if", "on each device"], placements.argument_rows(record)
+    )
+    remarks = "".join(f"<li>{html.escape(each)}</li>" for each in record.remarks)
+    facts = table(placements.FACTS, placements.facts(record))
+    title = f"<b>{html.escape(record.name)}</b>, estimated for {html.escape(record.device_kind)}"
+    return f"<p>{title}</p>{facts}{arguments}{moved}{search}<ul>{remarks}</ul>"
+
+
 def _values(site: SiteRows) -> str:
     return table(
         ["value", "type", "layout", "on each device", "made by", "laid out by"],
@@ -233,4 +255,6 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "sharding": _sharding,
     "function_sharding": _function_sharding,
     "error": _error,
+    "what_if": _what_if,
+    "array_values": array_markup,
 }

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pellucid.introspect.schema import (
     CollectiveRecord,
+    ExchangeCostRecord,
     FunctionShardingRecord,
     MeshRecord,
     ProgramRecord,
@@ -61,7 +62,7 @@ def is_alone(record: FunctionShardingRecord) -> bool:
     return math.prod(record.meshes[0].axis_sizes) == 1
 
 
-def is_costly(each: CollectiveRecord) -> bool:
+def is_costly(each: CollectiveRecord | ExchangeCostRecord) -> bool:
     """Whether an exchange is one that the user did not ask for and may avoid."""
     return each.reason in ("reshard", "full_replication")
 

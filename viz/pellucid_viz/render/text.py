@@ -20,8 +20,11 @@ from pellucid.introspect.schema import (
     MissRecord,
     ProgramRecord,
     ShardingRecord,
+    WhatIfRecord,
 )
 from pellucid.introspect.values import bytes_text
+from pellucid_viz.render import placements
+from pellucid_viz.render.array import array_text
 from pellucid_viz.render.quantities import count_text, seconds_text
 from pellucid_viz.render.sharded import (
     by_cost,
@@ -235,6 +238,23 @@ def function_sharding_text(record: FunctionShardingRecord) -> str:
     return "\n".join(lines)
 
 
+def what_if_text(record: WhatIfRecord) -> str:
+    """Costs of a function today and as placed, its arguments, exchanges, and the best placements found."""
+    lines = [f"{record.name}, estimated for {record.device_kind}"]
+    parts = [
+        ("", [list(placements.FACTS), *placements.facts(record)]),
+        ("arguments:", placements.argument_rows(record)),
+        ("collectives:", list(map(placements.exchange_row, record.exchanges))),
+        (f"best found ({placements.search_text(record)}):", placements.best_rows(record)),
+    ]
+    for title, rows in parts:
+        if rows:
+            lines += [title] if title else []
+            lines += [f"  {row}" for row in _aligned(rows[:_MOST_ROWS])]
+            lines += more_rows(len(rows), "row")
+    return "\n".join([*lines, *record.remarks])
+
+
 def _aligned(rows: list[list[str]]) -> list[str]:
     """Rows of texts in columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -277,4 +297,6 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "sharding": sharding_text,
     "function_sharding": function_sharding_text,
     "error": error_text,
+    "what_if": what_if_text,
+    "array_values": array_text,
 }

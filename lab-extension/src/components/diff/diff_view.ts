@@ -8,6 +8,7 @@ import { compare, type Change, type MatchRow } from '../../records/matching';
 import { Program } from '../../records/program';
 import { Disposables, el } from '../dom';
 import { counted, oneLine, quantity, whole } from '../format';
+import { SourceLink, type ProgramEvents } from '../source_link';
 import { LinesView, type LineMark } from '../text/lines_view';
 
 /** Rows of equal equations that are shown around a change. */
@@ -94,14 +95,17 @@ export class DiffView {
   private readonly sides: readonly [SideLines, SideLines];
   private readonly views: readonly [LinesView, LinesView];
   private readonly notes = el('div', { class: 'pl-array-status pl-muted', 'aria-live': 'polite' });
+  private readonly place: SourceLink;
   private readonly disposables = new Disposables();
+  private selected = -1;
   private at = -1;
 
   constructor(
     _root: HTMLElement,
     record: DiffRecord,
-    onHover: (program: Program, equations: ArrayLike<number>) => void,
+    private readonly events: ProgramEvents,
   ) {
+    this.place = new SourceLink(events.notebook);
     const before = new Program(record.before);
     const after = new Program(record.after);
     this.programs = [before, after];
@@ -113,9 +117,10 @@ export class DiffView {
       new LinesView(title, this.sides[index], {
         onHover: (equations, line) => {
           this.hover(line);
-          onHover(this.programs[index], equations);
+          events.onHover?.(this.programs[index], equations);
         },
-        onClick: (_, line) => this.hover(line),
+        onClick: (_, line) => this.select(line, index),
+        onGo: equations => this.place.go(this.programs[index], equations),
       });
     this.views = [make(0, `Before: ${before.name}`), make(1, `After: ${after.name}`)];
     this.views.forEach(view => view.setMarks(line => this.mark(line)));
@@ -149,8 +154,19 @@ export class DiffView {
       : { className: `pl-line-${row.change}` };
   }
 
+  /** Keeps both sides of a row lit. */
+  private select(line: number, index: 0 | 1): void {
+    this.selected = line;
+    this.views.forEach((view, side) => view.setLinked(this.sides[side]!.equations(line)));
+    this.hover(line);
+    const program = this.programs[index];
+    const equations = this.sides[index].equations(line);
+    this.place.show(program, equations);
+    this.events.onSelect?.(program, equations);
+  }
+
   private hover(line: number): void {
-    const row = this.sides[0].rows[line];
+    const row = this.sides[0].rows[line < 0 ? this.selected : line];
     const text =
       row === undefined || 'left' in row
         ? ''
@@ -196,6 +212,7 @@ export class DiffView {
     this.disposables.listen(only, 'change', () => {
       this.fill(only.checked);
       this.at = -1;
+      this.selected = -1;
       this.views.forEach(view => view.refresh());
     });
     const button = (name: string, by: number): HTMLElement => {
@@ -215,6 +232,7 @@ export class DiffView {
       el('label', { class: 'pl-muted' }, only, ' only changes'),
       button('Previous', -1),
       button('Next', 1),
+      this.place.element,
     );
     const column = (index: 0 | 1, program: Program): HTMLElement =>
       el(

@@ -5,7 +5,8 @@ import type { Program } from '../../records/program';
 import { el, type Content } from '../dom';
 import { counted, oneLine, quantity } from '../format';
 import type { Box } from '../graph/box';
-import { equationText, operandText, placeText } from '../graph/describe';
+import { equationText, operandText } from '../graph/describe';
+import { SourceLink, type NotebookLines } from '../source_link';
 
 export interface InspectorEvents {
   readonly goTo: (equation: number) => void;
@@ -14,6 +15,9 @@ export interface InspectorEvents {
   readonly showCopy: (box: Box, copy: number) => void;
   readonly unfold: (box: Box) => void;
   readonly toggle: (box: Box) => void;
+  /** Shows the line of an equation in the view itself; absent where it has no lines. */
+  readonly showInSource?: ((equation: number) => void) | undefined;
+  readonly notebook?: NotebookLines | undefined;
 }
 
 const MOST_LINKS = 24;
@@ -64,7 +68,8 @@ export class Inspector {
       el('h3', {}, oneLine(program.primitive(equation), 120)),
       el('p', { class: 'pl-code pl-statement' }, equationText(program, equation)),
     );
-    const place = placeText(program, equation);
+    const link = new SourceLink(this.events.notebook, this.events.showInSource);
+    link.show(program, [equation]);
     const span = program.spanOf(equation);
     const line =
       span === null
@@ -73,11 +78,12 @@ export class Inspector {
             span.line - (program.sources[span.source]?.first_line ?? 1)
           ];
     const rows: [string, Content][] = [];
-    if (place !== '') {
+    if (span !== null) {
       rows.push([
         'from',
         [
-          place,
+          link.element,
+          span.function === '' ? null : `, in ${oneLine(span.function, 60)}`,
           typeof line === 'string'
             ? el('code', { class: 'pl-source-line' }, oneLine(line.trim(), 160))
             : null,

@@ -13,14 +13,12 @@ import type { Box } from '../graph/box';
 import { GraphView, graphStyle } from '../graph/graph_view';
 import { GraphModel } from '../graph/model';
 import { reachOf, type Direction } from '../graph/reach';
+import { SourceLink, type ProgramEvents } from '../source_link';
 import { LinesView, linesStyle, type LineMark } from '../text/lines_view';
 import { Inspector, inspectorStyle } from './inspector';
 import { SearchIndex } from './search';
 
-export interface ExplorerEvents {
-  /** Equations under the pointer, for whatever else shows them: a notebook's cells, another program. */
-  readonly onHover?: (program: Program, equations: ArrayLike<number>) => void;
-  readonly onSelect?: (program: Program, equations: ArrayLike<number>) => void;
+export interface ExplorerEvents extends ProgramEvents {
   /** What stands on the edge of a value, in place of its type. */
   readonly edgeLabel?: ((value: number) => string | undefined) | undefined;
 }
@@ -50,6 +48,7 @@ export class ProgramExplorer {
   private readonly overlays: readonly Overlay[];
   private readonly search: SearchIndex;
   private readonly inspector: Inspector;
+  private readonly place: SourceLink;
   private readonly text: LinesView;
   private readonly source: LinesView | null;
   private readonly sourceLines: SourceLines | null;
@@ -79,6 +78,10 @@ export class ProgramExplorer {
     this.model = new GraphModel(program, layouts);
     this.overlays = overlaysOf(program);
     this.search = new SearchIndex(program);
+    this.place = new SourceLink(
+      events.notebook,
+      program.sources.length > 0 ? equation => this.showInSource(equation) : undefined,
+    );
     this.inspector = new Inspector(program, {
       goTo: equation => void this.goTo(equation),
       hover: equations => this.link(equations, 'details'),
@@ -86,16 +89,20 @@ export class ProgramExplorer {
       showCopy: (box, copy) => this.graph.showCopy(box, copy),
       unfold: box => this.unfold(box),
       toggle: box => this.graph.toggle(box),
+      showInSource: program.sources.length > 0 ? each => this.showInSource(each) : undefined,
+      notebook: events.notebook,
     });
     this.graph = new GraphView(root, this.model, {
       onHover: equations => this.link(equations, 'graph'),
       onSelect: box => this.selected(box),
+      onGo: box => this.place.go(program, box.equations),
       onKey: event => this.key(event),
       edgeLabel: value => this.events.edgeLabel?.(value),
     });
     this.text = new LinesView(`Text of ${program.name}`, listingOf(program), {
       onHover: equations => this.link(equations, 'text'),
       onClick: equations => this.pick(equations[0], equations, 'text'),
+      onGo: equations => this.place.go(program, equations),
     });
     this.sourceLines = program.sources.length > 0 ? new SourceLines(program) : null;
     this.source =
@@ -106,6 +113,7 @@ export class ProgramExplorer {
             // A line that also calls functions stands for its own equations first.
             onClick: (equations, line) =>
               this.pick(this.sourceLines?.own(line)[0] ?? equations[0], equations, 'source'),
+            onGo: equations => this.place.go(program, equations),
           });
     this.searchBox = el('input', {
       class: 'pl-search',
@@ -202,10 +210,15 @@ export class ProgramExplorer {
   private selected(box: Box | null): void {
     this.inspector.show(box, this.overlays);
     this.showTrail(box);
-    if (box !== null) {
-      this.lightTexts(box.equations, null, this.side);
-      this.events.onSelect?.(this.program, box.equations);
-    }
+    const equations = box?.equations ?? [];
+    this.lightTexts(equations, null, box === null ? null : this.side);
+    this.events.onSelect?.(this.program, equations);
+  }
+
+  /** Shows the user's line in the view itself. */
+  private showInSource(equation: number): void {
+    this.showPane('source');
+    this.lightTexts([equation], null, 'source');
   }
 
   private reselect(): void {
@@ -264,8 +277,9 @@ export class ProgramExplorer {
       step.addEventListener('click', () => this.graph.select(each, true));
       return index > 0 ? ['›', step] : [step];
     });
-    this.trail.hidden = steps.length === 0;
-    this.trail.replaceChildren(...steps);
+    this.place.show(this.program, box?.equations ?? []);
+    this.trail.hidden = steps.length === 0 && this.place.element.hidden;
+    this.trail.replaceChildren(...steps, this.place.element);
   }
 
   // Search

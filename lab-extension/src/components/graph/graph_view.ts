@@ -29,6 +29,8 @@ export interface GraphOptions {
   /** The pointer is over these equations; empty over none. */
   readonly onHover: (equations: ArrayLike<number>) => void;
   readonly onSelect: (box: Box | null) => void;
+  /** The user asks for the line that a box comes from. */
+  readonly onGo: (box: Box) => void;
   /** A key that the graph has no use for. */
   readonly onKey: (event: KeyboardEvent) => boolean;
   /** What stands on an edge inside of an open box; the type of its value if this is absent, or gives nothing. */
@@ -80,7 +82,7 @@ export class GraphView {
       tabindex: 0,
       role: 'application',
       'aria-roledescription': 'program graph',
-      'aria-label': `${name}. Arrow keys move, Enter opens and closes, plus and minus zoom.`,
+      'aria-label': `${name}. Arrow keys move, Enter opens and closes or goes to the line, plus and minus zoom.`,
     });
     this.minimap = new Minimap(this.disposables, (x, y) => this.centreOn(x, y));
     this.element = el(
@@ -444,15 +446,17 @@ export class GraphView {
       const wasDown = pointers.delete(event.pointerId);
       canvas.classList.remove('pl-dragging');
       if (wasDown && event.type === 'pointerup' && travelled <= CLICK_REACH) {
-        this.click(...place(event));
+        this.click(...place(event), event.ctrlKey || event.metaKey);
       }
     };
     disposables.listen(canvas, 'pointerup', release);
     disposables.listen(canvas, 'pointercancel', release);
     disposables.listen(canvas, 'pointerleave', () => this.setHovered(null, null));
     disposables.listen(canvas, 'dblclick', event => {
-      const box = boxAt(this.model.root, ...this.camera.toDrawing(...place(event)));
-      if (box !== null && box.isExpandable) {
+      const [x, y] = this.camera.toDrawing(...place(event));
+      const box = boxAt(this.model.root, x, y);
+      // Each of the two clicks on a chevron has opened or closed it.
+      if (box !== null && box.isExpandable && !isChevron(box, x, y)) {
         this.toggle(box);
       }
     });
@@ -509,27 +513,33 @@ export class GraphView {
     this.draw();
   }
 
-  private click(x: number, y: number): void {
+  private click(x: number, y: number, isGoing: boolean): void {
     const [drawingX, drawingY] = this.camera.toDrawing(x, y);
     const box = boxAt(this.model.root, drawingX, drawingY);
     this.focusCanvas();
-    const isChevron =
-      box !== null &&
-      box.isExpandable &&
-      drawingX < box.left + 34 &&
-      drawingY < box.top + (box.isOpen ? 30 : box.height);
     const step = box === null ? 0 : stepAt(box, drawingX, drawingY);
-    if (box !== null && step !== 0) {
+    this.select(box);
+    if (box === null) {
+      return;
+    }
+    if (isGoing) {
+      this.options.onGo(box);
+    } else if (step !== 0) {
       this.showCopy(box, box.copy + step);
-    } else if (box !== null && isChevron) {
+    } else if (isChevron(box, drawingX, drawingY)) {
       this.toggle(box);
     }
-    this.select(box);
   }
 
   // Keyboard
 
   private key(event: KeyboardEvent): void {
+    if (event.key === 'Enter' && this.selected !== null && this.leadsAway(event, this.selected)) {
+      this.options.onGo(this.selected);
+      event.preventDefault();
+      event.stopPropagation();
+      return;
+    }
     if (event.ctrlKey || event.metaKey || event.altKey) {
       return;
     }
@@ -537,6 +547,11 @@ export class GraphView {
       event.preventDefault();
       event.stopPropagation();
     }
+  }
+
+  /** Enter opens what can be opened; with Ctrl, and on everything else, it goes to the line. */
+  private leadsAway(event: KeyboardEvent, box: Box): boolean {
+    return event.ctrlKey || event.metaKey || !box.isExpandable;
   }
 
   private runKey(key: string): boolean {
@@ -628,6 +643,10 @@ export class GraphView {
     clearTimeout(this.hintTimer);
     this.hintTimer = setTimeout(() => (this.hint.hidden = true), 1400);
   }
+}
+
+function isChevron(box: Box, x: number, y: number): boolean {
+  return box.isExpandable && x < box.left + 34 && y < box.top + (box.isOpen ? 30 : box.height);
 }
 
 function foldAround(box: Box | null): Box | null {

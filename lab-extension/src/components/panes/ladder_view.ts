@@ -6,6 +6,7 @@ import { listingOf } from '../../records/listing';
 import { Program } from '../../records/program';
 import { el } from '../dom';
 import { counted, oneLine } from '../format';
+import type { ProgramEvents } from '../source_link';
 import type { LineMark } from '../text/lines_view';
 import { LinkedPanes, type Pane } from './linked_panes';
 
@@ -15,11 +16,7 @@ export class LadderView {
   readonly programs: readonly Program[];
   private readonly panes: LinkedPanes;
 
-  constructor(
-    root: HTMLElement,
-    record: LadderRecord,
-    onHover: (program: Program, equations: ArrayLike<number>) => void,
-  ) {
+  constructor(root: HTMLElement, record: LadderRecord, events: ProgramEvents) {
     const programs = record.programs.map(each => new Program(each));
     this.programs = programs;
     const links = new Links(programs, record.links);
@@ -39,9 +36,7 @@ export class LadderView {
         links.direct(pane.program, equation, pane.program - 1).length === 0;
       return isNew ? { className: 'pl-line-new' } : null;
     };
-    this.panes = new LinkedPanes(root, panes, links, mark, (program, equations) =>
-      onHover(programs[program]!, equations),
-    );
+    this.panes = new LinkedPanes(root, panes, links, mark, programs, events);
     this.element = el(
       'div',
       { class: 'pl-array' },
@@ -58,6 +53,7 @@ export class LadderView {
             .join(' → '),
         ),
         el('span', { class: 'pl-muted' }, 'Green lines have no origin in the program before.'),
+        this.panes.place.element,
       ),
       this.panes.element,
     );

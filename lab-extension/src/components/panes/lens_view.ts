@@ -8,6 +8,7 @@ import { SourceLines } from '../../records/source_lines';
 import { el } from '../dom';
 import { counted, oneLine } from '../format';
 import { stepColor } from '../sharding/colors';
+import type { ProgramEvents } from '../source_link';
 import type { LineMark } from '../text/lines_view';
 import { LinkedPanes, type Pane } from './linked_panes';
 
@@ -27,11 +28,7 @@ export class LensView {
   /** For each program and equation the hulls that hold it. */
   private readonly hullsAt: readonly Map<number, number[]>[];
 
-  constructor(
-    root: HTMLElement,
-    record: LensRecord,
-    onHover: (program: Program, equations: ArrayLike<number>) => void,
-  ) {
+  constructor(root: HTMLElement, record: LensRecord, events: ProgramEvents) {
     const programs = record.programs.map(each => new Program(each));
     this.programs = programs;
     const links = new Links(programs, record.links);
@@ -58,7 +55,8 @@ export class LensView {
       panes,
       links,
       (pane, line) => this.mark(pane, line),
-      (program, equations) => onHover(programs[program]!, equations),
+      programs,
+      events,
     );
     const fusions = this.hulls.length > 0 ? counted(this.hulls.length, 'fusion') : null;
     this.element = el(
@@ -74,6 +72,7 @@ export class LensView {
           { class: 'pl-muted' },
           'Point at a line to light up what it becomes; click to bring it into view.',
         ),
+        this.panes.place.element,
       ),
       this.panes.element,
     );

@@ -4,6 +4,8 @@ import type { LineSource } from '../../records/lines';
 import type { Links, LinkedSets } from '../../records/links';
 import { Disposables, el } from '../dom';
 import { oneLine } from '../format';
+import type { Program } from '../../records/program';
+import { SourceLink, type ProgramEvents } from '../source_link';
 import { LinesView, type LineMark } from '../text/lines_view';
 import { readTheme } from '../theme';
 import { CanvasPane } from '../canvas_pane';
@@ -26,6 +28,8 @@ export class LinkedPanes {
   private readonly gaps: (CanvasPane | null)[];
   private readonly columns: HTMLElement[];
   private readonly disposables = new Disposables();
+  /** Where the selected line comes from. */
+  readonly place: SourceLink;
   private pinned: LinkedSets | null = null;
   private shown: LinkedSets | null = null;
 
@@ -34,12 +38,15 @@ export class LinkedPanes {
     private readonly panes: readonly Pane[],
     private readonly links: Links,
     marks: (pane: Pane, line: number) => LineMark | null,
-    private readonly onHover: (program: number, equations: ArrayLike<number>) => void,
+    private readonly programs: readonly Program[],
+    private readonly events: ProgramEvents,
   ) {
+    this.place = new SourceLink(events.notebook);
     this.views = panes.map((pane, index) => {
       const view = new LinesView(pane.title, pane.lines, {
         onHover: equations => this.hover(pane, equations),
         onClick: equations => this.pin(pane, index, equations),
+        onGo: equations => this.place.go(programs[pane.program]!, equations),
         onScroll: () => this.drawGaps(index),
       });
       view.setMarks(line => marks(pane, line));
@@ -115,7 +122,7 @@ export class LinkedPanes {
     const sets =
       equations.length > 0 ? this.links.from(pane.program, Array.from(equations)) : this.pinned;
     this.show(sets, -1);
-    this.onHover(pane.program, equations);
+    this.events.onHover?.(this.programs[pane.program]!, equations);
   }
 
   /** Lights up equations of the first program that has any, and what belongs to them elsewhere. */
@@ -128,6 +135,9 @@ export class LinkedPanes {
     this.pinned =
       equations.length > 0 ? this.links.from(pane.program, Array.from(equations)) : null;
     this.show(this.pinned, index);
+    const program = this.programs[pane.program]!;
+    this.place.show(program, equations);
+    this.events.onSelect?.(program, equations);
   }
 
   /** Lights up sets of equations; with `from` the other panes move there. */

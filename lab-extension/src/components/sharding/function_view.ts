@@ -20,24 +20,12 @@ import type { Badge } from '../graph/frame';
 import { GraphView } from '../graph/graph_view';
 import { GraphModel } from '../graph/model';
 import { meter, tableOf, type Column } from '../table';
+import { SourceLink, type ProgramEvents } from '../source_link';
 import { LinesView } from '../text/lines_view';
 import { readTheme } from '../theme';
 import { ArrayView, paintBars } from './array_view';
 import { axisColor, deviceColors } from './colors';
-
-const REASONS: Readonly<Record<CollectiveRecord['reason'], string>> = {
-  written: 'as written',
-  contraction: 'combines along a divided dimension',
-  reshard: 'resharding',
-  full_replication: 'full replication',
-  unknown: 'reason not known',
-};
-
-/** What a view of a function tells the page around it. */
-export interface FunctionShardingEvents {
-  readonly onHover?: (equations: ArrayLike<number>) => void;
-  readonly onSelect?: (equations: ArrayLike<number>) => void;
-}
+import { REASONS } from './reasons';
 
 const MOST_LISTED = 200;
 const MOST_HOPS = 12;
@@ -54,6 +42,7 @@ export class FunctionShardingView {
   private readonly whyList = el('div', { class: 'pl-why' });
   private readonly legend = el('span', { class: 'pl-axes' });
   private readonly status = el('div', { class: 'pl-array-status pl-muted', 'aria-live': 'polite' });
+  private readonly sourceLink: SourceLink;
   private readonly peakPane: CanvasPane | null;
   private arrayView: ArrayView | null = null;
   private readonly siteOfFrame = new WeakMap<Box, number>();
@@ -64,30 +53,34 @@ export class FunctionShardingView {
     private readonly root: HTMLElement,
     record: FunctionShardingRecord,
     layouts: LayoutClient,
-    private readonly events: FunctionShardingEvents = {},
+    private readonly events: ProgramEvents = {},
   ) {
     const sharded = new ShardedFunction(record);
     this.sharded = sharded;
+    this.sourceLink = new SourceLink(events.notebook);
     this.lines = new ShardingLines(sharded, each => this.collectiveText(each));
     this.table = new LinesView('Sharding of every value', this.lines, {
       onHover: (equations, line) => this.hoverLine(equations, line),
       onClick: (_, line) => this.pickLine(line),
+      onGo: equations => this.sourceLink.go(sharded.program, equations),
     });
     this.table.element.classList.add('pl-has-hulls');
     this.model = new GraphModel(sharded.program, layouts);
     this.graph = new GraphView(root, this.model, {
       onHover: equations => {
         this.table.setLinked(equations);
-        this.events.onHover?.(equations);
+        this.events.onHover?.(sharded.program, equations);
       },
       onSelect: box => {
-        this.events.onSelect?.(box?.equations ?? []);
+        this.events.onSelect?.(sharded.program, box?.equations ?? []);
+        this.sourceLink.show(sharded.program, box?.equations ?? []);
         const [number] = box === null ? [] : this.numbersOf(box, frameOf(box), box.operands);
         if (number !== undefined) {
           this.select(number);
           this.table.showLine(this.lines.lineOf(number));
         }
       },
+      onGo: box => this.sourceLink.go(sharded.program, box.equations),
       onKey: () => false,
       edgeLabel: (value, frame) => {
         const spec = sharded.specOf(sharded.numberAt(this.siteOf(frame), value));
@@ -162,7 +155,7 @@ export class FunctionShardingView {
 
   private hoverLine(equations: ArrayLike<number>, line: number): void {
     this.graph.setLinked(Array.from(equations));
-    this.events.onHover?.(equations);
+    this.events.onHover?.(this.sharded.program, equations);
     const exchange = line < 0 ? null : this.lines.exchangeAt(line);
     const number = line < 0 ? -1 : this.lines.numberAt(line);
     this.status.textContent =
@@ -403,6 +396,7 @@ export class FunctionShardingView {
         { class: 'pl-chip', title: record.not_compiled },
         record.basis === 'compiler' ? 'of the compiled program' : 'estimate, not compiled',
       ),
+      this.sourceLink.element,
     );
     this.status.textContent = HINT;
     const tables = el(

@@ -28,6 +28,8 @@ export interface LineMark {
 export interface LinesEvents {
   readonly onHover: (equations: ArrayLike<number>, line: number) => void;
   readonly onClick: (equations: ArrayLike<number>, line: number) => void;
+  /** The user asks for the place that a line comes from: by Enter, or by Ctrl and click. */
+  readonly onGo?: (equations: ArrayLike<number>) => void;
   readonly onScroll?: () => void;
 }
 
@@ -337,10 +339,18 @@ export class LinesView {
         return;
       }
       this.current = line;
-      this.events.onClick(this.source.equations(line), line);
-      this.draw();
+      this.pick(event.ctrlKey || event.metaKey);
     });
     disposables.listen(element, 'keydown', event => this.key(event));
+  }
+
+  private pick(isGoing: boolean): void {
+    const equations = this.source.equations(this.current);
+    this.events.onClick(equations, this.current);
+    if (isGoing) {
+      this.events.onGo?.(equations);
+    }
+    this.draw();
   }
 
   private lineAt(target: HTMLElement): number {
@@ -370,8 +380,8 @@ export class LinesView {
       this.showLine(this.current);
       this.hover(this.current, -1);
       event.preventDefault();
-    } else if (event.key === 'Enter' && this.current >= 0) {
-      this.events.onClick(this.source.equations(this.current), this.current);
+    } else if ((event.key === 'Enter' || event.key === ' ') && this.current >= 0) {
+      this.pick(event.key === 'Enter');
       event.preventDefault();
     } else if (
       (event.key === 'ArrowLeft' || event.key === 'ArrowRight') &&

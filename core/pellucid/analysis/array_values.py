@@ -1,0 +1,294 @@
+"""Values of an array at a glance: counts, range, a histogram and a heat map, computed where its parts lie."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid import numpy
+from pellucid.base.dtypes import ExtendedDType
+from pellucid.base.errors import ArgumentValueError
+from pellucid.higher_order.jitted import jit
+from pellucid.higher_order.reduce import reduce
+from pellucid.introspect import schema
+from pellucid.introspect.values import short_text
+from pellucid.tracing.values import type_of
+from pellucid.xla.arrays import ARRAY_TYPES
+
+BINS = 40
+MAX_CELLS = 64
+"""Cells of a heat map along each dimension."""
+MAX_SAMPLES = 1 << 16
+"""Elements that a histogram counts; of larger parts every k-th."""
+_MAX_READ = 512
+"""Rows, and columns, that are read for a heat map."""
+_MAX_FETCHED = 1 << 20
+"""Elements of an array up to which all are fetched, where a program would take longer to compile."""
+_CHUNK_LENGTH = 256
+"""Elements that are added in the array's own precision; the sums of chunks are added in float64."""
+_SCALE = 2.0**-64
+"""Of sums, which could overflow."""
+
+
+class _Part(NamedTuple):
+    device: int
+    starts: tuple[int, ...]
+    data: Any
+    """An array on one device, or its elements in float64."""
+
+    def text(self) -> str:
+        bounds = zip(self.starts, self.data.shape, strict=True)
+        return ", ".join(f"{start}:{start + size}" for start, size in bounds)
+
+
+class _Statistics(NamedTuple):
+    nan: float = 0.0
+    infinite: float = 0.0
+    zero: float = 0.0
+    total: float = 0.0
+    """Of the finite elements, times `_SCALE`."""
+    low: float = math.inf
+    high: float = -math.inf
+
+
+def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
+    """Counts, range, histogram and heat map of an array, with those of each of its parts.
+
+    The heat map is of the last two dimensions, at `index` along those before, by default at their first elements. Of
+    complex numbers the absolute values count. Where a device takes subnormal numbers for zero, they are counted as such.
+
+    Raises: ArgumentValueError for an `index` that there isn't.
+
+    >>> record = array_values(jnp.arange(6.0).reshape(2, 3))
+    >>> record.low, record.high, record.mean, record.zero_count
+    (0.0, 5.0, 2.5, 1)
+    """
+    x = x if type(x) in ARRAY_TYPES else numpy.asarray(x)
+    aval: Any = type_of(x)
+    note = _reason_not_to_read(x, aval)
+    shape = [int(size) for size in aval.shape]
+    n_leading = max(len(shape) - 2, 0)
+    leading = [*index, *[0] * (n_leading - len(index))]
+    if len(leading) > n_leading or any(
+        not 0 <= i < n for i, n in zip(leading, shape[:-2], strict=True)
+    ):
+        raise ArgumentValueError(
+            "there is no such slice of the array.",
+            got=f"index {leading} of shape {shape}",
+            do=f"Give at most {n_leading} indices, each from 0 to the size of its dimension.",
+        )
+    parts = [] if note else _parts(x)
+    statistics = [_statistics(part.data) for part in parts]
+    finite = [s for s in statistics if s.low <= s.high]
+    low, high = (
+        min((float(s.low) for s in finite), default=None),
+        max((float(s.high) for s in finite), default=None),
+    )
+    count = math.prod(shape)
+    n_finite = count - sum(s.nan + s.infinite for s in statistics)
+    samples = np.concatenate([_sample(part.data) for part in parts] or [np.zeros(0)])
+    steps = [max(1, math.ceil(n / _MAX_READ)) for n in shape[n_leading:]]
+    return schema.ArrayValuesRecord(
+        type=short_text(x) or aval.text(),
+        dtype=str(aval.dtype),
+        shape=shape,
+        is_absolute=not note and np.dtype(aval.dtype).kind == "c",
+        nan_count=int(sum(s.nan for s in statistics)),
+        infinite_count=int(sum(s.infinite for s in statistics)),
+        zero_count=int(sum(s.zero for s in statistics)),
+        low=low,
+        high=high,
+        mean=_mean(statistics, n_finite),
+        bins=_histogram(samples, low, high),
+        sample_count=len(samples),
+        index=leading,
+        steps=steps,
+        cells=[] if note or count == 0 or not shape else _heat_map(parts, shape, leading, steps),
+        parts=schema.ArrayPartColumns(
+            device=[part.device for part in parts],
+            index=[part.text() for part in parts],
+            low=[float(s.low) if s in finite else None for s in statistics],
+            high=[float(s.high) if s in finite else None for s in statistics],
+            nan_count=[int(s.nan) for s in statistics],
+        ),
+        numbers="" if note else repr(x),
+        note=note,
+    )
+
+
+def _mean(statistics: Sequence[_Statistics], n_finite: float) -> float | None:
+    if not statistics or not n_finite:
+        return None
+    mean = sum(s.total for s in statistics) / n_finite / _SCALE
+    # Sums of float32 may lie beside the range.
+    return float(np.clip(mean, min(s.low for s in statistics), max(s.high for s in statistics)))
+
+
+def _reason_not_to_read(x: Any, aval: Any) -> str:
+    if isinstance(aval.dtype, ExtendedDType):
+        return "Its elements are no numbers."
+    if x.is_deleted():
+        return "The array was deleted or donated: it has no values any more."
+    if not x.is_fully_addressable:
+        return "Parts of the array lie in other processes."
+    return ""
+
+
+def _parts(x: Any) -> list[_Part]:
+    """Each distinct part."""
+    shards = {
+        tuple(part.start or 0 for part in shard.index): shard for shard in x.addressable_shards
+    }
+    is_fetched = x.size <= _MAX_FETCHED
+    return [
+        _Part(shard.device.id, starts, _fetched(shard.data) if is_fetched else shard.data)
+        for starts, shard in shards.items()
+    ]
+
+
+def _fetched(x: Any) -> np.ndarray[Any, Any]:
+    """The elements as float64, of complex numbers the absolute values."""
+    elements = np.asarray(x)
+    return (np.abs(elements) if elements.dtype.kind == "c" else elements).astype(np.float64)
+
+
+def _statistics(data: Any) -> _Statistics:
+    if data.size == 0:
+        return _Statistics()
+    if isinstance(data, np.ndarray):
+        finite = data[np.isfinite(data)]
+        n_nan = np.isnan(data).sum()
+        return _Statistics(
+            n_nan, data.size - finite.size - n_nan, (data == 0).sum(), (finite * _SCALE).sum(),
+            finite.min(initial=math.inf), finite.max(initial=-math.inf),
+        )  # fmt: skip
+    columns = [np.asarray(each).astype(np.float64) for each in _chunk_statistics(data)]
+    nan, infinite, zero, total, low, high = columns
+    return _Statistics(
+        nan.sum(), infinite.sum(), zero.sum(), (total * (_CHUNK_LENGTH * _SCALE)).sum(),
+        float(low.min()), float(high.max()),
+    )  # fmt: skip
+
+
+@jit
+def _chunk_statistics(data: Any) -> Any:
+    """Columns of `_Statistics`: an entry for each chunk, and for the rest, in one pass over the array; totals are scaled."""
+    flat = data.reshape(-1)
+    n_chunks = flat.size // _CHUNK_LENGTH
+    parts = [flat[: n_chunks * _CHUNK_LENGTH].reshape(n_chunks, _CHUNK_LENGTH)]
+    if flat.size % _CHUNK_LENGTH:
+        parts.append(flat[n_chunks * _CHUNK_LENGTH :].reshape(1, -1))
+    results = map(_row_statistics, parts)
+    return [numpy.concatenate(columns) for columns in zip(*results, strict=True)]
+
+
+def _row_statistics(rows: Any) -> Any:
+    """Columns of `_Statistics`, an entry for each row; its total is divided by `_CHUNK_LENGTH`."""
+    numbers = _as_numbers(rows)
+    one, zero = (numbers.dtype.type(n) for n in (1, 0))
+    is_finite, is_nan = numpy.isfinite(numbers), numpy.isnan(numbers)
+    is_integer = np.issubdtype(rows.dtype, np.integer)
+    exact = rows if is_integer else numbers  # float32 doesn't hold all integers
+    info: Any = np.iinfo(exact.dtype) if is_integer else None
+    lowest, highest = (info.min, info.max) if is_integer else (-np.inf, np.inf)
+    lowest, highest = exact.dtype.type(lowest), exact.dtype.type(highest)
+    operands = (
+        numpy.where(is_nan, one, zero),
+        numpy.where(is_finite | is_nan, zero, one),
+        numpy.where(numbers == 0, one, zero),
+        numpy.where(is_finite, numbers * numbers.dtype.type(1 / _CHUNK_LENGTH), zero),
+        numpy.where(is_finite, exact, highest),
+        numpy.where(is_finite, exact, lowest),
+    )
+
+    def combined(a: Any, b: Any) -> Any:
+        sums = [x + y for x, y in zip(a[:4], b[:4], strict=True)]
+        return (*sums, numpy.minimum(a[4], b[4]), numpy.maximum(a[5], b[5]))
+
+    return reduce(operands, (zero, zero, zero, zero, highest, lowest), combined, (1,))
+
+
+def _as_numbers(x: Any) -> Any:
+    """The elements as float32 or float64: of complex numbers the absolute values."""
+    x = numpy.abs(x) if np.issubdtype(x.dtype, np.complexfloating) else x
+    return x if x.dtype == np.float64 else x.astype(np.float32)
+
+
+def _sample(data: Any) -> np.ndarray[Any, Any]:
+    """At most `MAX_SAMPLES` elements, at equal distances."""
+    step = max(1, math.ceil(data.size / MAX_SAMPLES))
+    return _fetched(
+        data.reshape(-1)[::step] if isinstance(data, np.ndarray) else _strided(data, step)
+    )
+
+
+@functools.partial(jit, static_argnums=1)
+def _strided(data: Any, step: int) -> Any:
+    return data.reshape(-1)[::step]
+
+
+def _slice(
+    data: Any, leading: Sequence[int], firsts: tuple[int, ...], steps: tuple[int, ...]
+) -> Any:
+    """Every `steps`-th row and column, from `firsts` on, at an index along the dimensions before."""
+    return data[(*leading, *(slice(a, None, k) for a, k in zip(firsts, steps, strict=True)))]
+
+
+_slice_on_device = jit(_slice, static_argnums=(2, 3))
+
+
+def _histogram(samples: Any, low: float | None, high: float | None) -> list[int]:
+    """Numbers of finite elements in `BINS` parts of the range; empty where there are none."""
+    if low is None or high is None:
+        return []
+    finite = samples[np.isfinite(samples)]
+    if math.isinf(high - low):  # of large float64
+        finite, low, high = finite / 2, low / 2, high / 2
+    if high - low < (BINS + 1) * np.spacing(max(abs(low), abs(high))):  # no numbers between
+        middle = (
+            np.where(finite == low, 0, BINS - 1) if low < high else np.full(len(finite), BINS // 2)
+        )
+        return np.bincount(middle, minlength=BINS).tolist()
+    return np.histogram(finite, BINS, (low, high))[0].tolist()
+
+
+def _heat_map(
+    parts: Sequence[_Part], shape: Sequence[int], leading: Sequence[int], steps: Sequence[int]
+) -> list[list[float | None]]:
+    """Means of the finite elements of blocks of the last two dimensions; None for a block that has none."""
+    read = _plane(parts, shape, leading, steps)
+    rows = read.reshape(1, -1) if read.ndim == 1 else read
+    is_finite = np.isfinite(rows)
+    sums, counts = np.where(is_finite, rows, 0.0), is_finite.astype(np.float64)
+    for axis, n in enumerate(rows.shape):
+        edges = np.linspace(0, n, min(n, MAX_CELLS), endpoint=False).astype(int)
+        sums, counts = (np.add.reduceat(each, edges, axis=axis) for each in (sums, counts))
+    return [
+        [float(s / n) if n else None for s, n in zip(*row, strict=True)]
+        for row in zip(sums, counts, strict=True)
+    ]
+
+
+def _plane(
+    parts: Sequence[_Part], shape: Sequence[int], leading: Sequence[int], steps: Sequence[int]
+) -> np.ndarray[Any, Any]:
+    """The elements that a heat map reads."""
+    n = len(leading)
+    plane = np.zeros([math.ceil(size / step) for size, step in zip(shape[n:], steps, strict=True)])
+    for part in parts:
+        local = [i - start for i, start in zip(leading, part.starts[:n], strict=True)]
+        if all(0 <= i < size for i, size in zip(local, part.data.shape[:n], strict=True)):
+            firsts = tuple(
+                -start % step for start, step in zip(part.starts[n:], steps, strict=True)
+            )
+            if isinstance(part.data, np.ndarray):
+                piece = _slice(part.data, local, firsts, tuple(steps))
+            else:
+                piece = _fetched(_slice_on_device(part.data, local, firsts, tuple(steps)))
+            where = zip(part.starts[n:], steps, piece.shape, strict=True)
+            plane[tuple(slice(-(-a // k), -(-a // k) + size) for a, k, size in where)] = piece
+    return plane

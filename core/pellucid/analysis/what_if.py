@@ -1,0 +1,459 @@
+"""Placements of a function's arguments over meshes that need not exist, with estimates of what a run costs."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.analysis.function_sharding import planned_sharding
+from pellucid.analysis.machines import Machine, machine_of
+from pellucid.analysis.step_time import compute_seconds, exchange_seconds
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.tree import tree_flatten
+from pellucid.higher_order.jitted import jit
+from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid.higher_order.stages import Compiled, Traced
+from pellucid.introspect import schema
+from pellucid.sharding import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+    set_mesh,
+    use_abstract_mesh,
+)
+from pellucid.tracing.function import FunctionSpec, name_of
+from pellucid.tracing.values import type_of
+
+Axes = tuple[str, ...]
+"""Mesh axes that divide a dimension, major first."""
+Dims = tuple[Axes, ...]
+"""Mesh axes of each dimension."""
+Specs = Mapping[str, PartitionSpec]
+"""Specs by path of an argument, where `*` stands for any text."""
+
+MAX_DEVICES = 4096
+REMARKS = (
+    "Everything but the bytes of arguments is an estimate: nothing was compiled.",
+    "Exchanges are those that Shardy plans; XLA's partitioner may combine or replace some of them.",
+    "Times are rooflines without latencies, and exchanges overlap with nothing.",
+    "Peak memory is that of values by their lifetimes, without donation, fusion and scratch space: it may be too low, too.",
+)
+
+
+class Argument(NamedTuple):
+    """An array among the arguments."""
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: Any
+    weak_type: bool
+    nbytes: int
+    dims: Dims
+    """As it is placed today."""
+    is_placed: bool
+    """Whether it has a sharding today; the function may place others."""
+
+
+class Placement(NamedTuple):
+    """A mesh, and for each array among the arguments the axes of each dimension.
+
+    >>> WhatIf(lambda x: x, pl.ShapeDtypeStruct((4,), "float32")).today
+    Placement(mesh=AbstractMesh('device': 1, axis_types=(Auto,)), dims=(((),),))
+    """
+
+    mesh: AbstractMesh
+    dims: tuple[Dims, ...]
+
+
+class Estimate(NamedTuple):
+    """Estimated costs of a run with one placement."""
+
+    placement: Placement
+    argument_bytes: int
+    peak_bytes: int
+    compute_seconds: float
+    exchanges: list[schema.ExchangeCostRecord]
+    """In descending order of their time."""
+
+    @property
+    def exchange_seconds(self) -> float:
+        """Time of all exchanges."""
+        return sum(each.seconds for each in self.exchanges)
+
+    @property
+    def seconds(self) -> float:
+        """Time of a run."""
+        return self.compute_seconds + self.exchange_seconds
+
+    def record(self, groups: Sequence[Sequence[int]]) -> schema.PlacementRecord:
+        """As a record; `groups` has positions of arguments that are placed alike."""
+        mesh, dims = self.placement
+        return schema.PlacementRecord(
+            axis_names=list(map(str, mesh.axis_names)),
+            axis_sizes=list(mesh.axis_sizes),
+            dim_axes=[list(map(list, dims[group[0]])) for group in groups],
+            argument_bytes=self.argument_bytes,
+            peak_bytes=self.peak_bytes,
+            sent_bytes=sum(each.sent_bytes for each in self.exchanges),
+            exchange_count=sum(each.count for each in self.exchanges),
+            compute_seconds=self.compute_seconds,
+            exchange_seconds=self.exchange_seconds,
+        )
+
+
+class WhatIf:
+    """A function and its arguments, to be placed over other meshes.
+
+    Arguments are arrays or ShapeDtypeStructs; how they lie today is read from their shardings, all over one mesh. `device`
+    is the kind of device that times are estimated for, or a `Machine`.
+
+    Raises: ArgumentTypeError for what is no function; ArgumentValueError for an unknown kind of device, and for arguments
+    that lie over several meshes.
+
+    >>> x = pl.ShapeDtypeStruct((64, 32), "float32")
+    >>> what_if = WhatIf(lambda x: x.sum(), x)
+    >>> record = what_if.record(what_if.placement({"data": 16}, {"x": pl.P("data")}))
+    >>> record.placement.argument_bytes, [(each.operation, each.axes) for each in record.exchanges]
+    (512, [('all-reduce', ['data'])])
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], *args: Any, device: str | Machine = "H100"
+    ) -> None:
+        if isinstance(function, Compiled) or not callable(function):
+            raise ArgumentTypeError(
+                "what_if takes a function and its arguments.",
+                got=f"got {type(function).__name__}",
+                do="Write pl.viz.what_if(f, *args).",
+            )
+        self.machine = machine_of(device)
+        self.jitted: Any = function if hasattr(function, "trace") else jit(function)
+        self.name = name_of(function)
+        self._leaves, self._tree = tree_flatten(args)
+        paths = FunctionSpec(function, self.name).argument_paths(args, {})
+        mesh = _mesh_of(self._leaves)
+        with contextlib.nullcontext() if mesh is None else _current(mesh.abstract_mesh):
+            traced = self.jitted.trace(*args)
+        mesh = self._mesh = mesh or _mesh_of_program(traced)
+        stated = _stated(traced, len(self._leaves))
+        self._places = [i for i, leaf in enumerate(self._leaves) if hasattr(leaf, "dtype")]
+        self.arguments = [_argument(paths[i], self._leaves[i], stated[i]) for i in self._places]
+        self.today = Placement(mesh.abstract_mesh, tuple(each.dims for each in self.arguments))
+        self._estimates: dict[Placement, Estimate] = {}
+
+    # Placements -----------------------------------------------------------------------------------
+
+    def placement(
+        self, mesh: Any = None, specs: Specs | None = None, start: Placement | None = None
+    ) -> Placement:
+        """`start`, or how arguments lie today, with another mesh and with other `specs` for some arguments.
+
+        `mesh` is a Mesh, an AbstractMesh, or sizes by axis name. Axes that it doesn't have divide nothing any more.
+
+        Raises: ArgumentTypeError for another mesh or spec; ArgumentValueError for paths that no argument has, for axes
+        that the mesh lacks, and for more than 4,096 devices.
+        """
+        start = start or self.today
+        over = start.mesh if mesh is None else _abstract(mesh, start.mesh)
+        dims = [
+            tuple(tuple(axis for axis in axes if axis in over.shape) for axes in each)
+            for each in start.dims
+        ]
+        for pattern, spec in (specs or {}).items():
+            places = self._matching(pattern)
+            for place in places:
+                dims[place] = self._dims_of(self.arguments[place], spec, over)
+        return Placement(over, tuple(dims))
+
+    def placement_of(
+        self,
+        axis_sizes: Mapping[str, int],
+        dims: Sequence[Sequence[Sequence[str]]],
+        start: Placement,
+        search: Search | None = None,
+    ) -> Placement:
+        """The placement with the axes `dims` for each group of the record of `start` and `search`."""
+        mesh = _abstract(axis_sizes, start.mesh)
+        placed = list(start.dims)
+        for group, axes_by_dim in zip(self._groups_of(start, search), dims, strict=True):
+            for i in group:
+                placed[i] = tuple(map(tuple, axes_by_dim))
+        return Placement(mesh, tuple(placed))
+
+    def _groups_of(self, placement: Placement, search: Search | None) -> list[list[int]]:
+        best = [] if search is None else search.best
+        return self.groups([self.estimate(self.today), self.estimate(placement), *best])
+
+    def _matching(self, pattern: str) -> list[int]:
+        expression = re.compile(re.escape(pattern).replace(r"\*", ".*"))
+        places = [i for i, each in enumerate(self.arguments) if expression.fullmatch(each.path)]
+        if not places:
+            paths = list(dict.fromkeys(each.path for each in self.arguments))
+            more = f", … ({len(paths)} in all)" if len(paths) > 8 else ""
+            raise ArgumentValueError(
+                "what_if: no argument has this path.",
+                got=f"specs[{pattern!r}], arguments are {', '.join(paths[:8])}{more}",
+                do="Write the path as shown; `*` stands for any text.",
+            )
+        return places
+
+    def _dims_of(self, argument: Argument, spec: Any, mesh: AbstractMesh) -> Dims:
+        if not isinstance(spec, PartitionSpec):
+            raise ArgumentTypeError(
+                f"what_if: the spec of {argument.path} is no PartitionSpec.",
+                got=f"got {type(spec).__name__}",
+                do="Write pl.P('data', None), with one entry for each dimension.",
+            )
+        # NamedSharding checks axes and their use; the rank is the argument's.
+        NamedSharding(mesh, spec)
+        rank = len(argument.shape)
+        if len(spec.axes_per_dim) > rank:
+            raise ArgumentValueError(
+                f"what_if: the spec of {argument.path} has more entries than it has dimensions.",
+                got=f"{spec} for shape {argument.shape}",
+            )
+        dims = tuple(tuple(map(str, axes)) for axes in spec.axes_per_dim)
+        return dims + ((),) * (rank - len(dims))
+
+    # Estimates ------------------------------------------------------------------------------------
+
+    def argument_bytes(self, placement: Placement) -> int:
+        """Bytes of the arguments on one device."""
+        return sum(
+            each.nbytes // parts_of(dims, placement.mesh)
+            for each, dims in zip(self.arguments, placement.dims, strict=True)
+        )
+
+    def estimate(self, placement: Placement) -> Estimate:
+        """Costs of a run with this placement; remembered.
+
+        Raises: ShardingError where a dimension isn't divided evenly; UnsupportedError where the function itself names
+        another mesh; what the function raises when it is traced.
+        """
+        if placement not in self._estimates:
+            mesh = placement.mesh
+            # A function may name the mesh that its arguments lie over today.
+            over = self._mesh if mesh is self.today.mesh else mesh
+            leaves = list(self._leaves)
+            for i, argument, dims in zip(self._places, self.arguments, placement.dims, strict=True):
+                is_free = mesh is self.today.mesh and dims == argument.dims
+                leaves[i] = ShapeDtypeStruct(
+                    argument.shape, argument.dtype, weak_type=argument.weak_type,
+                    sharding=None if is_free and not argument.is_placed else NamedSharding(over, _spec(dims)),
+                )  # fmt: skip
+            with _current(mesh):
+                record = planned_sharding(self.jitted.trace(*self._tree.unflatten(leaves)), mesh)
+            self._estimates[placement] = Estimate(
+                placement,
+                self.argument_bytes(placement),
+                max(record.device_peak_bytes, default=0),
+                compute_seconds(record, self.machine),
+                exchange_costs(record, self.machine),
+            )
+        return self._estimates[placement]
+
+    def record(self, placement: Placement, search: Search | None = None) -> schema.WhatIfRecord:
+        """The record of a placement beside today's, with what a search found."""
+        search = search or Search([], 0, 0, 0, self.machine.memory_bytes)
+        today, now = self.estimate(self.today), self.estimate(placement)
+        groups = self._groups_of(placement, search)
+        return schema.WhatIfRecord(
+            name=self.name,
+            device_kind=self.machine.kind,
+            memory_limit_bytes=search.memory_limit_bytes,
+            arguments=[self._group_record(group, placement) for group in groups],
+            today=today.record(groups),
+            placement=now.record(groups),
+            exchanges=now.exchanges,
+            best=[each.record(groups) for each in search.best],
+            examined_count=search.examined_count,
+            excluded_count=search.excluded_count,
+            remaining_count=search.remaining_count,
+            remarks=list(REMARKS),
+            refusal="",
+        )
+
+    def groups(self, estimates: Sequence[Estimate] = ()) -> list[list[int]]:
+        """Positions of arguments whose paths differ in indices alone, of one type, and that `estimates` place alike."""
+        groups: dict[Any, list[int]] = {}
+        for i, each in enumerate(self.arguments):
+            placed = tuple(estimate.placement.dims[i] for estimate in estimates)
+            groups.setdefault((_starred(each.path), each.shape, each.dtype, placed), []).append(i)
+        return list(groups.values())
+
+    def _group_record(
+        self, group: Sequence[int], placement: Placement
+    ) -> schema.PlacedArgumentRecord:
+        first = self.arguments[group[0]]
+        return schema.PlacedArgumentRecord(
+            name=_joined_path([self.arguments[i].path for i in group]),
+            count=len(group),
+            type=type_of(ShapeDtypeStruct(first.shape, first.dtype)).text(),
+            dim_sizes=list(first.shape),
+            device_bytes=sum(
+                self.arguments[i].nbytes // parts_of(placement.dims[i], placement.mesh)
+                for i in group
+            ),
+        )
+
+
+@contextlib.contextmanager
+def _current(mesh: AbstractMesh) -> Iterator[None]:
+    """Make `mesh` current in place of the mesh outside, which may have another number of devices."""
+    with set_mesh(None), use_abstract_mesh(mesh):
+        yield
+
+
+class Search(NamedTuple):
+    """Result of a search for fast placements, as `fastest` gives it.
+
+    >>> what_if = WhatIf(lambda x: x + 1.0, pl.ShapeDtypeStruct((4,), "float32"))
+    >>> pl.analysis.fastest(what_if, what_if.today).examined_count
+    1
+    """
+
+    best: list[Estimate]
+    """The fastest first."""
+    examined_count: int
+    excluded_count: int
+    """Placements that don't fit into memory or don't divide dimensions evenly."""
+    remaining_count: int
+    """Placements that there was no time for."""
+    memory_limit_bytes: int
+
+
+def exchange_costs(
+    record: schema.FunctionShardingRecord, machine: Machine
+) -> list[schema.ExchangeCostRecord]:
+    """Planned exchanges by operation, axes and line, those that take longest first."""
+    program = record.program
+    kinds: dict[Any, list[schema.CollectiveRecord]] = {}
+    for each in record.planned:
+        span = program.equations.span[each.equation] if each.equation >= 0 else -1
+        place = (program.spans.source[span], program.spans.line[span]) if span >= 0 else (-1, 0)
+        kinds.setdefault((each.operation, tuple(each.axes), place, each.reason), []).append(each)
+    costs = [
+        schema.ExchangeCostRecord(
+            operation=operation,
+            axes=list(axes),
+            reason=reason,
+            count=sum(each.runs or 1 for each in exchanges),
+            sent_bytes=sum(each.bytes_per_device * (each.runs or 1) for each in exchanges),
+            seconds=sum(
+                exchange_seconds(each, record, machine) * (each.runs or 1) for each in exchanges
+            ),
+            source=program.sources[source] if source >= 0 else None,
+            line=line,
+            primitive=""
+            if exchanges[0].equation < 0
+            else program.strings[program.equations.primitive[exchanges[0].equation]],
+        )
+        for (operation, axes, (source, line), reason), exchanges in kinds.items()
+    ]
+    return sorted(costs, key=lambda each: each.seconds, reverse=True)
+
+
+def parts_of(dims: Dims, mesh: AbstractMesh) -> int:
+    """Into how many parts an array is cut."""
+    return math.prod(mesh.shape[axis] for axes in dims for axis in axes)
+
+
+def _spec(dims: Dims) -> PartitionSpec:
+    return PartitionSpec(*(axes[0] if len(axes) == 1 else axes or None for axes in dims))
+
+
+def _mesh_of_program(traced: Traced) -> Mesh | AbstractMesh:
+    """The mesh that a function itself names, or that is current; one device without any."""
+    return traced.lower()._lowered.request.mesh or AbstractMesh((1,), ("device",))
+
+
+def _stated(traced: Traced, count: int) -> list[Any]:
+    """The `in_shardings` of `count` arguments; None for each where there are none, or static arguments."""
+    program = traced._program
+    stated = program.values.of_inputs(program.in_shardings) or ()
+    return list(stated) if len(stated) == count else [None] * count
+
+
+def _argument(path: str, leaf: Any, stated: Any) -> Argument:
+    aval = type_of(leaf)
+    placed = _named_sharding(leaf)
+    spec = getattr(placed or stated, "spec", None)
+    dims = () if spec is None else tuple(tuple(map(str, axes)) for axes in spec.axes_per_dim)
+    dims += ((),) * (len(aval.shape) - len(dims))
+    return Argument(
+        path, tuple(aval.shape), aval.dtype, aval.weak_type, aval.nbytes, dims, placed is not None
+    )
+
+
+def _named_sharding(leaf: Any) -> NamedSharding | None:
+    sharding = getattr(leaf, "sharding", None)
+    return sharding if isinstance(sharding, NamedSharding) else None
+
+
+def _mesh_of(leaves: Sequence[Any]) -> Mesh | AbstractMesh | None:
+    """The mesh that arguments lie over; None for arguments that lie on one device."""
+    meshes: dict[AbstractMesh, Mesh | AbstractMesh] = {}
+    for leaf in leaves:
+        sharding = getattr(leaf, "sharding", None)
+        if isinstance(sharding, NamedSharding):
+            meshes[sharding.mesh.abstract_mesh] = sharding.mesh
+        elif sharding is not None and sharding.num_devices > 1:
+            raise ArgumentValueError(
+                "what_if: an argument lies over several devices without a mesh.",
+                got=f"got {sharding}",
+                do="Place it with NamedSharding(mesh, spec).",
+            )
+    if len(meshes) > 1:
+        raise ArgumentValueError(
+            "what_if: arguments lie over several meshes.",
+            got=[str(mesh) for mesh in meshes],
+            do="Place them over one mesh.",
+        )
+    return next(iter(meshes.values()), None)
+
+
+def _abstract(mesh: Any, today: AbstractMesh) -> AbstractMesh:
+    """A mesh that a user writes; axes of the same name keep the types that they have today."""
+    if isinstance(mesh, Mapping):
+        types = [today.axis_type_by_name.get(name, AxisType.Auto) for name in mesh]
+        for name, size in mesh.items():
+            if not isinstance(size, int) or size < 1:
+                raise ArgumentValueError(
+                    "what_if: the size of a mesh axis is a positive int.",
+                    got=f"mesh[{name!r}] is {size!r}",
+                )
+        mesh = AbstractMesh(tuple(mesh.values()), tuple(mesh), tuple(types))
+    if not isinstance(mesh, (Mesh, AbstractMesh)):
+        raise ArgumentTypeError(
+            "what_if: `mesh` is a mesh, or sizes by axis name.",
+            got=f"got {type(mesh).__name__}",
+            do="Write mesh={'data': 64, 'model': 8}.",
+        )
+    if not 0 < mesh.size <= MAX_DEVICES:
+        raise ArgumentValueError(
+            f"what_if takes meshes of 1 to {MAX_DEVICES} devices.",
+            got=f"got {mesh.size} devices: {dict(mesh.shape)}",
+        )
+    return mesh.abstract_mesh
+
+
+_INDEX = re.compile(r"\[\d+\]")
+
+
+def _starred(path: str) -> str:
+    return _INDEX.sub("[*]", path)
+
+
+def _joined_path(paths: Sequence[str]) -> str:
+    """One path for several, with `*` for the indices in which they differ.
+
+    >>> _joined_path(["p[0][1]", "p[0][2]"])
+    'p[0][*]'
+    """
+    pieces = [re.split(r"(?<=\[)(\d+)(?=\])", path) for path in paths]
+    return "".join(texts[0] if len(set(texts)) == 1 else "*" for texts in zip(*pieces, strict=True))

@@ -1,0 +1,11 @@
+/** Why devices exchange, in words. */
+
+import type { CollectiveRecord } from '../../generated/introspect';
+
+export const REASONS: Readonly<Record<CollectiveRecord['reason'], string>> = {
+  written: 'as written',
+  contraction: 'combines along a divided dimension',
+  reshard: 'resharding',
+  full_replication: 'full replication',
+  unknown: 'reason not known',
+};

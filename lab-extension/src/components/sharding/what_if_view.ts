@@ -1,0 +1,452 @@
+/** A function over a mesh that need not exist, beside today: sliders for axes, axes dropped on dimensions. */
+
+import type { ExchangeCostRecord, PlacementRecord, WhatIfRecord } from '../../generated/introspect';
+import { el, type Content } from '../dom';
+import { counted, oneLine, quantity, whole } from '../format';
+import { meter, tableOf } from '../table';
+import { readTheme } from '../theme';
+import { axisColor } from './colors';
+import { REASONS } from './reasons';
+
+/** Another placement that a user asks for, or a search. */
+export interface PlacementRequest {
+  readonly axes: readonly (readonly [string, number])[];
+  /** Mesh axes for each of the record's arguments and each dimension. */
+  readonly dims: readonly (readonly (readonly string[])[])[];
+  /** Bytes of memory under which the fastest placements are searched; null without a search. */
+  readonly searchUnder: number | null;
+}
+
+const LARGEST_AXIS_BITS = 12;
+const GIB = 1024 ** 3;
+
+export class WhatIfView {
+  readonly element = el('div', { class: 'pl-report pl-what-if' });
+  readonly ready = Promise.resolve();
+  readonly isFlowing = true;
+  /** The axis that was picked up by a click, to be put down on a dimension. */
+  private picked: string | null = null;
+
+  constructor(
+    private readonly root: HTMLElement,
+    private record: WhatIfRecord,
+    private readonly request?: (request: PlacementRequest) => void,
+  ) {
+    const host = (root.getRootNode() as ShadowRoot).host;
+    if (request !== undefined && host instanceof HTMLElement) {
+      // Arrows and Enter are for the controls; JupyterLab would fold and edit cells.
+      host.dataset['lmSuppressShortcuts'] = 'true';
+    }
+    this.draw();
+  }
+
+  /** Shows another record in place; the control with the focus keeps it. */
+  update(record: WhatIfRecord): void {
+    const active = (this.element.getRootNode() as ShadowRoot).activeElement;
+    const key = active?.getAttribute('data-key');
+    this.record = record;
+    this.answered();
+    this.draw();
+    if (key !== null && key !== undefined) {
+      this.element.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`)?.focus();
+    }
+  }
+
+  /** Ends the wait for an answer. */
+  answered(): void {
+    this.element.classList.remove('pl-waiting');
+  }
+
+  themeChanged(): void {
+    this.draw();
+  }
+
+  dispose(): void {
+    this.element.remove();
+  }
+
+  private draw(): void {
+    const { record } = this;
+    const body = el(
+      'div',
+      {},
+      el(
+        'header',
+        { class: 'pl-array-header' },
+        el('strong', {}, oneLine(record.name)),
+        el('span', { class: 'pl-chip' }, `estimated for ${oneLine(record.device_kind)}`),
+        el('span', { class: 'pl-chip pl-estimating', role: 'status' }, 'estimating …'),
+      ),
+      ...(record.refusal === ''
+        ? []
+        : [el('p', { class: 'pl-refusal', role: 'alert' }, record.refusal)]),
+      comparison(record),
+      el('h3', {}, 'Mesh'),
+      this.mesh(),
+      el('h3', {}, 'Arguments'),
+      this.arguments(),
+      el('h3', {}, 'Collectives, those that take longest first'),
+      exchanges(record.exchanges),
+      ...this.best(),
+      el(
+        'ul',
+        { class: 'pl-muted' },
+        record.remarks.map(remark => el('li', {}, remark)),
+      ),
+    );
+    this.element.replaceChildren(body);
+  }
+
+  private ask(change: Partial<PlacementRequest>): void {
+    const { axis_names, axis_sizes, dim_axes } = this.record.placement;
+    this.element.classList.add('pl-waiting');
+    this.request?.({
+      axes: axis_names.map((name, i) => [name, axis_sizes[i]!]),
+      dims: dim_axes,
+      searchUnder: null,
+      ...change,
+    });
+  }
+
+  private mesh(): HTMLElement {
+    const { axis_names, axis_sizes } = this.record.placement;
+    return el(
+      'div',
+      { class: 'pl-mesh-axes' },
+      axis_names.map((name, i) => this.axis(name, axis_sizes[i]!)),
+      el('span', { class: 'pl-muted' }, counted(deviceCount(this.record.placement), 'device')),
+    );
+  }
+
+  private axis(name: string, size: number): HTMLElement {
+    if (this.request === undefined) {
+      return el('div', { class: 'pl-mesh-axis' }, this.chip(name), ` = ${whole(size)}`);
+    }
+    const label = el('span', { class: 'pl-axis-size' }, `= ${whole(size)}`);
+    const slider = el('input', {
+      type: 'range',
+      min: 0,
+      max: LARGEST_AXIS_BITS,
+      step: 1,
+      value: Math.round(Math.log2(size)),
+      'aria-label': `size of ${name}`,
+      'aria-valuetext': whole(size),
+      'data-key': `size ${name}`,
+    });
+    slider.addEventListener('input', () => {
+      label.textContent = `= ${whole(2 ** slider.valueAsNumber)}`;
+    });
+    slider.addEventListener('change', () => {
+      const { axis_names, axis_sizes } = this.record.placement;
+      const size = 2 ** slider.valueAsNumber;
+      this.ask({
+        axes: axis_names.map((each, i) => [each, each === name ? size : axis_sizes[i]!]),
+      });
+    });
+    const chip = this.chip(name);
+    chip.draggable = true;
+    chip.setAttribute('role', 'button');
+    chip.setAttribute('tabindex', '0');
+    chip.setAttribute('aria-pressed', String(this.picked === name));
+    chip.setAttribute('data-key', `axis ${name}`);
+    chip.title = `Drag it onto a dimension, or press it and then the dimension`;
+    chip.addEventListener('dragstart', event => event.dataTransfer?.setData('text/plain', name));
+    const pick = (): void => {
+      this.picked = this.picked === name ? null : name;
+      this.element
+        .querySelectorAll('[aria-pressed]')
+        .forEach(each =>
+          each.setAttribute('aria-pressed', String(each.textContent === this.picked)),
+        );
+    };
+    chip.addEventListener('click', pick);
+    chip.addEventListener('keydown', event => {
+      if (event.key === 'Enter' || event.key === ' ') {
+        event.preventDefault();
+        pick();
+      }
+    });
+    return el('div', { class: 'pl-mesh-axis' }, chip, label, slider);
+  }
+
+  private chip(name: string): HTMLElement {
+    const chip = el('span', { class: 'pl-axis-chip' }, oneLine(name, 24));
+    const place = this.record.placement.axis_names.indexOf(name);
+    chip.style.setProperty('--axis', axisColor(place, readTheme(this.root).isDark));
+    return chip;
+  }
+
+  private arguments(): HTMLElement {
+    const { arguments: all, placement, today } = this.record;
+    return tableOf(
+      'Arguments',
+      [{ name: 'Argument' }, { name: 'Dimensions' }, { name: 'Each device', isNumber: true }],
+      all.map((each, i) => [
+        [
+          el('code', {}, oneLine(each.name, 60)),
+          each.count > 1 ? el('span', { class: 'pl-muted' }, ` × ${each.count}`) : null,
+          sameDims(placement.dim_axes[i]!, today.dim_axes[i]!)
+            ? null
+            : el('div', { class: 'pl-muted' }, `today ${specText(today.dim_axes[i]!)}`),
+        ],
+        el(
+          'div',
+          { class: 'pl-dims' },
+          each.dim_sizes.map((size, dim) => this.dimension(i, dim, size)),
+        ),
+        quantity(each.device_bytes, 'B'),
+      ]),
+    );
+  }
+
+  /** A dimension of an argument: its size and the axes that divide it. */
+  private dimension(argument: number, dim: number, size: number): HTMLElement {
+    const axes = this.record.placement.dim_axes[argument]![dim]!;
+    const content = [whole(size), axes.map(axis => this.chip(axis))];
+    if (this.request === undefined) {
+      return el('span', { class: 'pl-dim' }, content);
+    }
+    const name = oneLine(this.record.arguments[argument]!.name, 60);
+    const cell = el(
+      'button',
+      {
+        type: 'button',
+        class: 'pl-dim',
+        'data-key': `dim ${argument} ${dim}`,
+        'aria-label': `dimension ${dim} of ${name}, ${axes.length > 0 ? `divided by ${axes.join(', ')}` : 'whole'}`,
+        title: axes.length > 0 ? 'Press to take the last axis off' : 'Drop an axis here',
+      },
+      content,
+    );
+    cell.addEventListener('dragover', event => event.preventDefault());
+    cell.addEventListener('drop', event => {
+      event.preventDefault();
+      this.put(argument, dim, event.dataTransfer?.getData('text/plain') ?? '');
+    });
+    cell.addEventListener('click', () => {
+      const axis = this.picked;
+      this.picked = null;
+      if (axis !== null) {
+        this.put(argument, dim, axis);
+      } else if (axes.length > 0) {
+        this.change(argument, dims =>
+          dims.map((each, d) => (d === dim ? each.slice(0, -1) : each)),
+        );
+      }
+    });
+    return cell;
+  }
+
+  /** Divides a dimension by an axis, which divides no other one of the argument any more. */
+  private put(argument: number, dim: number, axis: string): void {
+    if (this.record.placement.axis_names.includes(axis)) {
+      this.change(argument, dims =>
+        dims.map((each, d) => {
+          const others = each.filter(name => name !== axis);
+          return d === dim ? [...others, axis] : others;
+        }),
+      );
+    }
+  }
+
+  private change(
+    argument: number,
+    changed: (dims: readonly (readonly string[])[]) => readonly (readonly string[])[],
+  ): void {
+    const dims = this.record.placement.dim_axes;
+    this.ask({ dims: dims.map((each, i) => (i === argument ? changed(each) : each)) });
+  }
+
+  private best(): Content[] {
+    const { record } = this;
+    if (this.request === undefined && record.best.length === 0) {
+      return [];
+    }
+    const title = el('h3', {}, 'Fastest placements');
+    const controls = this.request === undefined ? null : this.searchControls();
+    const counts = el(
+      'p',
+      { class: 'pl-muted' },
+      `${counted(record.examined_count, 'placement')} estimated under ` +
+        `${quantity(record.memory_limit_bytes, 'B')}, ${record.excluded_count} don't fit` +
+        (record.remaining_count > 0 ? `, no time for ${record.remaining_count}` : ''),
+    );
+    const rows = record.best.map(each => [
+      [meshText(each), this.differing(each)],
+      `≈ ${time(total(each))}`,
+      `≈ ${quantity(each.peak_bytes, 'B')}`,
+      this.request === undefined ? null : this.useButton(each),
+    ]);
+    const table = tableOf(
+      'Fastest placements',
+      [
+        { name: 'Mesh' },
+        { name: 'Time', isNumber: true },
+        { name: 'Peak', isNumber: true },
+        { name: '' },
+      ],
+      rows,
+    );
+    return [title, controls, ...(rows.length > 0 ? [table, counts] : [])];
+  }
+
+  /** Specs of a placement other than those shown. */
+  private differing(placement: PlacementRecord): Content {
+    const texts = this.record.arguments.flatMap((each, i) =>
+      sameDims(placement.dim_axes[i]!, this.record.placement.dim_axes[i]!)
+        ? []
+        : [`${oneLine(each.name, 40)}: ${specText(placement.dim_axes[i]!)}`],
+    );
+    return texts.map(text => el('div', { class: 'pl-muted' }, text));
+  }
+
+  private useButton(placement: PlacementRecord): HTMLElement {
+    const button = el('button', { type: 'button', class: 'pl-action' }, 'Show');
+    button.addEventListener('click', () =>
+      this.ask({
+        axes: placement.axis_names.map((name, i) => [name, placement.axis_sizes[i]!]),
+        dims: placement.dim_axes,
+      }),
+    );
+    return button;
+  }
+
+  private searchControls(): HTMLElement {
+    const limit = el('input', {
+      type: 'number',
+      min: 0.01,
+      step: 'any',
+      value: (this.record.memory_limit_bytes / GIB).toPrecision(3),
+      'aria-label': 'memory of a device in GiB',
+      'data-key': 'limit',
+    });
+    const button = el(
+      'button',
+      { type: 'button', class: 'pl-action', 'data-key': 'search' },
+      'Search',
+    );
+    button.addEventListener('click', () =>
+      this.ask({ searchUnder: Math.round(Number(limit.value) * GIB) }),
+    );
+    return el('div', { class: 'pl-mesh-axes' }, button, 'under', limit, 'GiB on each device');
+  }
+}
+
+/** Facts of today's placement and of the one that is shown. */
+function comparison(record: WhatIfRecord): HTMLElement {
+  const { today, placement } = record;
+  const most = Math.max(total(today), total(placement), Number.MIN_VALUE);
+  const row = (name: string, text: (each: PlacementRecord) => Content): Content[] => [
+    name,
+    text(today),
+    text(placement),
+  ];
+  return tableOf(
+    'Costs',
+    [{ name: '' }, { name: 'Today' }, { name: 'What if' }],
+    [
+      row('Mesh', meshText),
+      row('Arguments on each device', each => quantity(each.argument_bytes, 'B')),
+      row('Peak memory of each device', each => `≈ ${quantity(each.peak_bytes, 'B')}`),
+      row('Collectives', each => [
+        `≈ ${whole(each.exchange_count)}`,
+        el('div', { class: 'pl-muted' }, `${quantity(each.sent_bytes, 'B')} sent by each device`),
+      ]),
+      row('Time of a run', each => [
+        `≈ ${time(total(each))}`,
+        meter(total(each) / most),
+        el(
+          'div',
+          { class: 'pl-muted' },
+          `${time(each.compute_seconds)} computing, ${time(each.exchange_seconds)} exchanging`,
+        ),
+      ]),
+    ],
+  );
+}
+
+function exchanges(all: readonly ExchangeCostRecord[]): HTMLElement {
+  const most = Math.max(Number.MIN_VALUE, ...all.map(each => each.seconds));
+  return tableOf(
+    'Collectives',
+    [{ name: 'Collective' }, { name: 'Line' }, { name: 'Sent', isNumber: true }, { name: 'Time' }],
+    all.map(each => [
+      [
+        `${each.operation} over ${each.axes.map(axis => oneLine(axis, 24)).join(', ')}`,
+        each.count > 1 ? el('span', { class: 'pl-muted' }, ` × ${whole(each.count)}`) : null,
+        el('div', { class: 'pl-muted' }, REASONS[each.reason]),
+      ],
+      each.source === null
+        ? el('span', { class: 'pl-muted' }, 'not known')
+        : [
+            `${oneLine(each.source.name, 40)}, line ${each.line}`,
+            el('div', { class: 'pl-muted' }, oneLine(each.primitive, 40)),
+          ],
+      `≈ ${quantity(each.sent_bytes, 'B')}`,
+      [`≈ ${time(each.seconds)}`, meter(each.seconds / most)],
+    ]),
+  );
+}
+
+function total(placement: PlacementRecord): number {
+  return placement.compute_seconds + placement.exchange_seconds;
+}
+
+function time(seconds: number): string {
+  return quantity(seconds * 1e6, 'us');
+}
+
+function deviceCount(placement: PlacementRecord): number {
+  return placement.axis_sizes.reduce((product, size) => product * size, 1);
+}
+
+function meshText(placement: PlacementRecord): string {
+  const axes = placement.axis_names.map(
+    (name, i) => `${oneLine(name, 24)}=${placement.axis_sizes[i]}`,
+  );
+  return `${axes.join(', ')} · ${counted(deviceCount(placement), 'device')}`;
+}
+
+type Dims = readonly (readonly string[])[];
+
+function specText(dims: Dims): string {
+  const entries = dims.map(axes =>
+    axes.length === 0
+      ? 'None'
+      : axes.length === 1
+        ? `'${axes[0]}'`
+        : `(${axes.map(axis => `'${axis}'`).join(', ')})`,
+  );
+  while (entries.at(-1) === 'None') {
+    entries.pop();
+  }
+  return `P(${entries.join(', ')})`;
+}
+
+function sameDims(a: Dims, b: Dims): boolean {
+  return specText(a) === specText(b);
+}
+
+export const whatIfStyle = `
+.pl-report.pl-what-if { max-height: none; }
+.pl-what-if h3 { margin: 14px 8px 4px; font-size: 12px; font-weight: 600; }
+.pl-what-if > ul { margin: 12px; padding-left: 18px; font-size: 12px; }
+.pl-what-if > div { min-width: 340px; }
+.pl-what-if .pl-table :is(td, th) { padding: 4px 8px; overflow-wrap: break-word; }
+.pl-what-if p { margin: 8px; }
+.pl-estimating { visibility: hidden; }
+.pl-waiting .pl-estimating { visibility: visible; }
+.pl-refusal { padding: 8px 10px; white-space: pre-wrap; border-radius: 6px; background: var(--pl-amber-soft); color: var(--pl-amber); }
+.pl-mesh-axes { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 18px; padding: 2px 8px; }
+.pl-mesh-axis { display: flex; align-items: center; gap: 8px; }
+.pl-axis-size { min-width: 54px; font-variant-numeric: tabular-nums; }
+.pl-mesh-axis input { width: 150px; accent-color: var(--pl-accent); }
+.pl-mesh-axes input[type='number'] { width: 76px; padding: 2px 6px; border: 1px solid var(--pl-line); border-radius: 5px; background: var(--pl-bg); }
+.pl-axis-chip { padding: 0 7px; border: 1px solid var(--axis); border-radius: 9px; color: var(--axis); font: 11px/17px var(--pl-code); white-space: nowrap; }
+.pl-axis-chip[draggable='true'] { cursor: grab; }
+.pl-axis-chip[aria-pressed='true'] { background: var(--pl-accent-soft); }
+.pl-dims { display: flex; flex-wrap: wrap; gap: 4px; }
+.pl-dim { display: inline-flex; align-items: center; gap: 5px; min-height: 24px; padding: 1px 8px; border: 1px dashed var(--pl-line-strong); border-radius: 5px; background: none; font-variant-numeric: tabular-nums; }
+button.pl-dim { cursor: pointer; }
+button.pl-dim:hover { background: var(--pl-accent-soft); }
+`;

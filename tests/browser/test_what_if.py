@@ -1,0 +1,72 @@
+"""The widget of `what_if`: sliders, axes dropped on dimensions, refusals, the search."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.lab import Lab
+
+pytestmark = pytest.mark.browser
+
+STEP = """import pellucid as pl, pellucid.numpy as jnp
+mesh = pl.sharding.AbstractMesh((64, 8), ("data", "model"))
+def placed(shape, *spec):
+    return pl.ShapeDtypeStruct(shape, "float32", sharding=pl.NamedSharding(mesh, pl.P(*spec)))
+def step(params, x):
+    for layer in params["layers"]:
+        x = jnp.tanh(x @ layer["up"]) @ layer["down"]
+    return x.sum()
+layer = {"up": placed((1024, 4096), None, "model"), "down": placed((4096, 1024), "model")}
+w = pl.viz.what_if(step, {"layers": [layer] * 3}, placed((4096, 1024), "data")).widget()
+w"""
+
+
+def test_axes_are_resized_and_dropped_and_fast_placements_found(lab: Lab) -> None:
+    lab.page.set_viewport_size({"width": 1600, "height": 1000})
+    lab.open_notebook("what_if.ipynb", [STEP, "w.mesh, w.figure.placement.dims[-1]"])
+    view = lab.output_of(0).last
+    costs = view.get_by_role("table", name="Costs")
+    expect(costs).to_contain_text("data=64, model=8 · 512 devices")
+    collectives = view.get_by_role("table", name="Collectives")
+    expect(collectives).to_contain_text("all-reduce over model")
+    expect(collectives).to_contain_text("line 7")
+
+    slider = view.get_by_role("slider", name="size of model")
+    slider.focus()
+    slider.press("ArrowRight")
+    expect(costs).to_contain_text("data=64, model=16 · 1,024 devices")
+    expect(costs).to_contain_text("data=64, model=8 · 512 devices")
+    # The slider that was moved keeps the focus, so that the next key moves it on.
+    expect(slider).to_be_focused()
+    slider.press("ArrowLeft")
+    expect(costs.get_by_text("data=64, model=8 · 512 devices")).to_have_count(2)
+
+    x = view.get_by_role("row").filter(has=lab.page.locator("code", has_text=re.compile("^x$")))
+    view.locator(".pl-mesh-axis .pl-axis-chip", has_text="model").drag_to(
+        x.get_by_role("button", name="dimension 1 of x")
+    )
+    expect(x.get_by_role("button", name="dimension 1 of x, divided by model")).to_be_visible()
+    expect(x).to_contain_text("today P('data')")
+    expect(x).to_contain_text("32 KiB")
+    lab.screenshot("what_if")
+
+    view.get_by_role("button", name="Search").click()
+    best = view.get_by_role("table", name="Fastest placements")
+    expect(best.get_by_role("row")).to_have_count(6, timeout=30_000)
+    best.get_by_role("button", name="Show").first.click()
+    expect(view.locator(".pl-estimating")).to_be_hidden()
+
+    slider = view.get_by_role("slider", name="size of data")
+    slider.focus()
+    slider.press("End")
+    refusal = view.get_by_role("alert")
+    expect(refusal).to_contain_text("what_if takes meshes of 1 to 4096 devices")
+
+
+def test_a_figure_without_a_kernel_shows_costs_and_no_controls(lab: Lab) -> None:
+    lab.open_notebook("static.ipynb", [STEP, "w.figure.search(count=2)"])
+    view = lab.output_of(1).last
+    expect(view.get_by_role("table", name="Fastest placements").get_by_role("row")).to_have_count(3)
+    expect(view.get_by_role("slider")).to_have_count(0)
+    expect(view.get_by_role("button", name="Search")).to_have_count(0)

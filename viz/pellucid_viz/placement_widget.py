@@ -1,0 +1,53 @@
+"""The figure of `what_if` as a widget: a slider for each mesh axis, axes to drop on dimensions, and a search."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from pellucid_viz.widget import RecordWidget
+
+if TYPE_CHECKING:
+    from pellucid_viz.placements import WhatIfFigure
+
+SEARCH_SECONDS = 10.0
+"""Time after which a search of the widget begins no further estimate."""
+
+
+class WhatIfWidget(RecordWidget):
+    """The live view of a `WhatIfFigure`.
+
+    `figure` is the one that is shown; `mesh`, the sizes of the mesh by axis name, can be observed.
+    """
+
+    request = traitlets.Dict().tag(sync=True)
+    """The placement that the user asks for: `axes`, `dims`, `searchUnder`, and the `number` of the request."""
+    answered = traitlets.Int().tag(sync=True)
+    """Number of requests that were answered."""
+    mesh = traitlets.Dict()
+
+    def __init__(self, figure: WhatIfFigure, height: int) -> None:
+        super().__init__(text=repr(figure), height=height)
+        self.show(figure)
+        self.observe(self._answer, "request")
+
+    def show(self, figure: WhatIfFigure) -> None:
+        """Shows another figure in place."""
+        self.figure = figure
+        self.record = figure.record.to_dict()
+        self.mesh = dict(figure.placement.mesh.shape)
+
+    def _answer(self, change: Any) -> None:
+        request = change["new"]
+        try:
+            figure = self.figure.placed(dict(request["axes"]), request["dims"])
+            limit = request["searchUnder"]
+            if limit is not None:
+                figure = figure.search(limit, seconds=SEARCH_SECONDS)
+            self.show(figure)
+        except Exception as error:  # what the user's function raises is an answer, too
+            refused = dataclasses.replace(self.figure.record, refusal=str(error))
+            self.record = refused.to_dict()
+        self.answered += 1

@@ -1,0 +1,121 @@
+"""Text and tables of the costs of a function over a mesh that need not exist, beside today's."""
+
+from __future__ import annotations
+
+import math
+
+from pellucid.introspect.schema import ExchangeCostRecord, PlacementRecord, WhatIfRecord
+from pellucid.introspect.values import bytes_text
+from pellucid_viz.render.quantities import seconds_text
+from pellucid_viz.render.sharded import REASONS
+
+FACTS = ("", "today", "what if")
+
+
+def mesh_text(placement: PlacementRecord) -> str:
+    """Axes with their sizes, and how many devices there are."""
+    sizes = zip(placement.axis_names, placement.axis_sizes, strict=True)
+    count = math.prod(placement.axis_sizes)
+    axes = ", ".join(f"{name}={size}" for name, size in sizes)
+    return f"{axes} ({count} {'device' if count == 1 else 'devices'})"
+
+
+def dims_text(dims: list[list[str]]) -> str:
+    """The spec of an array.
+
+    >>> dims_text([["data"], [], ["x", "y"]]), dims_text([[], []])
+    ("P('data', None, ('x', 'y'))", 'P()')
+    """
+    entries = [
+        "None"
+        if not axes
+        else repr(axes[0])
+        if len(axes) == 1
+        else f"({', '.join(map(repr, axes))})"
+        for axes in dims
+    ]
+    while entries and entries[-1] == "None":
+        entries.pop()
+    return f"P({', '.join(entries)})"
+
+
+def seconds_of(placement: PlacementRecord) -> float:
+    """Estimated time of a run."""
+    return placement.compute_seconds + placement.exchange_seconds
+
+
+def facts(record: WhatIfRecord) -> list[list[str]]:
+    """Costs of a run, today and as placed; estimates are marked with ≈."""
+    columns = [
+        [
+            mesh_text(each),
+            bytes_text(each.argument_bytes),
+            f"≈ {bytes_text(each.peak_bytes)}",
+            f"≈ {each.exchange_count}, {bytes_text(each.sent_bytes)} sent",
+            f"≈ {seconds_text(seconds_of(each))}",
+            f"≈ {seconds_text(each.compute_seconds)}",
+            f"≈ {seconds_text(each.exchange_seconds)}",
+        ]
+        for each in (record.today, record.placement)
+    ]
+    names = (
+        "mesh", "arguments on each device", "peak memory of each device", "collectives",
+        f"time of a run on {record.device_kind}", "  of which computing", "  of which exchanging",
+    )  # fmt: skip
+    return [list(row) for row in zip(names, *columns, strict=True)]
+
+
+def argument_rows(record: WhatIfRecord) -> list[list[str]]:
+    """Arguments with their types, specs today and now, and bytes on each device."""
+    return [
+        [
+            each.name + (f" (× {each.count})" if each.count > 1 else ""),
+            each.type,
+            dims_text(record.today.dim_axes[place]),
+            dims_text(record.placement.dim_axes[place]),
+            bytes_text(each.device_bytes),
+        ]
+        for place, each in enumerate(record.arguments)
+    ]
+
+
+def exchange_row(each: ExchangeCostRecord) -> list[str]:
+    """Operation, axes, bytes, time, reason and line of some exchanges."""
+    line = "" if each.source is None else f"{each.source.name}, line {each.line}"
+    return [
+        f"{each.operation} over {', '.join(each.axes)}"
+        + (f" × {each.count}" if each.count > 1 else ""),
+        bytes_text(each.sent_bytes),
+        seconds_text(each.seconds),
+        REASONS[each.reason],
+        " in ".join(filter(None, (each.primitive, line))),
+    ]
+
+
+def best_rows(record: WhatIfRecord) -> list[list[str]]:
+    """The placements that a search found: mesh, time, peak, and arguments whose specs differ from those shown."""
+    return [
+        [
+            mesh_text(each),
+            f"≈ {seconds_text(seconds_of(each))}",
+            f"≈ {bytes_text(each.peak_bytes)}",
+            "; ".join(
+                f"{argument.name}: {dims_text(dims)}"
+                for argument, dims, shown in zip(
+                    record.arguments, each.dim_axes, record.placement.dim_axes, strict=True
+                )
+                if dims != shown
+            )
+            or "specs as shown",
+        ]
+        for each in record.best
+    ]
+
+
+def search_text(record: WhatIfRecord) -> str:
+    """Numbers of placements that a search estimated, excluded and left out."""
+    text = (
+        f"{record.examined_count} placements estimated under {bytes_text(record.memory_limit_bytes)}, "
+        f"{record.excluded_count} don't fit"
+    )
+    return text + (f", no time for {record.remaining_count}" if record.remaining_count else "")
