@@ -12,6 +12,7 @@ import importlib.metadata
 import inspect
 import os
 import pickle
+import re
 import sys
 import zlib
 from collections.abc import Callable, Sequence
@@ -192,6 +193,8 @@ class Digest:
             value, (type(None), bool, int, float, complex, str, bytes, np.dtype, slice)
         ):
             self._bytes(f"{type(value).__name__} {value!r}")
+        elif isinstance(value, re.Pattern):
+            self.add((value.pattern, value.flags))
         elif isinstance(value, functools.partial):
             self.add((value.func, value.args, value.keywords))
         elif isinstance(value, ModuleType):
@@ -222,11 +225,17 @@ class Digest:
         self._bytes(f"{function.__module__}.{function.__qualname__}")
         if not is_program(sys.modules[function.__module__]) or not self._is_new(function):
             return
-        self._bytes(inspect.getsource(function))
+        self._bytes(source_of(function))
         for name in sorted(names_in(function.__code__) & function.__globals__.keys()):
             used = function.__globals__[name]
             if isinstance(used, (ModuleType, FunctionType)) or self._is_new(used):
                 self.add(used)
+
+
+@functools.cache
+def source_of(function: FunctionType) -> str:
+    """Source of a function, which takes a millisecond to find."""
+    return inspect.getsource(function)
 
 
 def names_in(code: CodeType) -> set[str]:

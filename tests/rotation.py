@@ -92,6 +92,14 @@ def part_of(key: str | int) -> int:
     return (key if isinstance(key, int) else zlib.crc32(key.encode())) % PARTS
 
 
+def runs_whole(key: str) -> bool:
+    """Whether this run takes all cases of the test with this key; other runs take the case that says most.
+
+    A test that rotates by the same key is whole whenever it runs.
+    """
+    return part_of_run() in (None, part_of(key))
+
+
 def key_of(item: pytest.Item) -> str | int | None:
     """What decides the part of a test; None for a test that every run takes."""
     for name in ROTATING:

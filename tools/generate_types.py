@@ -30,6 +30,7 @@ GENERATED = Path("lab-extension/src/generated")
 MODULES = {
     "introspect": "pellucid.introspect.schema",
     "kernel": "pellucid_kernel.schema",
+    "debugger": "pellucid_kernel.debug.schema",
     "viz": "pellucid_viz.schema",
     "profiler": "pellucid_profiler.schema",
 }

@@ -81,9 +81,10 @@ _RENAMED = {
     "disable_jit": ("pellucid.base.config", "jit_disabled"),
 }
 _SUBMODULES = (
-    "ad_checkpoint", "analysis", "core", "custom_batching", "custom_derivatives", "debug", "distributed",
+    "ad_checkpoint", "analysis", "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed",
     "dlpack", "dtypes",
-    "errors", "experimental", "extend", "flatten_util", "image", "introspect", "lax", "memory", "monitoring",
+    "errors", "experimental", "export", "extend", "flatten_util", "image", "interpreters", "introspect", "lax",
+    "memory", "monitoring",
     "nn", "numpy", "ops", "random", "ref", "scipy", "sharding", "stages", "test_util", "tree", "tree_util",
     "typing",
 )  # fmt: skip

@@ -10,6 +10,7 @@ from pellucid import (
     dtypes as dtypes,
     errors as errors,
     experimental as experimental,
+    export as export,
     extend as extend,
     flatten_util as flatten_util,
     image as image,
