@@ -114,8 +114,8 @@ def test_a_function_shows_where_its_intermediates_lie(lab: Lab) -> None:
     expect(output.locator(".pl-line-amber").first).to_be_visible()
     lab.screenshots("sharded_function")
     output.locator(".pl-line").filter(has_text="tanh").first.click()
-    pointed = lab.page.locator(".pellucid-pointed-line")
-    expect(pointed.filter(has_text="h = jnp.tanh(x @ w)")).to_have_count(1)
+    selected = lab.page.locator(".pellucid-selected-line")
+    expect(selected.filter(has_text="h = jnp.tanh(x @ w)")).to_have_count(1)
     expect(output.locator(".pl-why")).to_contain_text("argument `x`")
 
 

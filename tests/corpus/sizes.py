@@ -27,7 +27,7 @@ REASONS = {
 """Programs in which ours is larger, and why."""
 
 CALLS = {
-    "jit", "pjit", "closed_call", "call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint",
+    "jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint",
 }  # fmt: skip
 """Primitives that only call a program."""
 
