@@ -61,8 +61,8 @@ SCOPES = (
          "distributed", "dlpack", "earray", "environment_info", "hardware_utils", "interpreters/pxla", "path",
          "xla_bridge",
          "clusters/cloud_tpu_cluster", "clusters/cluster", "clusters/k8s_cluster", "clusters/mpi4py_cluster",
-         "clusters/ompi_cluster", "clusters/slurm_cluster"),
-        "clients, arrays, jobs of processes, executables, their cache on disk",
+         "clusters/ompi_cluster", "clusters/slurm_cluster", "../experimental/key_reuse/_core"),
+        "clients, arrays, jobs of processes, executables, their cache on disk; uses of random keys are followed in ours",
     ),
     Scope(
         ("primitives",),
