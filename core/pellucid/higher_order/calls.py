@@ -47,7 +47,7 @@ class Call(Linearized, Structured[P]):
         n = len(mask)
         return results[:n], spread(results[n:], mask, params.jaxpr.out_avals)
 
-    def linearize(self, trace, primals, tangents, params: Any):
+    def linearize(self, trace, primals, tangents, params):
         parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero_mask(tangents), recompute=_RECOMPUTE)
         results = bind(self, *parts.consts, *primals, params=params.on(parts.primal))
         n = len(parts.nonzero_out)

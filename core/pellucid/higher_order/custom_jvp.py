@@ -29,7 +29,7 @@ from pellucid.higher_order.custom_rules import (
     refuse_captured,
 )
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Dims, Mask, Operands, Values, Zero
+from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Dims, Operands, Values, Zero
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.tracing.context import context
 from pellucid.tracing.function import name_of
@@ -131,7 +131,7 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
     def transpose(self, cotangents, operands, params):
         return backward_pass(params.call_jaxpr.jaxpr, (), cotangents, operands)
 
-    def restricted(self, params: CustomJvpParams, used: Mask) -> CustomJvpParams:
+    def restricted(self, params: CustomJvpParams, used) -> CustomJvpParams:
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
             results, out_tangents = params.jvp(primals, tangents)
             return list(compress(results, used)), list(compress(out_tangents, used))

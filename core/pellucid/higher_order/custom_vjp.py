@@ -206,7 +206,7 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
             params.symbolic_zeros, debug_of(jaxpr),
         )  # fmt: skip
 
-    def restricted(self, params: CustomVjpParams, used: Mask) -> CustomVjpParams:
+    def restricted(self, params: CustomVjpParams, used) -> CustomVjpParams:
         avals = params.call_jaxpr.out_avals
 
         def forward(operands: Operands, perturbed: Mask) -> Forward:

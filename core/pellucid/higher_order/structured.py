@@ -27,7 +27,7 @@ class Structured(OnReferences, Programs[P]):
 
     traits = CONTROL
 
-    def slots(self, params: P) -> Slots:
+    def slots(self, params) -> Slots:
         raise self.missing("slots")
 
     def discharge(self, operands, params):

@@ -98,7 +98,7 @@ class ShapedArray(AbstractValue):
             raise TypeError("len() of a 0-dimensional array")
         return self.shape[0]
 
-    def str_short(self, short_dtypes: bool = False) -> str:
+    def str_short(self, short_dtypes=False):
         is_short = short_dtypes or self.dtype == dtypes.float0
         name = dtypes.short_name(self.dtype) if is_short else self.dtype.name
         space = f"<{self.memory_space}>" if self.memory_space is not None else ""
@@ -328,7 +328,7 @@ class AbstractRef(AbstractValue):
     methods: ClassVar[dict[str, Any]] = {}
     """Methods of traced references, by name."""
 
-    def str_short(self, short_dtypes: bool = False) -> str:
+    def str_short(self, short_dtypes=False):
         return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
 
     def __reduce__(self) -> Any:
@@ -394,7 +394,7 @@ class AbstractRef(AbstractValue):
         """This type: what a reference holds is never weak."""
         return self
 
-    def tangent(self) -> AbstractValue:
+    def tangent(self):
         inner = self.inner_aval.tangent()
         return inner if inner.dtype == dtypes.float0 else abstract_ref(inner)
 
@@ -420,10 +420,10 @@ class AbstractToken(AbstractValue):
 
     __slots__ = ()
 
-    def str_short(self, short_dtypes: bool = False) -> str:
+    def str_short(self, short_dtypes=False):
         return "Tok"
 
-    def tangent(self) -> AbstractValue:
+    def tangent(self):
         return shaped_array((), dtypes.float0)
 
 

@@ -44,7 +44,7 @@ class StagingTracer(Tracer):
         self.variable = var
         self.equation = equation
 
-    def origin(self) -> str | None:
+    def origin(self):
         if self.equation is not None:
             place = where_made(self.equation.source)
             return f"{place} (by `{self.equation.primitive.name}`)" if place else None

@@ -111,13 +111,13 @@ class JvpTracer(Tracer):
         self.primal = primal
         self.tangent = tangent
 
-    def concrete(self) -> Any:
+    def concrete(self):
         return concrete_value(self.primal)
 
-    def details(self) -> str:
+    def details(self):
         return f", primal={self.primal}"
 
-    def origin(self) -> str | None:
+    def origin(self):
         return self.primal.origin() if isinstance(self.primal, Tracer) else None
 
 

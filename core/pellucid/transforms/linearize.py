@@ -200,7 +200,7 @@ class LinearizeTrace(JvpTrace):
         """Write an equation of the linear program, for rules that split programs."""
         return self.rules.staged(primitive, operands, params)
 
-    def joined(self, primals: Operands, tangents: Operands) -> Values:
+    def joined(self, primals, tangents):
         """Tracers of values with their tangents; plain values where the tangent is zero.
 
         A tangent that does not depend on the linear inputs (a rule made it of constants) joins them as a constant.

@@ -325,10 +325,10 @@ class BatchTracer(Tracer):
         self.value = value
         self.dim = dim
 
-    def details(self) -> str:
+    def details(self):
         return f", batched={type_of(self.value)}"
 
-    def origin(self) -> str | None:
+    def origin(self):
         return self.value.origin() if isinstance(self.value, Tracer) else None
 
 

@@ -67,16 +67,16 @@ class _CloudTpu(Cluster):
     def worker(self) -> int:
         """Index of this process within its slice."""
 
-    def coordinator(self, seconds: float) -> tuple[str, int]:
+    def coordinator(self, seconds):
         host = self._setting("MEGASCALE_COORDINATOR_ADDRESS") or self.workers()[0]
         host = host.partition(":")[0]
         self._wait_for(host, seconds)
         return host, _PORT
 
-    def num_processes(self) -> int:
+    def num_processes(self):
         return len(self.workers()) * int(self._setting("MEGASCALE_NUM_SLICES") or 1)
 
-    def process_id(self) -> int:
+    def process_id(self):
         slice_id = int(self._setting("MEGASCALE_SLICE_ID") or 0)
         return self.worker() + slice_id * len(self.workers())
 
@@ -94,14 +94,14 @@ class ComputeEngineTpu(_CloudTpu):
 
     name = "gcetpu"
 
-    def is_present(self) -> bool:
+    def is_present(self):
         return (
             self._is_tpu()
             and "TPU_SKIP_MDS_QUERY" not in self._environment
             and self._fetch("agent-worker-number") is not None
         )
 
-    def workers(self) -> list[str]:
+    def workers(self):
         # Entries are hosts, or `name:id:address`.
         entries = (self._fetch("worker-network-endpoints") or "").split(",")
         hosts = [entry.split(":")[2] if entry.count(":") == 2 else entry for entry in entries]
@@ -112,7 +112,7 @@ class ComputeEngineTpu(_CloudTpu):
             )
         return hosts
 
-    def worker(self) -> int:
+    def worker(self):
         return self._number("agent-worker-number", self._fetch)
 
 
@@ -121,13 +121,13 @@ class KubernetesTpu(_CloudTpu):
 
     name = "gketpu"
 
-    def is_present(self) -> bool:
+    def is_present(self):
         return self._is_tpu() and self._names() is not None
 
-    def workers(self) -> list[str]:
+    def workers(self):
         return (self._names() or "").split(",")
 
-    def worker(self) -> int:
+    def worker(self):
         return self._number("TPU_WORKER_ID")
 
     def _names(self) -> str | None:

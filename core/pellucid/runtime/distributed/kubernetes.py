@@ -43,7 +43,7 @@ class Kubernetes(Cluster):
         self._address_of = address_of
         self._sleep = sleep
 
-    def is_present(self) -> bool:
+    def is_present(self):
         if "KUBERNETES_SERVICE_HOST" not in self._environment:
             return False
         if self._given is None and importlib.util.find_spec("kubernetes") is None:
@@ -55,7 +55,7 @@ class Kubernetes(Cluster):
             return False
         return True
 
-    def coordinator(self, seconds: float) -> tuple[str, int]:
+    def coordinator(self, seconds):
         job, pod = self._job, self._pod
         domain = (job.metadata.labels or {}).get(_JOBSET) or pod.spec.subdomain
         if domain is None:
@@ -68,10 +68,10 @@ class Kubernetes(Cluster):
         self._wait_for(host, seconds)
         return host, _PORT
 
-    def num_processes(self) -> int:
+    def num_processes(self):
         return int(self._job.spec.parallelism)
 
-    def process_id(self) -> int:
+    def process_id(self):
         if "JOB_COMPLETION_INDEX" not in self._environment:
             raise DistributedError(
                 "distributed.initialize: this Kubernetes Job doesn't number its pods.",

@@ -22,10 +22,10 @@ class OpenMpi(Cluster):
 
     name = "ompi"
 
-    def is_present(self) -> bool:
+    def is_present(self):
         return "OMPI_MCA_orte_hnp_uri" in self._environment
 
-    def coordinator(self, seconds: float) -> tuple[str, int]:
+    def coordinator(self, seconds):
         uri = self._environment["OMPI_MCA_orte_hnp_uri"]
         address = _URI.match(uri)
         if address is None:
@@ -35,13 +35,13 @@ class OpenMpi(Cluster):
         job = int(address["job"]) // _JOB_ID_STEP
         return address["v4"] or address["v6"], port_for_job(job)
 
-    def num_processes(self) -> int:
+    def num_processes(self):
         return self._number("OMPI_COMM_WORLD_SIZE")
 
-    def process_id(self) -> int:
+    def process_id(self):
         return self._number("OMPI_COMM_WORLD_RANK")
 
-    def local_process_id(self) -> int | None:
+    def local_process_id(self):
         return self._number("OMPI_COMM_WORLD_LOCAL_RANK")
 
 
@@ -58,10 +58,10 @@ class Mpi4py(Cluster):
     def _mpi(self) -> Any:
         return self._given or importlib.import_module("mpi4py.MPI")  # an optional package
 
-    def is_present(self) -> bool:
+    def is_present(self):
         return self._given is not None or importlib.util.find_spec("mpi4py") is not None
 
-    def coordinator(self, seconds: float) -> tuple[str, int]:
+    def coordinator(self, seconds):
         world = self._mpi.COMM_WORLD
         address = None
         if world.Get_rank() == 0:
@@ -70,12 +70,12 @@ class Mpi4py(Cluster):
                 address = (socket.gethostname(), probe.getsockname()[1])
         return world.bcast(address, root=0)
 
-    def num_processes(self) -> int:
+    def num_processes(self):
         return int(self._mpi.COMM_WORLD.Get_size())
 
-    def process_id(self) -> int:
+    def process_id(self):
         return int(self._mpi.COMM_WORLD.Get_rank())
 
-    def local_process_id(self) -> int | None:
+    def local_process_id(self):
         on_this_machine = self._mpi.COMM_WORLD.Split_type(self._mpi.COMM_TYPE_SHARED)
         return int(on_this_machine.Get_rank())

@@ -24,10 +24,10 @@ class Slurm(Cluster):
 
     name = "slurm"
 
-    def is_present(self) -> bool:
+    def is_present(self):
         return all(name in self._environment for name in _NEEDED)
 
-    def coordinator(self, seconds: float) -> tuple[str, int]:
+    def coordinator(self, seconds):
         nodes = self._environment["SLURM_STEP_NODELIST"]
         node = _FIRST_NODE.match(nodes)
         if node is None:
@@ -37,11 +37,11 @@ class Slurm(Cluster):
         host = node["prefix"] + (node["number"] or "") + node["suffix"]
         return host, port_for_job(self._number("SLURM_JOB_ID"))
 
-    def num_processes(self) -> int:
+    def num_processes(self):
         return self._number("SLURM_NTASKS")
 
-    def process_id(self) -> int:
+    def process_id(self):
         return self._number("SLURM_PROCID")
 
-    def local_process_id(self) -> int | None:
+    def local_process_id(self):
         return self._number("SLURM_LOCALID")
