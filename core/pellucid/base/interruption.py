@@ -43,7 +43,7 @@ def interruptible(
     failures = []
     done = threading.Event()
 
-    def work() -> None:
+    def work():
         try:
             results.append(function(*arguments))
         except BaseException as error:

@@ -265,7 +265,7 @@ def _equation_ids(module: Any) -> list[int]:
     """
     ids = []
 
-    def note(operation: Any) -> Any:
+    def note(operation):
         match = _EQUATION.search(str(operation.location))
         ids.append(int(match[1]) if match else -1)
         return mlir.ADVANCE

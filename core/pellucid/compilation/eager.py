@@ -15,7 +15,7 @@ from pellucid.ir.avals import AbstractRef
 from pellucid.ir.facets import Runs
 from pellucid.ir.primitive import Primitive, Programs
 from pellucid.ir.rewriting import constants_as_inputs, forget_sources
-from pellucid.ir.rules import Avals, Operands, Values
+from pellucid.ir.rules import Avals, Operands
 from pellucid.runtime.array import default_sharding
 from pellucid.runtime.assembly import make_array_from_callback
 from pellucid.runtime.executable import Executable
@@ -87,7 +87,7 @@ bottom = EvalTrace()
 def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
     """A C++ callable that applies `primitive`; it compiles once for each operands' types."""
 
-    def apply(*operands: Any) -> Any:
+    def apply(*operands):
         try:
             return _applied(primitive, params, operands)
         except BaseException:
@@ -95,7 +95,7 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
             compiled_primitive(primitive, params)._clear_cache()
             raise
 
-    def without_fast_path(*operands: Any) -> Any:
+    def without_fast_path(*operands):
         return apply(*operands)[0]
 
     # While jit is off, C++ calls the function itself, which for a primitive is its own small program.
@@ -145,7 +145,7 @@ def _program(
 ) -> ValueProgram:
     """The program of one primitive, whose operand i is argument `positions[i]`."""
 
-    def apply(*xs: Any) -> Values:
+    def apply(*xs):
         operands = xs if positions is None else [xs[i] for i in positions]
         return bind(primitive, *operands, params=params)
 

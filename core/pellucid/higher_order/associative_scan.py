@@ -49,7 +49,7 @@ def associative_scan(
             got=[f"{path}: {a.text()}" for path, a in strict_zip(paths, avals)][:8],
         )
 
-    def combined(a: Values, b: Values) -> Values:
+    def combined(a, b):
         results, out_tree = flatten(fn(tree.unflatten(a), tree.unflatten(b)))
         if out_tree != tree:
             raise ArgumentTypeError(

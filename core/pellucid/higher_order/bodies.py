@@ -106,7 +106,7 @@ def body_of(
     """As `traced`, but traced at each call, and with any effects."""
     trees: list[Any] = []
 
-    def flat(*leaves: Any) -> Values:
+    def flat(*leaves):
         args = in_tree.unflatten(leaves)
         result = function(*args) if call is None else call(function, *args)
         results, tree = result_leaves(result, caller, function)

@@ -296,7 +296,7 @@ def _with_shared_residuals(
     """The primal branch that gives its results, then the shared residuals; zeros for those of other branches."""
     jaxpr = part.primal.jaxpr
 
-    def branch(*operands: Any) -> Values:
+    def branch(*operands):
         results = replay(jaxpr, (), *operands)
         values = {"result": results, "input": operands[len(part.consts) :]}
         residuals = [

@@ -80,11 +80,11 @@ class CustomJvpCall(NamedTuple):
         """
         places = ResultPlaces(self.name, axis, dims)
 
-        def function(*operands: Any) -> Values:
+        def function(*operands):
             return places.place(*batch_flat(self.function, axis, operands, dims, tag))
 
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
-            def run(*values: Any) -> Values:
+            def run(*values):
                 results, out_tangents = self.rule(values[: len(primals)], values[len(primals) :])
                 return [*results, *out_tangents]
 
@@ -182,7 +182,7 @@ class custom_jvp(CustomFunction):
         if self.nondiff_argnums:
             raise ArgumentTypeError("defjvps can't be used with nondiff_argnums.", do="Use defjvp.")
 
-        def rule(primals: Operands, tangents: Operands) -> Any:
+        def rule(primals, tangents):
             result = self(*primals)
             leaves, tree = flatten(result)
             total: Values = [Zero(type_of(x).tangent()) for x in leaves]

@@ -278,7 +278,7 @@ def batch_with_zeros(
     mask = nonzero_mask(operands)
     elements: Values = []
 
-    def run(*values: Any) -> Values:
+    def run(*values):
         rest = iter(values)
         inputs = [
             next(rest) if nz else Zero(unbatched(x.aval, d))

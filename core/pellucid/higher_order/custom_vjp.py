@@ -125,13 +125,13 @@ class CustomVjpCall(NamedTuple):
         """
         places = ResultPlaces(self.name, axis, dims)
 
-        def function(*operands: Any) -> Values:
+        def function(*operands):
             return places.place(*batch_flat(self.function, axis, operands, dims, tag))
 
         def forward(operands: Operands, perturbed: Mask) -> Forward:
             inner: list[Forward] = []
 
-            def run(*values: Any) -> Values:
+            def run(*values):
                 inner.append(self.forward(values, perturbed))
                 return [*inner[0].results, *inner[0].residuals]
 
@@ -140,7 +140,7 @@ class CustomVjpCall(NamedTuple):
             results = places.place(values[:n], value_dims[:n])
             return Forward(results, values[n:], (inner[0].form, value_dims[n:]))
 
-        def backward(form: Any, residuals: Operands, cotangents: Operands) -> Values:
+        def backward(form, residuals, cotangents):
             inner_form, residual_dims = form
             n = len(residuals)
             cts, ct_dims = batch_with_zeros(
@@ -197,7 +197,7 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
             refuse_captured(params.name, list(compress(operands[:n], perturbed)))
             return params.fwd(operands[n:], perturbed[n:])
 
-        def backward(form: Any, residuals: Operands, cotangents: Operands) -> Values:
+        def backward(form, residuals, cotangents):
             captured = [Zero(a.tangent()) for a in jaxpr.in_avals[:n]]
             return [*captured, *params.bwd(form, residuals, cotangents)]
 
@@ -213,7 +213,7 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
             results, residuals, form = params.fwd(operands, perturbed)
             return Forward(list(compress(results, used)), residuals, form)
 
-        def backward(form: Any, residuals: Operands, cotangents: Operands) -> Values:
+        def backward(form, residuals, cotangents):
             return params.bwd(form, residuals, spread(cotangents, used, avals))
 
         return params._replace(fwd=forward, bwd=backward)
@@ -277,7 +277,7 @@ class CustomLin(OnReferences, Shown, Programs[CustomLinParams]):
         places = [0] * len(params.out_avals)
         out_avals = tuple([batched_aval(a, axis, 0) for a in params.out_avals])
 
-        def backward(form: Any, residuals: Operands, cotangents: Operands) -> Values:
+        def backward(form, residuals, cotangents):
             cts, ct_dims = batch_with_zeros(
                 lambda *values: params.bwd(values[:n], values[n:]),
                 axis, (*residuals, *cotangents), (*dims[:n], *places),
@@ -432,7 +432,7 @@ class _Rules(NamedTuple):
         """`forward` as one equation, which runs the function where no residuals are needed."""
         parts: list[Forward] = []
 
-        def flat(*leaves: Any) -> Values:
+        def flat(*leaves):
             parts.append(self.forward(leaves, perturbed))
             return [*parts[0].results, *parts[0].residuals]
 
@@ -538,7 +538,7 @@ def custom_gradient(fun: Function) -> Function:
     def wrapped_fun(*args: Any, **kwargs: Any) -> Any:
         return with_aux(fun(*args, **kwargs), fun, "custom_gradient")[0]
 
-    def fwd(*args: Any, **kwargs: Any) -> Any:
+    def fwd(*args, **kwargs):
         result, rule = with_aux(fun(*args, **kwargs), fun, "custom_gradient")
         leaves, out_tree = flatten(result)
         avals = [type_of(x).tangent() for x in leaves]

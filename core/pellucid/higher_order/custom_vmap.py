@@ -165,7 +165,7 @@ def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) ->
             tangents = spread(values[n:], nonzero, types_of(values[:n]))
             out_flags: list[bool] = []
 
-            def run(*primals: Any) -> Any:
+            def run(*primals):
                 results, out_flags[:] = rule(size, flags, primals)
                 return results, ()
 
@@ -176,7 +176,7 @@ def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) ->
         if not any(map(operator.and_, primal_flags, tangent_flags)):
             element_flags: list[bool] = []
 
-            def one(*elements: Any) -> Values:
+            def one(*elements):
                 values, element_flags[:] = both([False] * n, elements)
                 return values
 
@@ -211,7 +211,7 @@ def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Mask) -> FlatRul
         residuals = [next(values) if aval is None else None for aval in linear]
         cotangents = list(values)
 
-        def run(*tangents: Any) -> Values:
+        def run(*tangents):
             rest = iter(tangents)
             inputs = [next(rest) if x is None else x for x in residuals]
             results, flags = rule(size, [True] * len(inputs), inputs)
@@ -334,7 +334,7 @@ def sequential_vmap(f: Function) -> custom_vmap:
         flags = flatten(tuple(in_batched))[0]
         batched = list(itertools.compress(leaves, flags))
 
-        def one(elements: Values) -> Any:
+        def one(elements):
             rest = iter(elements)
             filled = [next(rest) if b else x for x, b in strict_zip(leaves, flags)]
             return f(*tree.unflatten(filled))

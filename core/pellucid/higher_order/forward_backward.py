@@ -33,11 +33,11 @@ def fwd_and_bwd(
     check_callable(fun, "fwd_and_bwd")
     nums = canonical_argnums(argnums)
 
-    def forward(*args: Any) -> Any:
+    def forward(*args):
         chosen = chosen_arguments(fun, nums, args)
         chosen = (chosen,) if type(nums) is int else chosen
 
-        def of_chosen(*xs: Any) -> Any:
+        def of_chosen(*xs):
             return fun(*with_arguments(args, nums, xs[0] if type(nums) is int else xs))
 
         return vjp(of_chosen, *chosen, has_aux=has_aux)

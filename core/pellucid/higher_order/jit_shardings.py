@@ -139,7 +139,7 @@ def with_constraints(
 ) -> ClosedJaxpr:
     """The program for calls with arguments of types `avals` in other programs: placements are constraints inside."""
 
-    def body(*operands: Any) -> Values:
+    def body(*operands):
         return _each(results, replay(jaxpr, (), *_each(arguments, operands)))
 
     return ClosedJaxpr(*stage(body, avals, jaxpr.debug))

@@ -379,7 +379,7 @@ class Jitted:
         # What refers to the call outlives it where tracing fails, and must not keep its arrays.
         call = call._replace(leaves=[])
 
-        def flat(*leaves: Any) -> Values:
+        def flat(*leaves):
             results, tree = flatten(spec.run(call, leaves))
             check_results_are_values(f"`{spec.name}`", results)
             trees.append(tree)

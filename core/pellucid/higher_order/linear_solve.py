@@ -186,7 +186,7 @@ def _program(
     aux_trees: list[Any] = []
     in_tree = treedef_tuple([tree, tree] if more_avals else [tree])
 
-    def flat(*leaves: Any) -> Values:
+    def flat(*leaves):
         result, aux = call(*in_tree.unflatten(leaves)), None
         if has_aux:
             result, aux = with_aux(result, function, caller)
@@ -311,7 +311,7 @@ def custom_root(
     of_f, solver, of_tangents = (part.program.jaxpr for part in parts)
     sizes, n = [len(part.consts) for part in parts], len(avals)
 
-    def function(*operands: Any) -> Values:
+    def function(*operands):
         _, consts, _, guess = _split(sizes, operands)
         return replay(solver, (), *consts, *guess)
 

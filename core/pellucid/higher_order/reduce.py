@@ -75,7 +75,7 @@ def combination(
     check_callable(computation, caller)
     scalars = [shaped_array((), a.dtype) for a in avals]
 
-    def flat(*leaves: Any) -> Values:
+    def flat(*leaves):
         first, second = treedef_tuple([tree, tree]).unflatten(leaves)
         results, out_tree = result_leaves(computation(first, second), caller, computation)
         if out_tree != tree or differing_types(scalars, types_of(results)):

@@ -181,7 +181,7 @@ def _primal_program(
     if not any(isinstance(how, Offloadable) for how in kept.values()):
         return ClosedJaxpr(pruned)
 
-    def primal(*operands: Any) -> Values:
+    def primal(*operands):
         values = replay(pruned, (), *operands)
         away = [
             _moved(x, how.dst) if isinstance(how, Offloadable) else x
@@ -210,7 +210,7 @@ def _linear_program(
     avals += [a for a, c in strict_zip(residual_avals, constant) if c]
     avals += linear.in_avals[len(constant) :]
 
-    def run(*operands: Any) -> Values:
+    def run(*operands):
         inputs = list(operands[:n_known])
         for i, how in enumerate(kept):
             if isinstance(how, Offloadable):
@@ -313,7 +313,7 @@ def _has_rules_with_references(jaxpr: Jaxpr) -> bool:
 def _traced(spec: FunctionSpec, call: FunctionCall) -> Body:
     trees: list[Any] = []
 
-    def flat(*leaves: Any) -> Values:
+    def flat(*leaves):
         results, tree = result_leaves(spec.run(call, leaves), "checkpoint", spec.function)
         trees.append(tree)
         return results

@@ -252,11 +252,11 @@ class Scan(Linearized, Structured[ScanParams]):
         elif trips:
             limit = trips * unroll
 
-            def condition(values: Values) -> Any:
+            def condition(values):
                 with ctx.named("", "lt"):
                     return ctx.compare(values[0], ctx.constant(dtype.type(limit)), "LT", counter)
 
-            def body(values: Values) -> Values:
+            def body(values):
                 i, rest_values = values[0], values[1:]
                 new_carry, new_ys = steps(i, rest_values[:n_carry], rest_values[n_carry:], unroll)
                 return [advanced(i, unroll), *new_carry, *new_ys]
@@ -526,7 +526,7 @@ def _transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Trans
     sum_avals = list(derived.program.out_avals[:n_sums])
     n_derived = len(derived.consts)
 
-    def body(*arguments: Any) -> Values:
+    def body(*arguments):
         parts = iter(arguments)
         take = lambda n: [next(parts) for _ in range(n)]
         consts, residual_consts, sums, carry_cts, ys_cts = map(
@@ -550,7 +550,7 @@ def _transposed_by_parts(
 ) -> Results:
     """Transpose a loop that also carries what is not linear, such as a counter."""
 
-    def run(*linear: Any) -> Results:
+    def run(*linear):
         values = iter(linear)
         filled = [next(values) if type(x) is LinearOperand else x for x in operands]
         return bind(scan, *filled, params=params)

@@ -328,7 +328,7 @@ def _traced(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> tuple[Close
     call = spec.call(args, kwargs)
     trees: list[Any] = []
 
-    def flat(*leaves: Any) -> Values:
+    def flat(*leaves):
         results, tree = flatten(spec.run(call, leaves))
         trees.append(tree)
         return results

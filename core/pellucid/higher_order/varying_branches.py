@@ -53,7 +53,7 @@ def _replayed(jaxpr: Jaxpr, operands: Operands) -> Values:
     """Results of a program on operands that vary over more axes than those it was traced with."""
     values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, operands))
 
-    def read(atom: Any) -> Any:
+    def read(atom):
         return atom.val if type(atom) is Literal else values[atom]
 
     for equation in jaxpr.equations:
@@ -75,7 +75,7 @@ def _with_varying_results(body: Body, result_axes: Sequence[frozenset[Any]]) -> 
         return body
     jaxpr = body.program.jaxpr
 
-    def run(*operands: Any) -> Values:
+    def run(*operands):
         results = replay(jaxpr, (), *operands)
         return [vary(x, axes) for x, axes in strict_zip(results, result_axes)]
 

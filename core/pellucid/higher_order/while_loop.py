@@ -18,7 +18,7 @@ from pellucid.ir.effects import StateEffect
 from pellucid.ir.facets import Linearized
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.rewriting import rearranged
-from pellucid.ir.rules import Operands, Results, Values
+from pellucid.ir.rules import Operands, Results
 from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.lowering.loops import while_loop as lowered_while
 from pellucid.lowering.module import ordered
@@ -140,10 +140,10 @@ class While(Linearized, Structured[WhileParams]):
         avals = body_jaxpr.in_avals[params.body_nconsts :]
         effects = ordered(cond_jaxpr.effects | body_jaxpr.effects)
 
-        def condition(values: Values) -> Any:
+        def condition(values):
             return ctx.inline(cond_jaxpr, (), [*cond_consts, *values])[0]
 
-        def body(values: Values) -> Any:
+        def body(values):
             return ctx.inline(body_jaxpr, (), [*body_consts, *values])
 
         if not ordered(cond_jaxpr.effects):
@@ -151,7 +151,7 @@ class While(Linearized, Structured[WhileParams]):
         # A condition gives no tokens on, so one with ordered effects is computed in the body, for the next step.
         go_on = condition(list(carry))
 
-        def step(values: Values) -> Values:
+        def step(values):
             new = body(values[1:])
             return [condition(new), *new]
 
@@ -235,7 +235,7 @@ def _guarded_step(condition: Derived, body: Derived) -> Derived:
     n_carry = len(body_jaxpr.outvars)
     n_cond = len(cond_jaxpr.invars) - n_carry
 
-    def step(*values: Any) -> Values:
+    def step(*values):
         carry = values[len(values) - n_carry :]
         [goes_on] = replay(cond_jaxpr, (), *values[:n_cond], *carry)
         new = replay(body_jaxpr, (), *values[n_cond:])

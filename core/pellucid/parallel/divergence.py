@@ -48,7 +48,7 @@ def check_of_compiled(
         for equation in _equations_in(subjaxprs(choice.params))
     }
 
-    def check(loaded: Any) -> None:
+    def check(loaded):
         for number in permuted_equations(loaded) & reached.keys():
             raise _diverging(
                 caller,

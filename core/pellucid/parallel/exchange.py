@@ -343,7 +343,7 @@ def all_to_all(
     groups = checked_groups("all_to_all", axes, axis_index_groups, even=True)
     parts = size_along(axes, groups)
 
-    def exchanged(leaf: Any) -> Any:
+    def exchanged(leaf):
         aval = type_of(leaf)
         at = canonical_axis(split_axis, aval.ndim, "all_to_all: split_axis")
         to = canonical_axis(concat_axis, aval.ndim, "all_to_all: concat_axis")

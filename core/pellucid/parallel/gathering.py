@@ -210,7 +210,7 @@ def all_gather(
     is_typed = context.checked_axes.issuperset(axes)
     primitive = _GATHERS[to] if is_typed else all_gather_p
 
-    def gathered(leaf: Any) -> Any:
+    def gathered(leaf):
         ndim = type_of(leaf).ndim
         at = canonical_axis(axis, ndim if tiled else ndim + 1, "all_gather: axis")
         leaf = vary(leaf, axes)
@@ -326,7 +326,7 @@ def psum_scatter(
     groups = checked_groups("psum_scatter", axes, axis_index_groups, even=True)
     parts = size_along(axes, groups)
 
-    def scattered(leaf: Any) -> Any:
+    def scattered(leaf):
         aval = type_of(leaf)
         if aval.dtype == np.bool_:
             raise DtypeError(

@@ -103,12 +103,12 @@ def pmap(
         size, dims = elements(args, kwargs, axis_size)
         return _row(fun, name, size, devices, backend), dims
 
-    def over_devices(*args: Any, **kwargs: Any) -> Any:
+    def over_devices(*args, **kwargs):
         dynamic = [x for i, x in enumerate(args) if i not in static]
         mesh, dims = placed(dynamic, kwargs)
         leaves, tree = flatten((dynamic, kwargs))
 
-        def one(*parts: Any) -> Any:
+        def one(*parts):
             elements = [
                 x if d is None else squeeze(x, (d,)) for x, d in zip(parts, dims, strict=True)
             ]
@@ -178,7 +178,7 @@ def pmap(
                     settled.add(layouts)
         return compiled(*args, **kwargs)
 
-    def clear_cache() -> None:
+    def clear_cache():
         """Forget what was compiled."""
         settled.clear()
         compiled.clear_cache()

@@ -130,7 +130,7 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Iterable[Ints]) -> A
     """
     axes, pairs = axes_and_pairs("precv", axis_name, perm)
 
-    def received(out: Any) -> Any:
+    def received(out):
         aval: Any = out if hasattr(out, "shape") and hasattr(out, "dtype") else type_of(out)
         params = PRecvParams(axes, shaped_array(tuple(aval.shape), np.dtype(aval.dtype)), pairs)
         return vary(bind1(precv_p, token, params=params), axes)

@@ -96,7 +96,7 @@ def by_gathering(operands: tuple[Any, ...], params: RaggedExchangeParams) -> Any
     if groups is not None:
         here = dynamic_index_in_dim(_places_in(groups), here, 0, keepdims=False)
 
-    def for_me(x: Any) -> Any:
+    def for_me(x):
         everywhere = bind1(all_gather_p, convert_element_type(x, _INDEX), params=gather)
         return dynamic_index_in_dim(everywhere, here, 1, keepdims=False)
 

@@ -185,7 +185,7 @@ class PExtreme(AllReduce):
         if ctx.platform != "cpu" or not is_floating or groups.shape[1] == 1:
             return [all_reduce(ctx, x, aval, self.monoid.hlo, groups)]
 
-        def reduce(keys: Any, given: Any, result: Any) -> Any:
+        def reduce(keys, given, result):
             return all_reduce(ctx, keys, given, self.monoid.hlo, groups)
 
         return [through_integers(ctx, x, aval, aval, self.monoid, reduce)]
@@ -300,7 +300,7 @@ def _extreme(primitive: PExtreme, x: Any, axis_name: Any, axis_index_groups: Any
     axes, positional = named_and_positional(primitive.name, axis_name)
     groups = checked_groups(primitive.name, axes, axis_index_groups)
 
-    def reduced(leaf: Any) -> Any:
+    def reduced(leaf):
         if positional:
             leaf = primitive.reduce(leaf, _own_axes(primitive.name, leaf, positional))
         if not axes or not isinstance(leaf, Tracer):

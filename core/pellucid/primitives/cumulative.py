@@ -115,7 +115,7 @@ class Scanned(Cumulative):
     """Two values with their tangents, combined."""
 
     def jvp(self, primals, tangents, params):
-        def turned(x: Any) -> Any:
+        def turned(x):
             return rev(x, (params.axis,)) if params.reverse else x
 
         pair = turned(primals[0]), turned(tangents[0])

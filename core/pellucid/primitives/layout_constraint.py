@@ -82,7 +82,7 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
     (1, 0)
     """
 
-    def constrained(leaf: Any, layout: Any) -> Any:
+    def constrained(leaf, layout):
         if not isinstance(layout, Layout):
             raise ArgumentTypeError(
                 "with_layout_constraint takes a `Layout` for each array.",

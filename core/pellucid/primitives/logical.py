@@ -350,7 +350,7 @@ class SelectN(JointlyLinear[Any]):
                 below, chosen(first, values[:middle]), chosen(first + middle, values[middle:])
             )
 
-        def choice(condition: Any, if_true: Any, if_false: Any) -> Any:
+        def choice(condition, if_true, if_false):
             if aval.shape != () and element_shape(result):
                 condition = ctx.broadcast(
                     condition,

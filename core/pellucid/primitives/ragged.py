@@ -356,7 +356,7 @@ def _masked(x: Any, group_sizes: Any, prefix: Ints, ragged: int) -> Any:
     own_prefix = list(prefix) if sizes.ndim > 1 else []
     order = sorted(range(len(own_prefix)), key=own_prefix.__getitem__)
 
-    def spread(bounds: Any) -> Any:
+    def spread(bounds):
         bounds = transpose(bounds, (sizes.ndim - 1, *order))
         return broadcast_in_dim(bounds, shape, (0, *(own_prefix[i] + 1 for i in order)))
 

@@ -127,7 +127,7 @@ class ReduceProd(Reduction):
             return [y], [Zero(type_of(y).tangent())]
         count = math.prod([aval.shape[i] for i in params.axes])
 
-        def in_front(value: Any) -> Any:
+        def in_front(value):
             return reshape(transpose(value, (*params.axes, *others)), (count, *rest))
 
         x, t = in_front(x), in_front(t)

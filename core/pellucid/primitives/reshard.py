@@ -281,7 +281,7 @@ def _axes_of(mesh: Any, axes: Any, caller: str) -> tuple[Any, ...]:
 def _without_axes(xs: Any, mesh: Any) -> Any:
     """The tree `xs`, with types that show only axes that are Explicit in `mesh`; no data moves."""
 
-    def cast(x: Any) -> Any:
+    def cast(x):
         old = _shown(x)
         if old is None or old.mesh is mesh:
             return x

@@ -107,7 +107,7 @@ class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
         remains = eq(numbers, gathered_updates(written, indices, aval, params))
         untouched = eq(written, blank)
 
-        def chosen(old: Any, new: Any) -> Any:
+        def chosen(old, new):
             return bind1(
                 scatter_add_p,
                 select_n(untouched, zeros(type_of(old)), old),
@@ -250,7 +250,7 @@ class ScatterExtremum(Scatter):
         aval, updates_aval = type_of(x), type_of(updates)
         dtype = aval.dtype
 
-        def gathered(values: Any) -> Any:
+        def gathered(values):
             return gathered_updates(values, indices, updates_aval, params)
 
         wins = convert_element_type(eq(updates, gathered(result)), dtype)

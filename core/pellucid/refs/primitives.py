@@ -202,7 +202,7 @@ class PartParams(NamedTuple):
 def _compiled(function: Any, index: RefIndex, *, donates: bool) -> Any:
     """`function` (of an array, the index, its operands, a new value) as a compiled program on arrays."""
 
-    def on_arrays(array: Any, operands: Values, *new: Any) -> Any:
+    def on_arrays(array, operands, *new):
         return function(array, index, operands, *new)
 
     on_arrays.__name__ = function.__name__

@@ -286,7 +286,7 @@ for _name in _CHECKED:
 
 
 def _gone(name: str, instead: str) -> None:
-    def getter(array: Any) -> Any:
+    def getter(array):
         raise AttributeError(f"arrays have no `{name}`; use `{instead}`.")
 
     setattr(ArrayImpl, name, property(getter))

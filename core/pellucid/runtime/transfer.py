@@ -509,7 +509,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
         )
     _check_leaves("device_put_sharded", "shards", shards)
 
-    def stacked(*leaves: Any) -> Any:
+    def stacked(*leaves):
         avals = types_of(leaves)
         kinds = {(aval.shape, aval.dtype) for aval in avals}
         if len(kinds) != 1:

@@ -380,7 +380,7 @@ def _moved(step: float, x: Any, direction: Any) -> Any:
 def _random_like(leaves: Operands, seed: int) -> Values:
     rng = np.random.default_rng(seed)
 
-    def draw(x: Any) -> Any:
+    def draw(x):
         value = np.asarray(rng.standard_normal(np.shape(x)))
         if np.dtype(type_of(x).dtype).kind == "c":
             value = value + 1j * rng.standard_normal(np.shape(x))

@@ -448,7 +448,7 @@ def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = 
     avals = shaped_leaves(leaves, "linear_transpose", fun, primals)
     trees: list[Any] = []
 
-    def flat(*xs: Any) -> Values:
+    def flat(*xs):
         results, out_tree = result_leaves(fun(*in_tree.unflatten(xs)), "linear_transpose", fun)
         trees.append(out_tree)
         return results

@@ -78,7 +78,7 @@ def jacfwd(
 
         n_aux = 0
 
-        def push(*tangents: Any) -> Any:
+        def push(*tangents):
             nonlocal n_aux
             results, out_tangents, aux = jvp_flat(call, leaves, tangents)
             n_aux = len(aux)
@@ -162,7 +162,7 @@ def jacrev(
         for aval in out_avals:
             check_real_output(aval, "jacrev", "result", holomorphic=holomorphic)
 
-        def pull(*cotangents: Any) -> Values:
+        def pull(*cotangents):
             with use_transformation("transpose"):
                 return [*map(instantiate, program.pulled_back(cotangents))]
 

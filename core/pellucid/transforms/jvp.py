@@ -188,7 +188,7 @@ def jvp_jaxpr(jaxpr: Jaxpr, nonzero: Mask, instantiate_results: bool | Mask) -> 
 def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: Mask, want: Mask) -> Derived:
     mask: list[bool] = []
 
-    def both(*arguments: Any) -> Values:
+    def both(*arguments):
         primals = arguments[: len(jaxpr.invars)]
         live_tangents = iter(arguments[len(jaxpr.invars) :])
         tangents = [

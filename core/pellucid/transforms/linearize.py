@@ -384,11 +384,11 @@ def _linearize_jaxpr(
     constants: Values = []
     forwarded: list[int | None] = []
 
-    def run(*xs: Any) -> Any:
+    def run(*xs):
         results = replay(jaxpr, (), *xs)
         return [with_tangent(x) if w else x for x, w in strict_zip(results, want)], ()
 
-    def primal(*arguments: Any) -> Values:
+    def primal(*arguments):
         trace = context.trace
         results, program, _ = linearize_flat(run, arguments, nonzero)
         program = program.without_dead_code()

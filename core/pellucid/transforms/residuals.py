@@ -42,7 +42,7 @@ def residuals_of(function: Function, *args: Any, **kwargs: Any) -> list[Residual
     residuals: list[Residual] = []
 
     def primal(*xs: Any) -> list[Any]:
-        def flat(*ys: Any) -> Any:
+        def flat(*ys):
             inner_args, inner_kwargs = tree.unflatten(ys)
             return result_leaves(
                 function(*inner_args, **inner_kwargs), "saved_residuals", function

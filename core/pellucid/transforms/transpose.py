@@ -109,7 +109,7 @@ def _transpose_jaxpr(
 ) -> Derived:  # fmt: skip
     mask: list[bool] = []
 
-    def backward(*arguments: Any) -> Values:
+    def backward(*arguments):
         values = iter(arguments)
         operands = [
             LinearOperand(aval) if is_linear else next(values)  # type: ignore[arg-type]

@@ -141,7 +141,7 @@ def vmap(
         axis = BatchAxis(size, axis_name, spmd_axis_name, _shown_sharding(leaves, dims))
         out_tree: Any = None
 
-        def flat(*xs: Any) -> Values:
+        def flat(*xs):
             nonlocal out_tree
             inner_args, inner_kwargs = _with_containers(
                 lambda node, dims: node.element(dims), tree, xs, in_dims
@@ -401,7 +401,7 @@ def batch_jaxpr(
 def _batch_jaxpr(jaxpr: Jaxpr, axis: BatchAxis, dims: Dims, want: Mask) -> Derived:
     out_dims: list[BatchDim] = []
 
-    def run(*operands: Any) -> Values:
+    def run(*operands):
         results, found_dims = batch_flat(lambda *xs: replay(jaxpr, (), *xs), axis, operands, dims)
         out_dims[:] = [0 if w or d is not None else None for w, d in strict_zip(want, found_dims)]
         results = [
