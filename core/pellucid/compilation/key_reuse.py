@@ -360,7 +360,7 @@ def _either(branches: Sequence[Keys | None]) -> Keys | None:
     if first is None or not others:
         return first
     arrays: list[Any] = [first, *others]
-    elements = zip(*(array.flat for array in arrays), strict=True)
+    elements = strict_zip(*(array.flat for array in arrays))
     return _records(
         (tuple(dict.fromkeys(key for element in same for key in element)) for same in elements),
         first.shape,

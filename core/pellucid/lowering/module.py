@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from pellucid.base import source
+from pellucid.base.functional import strict_zip
 from pellucid.base.source import NameStack
 from pellucid.base.typing import Function
 from pellucid.ir.avals import abstract_token, shaped_array
@@ -237,7 +238,7 @@ class ModuleLowering:
         values = list(block.arguments)
         outer_tokens, outer_globals = ctx.tokens, ctx.globals
         ctx.globals = [values.pop(0) for _ in ctx.global_avals]
-        ctx.tokens = dict(zip(effects, values[: len(effects)], strict=True))
+        ctx.tokens = dict(strict_zip(effects, values[: len(effects)]))
         with ir.InsertionPoint(block):
             consts = [ctx.constant(np.asarray(c)) for c in constants]
             results = self.lower_equations(jaxpr, consts, values[len(effects) :])
@@ -348,8 +349,8 @@ class ModuleLowering:
     def lower_equations(self, jaxpr: Jaxpr, consts: Values, operands: Values) -> list[ir.Value]:
         """Lower each equation at the insertion point; the values of the program's results."""
         ctx = self.ctx
-        values: dict[Any, ir.Value] = dict(zip(jaxpr.constvars, consts, strict=True))
-        values.update(zip(jaxpr.invars, operands, strict=True))
+        values: dict[Any, ir.Value] = dict(strict_zip(jaxpr.constvars, consts))
+        values.update(strict_zip(jaxpr.invars, operands))
         listener = self.listener
         if listener is not None:
             listener.begin(jaxpr, (*consts, *operands))
@@ -372,7 +373,7 @@ class ModuleLowering:
                 if not isinstance(equation.primitive, Programs):
                     compute_with_addends(ctx, inputs, results)
                 results = list(map(ctx.as_typed, results, ctx.avals_out))
-            values.update(zip(equation.results, results, strict=True))
+            values.update(strict_zip(equation.results, results))
             if listener is not None:
                 listener.lowered(equation, results)
         if listener is not None:

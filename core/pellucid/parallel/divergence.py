@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pellucid.base.errors import CollectiveError
+from pellucid.base.functional import strict_zip
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.axis_names import axis_names
 from pellucid.ir.facets import Collective
@@ -81,14 +82,14 @@ class _Walk:
 
     def through(self, jaxpr: Jaxpr, given: Sequence[Axes]) -> list[Axes]:
         """Over which axes the results of `jaxpr` may vary, where its inputs vary over `given`."""
-        values: dict[Any, Axes] = dict(zip(jaxpr.invars, given, strict=True))
+        values: dict[Any, Axes] = dict(strict_zip(jaxpr.invars, given))
 
         def read(atom: Any) -> Axes:
             return frozenset() if type(atom) is Literal else values.get(atom, frozenset())
 
         for equation in jaxpr.equations:
             found = self.results(equation, [read(atom) for atom in equation.operands])
-            for var, axes in zip(equation.results, found, strict=True):
+            for var, axes in strict_zip(equation.results, found):
                 typed = var.aval.varying if isinstance(var.aval, ShapedArray) else frozenset()
                 values[var] = typed | (axes & self.unchecked)
         return [read(atom) for atom in jaxpr.outvars]
@@ -127,11 +128,11 @@ class _Walk:
                     decided = decided.union(*found)
                     self.check(equation, decided, programs)
                 for i, axes in slots.given(slot, found):
-                    results[i] = [a | b for a, b in zip(results[i], axes, strict=True)]
+                    results[i] = [a | b for a, b in strict_zip(results[i], axes)]
             results = [[decided | axes for axes in group] for group in results]
             before = [groups[i] for i, _ in slots.carries]
             for i, j in slots.carries:
-                groups[i] = [a | b for a, b in zip(groups[i], results[j], strict=True)]
+                groups[i] = [a | b for a, b in strict_zip(groups[i], results[j])]
             if before == [groups[i] for i, _ in slots.carries]:
                 return [axes for group in results for axes in group]
 
@@ -142,9 +143,7 @@ class _Walk:
         params = equation.params
         outer, manual = self.unchecked, getattr(params, "newly_manual_axes", frozenset())
         if manual:
-            given = [
-                axes | spec.axis_names for axes, spec in zip(given, params.in_specs, strict=True)
-            ]
+            given = [axes | spec.axis_names for axes, spec in strict_zip(given, params.in_specs)]
             self.unchecked = outer if params.check_vma else outer | manual
         [first, *others] = programs
         if not others and len(first.invars) == len(given):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import CollectiveError
+from pellucid.base.functional import strict_zip
 from pellucid.ir.axis_names import axis_names_of
 from pellucid.ir.facets import Collective, Linearized, OnReferences, Placed
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
@@ -112,7 +113,7 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
         made: list[Any] = list(params.jaxpr.out_avals)
         return [
             whole_type(aval, params.mesh, spec, params.newly_manual_axes)
-            for aval, spec in zip(made, params.out_specs, strict=True)
+            for aval, spec in strict_zip(made, params.out_specs)
         ]
 
     def effects(self, avals, params):
@@ -176,7 +177,7 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
         masked = iter(mask)
         return [
             None if not is_linear else next(results) if next(masked) else Zero(x.aval)
-            for x, is_linear in zip(operands, linear, strict=True)
+            for x, is_linear in strict_zip(operands, linear)
         ]
 
     # Batches --------------------------------------------------------------------------------------
@@ -256,7 +257,7 @@ def axes_of(specs: Sequence[PartitionSpec]) -> list[AxisSet]:
 
 
 def _chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    return [x for x, flag in zip(items, flags, strict=True) if flag]
+    return [x for x, flag in strict_zip(items, flags) if flag]
 
 
 # Derived programs ---------------------------------------------------------------------------------
@@ -271,7 +272,7 @@ def _fitted(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs) -> C
     wanted = [spec.axis_names for spec in out_specs]
     if found == wanted:
         return program
-    for varying, axes, aval in zip(found, wanted, avals, strict=True):
+    for varying, axes, aval in strict_zip(found, wanted, avals):
         if not varying <= axes:
             raise CollectiveError(
                 "shard_map: a derivative varies over mesh axes over which its value is the same.",
@@ -283,7 +284,7 @@ def _fitted(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs) -> C
     def fitted() -> Derived:
         def run(*operands: Any) -> list[Any]:
             results = replay(jaxpr, (), *operands)
-            return [vary(x, axes) for x, axes in zip(results, wanted, strict=True)]
+            return [vary(x, axes) for x, axes in strict_zip(results, wanted)]
 
         return Derived(*stage_open(run, jaxpr.in_avals, jaxpr.debug), ())
 
@@ -323,10 +324,10 @@ def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitM
     )
     extra_specs = [
         leading_spec(params.mesh, axes & params.newly_manual_axes).update(None, *marks_of(aval))
-        for axes, aval in zip(varying[n:], extra_avals, strict=True)
+        for axes, aval in strict_zip(varying[n:], extra_avals)
     ]
     # A scalar has no dimension at which the positions' values could be joined.
-    joined = [a.shape == () and bool(s) for a, s in zip(extra_avals, extra_specs, strict=True)]
+    joined = [a.shape == () and bool(s) for a, s in strict_zip(extra_avals, extra_specs)]
     known = {"input": params.in_specs, "result": (*params.out_specs, *extra_specs)}
     specs = [REPLICATED if s.kind == "constant" else known[s.kind][s.index] for s in parts.sources]
     scalars = [s.kind == "result" and s.index >= n and joined[s.index - n] for s in parts.sources]
@@ -355,14 +356,13 @@ def _with_vectors(
         return program
     in_avals: list[Any] = list(program.in_avals)
     flags = [*inputs, *[False] * (len(in_avals) - len(inputs))]
-    avals = [a.update(shape=(1,)) if s else a for a, s in zip(in_avals, flags, strict=True)]
+    avals = [a.update(shape=(1,)) if s else a for a, s in strict_zip(in_avals, flags)]
 
     def run(*operands: Any) -> list[Any]:
-        xs = [reshape(x, ()) if s else x for x, s in zip(operands, flags, strict=True)]
+        xs = [reshape(x, ()) if s else x for x, s in strict_zip(operands, flags)]
         ys = replay(program.jaxpr, (), *xs)
         return [
-            reshape(y, (1,)) if s else y
-            for y, s in zip(ys, results or [False] * len(ys), strict=True)
+            reshape(y, (1,)) if s else y for y, s in strict_zip(ys, results or [False] * len(ys))
         ]
 
     return stage_open(run, avals, program.jaxpr.debug)[0]
@@ -377,7 +377,7 @@ def _transposed(
     everywhere is shared out among the positions, and those of an operand that all have in full are summed.
     """
     made: list[Any] = list(params.jaxpr.out_avals)
-    avals = [aval.cotangent() if nz else None for aval, nz in zip(made, nonzero, strict=True)]
+    avals = [aval.cotangent() if nz else None for aval, nz in strict_zip(made, nonzero)]
     derived = transpose_jaxpr(params.jaxpr.jaxpr, linear, avals, False)
     if params.check_vma:
         return derived
@@ -398,12 +398,11 @@ def _shared_out(
     def run(*operands: Any) -> list[Any]:
         shares = [
             _divided(ct, math.prod(params.mesh.shape[a] for a in params.unmentioned(spec)))
-            for ct, spec in zip(operands[first:], ct_specs, strict=True)
+            for ct, spec in strict_zip(operands[first:], ct_specs)
         ]
         results = replay(program, (), *operands[:first], *shares)
         return [
-            _summed(x, params.unmentioned(spec))
-            for x, spec in zip(results, result_specs, strict=True)
+            _summed(x, params.unmentioned(spec)) for x, spec in strict_zip(results, result_specs)
         ]
 
     shared, _ = stage_open(run, program.in_avals, program.debug)
@@ -443,8 +442,7 @@ def _free_axes(axis: BatchAxis, params: ShardMapParams) -> tuple[Any, ...]:
 
 def _with_batch_dims(specs: Specs, dims: Dims, entry: Any) -> list[PartitionSpec]:
     return [
-        spec if d is None else with_batch_dim(spec, d, entry)
-        for spec, d in zip(specs, dims, strict=True)
+        spec if d is None else with_batch_dim(spec, d, entry) for spec, d in strict_zip(specs, dims)
     ]
 
 
@@ -465,12 +463,12 @@ def _batch(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: AxisSet) -
     def run(*operands: Any) -> list[Any]:
         results, found = batch_flat(lambda *xs: replay(jaxpr, (), *xs), axis, operands, dims)
         out_dims[:] = [None if d is None else 0 for d in found]
-        return [brought_to(axis, x, d, o) for x, d, o in zip(results, found, out_dims, strict=True)]
+        return [brought_to(axis, x, d, o) for x, d, o in strict_zip(results, found, out_dims)]
 
     in_avals: list[Any] = list(jaxpr.in_avals)
     avals = [
         aval if d is None else batched_aval(aval, axis, d).update(varying=aval.varying | over)
-        for aval, d in zip(in_avals, dims, strict=True)
+        for aval, d in strict_zip(in_avals, dims)
     ]
     program, consts = stage_open(run, avals, jaxpr.debug)
     return Derived(program, consts, tuple(out_dims))

@@ -13,6 +13,7 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.caching import cached
 from pellucid.base.errors import AgreementError, ArgumentValueError, DistributedError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import (
     broadcast_prefix,
     keystr,
@@ -142,7 +143,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     by_leaf = process_allgather(np.array(digests, np.uint8)).swapaxes(0, 1)
     lines = [
         f"{keystr(path) or 'the value'}, {_type(value)}: {_who_has_what(value, rows)}"
-        for (path, value), rows in zip(values, by_leaf, strict=True)
+        for (path, value), rows in strict_zip(values, by_leaf)
         if (rows != rows[0]).any()
     ]
     if lines:
@@ -210,7 +211,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
             placed = _laid_out(sharding)(leaf)
         local = NamedSharding(global_mesh.local_mesh, spec)
         ours, whole = (tiles(s, placed.ndim).counts for s in (local, sharding))
-        shape = [n * k // m for n, k, m in zip(placed.shape, ours, whole, strict=True)]
+        shape = [n * k // m for n, k, m in strict_zip(placed.shape, ours, whole)]
         shards = [shard.data for shard in placed.addressable_shards]
         return make_array_from_single_device_arrays(shape, local, shards, dtype=placed.dtype)
 
@@ -254,7 +255,7 @@ def _converted(name: str, what: str, tree: Any, pspecs: Any, convert: Any) -> An
                 got=f"{type(spec).__name__}",
                 do="Write PartitionSpec() for what every device holds whole.",
             )
-    return structure.unflatten([convert(*pair) for pair in zip(leaves, specs, strict=True)])
+    return structure.unflatten([convert(*pair) for pair in strict_zip(leaves, specs)])
 
 
 def _one_row_each(local: np.ndarray) -> Any:

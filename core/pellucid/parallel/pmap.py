@@ -14,6 +14,7 @@ from pellucid.base.errors import (
     DeviceError,
     UnsupportedError,
 )
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import broadcast_prefix_to, is_none, tree_leaves, tree_map
 from pellucid.base.typing import Function, Ints
 from pellucid.higher_order.jitted import jit
@@ -109,9 +110,7 @@ def pmap(
         leaves, tree = flatten((dynamic, kwargs))
 
         def one(*parts):
-            elements = [
-                x if d is None else squeeze(x, (d,)) for x, d in zip(parts, dims, strict=True)
-            ]
+            elements = [x if d is None else squeeze(x, (d,)) for x, d in strict_zip(parts, dims)]
             inner, inner_kwargs = tree.unflatten(elements)
             for i in static:
                 inner.insert(i, args[i])
@@ -119,7 +118,7 @@ def pmap(
             return out_tree.unflatten(
                 [
                     x if axis is None else expand_dims(x, (0,))
-                    for x, axis in zip(results, _wanted(out_axes, out_tree), strict=True)
+                    for x, axis in strict_zip(results, _wanted(out_axes, out_tree))
                 ]
             )
 
@@ -131,7 +130,7 @@ def pmap(
                 move_axis(x, 0, canonical_axis(axis, type_of(x).ndim, "pmap: out_axes"))
                 if axis
                 else x
-                for x, axis in zip(results, _wanted(out_axes, out_tree), strict=True)
+                for x, axis in strict_zip(results, _wanted(out_axes, out_tree))
             ]
         )
 
@@ -152,7 +151,7 @@ def pmap(
         results, out_tree = flatten(compiled(*new_args, **new_kwargs))
         out_dims = [
             None if axis is None else canonical_axis(axis, x.ndim, "pmap: out_axes")
-            for x, axis in zip(results, _wanted(out_axes, out_tree), strict=True)
+            for x, axis in strict_zip(results, _wanted(out_axes, out_tree))
         ]
         here = global_array_to_host_local_array(results, mesh, [_spec(d, name) for d in out_dims])
         return out_tree.unflatten(here)
@@ -247,8 +246,8 @@ def _moved(
             return x
         return device_put(x, NamedSharding(mesh, _spec(dim, name)))
 
-    there = [moved(x, dim) for x, dim in zip(leaves, dims, strict=True)]
-    if all(x is y for x, y in zip(leaves, there, strict=True)):
+    there = [moved(x, dim) for x, dim in strict_zip(leaves, dims)]
+    if all(x is y for x, y in strict_zip(leaves, there)):
         return args, kwargs
     return _with_static(tree.unflatten(there), args, static)
 

@@ -13,6 +13,7 @@ from pellucid.base.errors import (
     CollectiveError,
     EffectsError,
 )
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import broadcast_prefix, broadcast_prefix_to, is_none, shown_path, tree_map
 from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import Body, argument_names, known_body
@@ -135,14 +136,14 @@ def _call_on_values(
 
     @functools.wraps(f)
     def on_parts(*parts: Any) -> Any:
-        cells = [new_ref(x) if r else x for x, r in zip(parts, is_ref, strict=True)]
+        cells = [new_ref(x) if r else x for x, r in strict_zip(parts, is_ref)]
         result = f(*tree.unflatten(cells))
         return result, [x[...] for x in itertools.compress(cells, is_ref)]
 
-    values = [x[...] if r else x for x, r in zip(leaves, is_ref, strict=True)]
+    values = [x[...] if r else x for x, r in strict_zip(leaves, is_ref)]
     wanted = out_specs, list(itertools.compress(specs, is_ref))
     result, held = call(on_parts, tuple(values), in_specs=tuple(specs), out_specs=wanted)
-    for reference, value in zip(itertools.compress(leaves, is_ref), held, strict=True):
+    for reference, value in strict_zip(itertools.compress(leaves, is_ref), held):
         reference[...] = value
     return result
 
@@ -244,17 +245,17 @@ def _call(
 ) -> Any:  # fmt: skip
     leaves, tree = flatten(args)
     given = _input_specs(args, in_specs)
-    arrays = [x for x, spec in zip(leaves, given, strict=True) if spec is not None]
-    static = [(i, x) for i, (x, spec) in enumerate(zip(leaves, given, strict=True)) if spec is None]
+    arrays = [x for x, spec in strict_zip(leaves, given) if spec is not None]
+    static = [(i, x) for i, (x, spec) in enumerate(strict_zip(leaves, given)) if spec is None]
     arrays = checked_leaves(arrays, "shard_map", f, args, {})
-    paths = [p for p, s in zip(argument_paths(f, args, {}), given, strict=True) if s is not None]
+    paths = [p for p, s in strict_zip(argument_paths(f, args, {}), given) if s is not None]
     specs = [
         _checked_spec(spec, x, mesh, manual, path, check_vma)
-        for spec, x, path in zip([s for s in given if s is not None], arrays, paths, strict=True)
+        for spec, x, path in strict_zip([s for s in given if s is not None], arrays, paths)
     ]
     avals = [
         checked_local_type(type_of(x), mesh, spec, manual, check_vma, path)
-        for x, spec, path in zip(arrays, specs, paths, strict=True)
+        for x, spec, path in strict_zip(arrays, specs, paths)
     ]
     out_leaves, out_tree = flatten(out_specs)
     for spec in out_leaves:
@@ -271,7 +272,7 @@ def _call(
         )
         _check_results(f, results, wanted, result_tree, mesh, manual, check_vma)
         if check_vma:
-            results = [vary(x, s.axis_names) for x, s in zip(results, wanted, strict=True)]
+            results = [vary(x, s.axis_names) for x, s in strict_zip(results, wanted)]
         return results, (result_tree, tuple(wanted))
 
     def traced() -> Body:
@@ -452,7 +453,7 @@ def _check_results(
     manual: AxisSet, check_vma: bool,
 ) -> None:  # fmt: skip
     """Raise an error for results whose rank or sameness isn't what `out_specs` say."""
-    for i, (aval, spec) in enumerate(zip(types_of(results), specs, strict=True)):
+    for i, (aval, spec) in enumerate(strict_zip(types_of(results), specs)):
         if len(spec) > aval.ndim:
             raise PartitionSpecError(
                 f"shard_map: out_specs give {spec!r} to a result of rank {aval.ndim}.",

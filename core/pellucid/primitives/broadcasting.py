@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import config, dtypes
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Axes, Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape
 from pellucid.ir.facets import LaidOut, Shown
@@ -62,7 +63,7 @@ class BroadcastInDim(Shown, LaidOut, Movement[BroadcastInDimParams]):
 
     def factors(self, avals, results, params):
         dims = words(len(params.shape))
-        sizes = zip(avals[0].shape, params.broadcast_dimensions, strict=True)
+        sizes = strict_zip(avals[0].shape, params.broadcast_dimensions)
         return [[dims[d] if size == params.shape[d] else "1" for size, d in sizes]], [dims]
 
     def undo(self, cotangent, aval, params):
@@ -160,7 +161,7 @@ def broadcast_shapes(*shapes: Ints) -> Shape:
     ndim = max(len(shape) for shape in shapes)
     padded = [(1,) * (ndim - len(shape)) + tuple(shape) for shape in shapes]
     result = []
-    for sizes in zip(*padded, strict=True):
+    for sizes in strict_zip(*padded):
         distinct = {s for s in sizes if s != 1}
         if len(distinct) > 1:
             raise ShapeError(
@@ -335,12 +336,12 @@ def aligned_for_batch(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[
     That is where all have it, or else in front. An operand without a batch axis gets one of size 1, unless it is
     a scalar: those fit as they are.
     """
-    ndims = [type_of(x).ndim - (d is not None) for x, d in zip(operands, dims, strict=True)]
+    ndims = [type_of(x).ndim - (d is not None) for x, d in strict_zip(operands, dims)]
     ndim = max(ndims)
-    places = {(d, n) for d, n in zip(dims, ndims, strict=True) if d is not None or n}
+    places = {(d, n) for d, n in strict_zip(dims, ndims) if d is not None or n}
     target: int = places.pop()[0] if len(places) == 1 else 0  # pyright: ignore[reportAssignmentType]  # one has a batch axis
     aligned = []
-    for x, dim, n in zip(operands, dims, ndims, strict=True):
+    for x, dim, n in strict_zip(operands, dims, ndims):
         if dim is None:
             aligned.append(expand_dims(x, (target,)) if n else x)
         elif n == ndim:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.factors import with_mark, words
@@ -59,10 +60,10 @@ def aligned_at_one_dim(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple
 
     Those without a batch axis are repeated, and laid out along it as the first of the others.
     """
-    first, target = next((x, d) for x, d in zip(operands, dims, strict=True) if d is not None)
+    first, target = next((x, d) for x, d in strict_zip(operands, dims) if d is not None)
     shown = type_of(first).shown_sharding
     aligned = []
-    for x, dim in zip(operands, dims, strict=True):
+    for x, dim in strict_zip(operands, dims):
         aligned.append(
             _repeated(x, axis.size, target, shown) if dim is None else move_axis(x, dim, target)
         )
@@ -260,7 +261,7 @@ class Split(Parting[SplitParams]):
 
     def lower(self, ctx, operands, params):
         [aval], start, results = ctx.avals_in, 0, []
-        for size, result in zip(params.sizes, ctx.avals_out, strict=True):
+        for size, result in strict_zip(params.sizes, ctx.avals_out):
             results.append(_piece(ctx, operands[0], aval, params.axis, start, size, result))
             start += size
         return results
@@ -356,7 +357,7 @@ class Tile(Movement[TileParams]):
                 got=[f"operand: {x.text()}", f"reps: {params.reps}"],
                 do="To repeat along new axes, use `jnp.tile`.",
             )
-        return tuple([size * n for size, n in zip(x.shape, params.reps, strict=True)])
+        return tuple([size * n for size, n in strict_zip(x.shape, params.reps)])
 
     def factors(self, avals, results, params):
         repeated = [i for i, n in enumerate(params.reps) if n != 1]
@@ -385,7 +386,7 @@ tile_p = Tile()
 
 def _folded(shape: Ints, reps: Ints) -> Shape:
     """The shape of a tiled array in which each dimension is split into (repetitions, size)."""
-    return tuple([n for pair in zip(reps, shape, strict=True) for n in pair])
+    return tuple([n for pair in strict_zip(reps, shape) for n in pair])
 
 
 def tile(operand: Any, reps: Ints) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Axes, Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.facets import LaidOut, Shown
@@ -134,7 +135,7 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
     def factors(self, avals, results, params):
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
         lhs, rhs = words(avals[0].ndim), words(avals[1].ndim, avals[0].ndim)
-        for i, j in zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch), strict=True):
+        for i, j in strict_zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch)):
             rhs[j] = lhs[i]
         # The first operand decides along batch dimensions, as in the reference.
         lhs, rhs = with_mark(lhs, lhs_batch, "<"), with_mark(rhs, rhs_batch, "<")
@@ -176,15 +177,15 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
         ):
             # Only TPUs multiply operands of unlike dtypes; all have kernels for two kinds of float8.
             operand_dtypes = (result.dtype, result.dtype)
-        avals = [a.update(dtype=d) for a, d in zip(ctx.avals_in, operand_dtypes, strict=True)]
+        avals = [a.update(dtype=d) for a, d in strict_zip(ctx.avals_in, operand_dtypes)]
         operands = [
             x if old == new else ctx.convert(x, new)
-            for x, old, new in zip(operands, ctx.avals_in, avals, strict=True)
+            for x, old, new in strict_zip(operands, ctx.avals_in, avals)
         ]
         if dtypes.is_inexact(lhs.dtype) and not dtypes.is_inexact(product_type):
             operands = [
                 ctx.in_even_parts(UNEVEN_ROUNDED_PRODUCT, x, aval)
-                for x, aval in zip(operands, avals, strict=True)
+                for x, aval in strict_zip(operands, avals)
             ]
         dims = params.dimension_numbers
         if ctx.platform == "cpu" and ctx.sharding_attributes is None:
@@ -266,7 +267,7 @@ def cotangent_dimensions(
     other_free = free_axes(other_ndim, (*other[0], *group), other[1])
     first = n_batch + (0 if side else len(free))
     summed = tuple(range(first, first + len(other_free)))
-    contracted = [axis for _, axis in sorted(zip(other[0], axes[0], strict=True))]
+    contracted = [axis for _, axis in sorted(strict_zip(other[0], axes[0]))]
     order = [*axes[1], *free, *contracted]
     return ((summed, other_free), (tuple(range(n_batch)), other[1])), order
 
@@ -331,13 +332,13 @@ def _contracted_as_one(
     ):
         return operands, dims
     merged = []
-    for x, aval, axes in zip(operands, avals, contract, strict=True):
+    for x, aval, axes in strict_zip(operands, avals, contract):
         first, after = axes[0], axes[-1] + 1
         shape = (*aval.shape[:first], math.prod(aval.shape[first:after]), *aval.shape[after:])
         merged.append(ctx.reshape(x, aval.update(shape=shape)))
     lhs_batch, rhs_batch = (
         tuple(i if i < axes[0] else i - len(axes) + 1 for i in numbers)
-        for numbers, axes in zip(batch, contract, strict=True)
+        for numbers, axes in strict_zip(batch, contract)
     )
     return merged, (((contract[0][0],), (contract[1][0],)), (lhs_batch, rhs_batch))
 

@@ -9,6 +9,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.dims import dilated_size
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.facets import LaidOut
@@ -99,7 +100,7 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
         lhs = with_mark(lhs, lhs_dims[2:], "~")
         [features] = words(1, len(lhs))
         result = [features] * len(lhs)
-        for dim, out_dim in zip(lhs_dims, out_dims, strict=True):
+        for dim, out_dim in strict_zip(lhs_dims, out_dims):
             if dim != lhs_dims[1]:
                 result[out_dim] = lhs[dim]
         return [lhs, kernel], [result]
@@ -176,7 +177,7 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
         """The results for no examples at all, and their batch axes."""
         avals = [
             type_of(x) if d is None else type_of(x).update(shape=resized(type_of(x).shape, d))
-            for x, d in zip(operands, dims, strict=True)
+            for x, d in strict_zip(operands, dims)
         ]
         [aval] = self.abstract_eval(tuple(avals), params)
         return [zeros(aval.update(shape=(0, *aval.shape)))], [0]
@@ -236,7 +237,7 @@ def _in_fast_order(lhs: Any, rhs: Any, *fields: Any) -> Any:
     order = _fast_order(type_of(lhs).ndim)
     lhs_spec, rhs_spec, out_spec = (
         tuple(spec[i] for i in inverse_permutation(fast))
-        for spec, fast in zip(params.dimension_numbers, order, strict=True)
+        for spec, fast in strict_zip(params.dimension_numbers, order)
     )
     result = bind1(
         conv_general_dilated_p, transpose(lhs, lhs_spec), transpose(rhs, rhs_spec),
@@ -270,8 +271,8 @@ def _check_operands(lhs: ShapedArray, rhs: ShapedArray, params: ConvParams) -> N
         )
     lhs_spec, rhs_spec, _ = params.dimension_numbers
     ndims = (lhs.ndim, rhs.ndim, lhs.ndim)
-    for field, ndim, spec in zip(
-        ConvDimensionNumbers._fields, ndims, params.dimension_numbers, strict=True
+    for field, ndim, spec in strict_zip(
+        ConvDimensionNumbers._fields, ndims, params.dimension_numbers
     ):
         if sorted(spec) != list(range(ndim)):
             raise ShapeError(
@@ -358,7 +359,7 @@ def _dimensions_attribute(ctx: Any, numbers: ConvDimensionNumbers) -> Any:
 
     def text(spec: Ints, first: str, second: str) -> str:
         labels = [""] * len(spec)
-        for label, a in zip((first, second, *map(str, range(len(spec) - 2))), spec, strict=True):
+        for label, a in strict_zip((first, second, *map(str, range(len(spec) - 2))), spec):
             labels[a] = label
         return f"[{', '.join(labels)}]"
 
@@ -374,9 +375,7 @@ def _padded_before(lhs: Any, rhs: Any, *fields: Any) -> Any:
     aval = type_of(lhs)
     config = [(0, 0, 0)] * aval.ndim
     spatial = params.dimension_numbers.lhs_spec[2:]
-    for axis, (low, high), dilation in zip(
-        spatial, params.padding, params.lhs_dilation, strict=True
-    ):
+    for axis, (low, high), dilation in strict_zip(spatial, params.padding, params.lhs_dilation):
         config[axis] = (low, high, dilation - 1)
     ones = (1,) * len(spatial)
     plain = params._replace(padding=((0, 0),) * len(spatial), lhs_dilation=ones)
@@ -550,9 +549,9 @@ def conv_transpose(
     by_window = isinstance(padding, str)
     pads: Any = padding if by_window else explicit_pads(padding, count, caller)
     if by_window:
-        pads = [transpose_padding(w, s, padding) for w, s in zip(windows, strides, strict=True)]
+        pads = [transpose_padding(w, s, padding) for w, s in strict_zip(windows, strides)]
     elif use_consistent_padding:
-        pads = [(w - 1 - low, w - 1 - high) for w, (low, high) in zip(windows, pads, strict=True)]
+        pads = [(w - 1 - low, w - 1 - high) for w, (low, high) in strict_zip(windows, pads)]
     if transpose_kernel:
         out_axis, in_axis, *spatial = numbers.rhs_spec
         exchanged = list(range(len(rhs_shape)))

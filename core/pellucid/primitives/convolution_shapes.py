@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.primitives.movement import inverse_permutation
 from pellucid.primitives.window_shapes import (
@@ -41,7 +42,7 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, 
     """
     special = (("N", "C"), ("O", "I"), ("N", "C"))
     names = tuple(dimension_numbers)
-    for i, (name, (first, second)) in enumerate(zip(names, special, strict=True)):
+    for i, (name, (first, second)) in enumerate(strict_zip(names, special)):
         if name.count(first) != 1 or name.count(second) != 1 or len(set(name)) != len(name):
             raise ArgumentValueError(
                 f"dimension_numbers[{i}] must name {first!r}, {second!r} and each spatial axis once.",
@@ -56,7 +57,7 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, 
         )
     return tuple(  # type: ignore[return-value]
         tuple([name.index(c) for c in (*both, *spatial)])
-        for name, both in zip(names, special, strict=True)
+        for name, both in strict_zip(names, special)
     )
 
 
@@ -157,9 +158,7 @@ def conv_transpose_shape_tuple(
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
     lhs, rhs = [lhs_shape[a] for a in lhs_spec], [rhs_shape[a] for a in rhs_spec]
     if isinstance(padding, str):
-        padding = [
-            transpose_padding(k, s, padding) for k, s in zip(rhs[2:], window_strides, strict=True)
-        ]
+        padding = [transpose_padding(k, s, padding) for k, s in strict_zip(rhs[2:], window_strides)]
     ones = (1,) * (len(lhs) - 2)
     shape = conv_shape(lhs, rhs, ones, padding, window_strides, ones, 1)
     return tuple([shape[i] for i in inverse_permutation(out_spec)])

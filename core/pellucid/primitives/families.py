@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import DtypeError, ShapeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Function, Shape
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.facets import Shown
@@ -173,9 +174,9 @@ class Elementwise(Shown, Primitive[P]):
             if shape == ():
                 shape = other
             elif len(other) == len(shape) and all(
-                a == b or a == 1 or b == 1 for a, b in zip(shape, other, strict=True)
+                a == b or a == 1 or b == 1 for a, b in strict_zip(shape, other)
             ):
-                shape = tuple([b if a == 1 else a for a, b in zip(shape, other, strict=True)])
+                shape = tuple([b if a == 1 else a for a, b in strict_zip(shape, other)])
             else:
                 raise ShapeError(
                     f"{self.name} needs operands of one shape, up to dimensions of size 1 and scalars.",
@@ -200,7 +201,7 @@ class Elementwise(Shown, Primitive[P]):
         aval = type_of(y)
         total: Any = None
         more = self._more(params)
-        for rule, t in zip(self.tangents, tangents, strict=True):
+        for rule, t in strict_zip(self.tangents, tangents):
             if rule is None or type(t) is Zero:
                 continue
             term = rule(t, y, *primals, **more)
@@ -218,7 +219,7 @@ class Elementwise(Shown, Primitive[P]):
         [cotangent] = cotangents
         more = self._more(params)
         results = []
-        for rule, x in zip(self.transposes, operands, strict=True):
+        for rule, x in strict_zip(self.transposes, operands):
             if not is_linear(x):
                 results.append(None)
             elif type(cotangent) is Zero:
@@ -241,7 +242,7 @@ class Elementwise(Shown, Primitive[P]):
         if any(a.shape != shape for a in ctx.avals_in):
             operands = [
                 x if a.shape == shape else ctx.broadcast_to(x, a, shape)
-                for x, a in zip(operands, ctx.avals_in, strict=True)
+                for x, a in strict_zip(operands, ctx.avals_in)
             ]
             ctx.avals_in = tuple([a.update(shape=shape) for a in ctx.avals_in])
         if callable(self.hlo):
@@ -268,7 +269,7 @@ class AddAny(LinearElementwise):
     def batch(self, axis, operands, dims, params):
         dim = next(d for d in dims if d is not None)
         return [
-            bind1(self, *(brought_to(axis, x, d, dim) for x, d in zip(operands, dims, strict=True)))
+            bind1(self, *(brought_to(axis, x, d, dim) for x, d in strict_zip(operands, dims)))
         ], [dim]
 
 

@@ -12,6 +12,7 @@ from pellucid.base import dtypes
 from pellucid.base.caching import cached
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.facets import Shown
@@ -97,10 +98,9 @@ def _dimension_numbers(
     names = list(numbers._fields)
     if not is_gather:
         names[3] = "input_batching_dims"
-    fields = zip(
+    fields = strict_zip(
         names,
         ((*window_dims, *inner), collapsed, index_map, batching, indices_batching),
-        strict=True,
     )
     shown = [f"{name} = {list(axes)}" for name, axes in fields if axes]
     shown.append(f"index_vector_dim = {indices.ndim - 1}")
@@ -113,7 +113,7 @@ def _words_of_windows(
     """Factors of the indices and of the windows' array, for an operand with factors `dims`."""
     window_dims, _, _, batching, indices_batching = numbers
     points = words(indices_ndim, len(dims), mark="!")
-    for i, j in zip(batching, indices_batching, strict=True):
+    for i, j in strict_zip(batching, indices_batching):
         points[j] = dims[i]
     outer, inner = iter(points), iter([dims[i] for i in window_axes(numbers, len(dims))])
     return points, [next(inner) if d in window_dims else next(outer) for d in range(ndim)]
@@ -362,7 +362,7 @@ class Scatter(Shown, Primitive[ScatterParams]):
     def factors(self, avals, results, params):
         x, indices, updates = avals
         numbers = params.dimension_numbers
-        pairs = zip(window_axes(numbers, x.ndim), numbers.update_window_dims, strict=True)
+        pairs = strict_zip(window_axes(numbers, x.ndim), numbers.update_window_dims)
         covered = {i for i, j in pairs if x.shape[i] == updates.shape[j]}
         covered.update(numbers.operand_batching_dims)
         # Only dimensions that updates cover, and those that run together, may be cut: as in the operand.

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Axes, Shape
 from pellucid.ir.avals import ShapedArray
 from pellucid.primitives.families import INTEGER, kind_of
@@ -122,7 +123,7 @@ def window_axes(numbers: GatherDimensionNumbers | ScatterDimensionNumbers, ndim:
 def window_sizes(numbers: ScatterDimensionNumbers, operand: Shape, updates: Shape) -> Shape:
     """The size of a scatter's windows along each axis of the operand."""
     sizes = [min(1, size) for size in operand]
-    for axis, d in zip(window_axes(numbers, len(operand)), numbers.update_window_dims, strict=True):
+    for axis, d in strict_zip(window_axes(numbers, len(operand)), numbers.update_window_dims):
         sizes[axis] = updates[d]
     return tuple(sizes)
 
@@ -211,7 +212,7 @@ def check_gather(
     check.numbers(numbers, operand, indices, indices.ndim - 1 + len(numbers.offset_dims))
     check.that(len(slice_sizes) == operand.ndim, "slice_sizes for each axis of the operand")
     check.that(
-        all(0 <= s <= size for s, size in zip(slice_sizes, operand.shape, strict=True)),
+        all(0 <= s <= size for s, size in strict_zip(slice_sizes, operand.shape)),
         "slice_sizes that fit into the operand",
     )
     thin = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
@@ -245,7 +246,7 @@ def check_scatter(
     )
     sizes = window_sizes(numbers, operand.shape, updates.shape)
     check.that(
-        all(s <= size for s, size in zip(sizes, operand.shape, strict=True)),
+        all(s <= size for s, size in strict_zip(sizes, operand.shape)),
         "updates whose windows fit into the operand",
     )
 
@@ -290,9 +291,7 @@ def with_batched_both(
     """
     numbers, position = with_batched_indices(numbers, windows_ndim, indices_dim)
     windows, collapsed, index_map, batching, indices_batching = numbers
-    pairs = sorted(
-        [(dim, indices_dim), *zip(shifted(batching, dim), indices_batching, strict=True)]
-    )
+    pairs = sorted([(dim, indices_dim), *strict_zip(shifted(batching, dim), indices_batching)])
     return type(numbers)(
         windows, shifted(collapsed, dim), shifted(index_map, dim),
         tuple([a for a, _ in pairs]), tuple([b for _, b in pairs]),

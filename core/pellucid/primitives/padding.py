@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.dims import canonical_shape, dilated_size, strided_length
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Ints
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.factors import words
@@ -75,7 +76,7 @@ class Slice(Movement[SliceParams]):
     def undo(self, cotangent, aval, params):
         _, starts, strides = params
         config = []
-        for i, (start, size) in enumerate(zip(starts, aval.shape, strict=True)):
+        for i, (start, size) in enumerate(strict_zip(starts, aval.shape)):
             step = strides[i] if strides else 1
             span = dilated_size(type_of(cotangent).shape[i], step)
             config.append((start, size - start - span, step - 1))
@@ -176,7 +177,7 @@ class Pad(JointlyLinear[PadParams]):
             raise ShapeError("pad needs interior padding that is not negative.", got=got)
         shape = tuple([
             low + dilated_size(size, interior + 1) + high
-            for size, (low, high, interior) in zip(x.shape, config, strict=True)
+            for size, (low, high, interior) in strict_zip(x.shape, config)
         ])  # fmt: skip
         if any(size < 0 for size in shape):
             raise ShapeError(
@@ -223,9 +224,9 @@ class Pad(JointlyLinear[PadParams]):
             return [lowered_pad(ctx, operands, config, result)]
         # What is too much is cut off afterwards.
         config = tuple([(max(low, 0), max(high, 0), interior) for low, high, interior in config])
-        grown = tuple([n + sum(ends) for n, ends in zip(result.shape, cut, strict=True)])
+        grown = tuple([n + sum(ends) for n, ends in strict_zip(result.shape, cut)])
         padded = lowered_pad(ctx, operands, config, result.update(shape=grown))
-        limits = [n - high for n, (_, high) in zip(grown, cut, strict=True)]
+        limits = [n - high for n, (_, high) in strict_zip(grown, cut)]
         return [lowered_slice(ctx, padded, [low for low, _ in cut], limits, result)]
 
 

@@ -8,6 +8,7 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentValueError
+from pellucid.base.functional import strict_zip
 from pellucid.ir.avals import aval_at
 from pellucid.ir.facets import Placed, Runs
 from pellucid.ir.primitive import Primitive
@@ -61,13 +62,13 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
                 x, destination, donate=semantics is ArrayCopySemantics.DONATE_INPUT,
                 may_alias=False if semantics is ArrayCopySemantics.ALWAYS_COPY else None,
             )
-            for x, destination, semantics in zip(operands, params.devices, params.copy_semantics, strict=True)
+            for x, destination, semantics in strict_zip(operands, params.devices, params.copy_semantics)
         ]  # fmt: skip
 
     def abstract_eval(self, avals, params):
         return [
             aval if destination is None else _moved(aval, destination)
-            for aval, destination in zip(avals, params.devices, strict=True)
+            for aval, destination in strict_zip(avals, params.devices)
         ]
 
     def factors(self, avals, results, params):
@@ -79,7 +80,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
         moved = iter(bind(self, *compress(tangents, nonzero), params=params.of(nonzero)))
         return results, [
             next(moved) if nz else Zero(type_of(y).tangent())
-            for nz, y in zip(nonzero, results, strict=True)
+            for nz, y in strict_zip(nonzero, results)
         ]
 
     def transpose(self, cotangents, operands, params):
@@ -87,13 +88,11 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
         _, devices, srcs = params.of(nonzero)
         back = DevicePutParams((ArrayCopySemantics.ALWAYS_COPY,) * len(devices), srcs, devices)
         moved = iter(bind(self, *compress(cotangents, nonzero), params=back))
-        return [
-            next(moved) if nz else Zero(x.aval) for nz, x in zip(nonzero, operands, strict=True)
-        ]
+        return [next(moved) if nz else Zero(x.aval) for nz, x in strict_zip(nonzero, operands)]
 
     def batch(self, axis, operands, dims, params):
         devices, srcs = (
-            tuple([_batched_place(place, dim) for place, dim in zip(places, dims, strict=True)])
+            tuple([_batched_place(place, dim) for place, dim in strict_zip(places, dims)])
             for places in (params.devices, params.srcs)
         )
         return bind(self, *operands, params=params._replace(devices=devices, srcs=srcs)), dims
@@ -104,7 +103,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
     def lower(self, ctx, operands, params):
         return [
             _lowered_put(ctx, x, aval, destination)
-            for x, aval, destination in zip(operands, ctx.avals_in, params.devices, strict=True)
+            for x, aval, destination in strict_zip(operands, ctx.avals_in, params.devices)
         ]
 
 

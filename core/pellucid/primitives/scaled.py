@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ShapeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Axes
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import Primitive
@@ -54,7 +55,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
             aval, scale, axes = avals[i], avals[2 + i], contract[i]
             if scale.ndim != aval.ndim or not all(
                 s and n % s == 0 if a in axes else s == n
-                for a, (n, s) in enumerate(zip(aval.shape, scale.shape, strict=True))
+                for a, (n, s) in enumerate(strict_zip(aval.shape, scale.shape))
             ):
                 raise ShapeError(
                     f"scaled_dot needs a scale of the shape of {side}, but for contracted axes a divisor of their size.",
@@ -76,7 +77,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
         return [result], [total]
 
     def batch(self, axis, operands, dims, params):
-        in_front = [brought_to(axis, x, d, 0) for x, d in zip(operands, dims, strict=True)]
+        in_front = [brought_to(axis, x, d, 0) for x, d in strict_zip(operands, dims)]
         numbers, dim = batched_dimensions((), (0, 0), params.dimension_numbers)
         return [bind1(self, *in_front, params=params._replace(dimension_numbers=numbers))], [dim]
 
@@ -143,8 +144,8 @@ def scaled_dot(
     check_dimensions(lhs_aval, rhs_aval, numbers, "scaled_dot")
     scales = [
         _unit_scale(aval, axes) if scale is None else scale
-        for scale, aval, axes in zip(
-            (lhs_scale, rhs_scale), (lhs_aval, rhs_aval), numbers[0], strict=True
+        for scale, aval, axes in strict_zip(
+            (lhs_scale, rhs_scale), (lhs_aval, rhs_aval), numbers[0]
         )
     ]
     preferred = preferred_dtype(preferred_element_type, "scaled_dot") or _BF16

@@ -19,6 +19,7 @@ from pellucid.base.errors import (
     IntegerRangeError,
     ShapeError,
 )
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.factors import words
@@ -108,7 +109,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Ints) -> Any:
     places = [canonical_axis(axis, len(shape)) for axis in axes]
     columns = [
         broadcast_in_dim(_within(index, shape[axis]), (*type_of(index).shape, 1), (0,))
-        for index, axis in zip(idxs, places, strict=True)
+        for index, axis in strict_zip(idxs, places)
     ]
     offsets = tuple(range(1, 1 + len(shape) - len(places)))
     numbers = GatherDimensionNumbers(offsets, tuple(sorted(places)), tuple(places))
@@ -147,7 +148,7 @@ def start_scalars(
         )
     starts = [as_value(s) if isinstance(s, Symbol) else s for s in starts]
     avals: list[Any] = [type_of(s) for s in starts]
-    dtypes_of_arrays = {a.dtype for s, a in zip(starts, avals, strict=True) if type(s) is not int}
+    dtypes_of_arrays = {a.dtype for s, a in strict_zip(starts, avals) if type(s) is not int}
     dtype = dtypes_of_arrays.pop() if dtypes_of_arrays else type_of(0).dtype
     if dtypes_of_arrays or kind_of(dtype) not in INTEGER or any(a.shape for a in avals):
         raise DtypeError(
@@ -158,8 +159,7 @@ def start_scalars(
         dtype = np.dtype(np.int32)
         starts = [s if type(s) is int else convert_element_type(s, dtype) for s in starts]
     return [
-        start_scalar(s, size, dtype, wrap)
-        for s, size, wrap in zip(starts, shape, wraps, strict=True)
+        start_scalar(s, size, dtype, wrap) for s, size, wrap in strict_zip(starts, shape, wraps)
     ]
 
 
@@ -221,7 +221,7 @@ def _check_window(name: str, operand: ShapedArray, starts: Sequence[Any], window
         )
     if len(window) != operand.ndim:
         raise ShapeError(f"{name} needs a window with as many dimensions as its operand.", got=got)
-    if not all(0 <= w <= size for w, size in zip(window, operand.shape, strict=True)):
+    if not all(0 <= w <= size for w, size in strict_zip(window, operand.shape)):
         raise ShapeError(f"{name} needs a window that fits into its operand.", got=got)
     if any(kind_of(s.dtype) not in INTEGER or s.dtype != starts[0].dtype for s in starts):
         raise DtypeError(f"{name} needs integer start indices of one dtype.", got=got)
@@ -248,7 +248,7 @@ class _Window(JointlyLinear[P]):
             return bind(self, *aligned, *_with_zero(starts, dim), params=params), [dim]
         columns = [
             broadcast_in_dim(s, (axis.size, 1), () if d is None else (0,))
-            for s, d in zip(starts, dims[n:], strict=True)
+            for s, d in strict_zip(starts, dims[n:])
         ]
         x, *update = arrays
         axes = tuple(range(ndim))

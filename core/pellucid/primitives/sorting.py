@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base.caching import cached
 from pellucid.base.dims import canonical_size
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Function
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.factors import with_mark, words
@@ -124,10 +125,8 @@ def _comparator(dtypes: tuple[Any, ...], num_keys: int) -> ClosedJaxpr:
     """The program that compares two elements of each operand: whether the first ones come first."""
 
     def comes_first(*scalars: Any) -> list[Any]:
-        pairs = list(zip(scalars[::2], scalars[1::2], strict=True))[:num_keys]
-        keys = [
-            key for x, y in pairs for key in zip(_ordered_parts(x), _ordered_parts(y), strict=True)
-        ]
+        pairs = list(strict_zip(scalars[::2], scalars[1::2]))[:num_keys]
+        keys = [key for x, y in pairs for key in strict_zip(_ordered_parts(x), _ordered_parts(y))]
         result: Any = None
         for x, y in reversed(keys):
             floating = kind_of(type_of(x).dtype) == "floating"
@@ -267,7 +266,7 @@ class TopK(Greatest[TopKParams]):
         if not is_moved:
             return list(extremes)
         back = inverse_permutation(order)
-        return [ctx.transpose(v, back, r) for v, r in zip(extremes, results, strict=True)]
+        return [ctx.transpose(v, back, r) for v, r in strict_zip(extremes, results)]
 
 
 top_k_p = TopK()

@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.base.dims import canonical_shape, dilated_size, larger, strided_length, window_count
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Ints, Shape
 
 Pads = tuple[tuple[int, int], ...]
@@ -49,7 +50,7 @@ def padtype_to_pads(
         return [(0, 0)] * len(in_shape)
     return [
         same_padding(size, window, stride, name == "SAME_LOWER")
-        for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True)
+        for size, window, stride in strict_zip(in_shape, window_shape, window_strides)
     ]
 
 
@@ -70,7 +71,7 @@ def positive_sizes(values: Any, count: int, name: str, caller: str) -> Shape:
 
 def spans(sizes: Ints, dilations: Ints) -> list[int]:
     """The dilated `sizes`, one by one."""
-    return [dilated_size(size, d) for size, d in zip(sizes, dilations, strict=True)]
+    return [dilated_size(size, d) for size, d in strict_zip(sizes, dilations)]
 
 
 def padding_attribute(ctx: Any, pads: Pads) -> Any:
@@ -122,7 +123,7 @@ def reduce_window_shape_tuple(
     windows = spans(window_dimensions, window_dilation or ones)
     return tuple([
         window_count(size + low + high, window, stride)
-        for size, window, stride, (low, high) in zip(sizes, windows, window_strides, padding, strict=True)
+        for size, window, stride, (low, high) in strict_zip(sizes, windows, window_strides, padding)
     ])  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from pellucid.base.dims import dilated_size
 from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.factors import words
@@ -96,7 +97,7 @@ def window_attributes(ctx: Any, params: WindowParams) -> dict[str, Any]:
 def batched_window(params: WindowParams, dim: int) -> WindowParams:
     """`params` for an operand with one more axis at `dim`, along which windows have length 1."""
     neutral = (1, 1, (0, 0), 1, 1)
-    return WindowParams(*((*f[:dim], v, *f[dim:]) for f, v in zip(params, neutral, strict=True)))  # pyright: ignore[reportArgumentType]
+    return WindowParams(*((*f[:dim], v, *f[dim:]) for f, v in strict_zip(params, neutral)))  # pyright: ignore[reportArgumentType]
 
 
 class ReduceWindow(OfOneArray[WindowParams]):
@@ -218,7 +219,7 @@ class _Selecting(JointlyLinear[P]):
     def batch(self, axis, operands, dims, params):
         first = next(d for d in dims if d is not None)
         dim = first if set(dims) == {first} else 0
-        aligned = [brought_to(axis, x, d, dim) for x, d in zip(operands, dims, strict=True)]
+        aligned = [brought_to(axis, x, d, dim) for x, d in strict_zip(operands, dims)]
         fields: Any = params
         windows = batched_window(_windows(fields), dim)[: len(fields) - 1]
         return bind(self, *aligned, params=type(fields)(fields.select_prim, *windows)), [dim]
@@ -321,7 +322,7 @@ class SelectAndScatterAdd(_Selecting[ScatterParams]):
         result = ctx.avals_out[0]
         # Padding must never be preferred, so it is done here, with the worst value, rather than by the operation.
         padded = operand.update(shape=tuple([
-            low + size + high for size, (low, high) in zip(operand.shape, params.padding, strict=True)
+            low + size + high for size, (low, high) in strict_zip(operand.shape, params.padding)
         ]))  # fmt: skip
         values, is_padded = operands[1], padded.shape != operand.shape
         if is_padded:
@@ -344,7 +345,7 @@ class SelectAndScatterAdd(_Selecting[ScatterParams]):
         if not is_padded:
             return [op.result]
         starts = [low for low, _ in params.padding]
-        limits = [low + size for size, low in zip(operand.shape, starts, strict=True)]
+        limits = [low + size for size, low in strict_zip(operand.shape, starts)]
         return [lowered_slice(ctx, op.result, starts, limits, result)]
 
 

@@ -30,6 +30,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Shape
 from pellucid.sharding.errors import ShardingArgumentError, ShardingTypeError
 from pellucid.sharding.explicit_types import (
@@ -131,9 +132,9 @@ class Operation(NamedTuple):
         reduced = self.reduced(unreduced)
         axes = self.axes_of_factors()
         specs = []
-        for dims, shape in zip(self.rule.results, shapes, strict=True):
+        for dims, shape in strict_zip(self.rule.results, shapes):
             entries = [self.joined(factors, axes, shape) for factors in dims]
-            for dim, (entry, size) in enumerate(zip(entries, shape, strict=True)):
+            for dim, (entry, size) in enumerate(strict_zip(entries, shape)):
                 if size % parts_of(entry, self.mesh):
                     raise self.uneven(dim, size, entry)
             specs.append(
@@ -181,8 +182,8 @@ class Operation(NamedTuple):
 
     def shares(self) -> Iterator[tuple[int, int, str, Axes]]:
         """(operand, dimension, factor, the mesh axes that cut it there), for all factors of all operands."""
-        for i, (dims, operand) in enumerate(zip(self.rule.operands, self.operands, strict=True)):
-            for dim, (factors, axes) in enumerate(zip(dims, operand.axes_per_dim, strict=True)):
+        for i, (dims, operand) in enumerate(strict_zip(self.rule.operands, self.operands)):
+            for dim, (factors, axes) in enumerate(strict_zip(dims, operand.axes_per_dim)):
                 if len(factors) == 1:
                     yield i, dim, factors[0], axes
                 elif factors:
@@ -214,7 +215,7 @@ class Operation(NamedTuple):
         last = max((i for i, part in enumerate(parts) if part), default=0)
         return all(
             parts_of(part, self.mesh) == self.size(factor)
-            for factor, part in zip(factors[:last], parts[:last], strict=True)
+            for factor, part in strict_zip(factors[:last], parts[:last])
         )
 
     def merged(self, parts: Sequence[Axes]) -> bool:
@@ -231,7 +232,7 @@ class Operation(NamedTuple):
             return self.rule.sizes[factor]
         return next(
             operand.shape[dim]
-            for dims, operand in zip(self.rule.operands, self.operands, strict=True)
+            for dims, operand in strict_zip(self.rule.operands, self.operands)
             for dim, factors in enumerate(dims)
             if factors == (factor,)
         )
@@ -268,8 +269,8 @@ class Operation(NamedTuple):
         """The mesh axes that cut reduced factors; None where operands cut one of these differently."""
         result_factors = {factor for dims in self.rule.results for dim in dims for factor in dim}
         axes = {}
-        for dims, operand in zip(self.rule.operands, self.operands, strict=True):
-            for factors, part in zip(dims, operand.axes_per_dim, strict=True):
+        for dims, operand in strict_zip(self.rule.operands, self.operands):
+            for factors, part in strict_zip(dims, operand.axes_per_dim):
                 if (
                     len(factors) != 1
                     or factors[0] in result_factors
@@ -334,8 +335,7 @@ class Operation(NamedTuple):
         if len(stated) > 1 or (
             stated
             and any(
-                o.shape and not (o.spec.unreduced or axes)
-                for o, axes in zip(active, marks, strict=True)
+                o.shape and not (o.spec.unreduced or axes) for o, axes in strict_zip(active, marks)
             )
         ):
             raise self.error(

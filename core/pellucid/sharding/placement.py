@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pellucid.base.caching import cached
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Shape
 from pellucid.sharding.errors import (
     AbstractPlacementError,
@@ -105,7 +106,7 @@ class _Placement(shardings.Sharding if TYPE_CHECKING else object):
 
     def addressable_devices_indices_map(self, global_shape: Shape) -> Mapping[Device, Index]:
         """`devices_indices_map` for the devices of this process."""
-        return dict(zip(*addressable_parts(self, tuple(global_shape)), strict=True))
+        return dict(strict_zip(*addressable_parts(self, tuple(global_shape))))
 
     def shard_shape(self, global_shape: Shape) -> Shape:
         """Shape of the part of a value of `global_shape` that each device holds.
@@ -175,7 +176,7 @@ def checked_memory_kind(devices: DeviceList | None, kind: str | None) -> str | N
 def _even_tiles(sharding: Sharding, shape: Shape) -> Tiles:
     sharding.check_compatible_aval(shape)
     tiling = tiles(sharding, len(shape))
-    for dim, (size, count) in enumerate(zip(shape, tiling.counts, strict=True)):
+    for dim, (size, count) in enumerate(strict_zip(shape, tiling.counts)):
         if size % count:
             over = sharding._axes_text(dim)
             raise indivisible_error(f"shape {shape}, {sharding}", shape, dim, count, over)
@@ -185,7 +186,7 @@ def _even_tiles(sharding: Sharding, shape: Shape) -> Tiles:
 @cached(4096)
 def _shard_shape(sharding: Sharding, shape: Shape) -> Shape:
     tiling = _even_tiles(sharding, shape)
-    return tuple(size // count for size, count in zip(shape, tiling.counts, strict=True))
+    return tuple(size // count for size, count in strict_zip(shape, tiling.counts))
 
 
 @cached(1024)
@@ -218,11 +219,11 @@ def _devices_indices(sharding: Sharding, shape: Shape) -> dict[Device, Index]:
         [whole]
         if count == 1
         else [slice(i * size // count, (i + 1) * size // count) for i in range(count)]
-        for size, count in zip(shape, tiling.counts, strict=True)
+        for size, count in strict_zip(shape, tiling.counts)
     ]
     return {
-        device: tuple(of_dim[i] for of_dim, i in zip(slices, position, strict=True))
-        for device, position in zip(
-            sharding._devices_for("devices_indices_map"), tiling.positions.tolist(), strict=True
+        device: tuple(of_dim[i] for of_dim, i in strict_zip(slices, position))
+        for device, position in strict_zip(
+            sharding._devices_for("devices_indices_map"), tiling.positions.tolist()
         )
     }

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Self
 
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Shape
 from pellucid.sharding.errors import ShardingArgumentError
 
@@ -162,7 +163,7 @@ class SdyShardingRule:
                     f"it is about {len(mappings)} {what}, and the function has {len(shapes)}."
                 )
         shapes = [*operands, *results]
-        expanded = [self._expanded(m, s) for m, s in zip(self._mappings, shapes, strict=True)]
+        expanded = [self._expanded(m, s) for m, s in strict_zip(self._mappings, shapes)]
         sizes = self._sizes(expanded, shapes)
         symbols = {factor: _symbol(i) for i, factor in enumerate(sizes)}
 
@@ -201,15 +202,15 @@ class SdyShardingRule:
     ) -> dict[str, int]:
         """The size of each factor, in order of appearance; the least where it has several."""
         sizes = {}
-        for dims, shape in zip(expanded, shapes, strict=True):
-            for factors, size in zip(dims, shape, strict=True):
+        for dims, shape in strict_zip(expanded, shapes):
+            for factors, size in strict_zip(dims, shape):
                 for factor in factors:
                     stated_size = self.factor_sizes.get(
                         factor, size if len(factors) == 1 else math.inf
                     )
                     sizes[factor] = min(sizes.get(factor, math.inf), stated_size)  # type: ignore[assignment]
-        for dims, shape in zip(expanded, shapes, strict=True):
-            for factors, size in zip(dims, shape, strict=True):
+        for dims, shape in strict_zip(expanded, shapes):
+            for factors, size in strict_zip(dims, shape):
                 if len(factors) > 1 and math.prod(sizes[f] for f in factors) != size:
                     raise self._error(
                         f"a dimension of size {size} can't be made of {' '.join(factors)}, of sizes "

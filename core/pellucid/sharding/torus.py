@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.sharding.errors import MeshError
 
@@ -27,7 +28,7 @@ def grid_of(devices: Sequence[Any]) -> Grid:
     places = [(*device.coords, getattr(device, "core_on_chip", 0)) for device in devices]
     low, high = np.min(places, axis=0), np.max(places, axis=0)
     grid = np.full(high - low + 1, None, dtype=object)
-    for place, device in zip(places, devices, strict=True):
+    for place, device in strict_zip(places, devices):
         grid[tuple(np.subtract(place, low))] = device
     if grid.size != len(devices) or any(device is None for device in grid.flat):
         raise MeshError(
@@ -83,7 +84,7 @@ def _assignments(
             yield []
         return
     for factors in _choices(physical, left, logical[-1], split):
-        rest = tuple(size // factor for size, factor in zip(left, factors, strict=True))
+        rest = tuple(size // factor for size, factor in strict_zip(left, factors))
         for others in _assignments(physical, logical[:-1], rest, split):
             yield [*others, factors]
 
@@ -91,7 +92,7 @@ def _assignments(
 def _choices(physical: Shape, left: Shape, size: int, split: bool) -> list[Shape]:
     """Factors of the physical axes whose product is `size`, best first."""
     partial = [()]
-    for axis, available in zip(physical, left, strict=True):
+    for axis, available in strict_zip(physical, left):
         allowed = (
             [f for f in range(1, available + 1) if available % f == 0]
             if split
@@ -107,7 +108,7 @@ def _choices(physical: Shape, left: Shape, size: int, split: bool) -> list[Shape
         ]
 
     def rank(factors: Shape) -> Any:
-        whole = [f for f, axis in zip(factors, physical, strict=True) if f == axis > 1]
+        whole = [f for f, axis in strict_zip(factors, physical) if f == axis > 1]
         return math.prod(whole), len(whole), factors
 
     return sorted((f for f in partial if math.prod(f) == size), key=rank, reverse=True)

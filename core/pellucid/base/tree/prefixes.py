@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree.differences import Difference, same_node, structure_differences
 from pellucid.base.tree.errors import TreeStructureError
 from pellucid.base.tree.flatten import tree_flatten, tree_structure, tree_unflatten
@@ -69,7 +70,7 @@ def broadcast_prefix(
     leaves, treedef = tree_flatten(prefix, is_leaf)
     subtrees = flatten_up_to(treedef, full, caller=caller, name=name)
     result = []
-    for leaf, subtree in zip(leaves, subtrees, strict=True):
+    for leaf, subtree in strict_zip(leaves, subtrees):
         result += [leaf] * tree_structure(subtree).num_leaves
     return result
 
@@ -92,7 +93,7 @@ def broadcast_prefix_to(
     if counts is None:
         differences = structure_differences(prefix_treedef, treedef, is_prefix=True)
         raise _misfit(caller, name, differences)
-    return [leaf for leaf, count in zip(leaves, counts, strict=True) for _ in range(count)]
+    return [leaf for leaf, count in strict_zip(leaves, counts) for _ in range(count)]
 
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> Any:
@@ -114,7 +115,7 @@ def _leaf_counts(prefix: PyTreeDef, full: PyTreeDef) -> list[int] | None:
     if not same_node(prefix, full):
         return None
     counts = []
-    for child, full_child in zip(prefix.children(), full.children(), strict=True):
+    for child, full_child in strict_zip(prefix.children(), full.children()):
         child_counts = _leaf_counts(child, full_child)
         if child_counts is None:
             return None

@@ -5,6 +5,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree.errors import TreeArgumentError, TreeError
 from pellucid.xla import pytree
 from pellucid.xla.pytree import DictKey
@@ -288,18 +289,18 @@ def _flatten_defaultdict(node: defaultdict):
 
 def _flatten_defaultdict_with_keys(node: defaultdict):
     children, data = _flatten_defaultdict(node)
-    return list(zip(map(DictKey, data[1]), children, strict=True)), data
+    return list(strict_zip(map(DictKey, data[1]), children)), data
 
 
 pytree.register_node(
     defaultdict,
     _flatten_defaultdict,
-    lambda data, values: defaultdict(data[0], zip(data[1], values, strict=True)),
+    lambda data, values: defaultdict(data[0], strict_zip(data[1], values)),
     _flatten_defaultdict_with_keys,
 )
 pytree.register_node(
     OrderedDict,
     lambda node: (list(node.values()), tuple(node)),
-    lambda keys, values: OrderedDict(zip(keys, values, strict=True)),
+    lambda keys, values: OrderedDict(strict_zip(keys, values)),
     lambda node: ([(DictKey(key), value) for key, value in node.items()], tuple(node)),
 )
