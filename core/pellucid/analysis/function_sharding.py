@@ -201,7 +201,7 @@ class _Writer:
 
     def ways(self) -> Ways:
         """Reader of how axes came to values."""
-        kept_arguments = [place for place, is_kept in enumerate(self.lowered.kept) if is_kept]
+        kept_arguments = [place for place, is_kept in enumerate(self.lowered.used) if is_kept]
         program = self.traced._program
         in_shardings = program.values.of_inputs(program.in_shardings)
         n_consts = len(self.lowered.consts)
@@ -321,7 +321,7 @@ def _named(lowered: Any) -> Jaxpr:
         return jaxpr
     argument_names = [
         name
-        for name, is_kept in zip(jaxpr.debug.argument_names, lowered.kept, strict=False)
+        for name, is_kept in zip(jaxpr.debug.argument_names, lowered.used, strict=False)
         if is_kept
     ]
     return jaxpr.replace(debug=DebugInfo(jaxpr.debug.name, argument_names))

@@ -106,7 +106,8 @@ class LoweredProgram(NamedTuple):
     jaxpr: Jaxpr
     """The program that was lowered; its first arguments are the constants."""
     consts: Values
-    kept: list[bool]
+    used: list[bool]
+    """Whether the module takes each argument of the program."""
     module: LoweredModule
     in_avals: Avals
     options: ModuleOptions
@@ -138,7 +139,7 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     jaxpr, first_consts = run_pass("discharge references", without_references, program.jaxpr)
     jaxpr, more_consts = run_pass("inline small calls", inline_small_calls, jaxpr)
     consts = [*first_consts, *program.consts, *more_consts]
-    jaxpr, consts, kept = run_pass(
+    jaxpr, consts, used = run_pass(
         "remove dead equations", _without_dead_code, jaxpr, consts, request
     )
     embedded: Values = []
@@ -147,13 +148,13 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     else:
         jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr)
     const_shardings = tuple(_const_sharding(c, request) for c in consts)
-    options = _module_options(jaxpr, const_shardings, kept, request)._replace(
+    options = _module_options(jaxpr, const_shardings, used, request)._replace(
         constants=tuple(embedded), identifies_equations=not request.is_portable
     )
     module = run_pass(
         "lower to StableHLO", lower_module, jaxpr, options, shardy_attributes(request)
     )
-    return LoweredProgram(request, jaxpr, consts, kept, module, in_avals, options, const_shardings)
+    return LoweredProgram(request, jaxpr, consts, used, module, in_avals, options, const_shardings)
 
 
 def shardy_attributes(request: Request) -> ShardyAttributes | None:
@@ -282,7 +283,7 @@ def _executable(
         out_avals=tuple(map(aval_at, jaxpr.out_avals, results)),
         in_shardings=[*lowered.const_shardings, *arguments],
         out_shardings=results,
-        kept=lowered.kept,
+        used=lowered.used,
         consts=lowered.consts,
         committed=request.committed or request.placement.size > 1,
         effects=tuple(lowered.module.ordered_effects),
@@ -313,11 +314,11 @@ def _placements(lowered: LoweredProgram, loaded: LoadedExecutable) -> tuple[Valu
     request, whole = lowered.request, lowered.request.replicated
     arguments = list(request.argument_shardings)
     if None in arguments:
-        kept = [i for i, k in enumerate(lowered.kept) if k]
+        used = [i for i, k in enumerate(lowered.used) if k]
         first = len(lowered.module.ordered_effects) + len(lowered.consts)
         messages = (loaded.get_parameter_shardings() or ())[first:]
-        avals = [lowered.in_avals[i] for i in kept]
-        chosen = dict(strict_zip(kept, _chosen(request, messages, [None] * len(kept), avals)))
+        avals = [lowered.in_avals[i] for i in used]
+        chosen = dict(strict_zip(used, _chosen(request, messages, [None] * len(used), avals)))
         arguments = [chosen.get(i, whole) if a is None else a for i, a in enumerate(arguments)]
     avals = lowered.jaxpr.out_avals
     results = list(request.result_shardings or [None] * len(avals))
@@ -436,9 +437,9 @@ def _without_dead_code(
 
 
 def _module_options(
-    jaxpr: Jaxpr, const_shardings: Sequence[Any], kept: list[bool], request: Request
+    jaxpr: Jaxpr, const_shardings: Sequence[Any], used: list[bool], request: Request
 ) -> ModuleOptions:
-    keep = [i for i, k in enumerate(kept) if k]
+    keep = [i for i, k in enumerate(used) if k]
     n_consts = len(const_shardings)
     donated = (*[False] * n_consts, *(bool(request.donated) and request.donated[i] for i in keep))
     arguments = tuple(request.argument_shardings[i] for i in keep)

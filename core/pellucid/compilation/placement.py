@@ -111,30 +111,36 @@ def _by_position() -> Sequence[str]:
 def where(
     operands: Operands,
     name: str,
-    named: Sequence[Any] = (),
+    program_places: Sequence[Any] = (),
     *,
     device: Any = None,
-    asked: Sequence[Any] | None = None,
+    requested: Sequence[Any] | None = None,
     closed_over: Operands = (),
     names: Names = _by_position,
 ) -> Where:
     """Where a program on `operands` runs.
 
-    That is where committed arrays lie, and on the devices of what the program names (`named`: meshes,
-    shardings, devices), of the placements `asked` for its arguments, and of the mesh of `set_mesh`, which must
+    That is where committed arrays lie, and on the devices of what the program names (`program_places`: meshes,
+    shardings, devices), of the placements `requested` for its arguments, and of the mesh of `set_mesh`, which must
     all agree; else on the first single device that the program names, as `device_put(x, device)` does, which gives
     way to all others; else on the default device. `closed_over` are arrays that count where they have several devices.
 
     Raises: DeviceError where devices differ, or an array is committed to another placement than asked.
     """
     current = mesh_context.concrete.value
-    if current is None and device is None and not named and asked is None and not closed_over:
+    if (
+        current is None
+        and device is None
+        and not program_places
+        and requested is None
+        and not closed_over
+    ):
         only = _one_device(operands)
         if only is not None:
             return only
-    wishes = [place for place in named if isinstance(place, Device)]
-    placed = [place for place in named if not isinstance(place, Device)]
-    claims = list(_claims(operands, placed, device, asked, closed_over, current))
+    wishes = [place for place in program_places if isinstance(place, Device)]
+    placed = [place for place in program_places if not isinstance(place, Device)]
+    claims = list(_claims(operands, placed, device, requested, closed_over, current))
     if not claims and wishes:
         claims = [_claim(wishes[0], _NAMED)]
     concrete = [c for c in claims if c.devices is not None]
@@ -154,7 +160,7 @@ def where(
     devices = placement.device_list
     shardings = tuple(
         _argument_sharding(
-            i, x, None if asked is None else asked[i], placement, devices, name, names
+            i, x, None if requested is None else requested[i], placement, devices, name, names
         )
         for i, x in enumerate(operands)
     )
@@ -218,19 +224,19 @@ _NAMED = "named in the program"
 
 def _claims(
     operands: Operands,
-    named: Sequence[Any],
+    program_places: Sequence[Any],
     device: Any,
-    asked: Sequence[Any] | None,
+    requested: Sequence[Any] | None,
     closed_over: Operands,
     current: Mesh | None,
 ) -> Iterator[_Claim]:
     for i, x in enumerate(operands):
         if type(x) in ARRAY_TYPES:
-            if x._committed and not (asked and _is_copied(x._sharding, asked[i])):
+            if x._committed and not (requested and _is_copied(x._sharding, requested[i])):
                 yield _claim(x._sharding, "", i, x.aval)
         elif isinstance(sharding := getattr(x, "sharding", None), _PLACED):
             yield _claim(sharding, "", i, x.aval)
-    for sharding in asked or ():
+    for sharding in requested or ():
         if sharding is not None:
             yield _claim(sharding, "in_shardings")
     if device is not None:
@@ -238,7 +244,7 @@ def _claims(
     for x in closed_over:
         if type(x) in ARRAY_TYPES and x._committed and x._sharding.num_devices > 1:
             yield _claim(x._sharding, "closed over", aval=x.aval)
-    for place in named:
+    for place in program_places:
         yield _claim(place, _NAMED)
     if current is not None:
         yield _claim(current, "the mesh of `set_mesh`")
@@ -257,7 +263,7 @@ _PLACED = (NamedSharding, GSPMDSharding, SingleDeviceSharding)
 def _argument_sharding(
     i: int,
     x: Any,
-    asked: Any,
+    requested: Any,
     placement: Placement,
     devices: DeviceList | None,
     name: str,
@@ -269,17 +275,17 @@ def _argument_sharding(
         # Arrays are cut evenly; what only describes one may not be.
         check_fits(f"`{name}`", _argument_text(names(), i), current, x.shape)
     is_committed = current is not None and getattr(x, "_committed", True)
-    if asked is not None:
+    if requested is not None:
         if is_committed and not (
-            _is_copied(current, asked) or asked.is_equivalent_to(current, type_of(x).ndim)
+            _is_copied(current, requested) or requested.is_equivalent_to(current, type_of(x).ndim)
         ):
             raise DeviceError(
                 f"`{name}` got an array that is placed otherwise than its `in_shardings` say.",
                 got=[f"{_argument_text(names(), i)}: {type_of(x).text()} is placed as {placement_text(current)}",
-                     f"in_shardings: {placement_text(asked)}"],
+                     f"in_shardings: {placement_text(requested)}"],
                 do="Put it there first, `device_put(x, sharding)`, or leave its in_shardings out (None).",
             )  # fmt: skip
-        return canonical(asked)
+        return canonical(requested)
     if current is not None and same_devices(current._internal_device_list, devices):
         return canonical(current)
     if placement.size == 1 and placement.devices:
@@ -287,13 +293,13 @@ def _argument_sharding(
     return None
 
 
-def _is_copied(current: Any, asked: Any) -> bool:
+def _is_copied(current: Any, requested: Any) -> bool:
     """Whether devices that hold all of an array are asked to give it to others in full, which changes no layout."""
     return (
-        asked is not None
+        requested is not None
         and current.is_fully_replicated
-        and asked.is_fully_replicated
-        and current.memory_kind == asked.memory_kind
+        and requested.is_fully_replicated
+        and current.memory_kind == requested.memory_kind
     )
 
 

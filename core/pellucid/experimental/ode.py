@@ -101,13 +101,13 @@ def odeint(
     [size] = flat_y0.shape
 
     def slope(y: Any, time: Any, *more: Any) -> Any:
-        found, _ = ravel_pytree(converted(unravel(y), time, *more))
-        if found.shape != (size,):
+        slopes, _ = ravel_pytree(converted(unravel(y), time, *more))
+        if slopes.shape != (size,):
             raise ShapeError(
                 "odeint: the slope doesn't have the shapes of y0.",
-                got=f"{size} numbers in y0, {found.shape[0]} in what `func` returned",
+                got=f"{size} numbers in y0, {slopes.shape[0]} in what `func` returned",
             )
-        return found
+        return slopes
 
     settings = Settings(rtol, atol, mxstep, hmax)
     return vmap(unravel)(_solution(slope, settings, flat_y0, t, *args, *captured))

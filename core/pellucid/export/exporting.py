@@ -116,7 +116,7 @@ def _export(
         disabled_safety_checks=disabled,
         mlir_module_serialized=portable_artifact(module.module),
         calling_convention_version=maximum_supported_calling_convention_version,
-        module_kept_var_idx=tuple([i for i, is_kept in enumerate(lowered.kept) if is_kept]),
+        module_kept_var_idx=tuple([i for i, is_used in enumerate(lowered.used) if is_used]),
         uses_global_constants=len(platforms) > 1,
         _get_vjp=lambda exported: _export_vjp(traced, exported),
     )

@@ -232,14 +232,14 @@ def layout_advice(aval: Any, other: Any) -> str | None:
     return None
 
 
-def _advice(taken: Any, returned: Any) -> str:
-    if advice := layout_advice(taken, returned):
+def _advice(expected: Any, returned: Any) -> str:
+    if advice := layout_advice(expected, returned):
         return advice
-    if getattr(taken, "varying", None) != getattr(returned, "varying", None):
-        axes = tuple(sorted(taken.varying - returned.varying, key=str))
+    if getattr(expected, "varying", None) != getattr(returned, "varying", None):
+        axes = tuple(sorted(expected.varying - returned.varying, key=str))
         return f'Return `lax.pcast(…, {axes}, to="varying")`: the initial value varies over these mesh axes.'
-    if getattr(taken, "shape", None) == getattr(returned, "shape", None):
-        return f"Convert it: begin with an initial value of dtype {returned.dtype}, or return `.astype({str(taken.dtype)!r})`."
+    if getattr(expected, "shape", None) == getattr(returned, "shape", None):
+        return f"Convert it: begin with an initial value of dtype {returned.dtype}, or return `.astype({str(expected.dtype)!r})`."
     return "Shapes of a carry can't change: begin with the final shape, or return another one."
 
 

@@ -176,7 +176,7 @@ def _agreeing(
     derive: Callable[[Jaxpr, Mask], Any],
     mask_of: Callable[[Any], Mask] = lambda d: d.mask,
 ) -> tuple[Values, list[bool]]:
-    """What `derive(branch, wanted results)` makes of each branch, so that the masks of all are the same."""
+    """(the program that `derive(branch, results to instantiate)` gives for each branch, the mask that all share)."""
     jaxprs = [b.jaxpr for b in params.branches]
     masks = [mask_of(derive(jaxpr, False)) for jaxpr in jaxprs]  # type: ignore[arg-type]
     mask = [any(column) for column in strict_zip(*masks)]
@@ -285,9 +285,9 @@ def _shared_residuals(
     return avals, shared_of
 
 
-def _free_position(avals: Avals, aval: Any, taken: Container[int]) -> int | None:
+def _free_position(avals: Avals, aval: Any, occupied: Container[int]) -> int | None:
     """The first position of type `aval` that is not taken."""
-    return next((i for i, a in enumerate(avals) if a is aval and i not in taken), None)
+    return next((i for i, a in enumerate(avals) if a is aval and i not in occupied), None)
 
 
 def _with_shared_residuals(

@@ -95,8 +95,8 @@ class Signature:
         self.is_plain = all(
             p.default is p.empty for p in parameters if p.kind is not p.KEYWORD_ONLY
         )
-        named, _ = resolve_arguments(function, None, nondiff_argnames or None, "nondiff")
-        self.nondiff = tuple(sorted({*indices(nondiff_argnums, "nondiff_argnums"), *named}))
+        from_names, _ = resolve_arguments(function, None, nondiff_argnames or None, "nondiff")
+        self.nondiff = tuple(sorted({*indices(nondiff_argnums, "nondiff_argnums"), *from_names}))
 
     def positional(self, args: tuple[Any, ...], kwargs: Keywords) -> tuple[Any, ...]:
         """All arguments by position, defaults included."""

@@ -170,8 +170,8 @@ def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) ->
                 return results, ()
 
             results, out_tangents, _ = jvp_flat(run, values[:n], tangents)
-            kept = map(instantiate, itertools.compress(out_tangents, mask))
-            return [*results, *kept], [*out_flags, *itertools.compress(out_flags, mask)]
+            dense_tangents = map(instantiate, itertools.compress(out_tangents, mask))
+            return [*results, *dense_tangents], [*out_flags, *itertools.compress(out_flags, mask)]
 
         if not any(map(operator.and_, primal_flags, tangent_flags)):
             element_flags: list[bool] = []

@@ -37,7 +37,7 @@ class Stated(NamedTuple):
 
 
 def stated(placements: Any) -> Stated | None:
-    """What the user wrote; None for None."""
+    """The placements that the user stated, hashable; None for None."""
     if placements is None:
         return None
     leaves, tree = flatten(placements, is_none)

@@ -408,13 +408,13 @@ class Jitted:
 
     def place(self, program: Program, leaves: Operands) -> Where:
         """Where `program` runs on `leaves`."""
-        named = placements_in(program.params.jaxpr.jaxpr)
+        places = placements_in(program.params.jaxpr.jaxpr)
         if program.params.out_shardings is not None:
-            named = (*filter(None, program.params.out_shardings), *named)
+            places = (*filter(None, program.params.out_shardings), *places)
         values = program.values
         return where(
-            values.operands(leaves), self.spec.name, named, device=self.device,
-            asked=values.of_inputs(program.in_shardings), closed_over=values.closed.consts,
+            values.operands(leaves), self.spec.name, places, device=self.device,
+            requested=values.of_inputs(program.in_shardings), closed_over=values.closed.consts,
             names=lambda: self.argument_names(program),
         )  # fmt: skip
 

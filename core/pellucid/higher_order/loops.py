@@ -167,7 +167,7 @@ def _check_carry(
     caller: str,
     is_counted: bool,
     f: Function,
-    taken: tuple[Any, Any],
+    expected: tuple[Any, Any],
     returned: tuple[Any, Any],
 ) -> None:
     """Raise unless a loop's body gives a carry of the (structure, types) that it takes.
@@ -176,11 +176,11 @@ def _check_carry(
     """
     if is_counted:
         caller = "fori_loop"
-        n = taken[0].children()[-1].num_leaves
+        n = expected[0].children()[-1].num_leaves
         n_returned = returned[0].children()[-1].num_leaves
-        taken = taken[0].children()[-1], taken[1][len(taken[1]) - n :]
+        expected = expected[0].children()[-1], expected[1][len(expected[1]) - n :]
         returned = returned[0].children()[-1], returned[1][len(returned[1]) - n_returned :]
-    check_carry(caller, f, *taken, *returned)
+    check_carry(caller, f, *expected, *returned)
 
 
 def _pair(tree: Any, f: Function) -> tuple[Any, Any]:

@@ -57,7 +57,7 @@ recent: deque[Miss] = deque(maxlen=500)
 
 
 class Key(NamedTuple):
-    """What decides a traced program, besides the function."""
+    """Cache key of a traced program, besides the function."""
 
     tree: Any
     avals: tuple[Any, ...]

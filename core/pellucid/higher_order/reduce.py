@@ -245,9 +245,9 @@ def _halved(
     n = len(values) // 2
     operands, initial = values[:n], values[n:]
     aval: Any = type_of(operands[0])
-    kept = [i for i in range(aval.ndim) if i not in dimensions]
-    shape = tuple([aval.shape[i] for i in kept])
-    order = (*dimensions, *kept)
+    free = [i for i in range(aval.ndim) if i not in dimensions]
+    shape = tuple([aval.shape[i] for i in free])
+    order = (*dimensions, *free)
     length = math.prod(aval.shape[d] for d in dimensions)
     rest = [reshape(transpose(x, order), (length, *shape)) for x in operands]
     combined = functools.partial(_on_arrays, jaxpr, consts)

@@ -69,9 +69,9 @@ class Remat(Shown, Call[RematParams]):
         results, saved = values[:n], values[n:]
         out: Operands = ()
         if any(parts.mask):
-            kept = [x for x, u in strict_zip(operands, parts.needed) if u]
+            residuals = [x for x, u in strict_zip(operands, parts.needed) if u]
             live = [t for t in tangents if type(t) is not Zero]
-            inputs = (*kept, *saved, *parts.constants, *live)
+            inputs = (*residuals, *saved, *parts.constants, *live)
             linear = params._replace(jaxpr=parts.linear, differentiated=True)
             out = trace.stage_linear(self, inputs, linear)
         return results, spread(out, parts.mask, types_of(results))
@@ -135,10 +135,10 @@ def _split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     pruned, used = remove_dead_equations(recompute)
     n_inputs = len(body.invars)
     needed, used_saved = used[:n_inputs], used[n_inputs:]
-    kept = {v: how for (v, how), u in strict_zip(saved.items(), used_saved) if u}
-    primal = _primal_program(body, n_results, kept)
+    saved_and_used = {v: how for (v, how), u in strict_zip(saved.items(), used_saved) if u}
+    primal = _primal_program(body, n_results, saved_and_used)
     constant = [s.kind == "constant" for s in parts.sources]
-    linear = _linear_program(parts, pruned, constant, list(kept.values()), sum(needed))
+    linear = _linear_program(parts, pruned, constant, list(saved_and_used.values()), sum(needed))
     constants = [parts.constants[s.index] for s in parts.sources if s.kind == "constant"]
     return RematParts(primal, parts.consts, linear, tuple(needed), constants, parts.nonzero_out)
 
@@ -172,20 +172,20 @@ def _residual_atoms(parts: LinearizedJaxpr, body: Jaxpr) -> Values:
 
 
 def _primal_program(
-    body: Jaxpr, n_results: int, kept: dict[Var, bool | Offloadable]
+    body: Jaxpr, n_results: int, saved: dict[Var, bool | Offloadable]
 ) -> ClosedJaxpr:
     """Results, and the values that are kept, in the memory where they are kept."""
     pruned, _ = remove_dead_equations(
-        body.replace(outvars=[*body.outvars[:n_results], *kept]), keep_inputs=True
+        body.replace(outvars=[*body.outvars[:n_results], *saved]), keep_inputs=True
     )
-    if not any(isinstance(how, Offloadable) for how in kept.values()):
+    if not any(isinstance(how, Offloadable) for how in saved.values()):
         return ClosedJaxpr(pruned)
 
     def primal(*operands):
         values = replay(pruned, (), *operands)
         away = [
             _moved(x, how.dst) if isinstance(how, Offloadable) else x
-            for x, how in strict_zip(values[n_results:], kept.values())
+            for x, how in strict_zip(values[n_results:], saved.values())
         ]
         return [*values[:n_results], *away]
 
@@ -196,14 +196,14 @@ def _linear_program(
     parts: LinearizedJaxpr,
     recompute: Jaxpr,
     constant: Mask,
-    kept: Sequence[bool | Offloadable],
+    saved: Sequence[bool | Offloadable],
     n_needed: int,
 ) -> ClosedJaxpr:
     """From (needed operands, kept values, constants, tangents) to tangents of the results."""
     linear = parts.linear.jaxpr
     n_known, n_constants = len(recompute.invars), sum(constant)
     avals = list(recompute.in_avals)
-    for i, how in enumerate(kept):
+    for i, how in enumerate(saved):
         if isinstance(how, Offloadable):
             avals[n_needed + i] = avals[n_needed + i].update(memory_space=space_of_kind(how.dst))  # type: ignore[attr-defined]
     residual_avals = linear.in_avals[: len(constant)]
@@ -212,7 +212,7 @@ def _linear_program(
 
     def run(*operands):
         inputs = list(operands[:n_known])
-        for i, how in enumerate(kept):
+        for i, how in enumerate(saved):
             if isinstance(how, Offloadable):
                 inputs[n_needed + i] = _moved(inputs[n_needed + i], how.src)
         with named_scope("rematted_computation"):

@@ -55,7 +55,7 @@ CompilerOptions: TypeAlias = Mapping[str, Any]
 
 @runtime_checkable
 class Wrapped(Protocol):
-    """What `jit` gives: a function to call, or to take through the stages one by one."""
+    """A jitted function: called, or taken through the stages one by one."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -70,7 +70,7 @@ class Wrapped(Protocol):
 
 @dataclass(eq=False, repr=False)
 class Stage:
-    """What all stages know: the structure of arguments and results."""
+    """Base class of the stages: the structure of arguments and results."""
 
     _jitted: Any
     _program: Any
@@ -283,8 +283,8 @@ class Compiled(Stage):
         executable = self._executable
         layouts = iter(executable.kept_layouts)
         formats = [
-            Format(layout_of(next(layouts)), sharding) if kept else None
-            for sharding, kept in strict_zip(executable.argument_shardings, executable.kept)
+            Format(layout_of(next(layouts)), sharding) if is_used else None
+            for sharding, is_used in strict_zip(executable.argument_shardings, executable.used)
         ]
         return self.in_tree.unflatten(formats)
 

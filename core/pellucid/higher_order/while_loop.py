@@ -204,7 +204,7 @@ def _ending_apart(
 ) -> tuple[Derived, Derived]:
     """Condition and body of a loop over a batch whose elements end at different steps.
 
-    It goes on while one of them does; elements that have ended keep their values. The body takes the constants of
+    It continues while one of them does; elements that have ended keep their values. The body takes the constants of
     the condition, then its own.
     """
     check_batched_effects("while_loop", while_p.effects((), params))

@@ -54,7 +54,7 @@ class AbstractValue:
 class ShapedArray(AbstractValue):
     """Type of an array: shape, dtype, weak type, explicit sharding, memory space, varying axes.
 
-    `shown_sharding` is None where the type says nothing of devices; `memory_space` is None for the device's
+    `shown_sharding` is None where the type shows no layout; `memory_space` is None for the device's
     default; `varying` names the manual mesh axes over which the value differs (inside `shard_map`).
     """
 
@@ -144,7 +144,7 @@ class ShapedArray(AbstractValue):
     def sharding(self) -> NamedSharding:
         """How the type says that the value lies over a mesh, with one entry for each dimension.
 
-        Where it says nothing, the value is whole over the current mesh, or over one without axes.
+        Where it shows none, the value is whole over the current mesh, or over one without axes.
         """
         if self.shown_sharding is not None:
             return self.shown_sharding
@@ -259,7 +259,7 @@ def shaped_array(
 
 
 class Described:
-    """What has the shape and the dtype of its type, `aval`."""
+    """Base class of values that have the shape and the dtype of their type, `aval`."""
 
     __slots__ = ()
 
@@ -295,7 +295,7 @@ class Described:
 
 
 def _shown_part(sharding: NamedSharding | None, shape: Shape) -> NamedSharding | None:
-    """What the type of a value of `shape` that is placed by `sharding` shows of it."""
+    """The part of `sharding` that the type of a value of `shape` placed by it shows."""
     if sharding is None:
         return None
     mesh = sharding.mesh.abstract_mesh

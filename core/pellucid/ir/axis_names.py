@@ -21,8 +21,8 @@ def axis_names(primitive: Primitive[Any], params: Any) -> frozenset[Any]:
 
 def axis_names_of(jaxpr: Jaxpr) -> frozenset[Any]:
     """The named axes that a program's equations refer to and do not bind."""
-    found = jaxpr.memo.get("axis names")
-    if found is None:
-        found = _NONE.union(*(axis_names(e.primitive, e.params) for e in jaxpr.equations))
-        jaxpr.memo["axis names"] = found
-    return found
+    names = jaxpr.memo.get("axis names")
+    if names is None:
+        names = _NONE.union(*(axis_names(e.primitive, e.params) for e in jaxpr.equations))
+        jaxpr.memo["axis names"] = names
+    return names

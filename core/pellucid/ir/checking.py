@@ -33,16 +33,16 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
             use(atom, equation)
         avals = tuple(a.aval for a in equation.operands)
         expected, effects = equation.primitive.types(avals, equation.params)
-        found = tuple(v.aval for v in equation.results)
-        if len(expected) != len(found) or any(
+        stated = tuple(v.aval for v in equation.results)
+        if len(expected) != len(stated) or any(
             e is not f and e.strip_weak_type() is not f.strip_weak_type()  # type: ignore[attr-defined]
-            for e, f in zip(expected, found, strict=True)
+            for e, f in zip(expected, stated, strict=True)
         ):
             raise JaxprTypeError(
                 f"`{equation.primitive.name}` gives other types than its equation says.",
                 got=[
                     f"rule: {', '.join(map(repr, expected))}",
-                    f"equation: {', '.join(map(repr, found))}",
+                    f"equation: {', '.join(map(repr, stated))}",
                 ],
             )
         if effects - equation.effects:

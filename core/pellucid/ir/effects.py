@@ -57,13 +57,13 @@ class OrderedDebugEffect(DebugEffect):
 
 
 class IOEffect(Effect):
-    """What a Python function does to the world."""
+    """Side effects of a Python function."""
 
     control_flow_allowed = True
 
 
 class OrderedIOEffect(IOEffect):
-    """What a Python function does to the world, in program order."""
+    """Side effects of a Python function, in program order."""
 
     ordered = True
 

@@ -93,8 +93,8 @@ class LaidOut(Placed):
         return params.out_sharding if hasattr(params, "out_sharding") else params.sharding
 
     def placed(self, params):
-        asked = self.out_sharding(params)
-        return () if asked is None else (asked,)
+        layout = self.out_sharding(params)
+        return () if layout is None else (layout,)
 
 
 class Collective:

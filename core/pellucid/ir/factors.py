@@ -140,9 +140,9 @@ def _aligned_empty(
     old: Sequence[int], new: Sequence[int]
 ) -> Iterator[tuple[int | None, int | None, int]]:
     """The same for shapes without elements, whose dimensions correspond only where the sizes do."""
-    kept = [[dim for dim, size in enumerate(shape) if size != 1] for shape in (old, new)]
-    if [old[i] for i in kept[0]] == [new[j] for j in kept[1]]:
-        yield from ((i, j, old[i]) for i, j in zip(*kept, strict=True))
+    dims = [[dim for dim, size in enumerate(shape) if size != 1] for shape in (old, new)]
+    if [old[i] for i in dims[0]] == [new[j] for j in dims[1]]:
+        yield from ((i, j, old[i]) for i, j in zip(*dims, strict=True))
     else:
         yield from ((i, None, size) for i, size in enumerate(old))
         yield from ((None, j, size) for j, size in enumerate(new))

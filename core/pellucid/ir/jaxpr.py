@@ -297,9 +297,9 @@ class ClosedJaxpr:
 
 
 class DebugInfo:
-    """What a program is called in messages: its function, and names of its arguments.
+    """Names for messages: that of a program's function, and those of its arguments.
 
-    The names may be given as a function; they are then worked out when a message wants them.
+    The names may be given as a function; they are then worked out when a message needs them.
     """
 
     __slots__ = ("_names", "name")

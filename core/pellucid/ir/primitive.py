@@ -45,7 +45,7 @@ class Primitive(Generic[P]):
 
     name: str
     traits: Traits
-    """What the primitive does. There is no default: `__init__` raises ArgumentTypeError where no class gives it."""
+    """Facts about the primitive. There is no default: `__init__` raises ArgumentTypeError where no class gives it."""
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None:
@@ -74,7 +74,7 @@ class Primitive(Generic[P]):
         return list(results) if self.multiple_results else results[0]
 
     def get_bind_params(self, params: Mapping[str, Any]) -> tuple[Values, dict[str, Any]]:
-        """What an interpreter passes to `bind` before and after the operands: nothing, and `params`."""
+        """(operands, params) that an interpreter passes to `bind` in addition: none, and `params`."""
         return [], dict(params)
 
     @functools.cached_property
@@ -89,7 +89,6 @@ class Primitive(Generic[P]):
                 for argument in typing.get_args(base):
                     if isinstance(argument, type) and argument is not Any:
                         return argument
-        return NoParams
         return NoParams
 
     def __repr__(self) -> str:
@@ -170,8 +169,8 @@ class Primitive(Generic[P]):
         factors = self.factors(avals, results, params)
         if factors is None:
             return results
-        asked = asked_layout(self, params)
-        mesh = mesh_of(self.name, avals) if asked is None else asked.mesh.abstract_mesh
+        stated = asked_layout(self, params)
+        mesh = mesh_of(self.name, avals) if stated is None else stated.mesh.abstract_mesh
         linear = self.traits.linear_for(avals, params)
         is_contraction = self.traits.kind == "contraction" and linear != "all"
         operation = Operation(
@@ -185,8 +184,8 @@ class Primitive(Generic[P]):
         shapes = [result.shape for result in results]
         specs = (
             operation.specs(shapes)
-            if asked is None
-            else [operation.spec_as_asked(asked, shape) for shape in shapes]
+            if stated is None
+            else [operation.spec_as_asked(stated, shape) for shape in shapes]
         )
         return [
             result.update(shown_sharding=shown_sharding(mesh, spec))
@@ -271,11 +270,11 @@ def params_of(primitive: Primitive[P], params: Mapping[str, Any]) -> P:
     try:
         return kind(**params)
     except TypeError:
-        wanted = ", ".join(getattr(kind, "_fields", ())) or "none"
+        fields = ", ".join(getattr(kind, "_fields", ())) or "none"
         raise ArgumentTypeError(
             f"`{primitive.name}.bind` got other params than it takes.",
             got=", ".join(params) or "none",
-            do=f"Its params are: {wanted}.",
+            do=f"Its params are: {fields}.",
         ) from None
 
 

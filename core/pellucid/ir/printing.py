@@ -42,8 +42,8 @@ class Names:
     def __getitem__(self, var: Var) -> str:
         name = self.given.get(var)
         if name is None:
-            wanted = self._name_of(var) if self._name_of is not None else None
-            name = self.given[var] = wanted or next(self._fresh)
+            suggested = self._name_of(var) if self._name_of is not None else None
+            name = self.given[var] = suggested or next(self._fresh)
         return name
 
     def suggest(self, var: Atom, like: Atom) -> None:
@@ -98,20 +98,20 @@ def listing(jaxpr: Jaxpr | ClosedJaxpr, width: int = 80) -> Listing:
     shared = printer.declare_shared(program)
     marks: list[tuple[int, Equation | None]] = []
     shown = layout(concat(*shared, printer.jaxpr(program)), width, marks)
-    found: list[Equation | None] = [None] * (shown.count("\n") + 1)
+    equations: list[Equation | None] = [None] * (shown.count("\n") + 1)
     open_equations: list[Equation] = []
     reached = 0
     for line, equation in marks:  # an equation at its begin, None at its end
         if open_equations:
             for between in range(reached, line + (equation is None)):
-                found[between] = found[between] or open_equations[-1]
+                equations[between] = equations[between] or open_equations[-1]
         reached = line
         if equation is None:
             open_equations.pop()
             reached += 1
         else:
             open_equations.append(equation)
-    return Listing(shown, found, printer.names.given)
+    return Listing(shown, equations, printer.names.given)
 
 
 class _Printer:
@@ -139,14 +139,14 @@ class _Printer:
                         order.append((inner, getattr(equation.params, "name", None) or "jaxpr"))
 
         visit(program)
-        taken: dict[str, int] = {}
+        uses: dict[str, int] = {}
         definitions: list[Doc] = []
-        for inner, wanted in order:
+        for inner, base in order:
             if counts[inner] < 2:
                 continue
-            number = taken.get(wanted, 0)
-            taken[wanted] = number + 1
-            name = wanted if number == 0 else f"{wanted}{number}"
+            number = uses.get(base, 0)
+            uses[base] = number + 1
+            name = base if number == 0 else f"{base}{number}"
             definitions.append(concat(f"let {name} = ", self.jaxpr(inner), " in", Text("\n")))
             self.shared[inner] = name
         return definitions
@@ -198,11 +198,11 @@ class _Printer:
         primitive = equation.primitive
         name, shown = primitive.name, printed_params(equation)
         if isinstance(primitive, Shown):
-            own = primitive.printed_equation(
+            special = primitive.printed_equation(
                 equation, results, [self.short(a) for a in equation.operands]
             )
-            if own is not None:
-                return concat(Mark(equation), own, self.comment(equation), Mark(None))
+            if special is not None:
+                return concat(Mark(equation), special, self.comment(equation), Mark(None))
             name = primitive.printed_name(equation)
         params = self.params(shown) if shown else Text("")
         operands = "".join(f" {self.atom(a)}" for a in equation.operands) or " "

@@ -21,7 +21,7 @@ def remove_dead_equations(
     used = [True] * len(jaxpr.outvars) if used_outputs is None else list(used_outputs)
     outvars = [v for v, u in strict_zip(jaxpr.outvars, used) if u]
     live: set[Atom] = {v for v in outvars if type(v) is not Literal}
-    kept: list[Equation] = []
+    equations: list[Equation] = []
     for equation in reversed(jaxpr.equations):
         if live.isdisjoint(equation.results) and not has_lasting_effects(equation):
             continue
@@ -32,14 +32,14 @@ def remove_dead_equations(
             if remaining is None:
                 continue
             operands = [a for a, u in strict_zip(operands, used_operands) if u]
-        kept.append(remaining)
+        equations.append(remaining)
         live.update([a for a in operands if type(a) is not Literal])
-    kept.reverse()
+    equations.reverse()
     used_inputs = [keep_inputs or v in live for v in jaxpr.invars]
     pruned = Jaxpr(
         [v for v in jaxpr.constvars if v in live],
         [v for v, u in strict_zip(jaxpr.invars, used_inputs) if u],
-        kept,
+        equations,
         outvars,
         debug=jaxpr.debug,
     )
@@ -105,9 +105,9 @@ def without_forwarded(
             [None if type(a) is Literal else positions.get(a) for a in program.jaxpr.outvars]
         )
     forwarded = [column[0] if len({*column}) == 1 else None for column in strict_zip(*places)]
-    kept = [i for i, f in enumerate(forwarded) if f is None]
+    computed = [i for i, f in enumerate(forwarded) if f is None]
     inputs = range(len(programs[0].jaxpr.invars))
-    return tuple([rearranged(p, inputs, kept) for p in programs]), forwarded
+    return tuple([rearranged(p, inputs, computed) for p in programs]), forwarded
 
 
 def _with_names_of(
@@ -126,24 +126,24 @@ def _with_names_of(
     return DebugInfo(debug.name, names)
 
 
-def with_known(jaxpr: Jaxpr, known: Sequence[Var], results: Sequence[Atom]) -> Jaxpr:
-    """The program that takes the values of `known`, variables of `jaxpr`, behind its inputs, and gives `results`.
+def with_known(jaxpr: Jaxpr, variables: Sequence[Var], results: Sequence[Atom]) -> Jaxpr:
+    """The program that takes the values of `variables`, variables of `jaxpr`, behind its inputs, and gives `results`.
 
     Equations that are no longer needed are gone; all inputs stay.
     """
-    given: dict[Atom, Var] = {v: Var(v.aval) for v in known}
+    inputs: dict[Atom, Var] = {v: Var(v.aval) for v in variables}
 
     def read(atom: Atom) -> Atom:
-        return atom if type(atom) is Literal else given.get(atom, atom)
+        return atom if type(atom) is Literal else inputs.get(atom, atom)
 
     equations = (
         [e.replace(operands=[read(a) for a in e.operands]) for e in jaxpr.equations]
-        if known
+        if variables
         else jaxpr.equations
     )
     program = Jaxpr(
         jaxpr.constvars,
-        [*jaxpr.invars, *given.values()],
+        [*jaxpr.invars, *inputs.values()],
         equations,
         [read(a) for a in results],
         debug=jaxpr.debug,

@@ -66,9 +66,9 @@ class BatchAxis(NamedTuple):
 BatchDim: TypeAlias = int | None
 """Position of the batch axis in a value; None where the value has none."""
 Operands: TypeAlias = Sequence[Any]
-"""What an equation takes, or its primals, tangents, cotangents: arrays, tracers, numbers; `Zero` where a rule says so."""
+"""Operands of an equation, or its primals, tangents, cotangents: arrays, tracers, numbers; `Zero` where a rule says so."""
 Results: TypeAlias = Sequence[Any]
-"""What an equation gives, in the order of its results."""
+"""Results of an equation, in order."""
 Values: TypeAlias = list[Any]
 """Operands or results in a list of their own, which its receiver may change."""
 Mask: TypeAlias = Sequence[bool]

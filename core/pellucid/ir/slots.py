@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Role(enum.Enum):
-    """What consecutive operands or results of an equation are to its programs."""
+    """Role of consecutive operands or results of an equation for its programs."""
 
     INDEX = "index"
     """Operand: the number of the one program that runs."""
@@ -42,7 +42,7 @@ class Group(NamedTuple):
 class Slot(NamedTuple):
     """A program: positions of the operand groups that are its inputs and of the result groups that it gives, in order.
 
-    One that gives no group decides by its only result whether a loop goes on, or ends.
+    One that gives no group decides by its only result whether a loop continues.
     """
 
     program: ClosedJaxpr
@@ -51,7 +51,7 @@ class Slot(NamedTuple):
 
     @property
     def is_predicate(self) -> bool:
-        """Whether it decides if a loop goes on."""
+        """Whether its result decides if a loop continues."""
         return not self.gives
 
 
@@ -62,11 +62,11 @@ class Slots(NamedTuple):
     results: tuple[Group, ...]
     programs: tuple[Slot, ...]
     runs: int | None = 1
-    """How often each runs; None where only running it tells."""
+    """Number of runs of each; None where it is known only at run time."""
     is_reversed: bool = False
     """Whether the runs take, and give, elements along axis 0 from the last to the first."""
     ends: bool = False
-    """Whether a predicate comes after each run and ends the loop; otherwise it comes before, and lets it go on."""
+    """Whether a predicate comes after each run and ends the loop; otherwise it comes before each run."""
 
     @property
     def choosing(self) -> list[int]:

@@ -179,7 +179,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """`x` (arrays in a tree) with a type that says something else of the mesh axes `axis_name`; data don't move.
 
     To "varying": a value that is the same at all positions is used as each one's own. Inside `shard_map` the operands
-    of one operation are cast where they need it, so this is for loops and other places that want equal types. To
+    of one operation are cast where they need it, so this is for loops and other places that need equal types. To
     "unreduced": values that differ are addends of one, which `psum` or `psum_scatter` make. To "reduced": the cotangent
     of a value that is the same everywhere stays unreduced, so that it is summed once for all its uses; the next cast
     is to "varying". For a result that is the same along an axis use `psum`, `pmax` or `all_gather(..., to="invarying")`.
@@ -204,7 +204,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 def _recast(x: Any, axes: AxisNames, to: str) -> Any:
     """`x` with addends along `axes`, or with a cotangent that has such."""
     aval = type_of(x)
-    primitive, given = (
+    primitive, source = (
         (vary_unreduced_cast_p, "varying") if to == "unreduced" else (reduced_p, "the same")
     )
     for axis in axes:
@@ -215,16 +215,16 @@ def _recast(x: Any, axes: AxisNames, to: str) -> Any:
                 do="Cast in a `shard_map` over that axis, without check_vma=False.",
             )
         state = state_along(aval, axis)
-        if state != given:
+        if state != source:
             raise ArgumentValueError(
-                f"pcast: only a value that is {given} along an axis can be cast to {to!r}.",
+                f"pcast: only a value that is {source} along an axis can be cast to {to!r}.",
                 got=f"{aval.text()}, {state} along {axis!r}",
             )
     return recast(primitive, x, axes)
 
 
 def state_along(aval: Any, axis: Any) -> str:
-    """What the type `aval` says of a value along `axis`."""
+    """State of a value of type `aval` along `axis`, as `states_of` names it, or "the same"."""
     return next((state for state, axes in states_of(aval).items() if axis in axes), "the same")
 
 

@@ -132,7 +132,7 @@ class Partition:
         self.x64 = config.enable_x64.value
         """The partitioner asks in another thread, in which the caller's options don't hold."""
         self.failure: Exception | None = None
-        """What the user's functions raised; the compiler reports only its text."""
+        """Exception of the user's functions; the compiler reports only its text."""
 
     def __call__(
         self, operands: Sequence[Value], results: Sequence[Value]
@@ -154,12 +154,12 @@ class Partition:
             params.in_tree.unflatten([self._described(value) for value in operands]),
             params.out_tree.unflatten([self._described(value) for value in results]),
         )
-        given = _chosen("arg_shardings", operand_shardings, params.in_tree, operands)
-        made = _chosen("result_shardings", result_shardings, params.out_tree, results)
+        operand_parts = _chosen("arg_shardings", operand_shardings, params.in_tree, operands)
+        result_parts = _chosen("result_shardings", result_shardings, params.out_tree, results)
         return (
-            self._program(of_part, mesh, given, made),
-            [v.sharding for v in given],
-            [v.sharding for v in made],
+            self._program(of_part, mesh, operand_parts, result_parts),
+            [v.sharding for v in operand_parts],
+            [v.sharding for v in result_parts],
         )
 
     def _described(self, value: Value) -> ShapeDtypeStruct:
@@ -177,7 +177,11 @@ class Partition:
         return described
 
     def _program(
-        self, of_part: Function, mesh: Mesh, given: Sequence[Value], made: Sequence[Value]
+        self,
+        of_part: Function,
+        mesh: Mesh,
+        operand_parts: Sequence[Value],
+        result_parts: Sequence[Value],
     ) -> bytes:
         """MLIR bytecode of the function of one device's parts."""
 
@@ -186,18 +190,18 @@ class Partition:
                 of_part(*self.params.in_tree.unflatten(parts)), "custom_partitioning", of_part
             )[0]
 
-        avals = [shaped_array(value.part(), value.dtype) for value in given]
+        avals = [shaped_array(value.part(), value.dtype) for value in operand_parts]
         axes = frozenset(mesh.axis_names)
         with manual_axes_bound(mesh, axes, check_vma=False):
             program = stage_closed(flat, avals, DebugInfo(name_of(of_part)))
-        wanted = [(value.part(), value.dtype) for value in made]
-        found: list[Any] = list(program.out_avals)
-        if [(a.shape, a.dtype) for a in found] != wanted:
+        expected = [(value.part(), value.dtype) for value in result_parts]
+        out_avals: list[Any] = list(program.out_avals)
+        if [(a.shape, a.dtype) for a in out_avals] != expected:
             raise ArgumentTypeError(
                 f"custom_partitioning: `{name_of(of_part)}` must give parts of the results.",
                 got=[
-                    f"gives {', '.join(a.text() for a in found)}",
-                    f"parts are {', '.join(shaped_array(*p).text() for p in wanted)}",
+                    f"gives {', '.join(a.text() for a in out_avals)}",
+                    f"parts are {', '.join(shaped_array(*p).text() for p in expected)}",
                 ],
             )
         options = ModuleOptions(
@@ -334,10 +338,10 @@ class custom_partitioning(ForwardsDefinitions):
             structure: list[Any] = []
 
             def flat(*xs: Any) -> list[Any]:
-                given = list(in_tree.unflatten(xs))
+                arguments = list(in_tree.unflatten(xs))
                 for i, x in zip(self.static_argnums, static, strict=True):
-                    given.insert(i, x)
-                results, tree = result_leaves(fun(*given), "custom_partitioning", fun)
+                    arguments.insert(i, x)
+                results, tree = result_leaves(fun(*arguments), "custom_partitioning", fun)
                 structure.append(tree)
                 return results
 

@@ -21,9 +21,9 @@ Axes = frozenset[Any]
 
 
 def check_no_divergence(
-    caller: str, jaxpr: Jaxpr, given: Sequence[Axes], mesh: Any, unchecked: Axes = frozenset()
+    caller: str, jaxpr: Jaxpr, input_axes: Sequence[Axes], mesh: Any, unchecked: Axes = frozenset()
 ) -> list[Axes]:
-    """Over which axes the results of `jaxpr` may vary, whose inputs vary over `given`.
+    """Over which axes the results of `jaxpr` may vary, whose inputs vary over `input_axes`.
 
     Types say it, except over the `unchecked` axes, along which it is followed from the inputs through the program.
 
@@ -31,18 +31,18 @@ def check_no_divergence(
     of `cond` or `switch`, or in a `while_loop`, whose predicate varies over one of its axes, or for `ppermute` over any
     axis of `mesh`. Devices that take the other way would never arrive.
     """
-    return _Walk(caller, mesh, unchecked).through(jaxpr, given)
+    return _Walk(caller, mesh, unchecked).through(jaxpr, input_axes)
 
 
 def check_of_compiled(
-    caller: str, jaxpr: Jaxpr, given: Sequence[Axes], mesh: Any, unchecked: Axes
+    caller: str, jaxpr: Jaxpr, input_axes: Sequence[Axes], mesh: Any, unchecked: Axes
 ) -> Callable[[Any], None] | None:
-    """What a compiled program must pass in which the compiler decides over some axes; None if all take one way.
+    """Check for a compiled program in which the compiler decides over some axes; None if all devices take one way.
 
     It raises CollectiveError if the compiler put a permutation, which waits for all devices, where only some come.
     """
     walk = _Walk(caller, mesh, unchecked)
-    walk.through(jaxpr, given)
+    walk.through(jaxpr, input_axes)
     reached = {
         equation.id: (choice, equation, varying)
         for choice, varying in walk.choices
@@ -80,30 +80,30 @@ class _Walk:
         self.alone = frozenset([axis for axis, size in mesh.shape_tuple if size == 1])
         self.unchecked = unchecked
 
-    def through(self, jaxpr: Jaxpr, given: Sequence[Axes]) -> list[Axes]:
-        """Over which axes the results of `jaxpr` may vary, where its inputs vary over `given`."""
-        values: dict[Any, Axes] = dict(strict_zip(jaxpr.invars, given))
+    def through(self, jaxpr: Jaxpr, input_axes: Sequence[Axes]) -> list[Axes]:
+        """Over which axes the results of `jaxpr` may vary, where its inputs vary over `input_axes`."""
+        values: dict[Any, Axes] = dict(strict_zip(jaxpr.invars, input_axes))
 
         def read(atom: Any) -> Axes:
             return frozenset() if type(atom) is Literal else values.get(atom, frozenset())
 
         for equation in jaxpr.equations:
-            found = self.results(equation, [read(atom) for atom in equation.operands])
-            for var, axes in strict_zip(equation.results, found):
+            result_axes = self.results(equation, [read(atom) for atom in equation.operands])
+            for var, axes in strict_zip(equation.results, result_axes):
                 typed = var.aval.varying if isinstance(var.aval, ShapedArray) else frozenset()
                 values[var] = typed | (axes & self.unchecked)
         return [read(atom) for atom in jaxpr.outvars]
 
-    def results(self, equation: Equation, given: list[Axes]) -> Sequence[Axes]:
-        """Over which axes the results of `equation` may vary, whose operands vary over `given`."""
+    def results(self, equation: Equation, operand_axes: list[Axes]) -> Sequence[Axes]:
+        """Over which axes the results of `equation` may vary, whose operands vary over `operand_axes`."""
         primitive, params = equation.primitive, equation.params
         if not isinstance(primitive, Programs) or not subjaxprs(params):
-            union = frozenset().union(*given)
+            union = frozenset().union(*operand_axes)
             return [self.of_operation(equation, union)] * len(equation.results)
         slots = primitive.slots(params)
         if slots is None or hasattr(params, "newly_manual_axes"):
-            return self.of_programs(equation, subjaxprs(params), given)
-        return self.of_slots(equation, slots, given)
+            return self.of_programs(equation, subjaxprs(params), operand_axes)
+        return self.of_slots(equation, slots, operand_axes)
 
     def of_operation(self, equation: Equation, union: Axes) -> Axes:
         """Over which axes the results of an operation may vary, whose operands together vary over `union`."""
@@ -115,19 +115,19 @@ class _Walk:
         # What comes from outside, from the host or from a reference, may be anything.
         return self.unchecked if equation.effects else union | axes
 
-    def of_slots(self, equation: Equation, slots: Slots, given: list[Axes]) -> list[Axes]:
+    def of_slots(self, equation: Equation, slots: Slots, operand_axes: list[Axes]) -> list[Axes]:
         """As `results`: through each program, until carries vary over no more axes than before a step."""
-        groups, programs = slots.split(given), subjaxprs(equation.params)
+        groups, programs = slots.split(operand_axes), subjaxprs(equation.params)
         decided = frozenset[Any]().union(*(groups[i][0] for i in slots.choosing))
         self.check(equation, decided, programs)
         while True:
             results: list[list[Axes]] = [[frozenset()] * group.size for group in slots.results]
             for slot in slots.programs:
-                found = self.through(slot.program.jaxpr, slots.gathered(slot, groups))
+                result_axes = self.through(slot.program.jaxpr, slots.gathered(slot, groups))
                 if slot.is_predicate:
-                    decided = decided.union(*found)
+                    decided = decided.union(*result_axes)
                     self.check(equation, decided, programs)
-                for i, axes in slots.given(slot, found):
+                for i, axes in slots.given(slot, result_axes):
                     results[i] = [a | b for a, b in strict_zip(results[i], axes)]
             results = [[decided | axes for axes in group] for group in results]
             before = [groups[i] for i, _ in slots.carries]
@@ -137,21 +137,25 @@ class _Walk:
                 return [axes for group in results for axes in group]
 
     def of_programs(
-        self, equation: Equation, programs: list[Jaxpr], given: list[Axes]
+        self, equation: Equation, programs: list[Jaxpr], operand_axes: list[Axes]
     ) -> Sequence[Axes]:
         """As `results`, for an equation that runs `programs` in a way that is not known here, or calls one."""
         params = equation.params
         outer, manual = self.unchecked, getattr(params, "newly_manual_axes", frozenset())
         if manual:
-            given = [axes | spec.axis_names for axes, spec in strict_zip(given, params.in_specs)]
+            operand_axes = [
+                axes | spec.axis_names for axes, spec in strict_zip(operand_axes, params.in_specs)
+            ]
             self.unchecked = outer if params.check_vma else outer | manual
         [first, *others] = programs
-        if not others and len(first.invars) == len(given):
-            results = self.through(first, given)
+        if not others and len(first.invars) == len(operand_axes):
+            results = self.through(first, operand_axes)
         else:
-            union = frozenset().union(*given)
-            found = [self.through(program, [union] * len(program.invars)) for program in programs]
-            results = [union.union(*(axes for results in found for axes in results))]
+            union = frozenset().union(*operand_axes)
+            by_program = [
+                self.through(program, [union] * len(program.invars)) for program in programs
+            ]
+            results = [union.union(*(axes for results in by_program for axes in results))]
         self.unchecked = outer
         if len(results) != len(equation.results):
             results = [frozenset().union(*results)] * len(equation.results)
@@ -163,20 +167,20 @@ class _Walk:
         if not varying:
             return
         self.choices.append((choice, varying))
-        for found in _equations_in(programs):
-            primitive = found.primitive
+        for equation in _equations_in(programs):
+            primitive = equation.primitive
             if (
                 not isinstance(primitive, Collective)
                 or isinstance(primitive, Programs)
                 or not primitive.waits
             ):
                 continue
-            names = axis_names(primitive, found.params)
+            names = axis_names(primitive, equation.params)
             if names & varying:
-                raise _diverging(self.caller, choice, found, names & varying)
-            if names and isinstance(found.primitive, PPermute):
+                raise _diverging(self.caller, choice, equation, names & varying)
+            if names and isinstance(equation.primitive, PPermute):
                 why = "waits for all devices; `all_gather` waits for those along its axes"
-                raise _diverging(self.caller, choice, found, varying, why)
+                raise _diverging(self.caller, choice, equation, varying, why)
 
 
 def _is_choice(equation: Equation) -> bool:

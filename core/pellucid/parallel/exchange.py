@@ -62,9 +62,9 @@ def of_all_positions(axis: BatchAxis, x: Any, axes: AxisNames) -> tuple[Any, Any
     [everything], _ = all_gather_p.batch(axis, (x,), (0,), params)
     here: Any = np.zeros((), _INDEX)
     for name in axes:
-        size, own = (axis.size, iota(_INDEX, axis.size)) if name == axis.name else (
+        size, position = (axis.size, iota(_INDEX, axis.size)) if name == axis.name else (
             context.axes[name], axis_index(name))  # fmt: skip
-        here = add(mul(here, np.int32(size)), own)
+        here = add(mul(here, np.int32(size)), position)
     return everything, here
 
 
@@ -105,11 +105,11 @@ class PPermute(Exchange[PPermuteParams]):
         else:
             everything, here = of_all_positions(axis, x, params.axis_name)
             origin = index_take(source, (here,), (0,))
-        taken = index_take(everything, (origin,), (0,))
+        received = index_take(everything, (origin,), (0,))
         if not (source >= 0).all():
-            has_source = broadcast_in_dim(origin >= 0, type_of(taken).shape, (0,))
-            taken = select(has_source, taken, full_like(taken, 0))
-        return [taken], [0]
+            has_source = broadcast_in_dim(origin >= 0, type_of(received).shape, (0,))
+            received = select(has_source, received, full_like(received, 0))
+        return [received], [0]
 
     def lower(self, ctx, operands, params):
         groups = device_groups(ctx, params.axis_name)
@@ -130,8 +130,8 @@ def axes_and_pairs(caller: str, axis_name: Any, perm: Iterable[Ints]) -> tuple[A
 
     Raises: CollectiveError for positions that the axes lack, or that are in several pairs on one side.
     """
-    named = listed_axes(caller, axis_name)
-    axes = tuple([axis for axis in context.axes if axis in named])
+    names = listed_axes(caller, axis_name)
+    axes = tuple([axis for axis in context.axes if axis in names])
     with expecting(f"{caller}: perm is a list of pairs (source, destination) of positions", perm):
         pairs = tuple([(operator.index(s), operator.index(d)) for s, d in perm])
     size = size_along(axes)
@@ -221,9 +221,9 @@ class PBroadcast(Exchange[PBroadcastParams]):
             here = position_along(ctx, params.axis_name)
             is_source = ctx.compare(here, ctx.constant(np.int32(params.source)), "EQ", scalar)
             wide = aval if aval.dtype.kind != "b" else aval.update(dtype=_INDEX)
-            given = x if wide is aval else ctx.convert(x, wide)
-            given = ctx.op1("stablehlo.select", wide, [is_source, given, ctx.zeros(wide)])
-            result = all_reduce(ctx, given, wide, "stablehlo.add", groups)
+            addend = x if wide is aval else ctx.convert(x, wide)
+            addend = ctx.op1("stablehlo.select", wide, [is_source, addend, ctx.zeros(wide)])
+            result = all_reduce(ctx, addend, wide, "stablehlo.add", groups)
             return [result if wide is aval else ctx.convert(result, aval)]
         first = [params.source, *(i for i in range(groups.shape[1]) if i != params.source)]
         attributes = group_attributes(ctx, groups[:, first])

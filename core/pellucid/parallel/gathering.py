@@ -216,8 +216,8 @@ def all_gather(
         leaf = vary(leaf, axes)
         params = GatherAxesParams(at, groups, axes, size_along(axes, groups), tiled)
         if primitive is all_gather_reduced_p:
-            own = type_of(leaf).shown_sharding
-            params = params._replace(mesh=get_abstract_mesh() if own is None else own.mesh)
+            shown = type_of(leaf).shown_sharding
+            params = params._replace(mesh=get_abstract_mesh() if shown is None else shown.mesh)
         return bind1(primitive, leaf, params=params)
 
     return tree_map(gathered, x) if axes else x

@@ -87,10 +87,10 @@ def batched_in_groups(
     alone = params._replace(axis_index_groups=None)
 
     def one_group(part: Any) -> list[Any]:
-        [result], [found] = primitive.batch(within, (part,), (0,), alone)
-        return [brought_to(within, result, found, 0)]
+        [result], [result_dim] = primitive.batch(within, (part,), (0,), alone)
+        return [brought_to(within, result, result_dim, 0)]
 
-    [results], [found] = batch_flat(one_group, BatchAxis(len(order)), [grouped], [0])
-    results = brought_to(BatchAxis(len(order)), results, found, 0)
+    [results], [result_dim] = batch_flat(one_group, BatchAxis(len(order)), [grouped], [0])
+    results = brought_to(BatchAxis(len(order)), results, result_dim, 0)
     flat = reshape(results, (axis.size, *type_of(results).shape[2:]))
     return [index_take(flat, (np.argsort(order.reshape(-1)),), (0,))], [0]

@@ -1,4 +1,4 @@
-"""Work that all processes finish, or of which all hear that it failed."""
+"""Work that all processes finish, or whose failure is raised in all of them."""
 
 from __future__ import annotations
 

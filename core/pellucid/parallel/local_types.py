@@ -76,19 +76,19 @@ def local_type(
     for dim, parts in enumerate(part_counts(mesh, spec)):
         shape[dim] //= parts
     varying = aval.varying | spec.axis_names if checked else aval.varying
-    own = aval.shown_sharding
+    shown = aval.shown_sharding
     local = aval.update(shape=tuple(shape), varying=varying, shown_sharding=None)
     marks = Marks(spec.unreduced, spec.reduced)
     if not any(marks):
-        if own is None or own.mesh.shape_tuple != mesh.shape_tuple:
+        if shown is None or shown.mesh.shape_tuple != mesh.shape_tuple:
             return local
-        return local.update(shown_sharding=_without(own, manual))
+        return local.update(shown_sharding=_without(shown, manual))
     inside = dict.fromkeys(spec.unreduced | spec.reduced, AxisType.Manual)
     return marked(local, marks, mesh.abstract_mesh.update_axis_types(inside))
 
 
 def _without(sharding: NamedSharding, manual: AxisSet) -> NamedSharding | None:
-    """What a type that shows `sharding` shows where the axes `manual` are Manual."""
+    """The part of `sharding` that a type still shows where the axes `manual` are Manual."""
     rest = [[a for a in axes if a not in manual] for axes in sharding.spec.axes_per_dim]
     mesh = sharding.mesh.abstract_mesh.update_axis_types(dict.fromkeys(manual, AxisType.Manual))
     return shown_sharding(mesh, PartitionSpec(*[tuple(axes) or None for axes in rest]))
@@ -101,15 +101,15 @@ def whole_type(
     shape = list(aval.shape)
     for dim, parts in enumerate(part_counts(mesh, spec)):
         shape[dim] *= parts
-    own = aval.shown_sharding
+    shown = aval.shown_sharding
     if any(marks_of(aval)):
-        own = None  # the spec says it
+        shown = None  # the spec says it
     whole, over = spec.padded(len(shape)), mesh.abstract_mesh
-    if own is not None:
-        entries = zip(whole.axes_per_dim, own.spec.axes_per_dim, strict=True)
+    if shown is not None:
+        entries = zip(whole.axes_per_dim, shown.spec.axes_per_dim, strict=True)
         whole = PartitionSpec(*[(*axes, *others) or None for axes, others in entries])
         types = {axis: mesh.axis_type_by_name[axis] for axis in manual}
-        over = own.mesh.abstract_mesh.update_axis_types(types)
+        over = shown.mesh.abstract_mesh.update_axis_types(types)
     sharding = shown_sharding(over, explicit_part(whole, over, len(shape)))
     return aval.update(shape=tuple(shape), varying=aval.varying - manual, shown_sharding=sharding)
 

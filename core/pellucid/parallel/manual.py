@@ -110,10 +110,10 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
     traits = CONTROL
 
     def abstract_eval(self, avals, params):
-        made: list[Any] = list(params.jaxpr.out_avals)
+        out_avals: list[Any] = list(params.jaxpr.out_avals)
         return [
             whole_type(aval, params.mesh, spec, params.newly_manual_axes)
-            for aval, spec in strict_zip(made, params.out_specs)
+            for aval, spec in strict_zip(out_avals, params.out_specs)
         ]
 
     def effects(self, avals, params):
@@ -140,9 +140,9 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
             *_chosen(params.in_specs, nonzero),
         )
         out_specs = (*params.out_specs, *_chosen(params.out_specs, nonzero_out))
-        given = _chosen(tangents, nonzero)
+        nonzero_tangents = _chosen(tangents, nonzero)
         called = params.on(program, in_specs, out_specs)
-        results = bind(self, *consts, *primals, *given, params=called)
+        results = bind(self, *consts, *primals, *nonzero_tangents, params=called)
         n = len(nonzero_out)
         return results[:n], spread(results[n:], nonzero_out, [type_of(x) for x in results[:n]])
 
@@ -151,29 +151,31 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
         split = split_at_point(params, nonzero)
         parts, n = split.parts, len(split.parts.nonzero_out)
         results = bind(self, *parts.consts, *primals, params=split.primal)
-        found: Sequence[Any] = ()
+        out_tangents: Sequence[Any] = ()
         if any(parts.nonzero_out) or parts.linear.effects:
             operands = (*parts.residuals(primals, results), *_chosen(tangents, nonzero))
-            found = trace.stage_linear(self, operands, split.linear)
-        return results[:n], spread(found, parts.nonzero_out, [type_of(x) for x in results[:n]])
+            out_tangents = trace.stage_linear(self, operands, split.linear)
+        return results[:n], spread(
+            out_tangents, parts.nonzero_out, [type_of(x) for x in results[:n]]
+        )
 
     def transpose(self, cotangents, operands, params):
         linear = tuple([type(x) is LinearOperand for x in operands])
         nonzero = tuple([type(ct) is not Zero for ct in cotangents])
         with params.scope():
             program, consts, mask = _transposed(params, linear, nonzero)
-        known = [not is_linear for is_linear in linear]
+        is_residual = [not is_linear for is_linear in linear]
         in_specs = (
             *[REPLICATED] * len(consts),
-            *_chosen(params.in_specs, known),
+            *_chosen(params.in_specs, is_residual),
             *[spec.to_ct_spec() for spec in _chosen(params.out_specs, nonzero)],
         )
         check_no_divergence(
             "shard_map", program.jaxpr, axes_of(in_specs), params.mesh, params.unchecked
         )
         out_specs = [spec.to_ct_spec() for spec in _chosen(_chosen(params.in_specs, linear), mask)]
-        given = (*consts, *_chosen(operands, known), *_chosen(cotangents, nonzero))
-        results = iter(bind(self, *given, params=params.on(program, in_specs, out_specs)))
+        inputs = (*consts, *_chosen(operands, is_residual), *_chosen(cotangents, nonzero))
+        results = iter(bind(self, *inputs, params=params.on(program, in_specs, out_specs)))
         masked = iter(mask)
         return [
             None if not is_linear else next(results) if next(masked) else Zero(x.aval)
@@ -201,11 +203,11 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
     def lower(self, ctx, operands, params):
         jaxpr = params.jaxpr.jaxpr
         self.check_when_compiled(ctx, params)
-        given = Parts(params.in_specs, ctx.avals_in, jaxpr.in_avals)
-        made = Parts(params.out_specs, ctx.avals_out, jaxpr.out_avals)
+        operand_parts = Parts(params.in_specs, ctx.avals_in, jaxpr.in_avals)
+        result_parts = Parts(params.out_specs, ctx.avals_out, jaxpr.out_avals)
         with ctx.named("shard_map/", ""):
             return manual_computation(
-                ctx, params.mesh, params.newly_manual_axes, given, made, operands,
+                ctx, params.mesh, params.newly_manual_axes, operand_parts, result_parts, operands,
                 lambda parts: ctx.inline(jaxpr, (), parts),
             )  # fmt: skip
 
@@ -268,11 +270,11 @@ def _fitted(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs) -> C
     if not params.check_vma:
         return program
     avals: list[Any] = list(program.out_avals)
-    found = [aval.varying & params.newly_manual_axes for aval in avals]
-    wanted = [spec.axis_names for spec in out_specs]
-    if found == wanted:
+    varying_axes = [aval.varying & params.newly_manual_axes for aval in avals]
+    spec_axes = [spec.axis_names for spec in out_specs]
+    if varying_axes == spec_axes:
         return program
-    for varying, axes, aval in strict_zip(found, wanted, avals):
+    for varying, axes, aval in strict_zip(varying_axes, spec_axes, avals):
         if not varying <= axes:
             raise CollectiveError(
                 "shard_map: a derivative varies over mesh axes over which its value is the same.",
@@ -284,12 +286,12 @@ def _fitted(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs) -> C
     def fitted() -> Derived:
         def run(*operands: Any) -> list[Any]:
             results = replay(jaxpr, (), *operands)
-            return [vary(x, axes) for x, axes in strict_zip(results, wanted)]
+            return [vary(x, axes) for x, axes in strict_zip(results, spec_axes)]
 
         return Derived(*stage_open(run, jaxpr.in_avals, jaxpr.debug), ())
 
     with params.scope():
-        return remembered(jaxpr, ("varying results", tuple(wanted)), fitted).program
+        return remembered(jaxpr, ("varying results", tuple(spec_axes)), fitted).program
 
 
 class SplitManual(NamedTuple):
@@ -328,8 +330,11 @@ def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitM
     ]
     # A scalar has no dimension at which the positions' values could be joined.
     joined = [a.shape == () and bool(s) for a, s in strict_zip(extra_avals, extra_specs)]
-    known = {"input": params.in_specs, "result": (*params.out_specs, *extra_specs)}
-    specs = [REPLICATED if s.kind == "constant" else known[s.kind][s.index] for s in parts.sources]
+    specs_by_kind = {"input": params.in_specs, "result": (*params.out_specs, *extra_specs)}
+    specs = [
+        REPLICATED if s.kind == "constant" else specs_by_kind[s.kind][s.index]
+        for s in parts.sources
+    ]
     scalars = [s.kind == "result" and s.index >= n and joined[s.index - n] for s in parts.sources]
     primal = _with_vectors(parts.primal, results=[False] * n + joined)
     linear = _with_vectors(parts.linear, scalars)
@@ -373,11 +378,11 @@ def _transposed(
 ) -> Derived:
     """The transposed program, from (known operands, cotangents) to cotangents of the linear operands in `mask`.
 
-    Where types don't tell which values are the same at all positions, the cotangent of a result that is the same
+    Where types don't show which values are the same at all positions, the cotangent of a result that is the same
     everywhere is shared out among the positions, and those of an operand that all have in full are summed.
     """
-    made: list[Any] = list(params.jaxpr.out_avals)
-    avals = [aval.cotangent() if nz else None for aval, nz in strict_zip(made, nonzero)]
+    out_avals: list[Any] = list(params.jaxpr.out_avals)
+    avals = [aval.cotangent() if nz else None for aval, nz in strict_zip(out_avals, nonzero)]
     derived = transpose_jaxpr(params.jaxpr.jaxpr, linear, avals, False)
     if params.check_vma:
         return derived
@@ -461,9 +466,9 @@ def _batch(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: AxisSet) -
     out_dims: list[BatchDim] = []
 
     def run(*operands: Any) -> list[Any]:
-        results, found = batch_flat(lambda *xs: replay(jaxpr, (), *xs), axis, operands, dims)
-        out_dims[:] = [None if d is None else 0 for d in found]
-        return [brought_to(axis, x, d, o) for x, d, o in strict_zip(results, found, out_dims)]
+        results, result_dims = batch_flat(lambda *xs: replay(jaxpr, (), *xs), axis, operands, dims)
+        out_dims[:] = [None if d is None else 0 for d in result_dims]
+        return [brought_to(axis, x, d, o) for x, d, o in strict_zip(results, result_dims, out_dims)]
 
     in_avals: list[Any] = list(jaxpr.in_avals)
     avals = [

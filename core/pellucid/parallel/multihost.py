@@ -163,10 +163,10 @@ def _who_has_what(value: np.ndarray, digests: np.ndarray) -> str:
         texts = [str(x.item()) for x in process_allgather(value)]
     else:
         texts = [f"contents {bytes(row).hex()}" for row in digests]
-    found: dict[str, list[int]] = {}
+    processes: dict[str, list[int]] = {}
     for process, text in enumerate(texts):
-        found.setdefault(text, []).append(process)
-    return "; ".join(f"{text} in {processes_in_words(who)}" for text, who in found.items())
+        processes.setdefault(text, []).append(process)
+    return "; ".join(f"{text} in {processes_in_words(who)}" for text, who in processes.items())
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:

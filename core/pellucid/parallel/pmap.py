@@ -88,7 +88,7 @@ def pmap(
     )
 
     def elements(
-        args: Operands, kwargs: dict[str, Any], wanted: int | None
+        args: Operands, kwargs: dict[str, Any], stated_size: int | None
     ) -> tuple[int, list[int | None]]:
         """(how many elements the arguments have, along which axis each of their leaves has them)."""
         leaves, tree = flatten((tuple(args), kwargs))
@@ -96,8 +96,8 @@ def pmap(
         axes = in_axes
         if static and isinstance(axes, tuple):
             axes = tuple([a for i, a in enumerate(axes) if i not in static])
-        given = input_dims("pmap", fun, axes, tuple(args), kwargs, tree)
-        return batch_size("pmap", fun, tuple(args), kwargs, leaves, given, wanted)
+        dims = input_dims("pmap", fun, axes, tuple(args), kwargs, tree)
+        return batch_size("pmap", fun, tuple(args), kwargs, leaves, dims, stated_size)
 
     def placed(args: Operands, kwargs: dict[str, Any]) -> tuple[Mesh, list[int | None]]:
         """(the devices in a row, along which axis each leaf of the arguments has its elements)."""
@@ -171,9 +171,9 @@ def pmap(
         if any(type(x) in ARRAY_TYPES and x._committed for x in leaves):
             layouts = (tree, tuple(map(_layout, leaves)))
             if layouts not in settled:
-                given = args
+                originals = args
                 args, kwargs = _moved(args, kwargs, static, placed, name)
-                if args is given:
+                if args is originals:
                     settled.add(layouts)
         return compiled(*args, **kwargs)
 
@@ -188,7 +188,7 @@ def pmap(
 
 
 def _layout(x: Any) -> Any:
-    """What decides whether an argument must be moved, of which other arguments' shapes are a part."""
+    """Part of the cache key by which a call's arguments are known to be in place: the sharding and shape of one."""
     shape = getattr(x, "shape", None)
     return (x._sharding, shape) if type(x) in ARRAY_TYPES and x._committed else shape
 
@@ -208,10 +208,10 @@ def _row(
             got=f"axes of the pmap or shard_map around it: {axes_text(outer.manual_axes)}",
             do="Use `vmap`, or one `shard_map` over a mesh with two axes.",
         )
-    found = list(devices) if devices is not None else platforms.devices(backend)
-    if size > len(found):
-        raise _misfit(fun, size, found)
-    return Mesh(np.array(found[:size]), (name,))
+    available = list(devices) if devices is not None else platforms.devices(backend)
+    if size > len(available):
+        raise _misfit(fun, size, available)
+    return Mesh(np.array(available[:size]), (name,))
 
 
 def _misfit(fun: Function, size: int, devices: Sequence[Any]) -> DeviceError:
@@ -236,13 +236,13 @@ def _moved(
     dynamic = [x for i, x in enumerate(args) if i not in static]
     mesh, dims = placed(dynamic, kwargs)
     leaves, tree = flatten((dynamic, kwargs))
-    own = mesh._internal_device_list
+    row = mesh._internal_device_list
 
     def moved(x: Any, dim: int | None) -> Any:
         if type(x) not in ARRAY_TYPES or not x._committed:
             return x
         # What another mesh's Explicit axes lay out has that in its type.
-        if x._sharding._internal_device_list == own and x.aval.shown_sharding is None:
+        if x._sharding._internal_device_list == row and x.aval.shown_sharding is None:
             return x
         return device_put(x, NamedSharding(mesh, _spec(dim, name)))
 

@@ -117,7 +117,7 @@ def psend(x: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:
 
 
 def precv(token: Any, out_shape: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:
-    """What `psend` sent along `axis_name`, with shape and dtype of `out_shape` (in a tree), received after `token`.
+    """The value that `psend` sent along `axis_name`, with shape and dtype of `out_shape` (in a tree), received after `token`.
 
     Raises: what `ppermute` raises; ArgumentTypeError for what is no token.
 

@@ -51,10 +51,10 @@ class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
         return [avals[1].update(weak_type=False)]
 
     def jvp(self, primals, tangents, params):
-        given = [instantiate(t) for t in tangents[:2]]
+        dense_tangents = [instantiate(t) for t in tangents[:2]]
         return (
             [bind1(self, *primals, params=params)],
-            [bind1(self, *given, *primals[2:], params=params)],
+            [bind1(self, *dense_tangents, *primals[2:], params=params)],
         )
 
     def transpose(self, cotangents, operands, params):
@@ -110,12 +110,12 @@ def by_gathering(operands: tuple[Any, ...], params: RaggedExchangeParams) -> Any
         )
         row = sub(rows, place)
         is_filled = bitwise_and(ge(row, np.int32(0)), lt(row, length))
-        taken = index_take(
+        received = index_take(
             index_in_dim(sent, origin, 0, keepdims=False),
             (clamp(np.int32(0), add(row, start), last),),
             (0,),
         )
-        output = select(broadcast_in_dim(is_filled, type_of(output).shape, (0,)), taken, output)
+        output = select(broadcast_in_dim(is_filled, type_of(output).shape, (0,)), received, output)
     return output
 
 
@@ -157,8 +157,8 @@ def ragged_all_to_all(
     axes = listed_axes("ragged_all_to_all", axis_name)
     groups = checked_groups("ragged_all_to_all", axes, axis_index_groups, even=True)
     size = size_along(axes, groups)
-    given = (input_offsets, send_sizes, output_offsets, recv_sizes)
-    for what, x in zip(_NAMES, given, strict=True):
+    layout = (input_offsets, send_sizes, output_offsets, recv_sizes)
+    for what, x in zip(_NAMES, layout, strict=True):
         aval = type_of(x)
         if aval.dtype.kind not in "iu":
             raise DtypeError(
@@ -169,5 +169,5 @@ def ragged_all_to_all(
                 f"ragged_all_to_all: offsets and sizes have one element for each of {size} positions.",
                 got=f"{what}: {aval.text()}, axis_name={axes!r}",
             )
-    operands = [vary(x, axes) for x in (operand, output, *given)]
+    operands = [vary(x, axes) for x in (operand, output, *layout)]
     return bind1(ragged_all_to_all_p, *operands, params=RaggedExchangeParams(axes, groups))

@@ -185,8 +185,8 @@ class PExtreme(AllReduce):
         if ctx.platform != "cpu" or not is_floating or groups.shape[1] == 1:
             return [all_reduce(ctx, x, aval, self.monoid.hlo, groups)]
 
-        def reduce(keys, given, result):
-            return all_reduce(ctx, keys, given, self.monoid.hlo, groups)
+        def reduce(keys, key_aval, result):
+            return all_reduce(ctx, keys, key_aval, self.monoid.hlo, groups)
 
         return [through_integers(ctx, x, aval, aval, self.monoid, reduce)]
 
@@ -197,9 +197,9 @@ pmin_p = PExtreme("min", reduce_min)
 
 def named_and_positional(caller: str, axis_name: Any) -> tuple[AxisNames, Axes]:
     """The names among `axis_name`, and the ints that are no names: axes of the array itself."""
-    given = as_tuple(caller, axis_name)
-    positional = tuple([a for a in given if isinstance(a, int) and a not in context.axes])
-    return listed_axes(caller, [a for a in given if a not in positional]), positional
+    axes = as_tuple(caller, axis_name)
+    positional = tuple([a for a in axes if isinstance(a, int) and a not in context.axes])
+    return listed_axes(caller, [a for a in axes if a not in positional]), positional
 
 
 def _own_axes(caller: str, x: Any, positional: Axes) -> Axes:

@@ -141,8 +141,8 @@ def _call_on_values(
         return result, [x[...] for x in itertools.compress(cells, is_ref)]
 
     values = [x[...] if r else x for x, r in strict_zip(leaves, is_ref)]
-    wanted = out_specs, list(itertools.compress(specs, is_ref))
-    result, held = call(on_parts, tuple(values), in_specs=tuple(specs), out_specs=wanted)
+    all_specs = out_specs, list(itertools.compress(specs, is_ref))
+    result, held = call(on_parts, tuple(values), in_specs=tuple(specs), out_specs=all_specs)
     for reference, value in strict_zip(itertools.compress(leaves, is_ref), held):
         reference[...] = value
     return result
@@ -225,15 +225,15 @@ def _manual_axes(mesh: AnyMesh, axis_names: Any) -> AxisSet:
             got=f"{mesh}, within {outer}",
             do="Make one mesh with all axes, and name those of each shard_map in axis_names.",
         )
-    wanted = frozenset(axis_names or mesh.axis_names)
-    again = wanted & already
-    if again and (axis_names or again == wanted):
+    axes = frozenset(axis_names or mesh.axis_names)
+    again = axes & already
+    if again and (axis_names or again == axes):
         raise MeshError(
             f"shard_map: axis {min(again, key=str)!r} is manual here already.",
             got=f"axes of the shard_map around it: {axes_text(already)}",
             do="Name other axes in axis_names.",
         )
-    return wanted - already
+    return axes - already
 
 
 # Calls --------------------------------------------------------------------------------------------
@@ -244,14 +244,14 @@ def _call(
     check_vma: bool,
 ) -> Any:  # fmt: skip
     leaves, tree = flatten(args)
-    given = _input_specs(args, in_specs)
-    arrays = [x for x, spec in strict_zip(leaves, given) if spec is not None]
-    static = [(i, x) for i, (x, spec) in enumerate(strict_zip(leaves, given)) if spec is None]
+    leaf_specs = _input_specs(args, in_specs)
+    arrays = [x for x, spec in strict_zip(leaves, leaf_specs) if spec is not None]
+    static = [(i, x) for i, (x, spec) in enumerate(strict_zip(leaves, leaf_specs)) if spec is None]
     arrays = checked_leaves(arrays, "shard_map", f, args, {})
-    paths = [p for p, s in strict_zip(argument_paths(f, args, {}), given) if s is not None]
+    paths = [p for p, s in strict_zip(argument_paths(f, args, {}), leaf_specs) if s is not None]
     specs = [
         _checked_spec(spec, x, mesh, manual, path, check_vma)
-        for spec, x, path in strict_zip([s for s in given if s is not None], arrays, paths)
+        for spec, x, path in strict_zip([s for s in leaf_specs if s is not None], arrays, paths)
     ]
     avals = [
         checked_local_type(type_of(x), mesh, spec, manual, check_vma, path)
@@ -267,21 +267,21 @@ def _call(
         for i, x in static:
             xs.insert(i, x)
         results, result_tree = result_leaves(f(*tree.unflatten(xs)), "shard_map", f)
-        wanted = broadcast_prefix_to(
+        result_specs = broadcast_prefix_to(
             out_specs, result_tree, caller="shard_map out_specs", name="result"
         )
-        _check_results(f, results, wanted, result_tree, mesh, manual, check_vma)
+        _check_results(f, results, result_specs, result_tree, mesh, manual, check_vma)
         if check_vma:
-            results = [vary(x, s.axis_names) for x, s in strict_zip(results, wanted)]
-        return results, (result_tree, tuple(wanted))
+            results = [vary(x, s.axis_names) for x, s in strict_zip(results, result_specs)]
+        return results, (result_tree, tuple(result_specs))
 
     def traced() -> Body:
         body = _traced(f, flat, avals, tree, [i for i, _ in static])
         if any(mesh.shape[axis] > 1 for axis in manual):
             _check_has_no_order(f, body.program.effects)
-        given = [*[NO_AXES] * len(body.consts), *[spec.axis_names for spec in specs]]
+        input_axes = [*[NO_AXES] * len(body.consts), *[spec.axis_names for spec in specs]]
         check_no_divergence(
-            "shard_map", body.program.jaxpr, given, mesh, NO_AXES if check_vma else manual
+            "shard_map", body.program.jaxpr, input_axes, mesh, NO_AXES if check_vma else manual
         )
         return body
 
@@ -289,7 +289,7 @@ def _call(
         "shard_map",
         tree,
         tuple(avals),
-        tuple(given),
+        tuple(leaf_specs),
         mesh,
         manual,
         check_vma,
@@ -300,14 +300,14 @@ def _call(
         body = traced() if static else known_body(f, key, traced)
     for aval in types_of(body.consts):
         check_is_array(aval, f"used from outside by `{name_of(f)}`")
-    result_tree, wanted = body.out_tree
+    result_tree, result_specs = body.out_tree
     params = ShardMapParams(
         check_vma=check_vma,
         in_specs=(*[REPLICATED] * len(body.consts), *specs),
         jaxpr=body.program,
         newly_manual_axes=manual,
         mesh=mesh,
-        out_specs=wanted,
+        out_specs=result_specs,
     )
     return result_tree.unflatten(bind(shard_map_p, *body.consts, *arrays, params=params))
 
@@ -322,8 +322,8 @@ def _traced(f: Function, flat: Function, avals: Avals, tree: Any, static: list[i
     structure: list[Any] = []
 
     def run(*parts: Any) -> list[Any]:
-        results, found = flat(*parts)
-        structure.append(found)
+        results, tree_and_specs = flat(*parts)
+        structure.append(tree_and_specs)
         return results
 
     program, consts = stage_open(run, avals, DebugInfo(name_of(f), names))
@@ -342,7 +342,7 @@ def _check_has_no_order(f: Function, effects: Effects) -> None:
 
 
 def _input_specs(args: tuple[Any, ...], in_specs: Any) -> list[Any]:
-    """For each leaf of the arguments its spec, None where it is no array, Infer where its type tells."""
+    """For each leaf of the arguments its spec, None where it is no array, Infer where its type shows it."""
     if in_specs is Infer:
         return [Infer] * len(flatten(args)[0])
     if isinstance(in_specs, list):

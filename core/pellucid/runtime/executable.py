@@ -50,7 +50,7 @@ class Executable:
     out_avals: Avals
     in_shardings: Sequence[Sharding]
     out_shardings: Sequence[Sharding]
-    kept: Mask
+    used: Mask
     """Whether the compiled program still takes each argument."""
     consts: Operands
     committed: bool
@@ -87,7 +87,7 @@ class Executable:
             _handler(aval, sharding, self.committed)
             for aval, sharding in strict_zip(self.out_avals, self.out_shardings)
         ]
-        self._kept_shardings = [s for s, k in strict_zip(self.argument_shardings, self.kept) if k]
+        self._kept_shardings = [s for s, k in strict_zip(self.argument_shardings, self.used) if k]
         shardings = [*self.in_shardings, *self.out_shardings]
         self._shared = (
             None
@@ -102,13 +102,13 @@ class Executable:
                 f"`{self.name}` has to run, which `no_execution` forbids.",
                 do="Only trace and compile it: `jit(f).trace(...)`, `.lower(...)`, `.compile()`, `eval_shape`.",
             )
-        kept = [x for x, k in strict_zip(arguments, self.kept) if k]
-        moved = [shard_argument(x, s) for x, s in strict_zip(kept, self._kept_shardings)]
+        operands = [x for x, k in strict_zip(arguments, self.used) if k]
+        moved = [shard_argument(x, s) for x, s in strict_zip(operands, self._kept_shardings)]
         placed = [ordered_as(x, layout) for x, layout in strict_zip(moved, self.kept_layouts)]
         try:
             if self.effects or self.has_side_effects or self.host_failures:
-                return self._run_with_tokens([*self.consts, *placed], kept)
-            results = self._start(self.loaded.execute_sharded, [*self.consts, *placed], kept)
+                return self._run_with_tokens([*self.consts, *placed], operands)
+            results = self._start(self.loaded.execute_sharded, [*self.consts, *placed], operands)
             return results.consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError) as error:
             raise_runtime_error(self.name, error)
@@ -166,16 +166,16 @@ class Executable:
         if self._is_large:
             return None
         n_consts = len(self.consts)
-        kept = [x for x, k in strict_zip(arguments, self.kept) if k]
+        operands = [x for x, k in strict_zip(arguments, self.used) if k]
         shared = self._shared
         compared = shared if shared is not None and shared.is_compared else None
-        if compared is not None and not compared.is_counted_in_cpp(kept):
+        if compared is not None and not compared.is_counted_in_cpp(operands):
             return None
-        if not all(map(_is_taken_as_it_is, kept, self._kept_shardings, self.kept_layouts)):
+        if not all(map(_is_taken_as_it_is, operands, self._kept_shardings, self.kept_layouts)):
             return None
-        layouts = [*[None] * n_consts, *map(_layout_of_argument, kept)]
+        layouts = [*[None] * n_consts, *map(_layout_of_argument, operands)]
         if compared is not None:
-            layouts[-1] = LaunchPoint(compared, kept[-1]._pjrt_layout._xla_layout())
+            layouts[-1] = LaunchPoint(compared, operands[-1]._pjrt_layout._xla_layout())
         return FastPath(
             xla_executable=self.loaded,
             out_pytree_def=out_tree,
@@ -183,7 +183,7 @@ class Executable:
             out_shardings=self.out_shardings,
             out_avals=self.out_avals,
             out_committed=[self.committed] * len(self.out_avals),
-            kept_var_bitvec=[*[True] * n_consts, *self.kept],
+            kept_var_bitvec=[*[True] * n_consts, *self.used],
             in_device_local_layouts=layouts,
             const_args=self.consts,
         )

@@ -42,7 +42,7 @@ class Cell:
         self.last_value = value
 
     def given_up(self, function: str) -> Any:
-        """What it held; from now on it can't be used."""
+        """The last value; the reference can't be used from now on."""
         self._check()
         self._given_up_by = function
         return self.last_value
@@ -65,12 +65,12 @@ class Discharged(NamedTuple):
     consts: Values
     written: tuple[int, ...]
 
-    def settle(self, operands: Operands, found: Sequence[Any]) -> Values:
+    def settle(self, operands: Operands, results: Sequence[Any]) -> Values:
         """The results among what the program gave for `operands`; cells among these get their final values."""
-        n = len(found) - len(self.written)
-        for position, value in strict_zip(self.written, found[n:]):
+        n = len(results) - len(self.written)
+        for position, value in strict_zip(self.written, results[n:]):
             operands[position].value = value
-        return list(found[:n])
+        return list(results[:n])
 
 
 def held(operands: Operands) -> Values:
@@ -87,10 +87,10 @@ def discharged(jaxpr: Jaxpr, operands: Operands | None = None) -> Discharged:
         () if operands is None else (i for i, x in enumerate(operands) if type(x) is not Cell)
     )
     key = "discharged", frozenset(i for i in passed if is_reference(jaxpr.invars[i]))
-    found = jaxpr.memo.get(key)
-    if found is None:
-        found = jaxpr.memo[key] = _discharged(jaxpr, key[1])
-    return found
+    program = jaxpr.memo.get(key)
+    if program is None:
+        program = jaxpr.memo[key] = _discharged(jaxpr, key[1])
+    return program
 
 
 def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
@@ -98,10 +98,10 @@ def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
     if not uses_references(jaxpr):
         return jaxpr, []
     closed = constants_as_inputs(jaxpr)
-    found = discharged(closed, closed.invars)
-    program, n = found.program.jaxpr, len(found.consts) + len(jaxpr.constvars)
+    values = discharged(closed, closed.invars)
+    program, n = values.program.jaxpr, len(values.consts) + len(jaxpr.constvars)
     opened = program.replace(constvars=program.invars[:n], invars=program.invars[n:])
-    return opened, found.consts
+    return opened, values.consts
 
 
 def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
@@ -197,41 +197,41 @@ class ValueProgram:
             opened = jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:])
             self.closed, self.closed_over, self.written = ClosedJaxpr(opened, consts), [], ()
             return
-        found = discharged(jaxpr)
-        n_more = len(found.consts)
-        inputs = found.program.jaxpr.invars
-        own, arguments = inputs[n_more : n_more + n], inputs[n_more + n :]
+        body = discharged(jaxpr)
+        n_more = len(body.consts)
+        inputs = body.program.jaxpr.invars
+        captured, arguments = inputs[n_more : n_more + n], inputs[n_more + n :]
         referred = [i for i in range(n) if is_reference(jaxpr.invars[i])]
-        kept = [i for i in range(n) if i not in referred]
-        opened = found.program.jaxpr.replace(
-            constvars=[*inputs[:n_more], *(own[i] for i in kept)],
-            invars=[*(own[i] for i in referred), *arguments],
+        constants = [i for i in range(n) if i not in referred]
+        opened = body.program.jaxpr.replace(
+            constvars=[*inputs[:n_more], *(captured[i] for i in constants)],
+            invars=[*(captured[i] for i in referred), *arguments],
         )
         order = [*referred, *range(n, len(jaxpr.invars))]
-        self.closed = ClosedJaxpr(opened, [*found.consts, *(consts[i] for i in kept)])
+        self.closed = ClosedJaxpr(opened, [*body.consts, *(consts[i] for i in constants)])
         self.closed_over = [consts[i] for i in referred]
-        self.written = tuple([order.index(i) for i in found.written])
+        self.written = tuple([order.index(i) for i in body.written])
 
     def of_inputs(self, arguments: Operands | None) -> tuple[Any, ...] | None:
-        """What is stated for each argument, for each input of `closed`: None for a reference closed over."""
+        """Settings of the arguments as settings of the inputs of `closed`: None for a reference closed over."""
         return None if arguments is None else (*[None] * len(self.closed_over), *arguments)
 
     def of_results(self, results: Results | None) -> tuple[Any, ...] | None:
-        """What is stated for each result, for each result of `closed`: None for the value of a reference."""
+        """Settings of the results as settings of the results of `closed`: None for the value of a reference."""
         return None if results is None else (*results, *[None] * len(self.written))
 
     def donated(self, arguments: Mask) -> Mask:
         """Whether each input of `closed` may give its memory to results, as values of written references do."""
-        given = self.of_inputs(arguments or [False] * len(self.closed.in_avals)) or ()
-        return tuple([bool(d) or i in self.written for i, d in enumerate(given)])
+        flags = self.of_inputs(arguments or [False] * len(self.closed.in_avals)) or ()
+        return tuple([bool(d) or i in self.written for i, d in enumerate(flags)])
 
     def operands(self, leaves: Operands) -> Results:
         """The operands of `closed` for the arguments `leaves`: the values that references hold now."""
         if not self.takes_references:
             return leaves
         # A ShapeDtypeStruct of a reference has the placement of its value.
-        given = (*self.closed_over, *leaves)
-        return [getattr(x, "value", x) if is_reference(x) else x for x in given]
+        inputs = (*self.closed_over, *leaves)
+        return [getattr(x, "value", x) if is_reference(x) else x for x in inputs]
 
     def settle(self, leaves: Operands, results: Results) -> Results:
         """The results of the program among those of `closed`; references that it wrote get their new values."""
@@ -269,20 +269,20 @@ def check_results_are_values(caller: str, results: Results) -> None:
     """Raise EffectsError if a function returns a reference."""
     for x in results:
         if is_reference(x):
-            made = x.origin() if isinstance(x, Tracer) else None
+            origin = x.origin() if isinstance(x, Tracer) else None
             raise EffectsError(
                 f"{caller} returns a reference, which functions that are traced can't.",
-                got=[f"got {x.aval.text()}", *([f"made at {made}"] if made else [])],
+                got=[f"got {x.aval.text()}", *([f"made at {origin}"] if origin else [])],
                 do="Return what it holds, `ref[...]`, or make the reference outside and pass it.",
             )
 
 
 def check_carry_is_values(caller: str, carry: Operands) -> None:
     """Raise EffectsError if a loop is to carry a reference."""
-    found = [x.aval.text() for x in carry if is_reference(x)]
-    if found:
+    references = [x.aval.text() for x in carry if is_reference(x)]
+    if references:
         raise EffectsError(
             f"{caller} takes no references as initial values or inputs of its steps.",
-            got=", ".join(found),
+            got=", ".join(references),
             do="Use the reference from outside the body, which may read and write it.",
         )

@@ -1,4 +1,4 @@
-"""What a function is, by content: so that the same function, defined again, finds its old programs.
+"""Fingerprints of functions by content: the same function, defined again, finds its old programs.
 
 A fingerprint covers everything that tracing could read: code, defaults, closure values, the globals and helper
 functions that the code names, recursively, in libraries too. Trusted are the functions of a few modules, which give
@@ -139,12 +139,12 @@ class _Walk:
         if not _READS_ANYTHING.isdisjoint(names):
             return self.unknown(function)
         self.names.append(names)
-        found = tuple((name, self.global_value(function, name)) for name in names)
+        global_values = tuple((name, self.global_value(function, name)) for name in names)
         imported = tuple(self.imported(name) for name in _imports(code))
         self.names.pop()
         return (
             "function", function.__qualname__, _code_key(code), self.of(function.__defaults__),
-            self.of(function.__kwdefaults__), self.closure(function), found, imported,
+            self.of(function.__kwdefaults__), self.closure(function), global_values, imported,
             self.of(function.__dict__),
         )  # fmt: skip
 
@@ -282,15 +282,15 @@ def _all_names(code: types.CodeType) -> tuple[str, ...]:
 @cached(4096)
 def _imports(code: types.CodeType) -> tuple[str, ...]:
     """Modules that `code` and the functions nested in it import."""
-    found = [i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"]
+    modules = [i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"]
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            found += _imports(constant)
-    return tuple(found)
+            modules += _imports(constant)
+    return tuple(modules)
 
 
 def _code_key(code: types.CodeType) -> Any:
-    """What decides the behaviour of `code`, and the lines that its equations will point at."""
+    """Key of the behaviour of `code`, and of the lines that its equations will point at."""
     constants = tuple(
         _code_key(c) if isinstance(c, types.CodeType) else (type(c).__name__, repr(c))
         for c in code.co_consts

@@ -19,7 +19,7 @@ from pellucid.xla.pytree import flatten, flatten_with_path
 
 
 def name_of(function: Function) -> str:
-    """What to call `function` in messages and compiled modules."""
+    """Name of `function` in messages and compiled modules."""
     name = getattr(function, "__name__", None)
     if name is None and hasattr(function, "func"):  # functools.partial
         return name_of(function.func)

@@ -85,10 +85,10 @@ def check_no_leaks(trace: Any, name: str) -> None:
     leaked = _tracers_of(trace)
     if leaked:
         tracer = leaked[0]
-        made = tracer.origin()
+        origin = tracer.origin()
         raise LeakError(
             f"tracing `{name}` left {len(leaked)} traced value(s) alive.",
-            got=[f"{tracer.aval.text()}{f', made at {made}' if made else ''}",
+            got=[f"{tracer.aval.text()}{f', made at {origin}' if origin else ''}",
                  *[f"kept by {chain}" for chain in keepers(tracer)]],
             do="Return such values from the function instead of storing them.",
         )  # fmt: skip

@@ -63,7 +63,7 @@ class Tracer(Described):
         return f"{type(self).__name__}({self.aval}{self.details()})"
 
     def details(self) -> str:
-        """What the text of a tracer of its kind says beside the type."""
+        """Text of a tracer of its kind behind the type."""
         return ""
 
     # Python asks for concrete values --------------------------------------------------------------

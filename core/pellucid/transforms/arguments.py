@@ -33,8 +33,10 @@ def wraps(function: Function, what: str) -> Callable[[Function], Any]:
         functools.update_wrapper(
             transformed, function, updated=()
         )  # a jitted function's methods stay its own
-        own = getattr(function, "__doc__", None)
-        transformed.__doc__ = f"{what} of `{name_of(function)}`." + (f"\n\n{own}" if own else "")
+        documentation = getattr(function, "__doc__", None)
+        transformed.__doc__ = f"{what} of `{name_of(function)}`." + (
+            f"\n\n{documentation}" if documentation else ""
+        )
         return transformed
 
     return decorate

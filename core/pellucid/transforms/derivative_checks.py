@@ -179,12 +179,12 @@ class _Settings(NamedTuple):
         return expected.size * (atol + rtol * np.abs(expected))
 
 
-def _tolerance(given: Tolerance, dtype: Any) -> float:
-    by_dtype = given if isinstance(given, Mapping) else {}
-    if given is not None and not isinstance(given, Mapping):
-        return given
-    named = {np.dtype(key).name: value for key, value in by_dtype.items()}
-    return (_TOLERANCES | named).get(np.dtype(dtype).name, _OF_NARROW_FLOATS)
+def _tolerance(tolerance: Tolerance, dtype: Any) -> float:
+    by_dtype = tolerance if isinstance(tolerance, Mapping) else {}
+    if tolerance is not None and not isinstance(tolerance, Mapping):
+        return tolerance
+    by_name = {np.dtype(key).name: value for key, value in by_dtype.items()}
+    return (_TOLERANCES | by_name).get(np.dtype(dtype).name, _OF_NARROW_FLOATS)
 
 
 class _Point:
@@ -209,10 +209,10 @@ class _Point:
 
     def tangents(self, moving: Operands) -> Any:
         """Tangents for all arguments, of which those of the leaves that move are given."""
-        found = [np.zeros(np.shape(leaf), dtypes.float0) for leaf in self.leaves]
+        tangents = [np.zeros(np.shape(leaf), dtypes.float0) for leaf in self.leaves]
         for i, tangent in strict_zip(self.at, moving):
-            found[i] = tangent
-        return self.structure.unflatten(found)
+            tangents[i] = tangent
+        return self.structure.unflatten(tangents)
 
     def value(self, moving: Operands) -> Values:
         """The floating and complex results."""
@@ -245,8 +245,8 @@ def _flat_jvp(point: _Point, f_jvp: Any, moving: Operands, tangents: Operands) -
     """Floating results of `f_jvp`, and their tangents."""
     results, out = f_jvp(point.arguments(moving), point.tangents(tangents))
     pairs = strict_zip(tree_flatten(results)[0], tree_flatten(out)[0])
-    kept = [(x, t) for x, t in pairs if _moves(x)]
-    return [x for x, _ in kept], [t for _, t in kept]
+    floating = [(x, t) for x, t in pairs if _moves(x)]
+    return [x for x, _ in floating], [t for _, t in floating]
 
 
 def _flat_vjp(point: _Point, f_vjp: Any, *moving: Any) -> Any:
@@ -255,10 +255,10 @@ def _flat_vjp(point: _Point, f_vjp: Any, *moving: Any) -> Any:
     leaves, structure = tree_flatten(results)
 
     def flat_pull(cotangents: Operands) -> Values:
-        given = iter(cotangents)
-        every = [next(given) if _moves(x) else np.zeros(np.shape(x), dtypes.float0) for x in leaves]
-        found = tree_flatten(tuple(pull(structure.unflatten(every))))[0]
-        return [found[i] for i in point.at]
+        live = iter(cotangents)
+        every = [next(live) if _moves(x) else np.zeros(np.shape(x), dtypes.float0) for x in leaves]
+        pulled_back = tree_flatten(tuple(pull(structure.unflatten(every))))[0]
+        return [pulled_back[i] for i in point.at]
 
     return [x for x in leaves if _moves(x)], flat_pull
 
@@ -290,12 +290,12 @@ def _compare_vjp(point: _Point, backward: Any, settings: _Settings, what: str) -
     values, pull = backward(*point.moving)
     _check_values(point, values, settings, what)
     cotangents = _random_like(values, 1)
-    found = pull(cotangents)
+    pulled_back = pull(cotangents)
 
     def disagreements(direction: Operands) -> list[str]:
         expected = _product(point.differences(direction, settings.eps), cotangents)
         text = _disagreement(
-            _product(found, direction), expected, settings, _narrowest(point.moving)
+            _product(pulled_back, direction), expected, settings, _narrowest(point.moving)
         )
         return [f"the projected cotangent: {text}"] if text else []
 
@@ -330,18 +330,18 @@ def _check_values(point: _Point, values: Operands, settings: _Settings, what: st
 
 
 def _disagreement(
-    found: Any,
+    actual: Any,
     expected: Any,
     settings: _Settings,
     dtype: Any = None,
     words: tuple[str, str] = ("the derivative is", "central differences give"),
 ) -> str | None:
-    """Where `found` is furthest from `expected`, if that is further than allowed."""
-    allowed = settings.allowed(expected, dtype or type_of(found).dtype)
+    """Where `actual` is furthest from `expected`, if that is further than allowed."""
+    allowed = settings.allowed(expected, dtype or type_of(actual).dtype)
     with np.errstate(invalid="ignore"):
-        distance = np.where(_wide(found) == expected, 0, np.abs(_wide(found) - expected))
+        distance = np.where(_wide(actual) == expected, 0, np.abs(_wide(actual) - expected))
     too_far = ~(distance <= allowed)  # NaN is too far from everything but NaN
-    too_far &= ~(np.isnan(_wide(found)) & np.isnan(expected))
+    too_far &= ~(np.isnan(_wide(actual)) & np.isnan(expected))
     if not too_far.any():
         return None
     worst = np.unravel_index(
@@ -349,7 +349,7 @@ def _disagreement(
     )
     place = f"at {tuple(map(int, worst))} " if worst else ""
     return (
-        f"{place}{words[0]} {_wide(found)[worst]:.6g}, {words[1]} {expected[worst]:.6g} "
+        f"{place}{words[0]} {_wide(actual)[worst]:.6g}, {words[1]} {expected[worst]:.6g} "
         f"(allowed difference {allowed[worst]:.2g})"
     )
 

@@ -29,7 +29,7 @@ D = TypeVar("D", bound=Any)
 
 
 def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D:
-    """What `derive` makes of `jaxpr`, kept on it for the next time that the same is asked.
+    """Result of `derive()`, a program derived from `jaxpr`; cached on `jaxpr` by `key` and the options in force.
 
     What holds values of a running trace (its `consts`) is not kept. What isn't made of an equation of `jaxpr` is
     plumbing, whoever asks first.
@@ -49,7 +49,7 @@ def stage_open(
 ) -> tuple[ClosedJaxpr, Values]:
     """The program of `function` with its constants as first inputs, and their values."""
     if debug is not None:
-        debug = DebugInfo(debug.name, lambda named=debug: _names_for(named, len(avals)))
+        debug = DebugInfo(debug.name, lambda source=debug: _names_for(source, len(avals)))
     jaxpr, consts = stage(function, avals, debug)
     return ClosedJaxpr(constants_as_inputs(jaxpr)), consts
 

@@ -91,7 +91,7 @@ def with_arguments(args: Operands, argnums: int | tuple[int, ...], chosen: Any) 
 def path_of_leaf(
     function: Function, argnums: int | tuple[int, ...], args: Operands, index: int
 ) -> str:
-    """What the leaf number `index` of the chosen arguments is called."""
+    """Name of the leaf number `index` of the chosen arguments."""
     numbered = list(range(len(args)))
     positions = [numbered[n] for n in ((argnums,) if type(argnums) is int else argnums)]  # type: ignore[union-attr]
     paths = argument_paths(function, args)
@@ -288,8 +288,8 @@ class VJP:
             )
         in_tree, out_tree, in_avals, out_avals, nonzero_in, nonzero_out, sources = self.facts
         cotangents = checked_cotangents(out_ct, out_tree, out_avals, self.name)
-        given = flatten(self.args_res)[0]
-        residuals = [self.opaque_residuals[i] if opaque else given[i] for opaque, i in sources]
+        arguments = flatten(self.args_res)[0]
+        residuals = [self.opaque_residuals[i] if opaque else arguments[i] for opaque, i in sources]
         live = [*compress(cotangents, nonzero_out)]
         with plumbing("vjp"), use_transformation("transpose"):
             in_cotangents = backward_pass(self.jaxpr, residuals, live)
@@ -300,7 +300,7 @@ class VJP:
         """The backward pass that adds cotangents to references instead of giving them.
 
         There is one entry for each argument: a tree of its structure, whose leaves are references, which get the
-        cotangent added, or None for cotangents that nobody wants. The backward pass gives None for all of these.
+        cotangent added, or None for cotangents that aren't needed. The backward pass gives None for all of these.
 
         >>> from pellucid import new_ref
         >>> total = new_ref(0.0)

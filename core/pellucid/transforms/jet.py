@@ -92,12 +92,12 @@ def jet(
             results, tree = result_leaves(fun(*arguments), "jet", fun)
     finally:
         trace.alive = False
-    found = [trace.coefficients(x) for x in results]
+    curves = [trace.coefficients(x) for x in results]
     derivatives = [
         [instantiate(_filled(c, y[0])) if c is None else _scaled(c, 1.0 / s) for c, s in strict_zip(y[1:], scales[1:])]
-        for y in found
+        for y in curves
     ]  # fmt: skip
-    return tree.unflatten([y[0] for y in found]), tree.unflatten(derivatives)
+    return tree.unflatten([y[0] for y in curves]), tree.unflatten(derivatives)
 
 
 def _checked_order(primals: Any, series: Any) -> int:
@@ -369,10 +369,10 @@ def _linear(
     for k in range(1, len(curves[0])):
         tangents = tuple([_filled(c[k], c[0]) for c in curves])
         if all(type(t) is Zero for t in tangents):
-            found: Any = [None] * len(results)
+            out_tangents: Any = [None] * len(results)
         else:
-            _, found = primitive.jvp(primals, tangents, params)
-        for y, t in strict_zip(results, found):
+            _, out_tangents = primitive.jvp(primals, tangents, params)
+        for y, t in strict_zip(results, out_tangents):
             y.append(None if type(t) is Zero else t)
     return results
 
@@ -412,11 +412,11 @@ def _nested(function: Function, curves: list[Coefficients]) -> list[Coefficients
         m = len(results) // k
         return [*results, *(instantiate(t) for t in tangents[len(results) - m :])]
 
-    found = along(order, *(x for level in levels for x in level))
-    m = len(found) // (order + 1)
+    values = along(order, *(x for level in levels for x in level))
+    m = len(values) // (order + 1)
     return [
-        [_scaled(found[i + k * m], 1.0 / math.factorial(k)) for k in range(order + 1)]
-        if is_differentiable(type_of(found[i]))
-        else [found[i], *[None] * order]
+        [_scaled(values[i + k * m], 1.0 / math.factorial(k)) for k in range(order + 1)]
+        if is_differentiable(type_of(values[i]))
+        else [values[i], *[None] * order]
         for i in range(m)
     ]

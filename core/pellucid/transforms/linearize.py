@@ -342,7 +342,7 @@ class LinearizedJaxpr(NamedTuple):
     """A program split at a point: `primal` gives results, then residuals; `linear` maps (residuals, tangents).
 
     Neither has constants; those that the primal program needs, `consts`, come in front of its inputs.
-    `nonzero_out` says which results have a tangent. `sources` tells where each residual is found: only those
+    `nonzero_out` says which results have a tangent. `sources` has the place of each residual: only those
     that are neither inputs nor results nor `constants` are further results of `primal`. `forwarded` holds, for each
     result that is an input, the number of that input, else None.
     """

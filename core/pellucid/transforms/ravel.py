@@ -58,14 +58,16 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
     if not leaves:
         return full((0,), 0, "float32"), Unravel(tree, (), None, None)
     avals: list[Any] = types_of(leaves)
-    own = tuple([a.dtype for a in avals])
-    dtype = dtypes.result_type(*own)
+    leaf_dtypes = tuple([a.dtype for a in avals])
+    dtype = dtypes.result_type(*leaf_dtypes)
     parts = [
         reshape(convert_element_type(x, dtype), (a.size,)) for x, a in strict_zip(leaves, avals)
     ]
     vector = concatenate(parts, 0)
     shapes = tuple([a.shape for a in avals])
-    return vector, Unravel(tree, shapes, None if all(d == dtype for d in own) else own, dtype)
+    return vector, Unravel(
+        tree, shapes, None if all(d == dtype for d in leaf_dtypes) else leaf_dtypes, dtype
+    )
 
 
 __all__ = ["ravel_pytree"]

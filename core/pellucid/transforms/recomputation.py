@@ -51,33 +51,33 @@ class Worth(NamedTuple):
     least_bytes: int
     by_kernel: bool
 
-    def justifies(self, plan: Plan, own: int) -> bool:
-        """Whether a residual of `own` bytes goes."""
-        if known_at_least(own - plan.extra_bytes, self.least_bytes):
+    def justifies(self, plan: Plan, nbytes: int) -> bool:
+        """Whether a residual of `nbytes` bytes goes."""
+        if known_at_least(nbytes - plan.extra_bytes, self.least_bytes):
             return True
         return (
             self.by_kernel
             and plan.from_memory
-            and known_at_least(own, self.least_bytes)
-            and known_at_least(own + own // SMALL_FRACTION_DIVISOR, plan.extra_bytes)
+            and known_at_least(nbytes, self.least_bytes)
+            and known_at_least(nbytes + nbytes // SMALL_FRACTION_DIVISOR, plan.extra_bytes)
         )
 
 
 def with_fewer_residuals(
     jaxpr: Jaxpr,
     residuals: Sequence[Var],
-    known: Sequence[Equation],
+    primal_equations: Sequence[Equation],
     settled: set[Var],
     worth: Worth,
 ) -> tuple[Jaxpr, list[Var]]:
     """`jaxpr` with other constants, and the variables of the primal program that give their values.
 
-    `residuals` are the variables behind the constants of `jaxpr`, and `known` the equations of the primal program.
+    `residuals` are the variables behind the constants of `jaxpr`, and `primal_equations` the equations of the primal program.
     Those in `settled` (results of the program, which are there anyway) stay. A residual goes if computing it
     again from what else is kept is worth it.
     """
     distinct = set(residuals)
-    plans = _plans(distinct, known)
+    plans = _plans(distinct, primal_equations)
     going = {
         v: plan
         for v, plan in plans.items()
@@ -112,17 +112,17 @@ def with_fewer_residuals(
             scope=_RECOMPUTED if equation.scope is None else equation.scope.on(_RECOMPUTED),
             lineage=Lineage("recompute", (equation,)),
         )
-        for equation in known
+        for equation in primal_equations
         if equation.id in needed
     ]
     constvars = [renamed[v] for v in residual_vars]
     return jaxpr.replace(constvars=constvars, equations=[*again, *jaxpr.equations]), residual_vars
 
 
-def _plans(residuals: set[Var], known: Sequence[Equation]) -> dict[Var, Plan]:
+def _plans(residuals: set[Var], primal_equations: Sequence[Equation]) -> dict[Var, Plan]:
     """For each variable that cheap equations make, the best way to have it in the linear program."""
     plans: dict[Var, Plan] = {}
-    for equation in known:
+    for equation in primal_equations:
         if not _is_cheap(equation):
             continue
         extra, equations, from_memory = 0, 1, True

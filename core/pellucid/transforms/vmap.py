@@ -119,7 +119,7 @@ def vmap(
     is a prefix of the argument. Keyword arguments are batched along axis 0. `out_axes` says in the same way
     where the batch axis of each result goes; None is for results that are the same for the whole batch, or, with
     `sum_match`, are to be summed over it. `axis_name` names the axis for collectives, `axis_size` its length if no
-    argument tells it; `spmd_axis_name` are mesh axes over which the batch is sharded.
+    argument shows it; `spmd_axis_name` are mesh axes over which the batch is sharded.
 
     Raises: ArgumentValueError for axes that don't fit the arguments or whose sizes differ (it names each).
 
@@ -273,13 +273,13 @@ def _placed(
     axis: BatchAxis,
     x: Any,
     dim: BatchDim,
-    wanted: int | None,
+    out_axis: int | None,
     out_tree: Any,
     index: int,
     sum_match: bool,
 ) -> Any:
-    """A result with its batch axis where `out_axes` wants it."""
-    if wanted is None:
+    """A result with its batch axis where `out_axes` puts it."""
+    if out_axis is None:
         if dim is None:
             return x
         if sum_match:
@@ -292,14 +292,14 @@ def _placed(
             "Give the axis where it shall be.",
         )
     ndim = type_of(x).ndim + (dim is None)
-    if not -ndim <= wanted < ndim:
+    if not -ndim <= out_axis < ndim:
         raise _cant_place(
-            fun, out_tree, index, f"has {ndim} dimensions with its batch axis, but out_axes says {wanted}",
+            fun, out_tree, index, f"has {ndim} dimensions with its batch axis, but out_axes says {out_axis}",
             f"Choose an axis from {-ndim} to {ndim - 1}.",
         )  # fmt: skip
     if dim is None:
         x, dim = cut_alike(axis, brought_to(axis, x, None, 0), type_of(x)), 0
-    return brought_to(axis, x, dim, wanted % ndim)
+    return brought_to(axis, x, dim, out_axis % ndim)
 
 
 def _cant_place(fun: Any, out_tree: Any, index: int, problem: str, do: str) -> ArgumentValueError:

@@ -62,15 +62,15 @@ def add_tangents(x: Any, y: Any) -> Any:
 
 def as_cotangent_of(aval: Any, ct: Any) -> Any:
     """`ct` laid out as cotangents of values of type `aval` are, where types show it."""
-    asked = getattr(aval, "shown_sharding", None)
-    own = getattr(getattr(ct, "aval", None), "shown_sharding", None)
-    if asked is own is None:
+    expected = getattr(aval, "shown_sharding", None)
+    shown = getattr(getattr(ct, "aval", None), "shown_sharding", None)
+    if expected is shown is None:
         return ct
-    mesh = own.mesh if asked is None else asked.mesh  # pyright: ignore[reportOptionalMemberAccess]  # one is there
-    spec = (PartitionSpec() if asked is None else asked.spec.to_ct_spec()).padded(aval.ndim)
-    if own is not None and own.spec is spec:
+    mesh = shown.mesh if expected is None else expected.mesh  # pyright: ignore[reportOptionalMemberAccess]  # one is there
+    spec = (PartitionSpec() if expected is None else expected.spec.to_ct_spec()).padded(aval.ndim)
+    if shown is not None and shown.spec is spec:
         return ct
-    summed = () if own is None else (own.spec.unreduced - spec.unreduced) & {*mesh.manual_axes}
+    summed = () if shown is None else (shown.spec.unreduced - spec.unreduced) & {*mesh.manual_axes}
     if summed:  # a layout places nothing along axes whose positions are programs of their own
         return as_cotangent_of(
             aval, recast(registry["unreduced_psum"], ct, sorted(summed, key=repr))

@@ -1,1 +1,1 @@
-"""Several processes joined into one job: who is there, who is alive, and what they tell each other."""
+"""Several processes joined into one job: membership, heartbeats, and agreement on programs."""
