@@ -12,6 +12,7 @@ from pellucid import (
     experimental as experimental,
     export as export,
     extend as extend,
+    ffi as ffi,
     flatten_util as flatten_util,
     image as image,
     introspect as introspect,

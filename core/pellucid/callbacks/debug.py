@@ -15,7 +15,8 @@ from pellucid.base.formats import check_fields
 from pellucid.base.source import capture, user_frame
 from pellucid.base.typing import Function, Keywords
 from pellucid.callbacks.host import FlatCallback
-from pellucid.callbacks.pure import HostCall, each_element, values_of
+from pellucid.callbacks.pure import HostCall, values_of
+from pellucid.higher_order.vmap_methods import each_element
 from pellucid.ir.effects import debug_effect, ordered_debug_effect
 from pellucid.ir.rules import Operands, Values
 from pellucid.lowering.host_calls import host_call

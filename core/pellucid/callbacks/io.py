@@ -11,10 +11,10 @@ from pellucid.callbacks.pure import (
     CallWithResults,
     check_sharding,
     device_of,
-    each_element,
     flat_arguments,
     not_differentiable,
 )
+from pellucid.higher_order.vmap_methods import each_element
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.effects import io_effect, ordered_io_effect
 from pellucid.lowering.host_calls import host_call

@@ -7,24 +7,18 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import (
     ArgumentTypeError,
-    ArgumentValueError,
-    CallbackBatchingError,
     DerivativeRuleError,
     UnsupportedError,
 )
 from pellucid.base.typing import Function, Keywords
 from pellucid.callbacks.host import FlatCallback, result_types
-from pellucid.higher_order import loops
+from pellucid.higher_order.vmap_methods import batched_call, check_vmap_method
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.facets import Placed, Runs, Shown
 from pellucid.ir.primitive import P, Primitive, derived_types
-from pellucid.ir.rules import BatchAxis, Dims, Operands, Values
+from pellucid.ir.rules import Operands, Values
 from pellucid.ir.traits import HOST
 from pellucid.lowering.host_calls import host_call
-from pellucid.primitives.broadcasting import broadcast
-from pellucid.primitives.concatenation import stack
-from pellucid.primitives.movement import move_axis
-from pellucid.primitives.slicing import index_in_dim
 from pellucid.refs.access import get
 from pellucid.runtime.transfer import from_host
 from pellucid.sharding.current_mesh import get_abstract_mesh
@@ -36,10 +30,6 @@ from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.xla.pytree import flatten
 from pellucid.xla.shardings import Device
-
-VMAP_METHODS = (
-    "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None,
-)  # fmt: skip
 
 
 class PureCallbackParams(NamedTuple):
@@ -96,29 +86,12 @@ class PureCallback(CallWithResults[PureCallbackParams]):
         raise not_differentiable("pure_callback")
 
     def batch(self, axis, operands, dims, params):
-        method = params.vmap_method
-        n_results = len(params.result_avals)
-        if method is None:
-            raise CallbackBatchingError(
-                "vmap of pure_callback needs to know how its function treats batches.",
-                got=f"`{name_of(params.callback.function)}` with vmap_method=None",
-                do='Give vmap_method: "sequential" calls the function for each element; "broadcast_all" and '
-                '"expand_dims" call it once, with a new leading axis.',
-            )
-        if method in ("sequential", "sequential_unrolled"):
-            unrolled = method == "sequential_unrolled"
-            results = each_element(self, axis, operands, dims, params, unrolled=unrolled)
-            return results, [0] * n_results
-        inputs = []
-        for x, dim in zip(operands, dims, strict=True):
-            if dim is not None:
-                inputs.append(move_axis(x, dim, 0))
-            elif method == "legacy_vectorized":
-                inputs.append(x)
-            else:
-                inputs.append(broadcast(x, (axis.size if method == "broadcast_all" else 1,)))
         avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in params.result_avals)
-        return bind(self, *inputs, params=params._replace(result_avals=avals)), [0] * n_results
+        return batched_call(
+            self, axis, operands, dims, params,
+            lambda _: params._replace(result_avals=avals),
+            f"`{name_of(params.callback.function)}`",
+        )  # fmt: skip
 
     def lower(self, ctx, operands, params):
         function = params.callback.for_program(ctx, params.result_avals)
@@ -137,29 +110,6 @@ def not_differentiable(caller: str) -> DerivativeRuleError:
         do="Give the function that contains it a derivative with `custom_jvp` or `custom_vjp`, or apply "
         "`lax.stop_gradient` to its arguments.",
     )
-
-
-def each_element(
-    primitive: Primitive[Any],
-    axis: BatchAxis,
-    operands: Operands,
-    dims: Dims,
-    params: Any,
-    *,
-    unrolled: bool,
-) -> Values:
-    """Results of the equation for each element of a batch, one after another, stacked along a leading axis."""
-    batched = [move_axis(x, d, 0) for x, d in zip(operands, dims, strict=True) if d is not None]
-
-    def one(elements: Operands) -> Values:
-        rest = iter(elements)
-        chosen = [x if d is None else next(rest) for x, d in zip(operands, dims, strict=True)]
-        return list(bind(primitive, *chosen, params=params))
-
-    if unrolled:
-        results = [one([index_in_dim(x, i, 0, False) for x in batched]) for i in range(axis.size)]
-        return [stack(parts, 0) for parts in zip(*results, strict=True)]
-    return loops.map(one, batched)
 
 
 def values_of(leaves: Operands) -> Values:
@@ -236,12 +186,7 @@ def pure_callback(
     >>> jit(lambda x: pure_callback(np.sinc, ShapeDtypeStruct((2,), np.float32), x))(np.zeros(2, np.float32))
     Array([1., 1.], dtype=float32)
     """
-    if vmap_method not in VMAP_METHODS:
-        raise ArgumentValueError(
-            "pure_callback doesn't know this vmap_method.",
-            got=repr(vmap_method),
-            do=f"Choose one of {', '.join(map(repr, VMAP_METHODS))}.",
-        )
+    check_vmap_method("pure_callback", vmap_method)
     check_sharding("pure_callback", sharding)
     leaves, in_tree = flat_arguments("pure_callback", callback, args, kwargs)
     avals, out_tree = result_types("pure_callback", result_shape_dtypes)

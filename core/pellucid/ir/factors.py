@@ -146,3 +146,15 @@ def _aligned_empty(
     else:
         yield from ((i, None, size) for i, size in enumerate(old))
         yield from ((None, j, size) for j, size in enumerate(new))
+
+
+def batched_factors(ranks: Sequence[int], n_operands: int, batch_ndim: int) -> Factors:
+    """Factors of operands and results of these ranks: leading axes are shared, the others are whole."""
+    batch = words(batch_ndim)
+    dims: list[list[str]] = []
+    start = batch_ndim
+    for rank in ranks:
+        whole = words(rank - batch_ndim, start, "!")
+        start += len(whole)
+        dims.append([*batch, *whole])
+    return dims[:n_operands], dims[n_operands:]

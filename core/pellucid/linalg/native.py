@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.factors import Factors, words
+from pellucid.ir.factors import batched_factors
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.traits import Traits
-from pellucid.sharding.sharding_rule import parse_rule
+from pellucid.lowering.custom_calls import TYPED, batched_sharding_rule, custom_call
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.xla import lapack
 
-_FFI = 4
 _PREFIXES = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 INT32 = np.dtype(np.int32)
 
@@ -57,28 +56,19 @@ class NativeCall(Primitive[NativeCallParams]):
         if ctx.platform == "cpu":
             lapack.register()
         avals, results = ctx.avals_in, ctx.avals_out
-        attributes = {"call_target_name": params.target}
-        if params.api_version == _FFI:
-            attributes |= {
-                "api_version": ctx.integer(_FFI, 32),
-                "backend_config": ctx.attribute(f"{{{params.config}}}"),
-                "operand_layouts": _layouts(ctx, avals, params),
-                "result_layouts": _layouts(ctx, results, params),
-                "output_operand_aliases": _aliases(ctx, params.aliases, len(results)),
-            }
-        else:
-            attributes |= {
-                "api_version": ctx.integer(params.api_version, 32),
-                "backend_config": params.config,
-            }
-        if params.batch_ndim and ctx.sharding_attributes is not None:
-            arrays, n = [*avals, *results], len(avals)
-            sides = batched_factors([a.ndim for a in arrays], n, params.batch_ndim)
-            text = " -> ".join(", ".join(" ".join(dims) for dims in side) for side in sides)
-            shapes = [a.shape for a in arrays]
-            rule = parse_rule(text.replace("!", "")).attribute_text(shapes[:n], shapes[n:])
-            attributes["sdy.sharding_rule"] = ctx.attribute(rule)
-        call = ctx.op("stablehlo.custom_call", ctx.types(results), operands, attributes)
+        typed = params.api_version == TYPED
+        call = custom_call(
+            ctx,
+            params.target,
+            operands,
+            result_types=ctx.types(results),
+            operand_layouts=[_layout(aval.ndim, params) for aval in avals] if typed else None,
+            result_layouts=[_layout(aval.ndim, params) for aval in results] if typed else None,
+            backend_config=ctx.attribute(f"{{{params.config}}}") if typed else params.config,
+            api_version=params.api_version,
+            operand_output_aliases={operand: result for result, operand in params.aliases},
+            extra_attributes=batched_sharding_rule(ctx, params.batch_ndim),
+        )
         ctx.note_metadata(call.results[0], {"num_batch_dims": str(params.batch_ndim)})
         return list(call.results)
 
@@ -96,7 +86,7 @@ def native(
     *,
     linear: tuple[int, ...] | None = None,
     row_major: bool = False,
-    api_version: int = _FFI,
+    api_version: int = TYPED,
 ) -> list[Any]:
     """Results, of the shapes and dtypes given, of a native routine; see `NativeCallParams`."""
     avals = tuple([shaped_array(tuple(shape), np.dtype(dtype)) for shape, dtype in results])
@@ -132,34 +122,9 @@ def boolean(value: bool) -> str:
     return "true" if value else "false"
 
 
-def batched_factors(ranks: Sequence[int], n_operands: int, batch_ndim: int) -> Factors:
-    """Factors of operands and results of these ranks: leading axes are shared, the others are whole."""
-    batch = words(batch_ndim)
-    dims: list[list[str]] = []
-    start = batch_ndim
-    for rank in ranks:
-        whole = words(rank - batch_ndim, start, "!")
-        start += len(whole)
-        dims.append([*batch, *whole])
-    return dims[:n_operands], dims[n_operands:]
-
-
-def _layouts(ctx: Any, avals: Sequence[Any], params: NativeCallParams) -> Any:
-    return ctx.attribute(f"[{', '.join(_layout(aval.ndim, params) for aval in avals)}]")
-
-
-def _layout(rank: int, params: NativeCallParams) -> str:
+def _layout(rank: int, params: NativeCallParams) -> list[int]:
     """Axes from the fastest to the slowest."""
     order = list(range(rank))[::-1]
     if rank - params.batch_ndim == 2 and not params.row_major:
         order[:2] = order[1::-1]
-    return f"dense<{order if rank else ''}> : tensor<{rank}xindex>"
-
-
-def _aliases(ctx: Any, aliases: Sequence[tuple[int, int]], n_results: int) -> Any:
-    texts = [
-        f"#stablehlo.output_operand_alias<output_tuple_indices = [{result if n_results > 1 else ''}], "
-        f"operand_index = {operand}, operand_tuple_indices = []>"
-        for result, operand in aliases
-    ]
-    return ctx.attribute(f"[{', '.join(texts)}]")
+    return order

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from pellucid.base.errors import CompilationError
-from pellucid.ir.avals import abstract_token, element_shape
+from pellucid.ir.avals import abstract_token
 from pellucid.ir.effects import Effect
-from pellucid.ir.rules import Avals, Operands
+from pellucid.ir.rules import Operands
 from pellucid.lowering.context import LoweringContext
+from pellucid.lowering.custom_calls import row_major_layouts
 from pellucid.xla.mlir import ir
 from pellucid.xla.shardings import Device
 
@@ -50,6 +49,7 @@ def host_call(
             do="Run the function on a CPU or GPU device, or return the values and call it outside.",
         )
     tokens = 0 if effect is None else 1
+    token_avals = [abstract_token] * tokens
     index = len(ctx.host_callbacks)
     ctx.host_callbacks.append(_passing_token(function) if tokens else function)
     ctx.host_failures.append(getattr(function, "failures", None))
@@ -60,14 +60,14 @@ def host_call(
         "backend_config": ctx.dictionary(
             {"index": ir.IntegerAttr.get(ir.IntegerType.get_unsigned(64), index)}
         ),
-        "operand_layouts": _layouts(ctx, tokens, ctx.avals_in),
-        "result_layouts": _layouts(ctx, tokens, ctx.avals_out),
+        "operand_layouts": row_major_layouts([*token_avals, *ctx.avals_in]),
+        "result_layouts": row_major_layouts([*token_avals, *ctx.avals_out]),
     }
     if not of_parts:
         attributes |= ctx.on_one_device(tokens + len(ctx.avals_out), device)
     operation = ctx.op(
         "stablehlo.custom_call",
-        ctx.types([*[abstract_token] * tokens, *ctx.avals_out]),
+        ctx.types([*token_avals, *ctx.avals_out]),
         [*([ctx.tokens[effect]] if effect is not None else []), *operands],
         attributes,
     )
@@ -82,12 +82,3 @@ def _passing_token(function: Callable[..., tuple[Any, ...]]) -> Callable[..., tu
         return (token, *function(*arguments))
 
     return call
-
-
-def _layouts(ctx: LoweringContext, tokens: int, avals: Avals) -> ir.Attribute:
-    """Row-major layouts, the only ones that NumPy arrays of the runtime have."""
-    ranks = [0] * tokens + [aval.ndim + len(element_shape(aval)) for aval in avals]
-    orders = [np.arange(rank - 1, -1, -1, dtype=np.int64) for rank in ranks]
-    return ir.ArrayAttr.get(
-        [ir.DenseIntElementsAttr.get(order, type=ir.IndexType.get()) for order in orders]
-    )

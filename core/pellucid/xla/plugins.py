@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
-from pellucid.xla import partitioner
+from pellucid.xla import ffi_targets, partitioner
 from pellucid.xla.client import Client
 from pellucid.xla.gpu_targets import GpuTarget
 
@@ -191,3 +191,4 @@ def _register_cuda_targets(version: str, interface: Any) -> None:
         targets += importlib.import_module(f"jaxlib.{module}").registrations().get("CUDA", [])
     for name, target, api_version in targets:
         extension.register_custom_call_target(interface, name, target, "CUDA", api_version, 0)
+    ffi_targets.cuda_loaded(extension, interface)

@@ -1,0 +1,135 @@
+"""Calls of native functions from compiled programs: layouts, aliases, and attributes made of Python values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.typing import Ints
+from pellucid.ir.avals import AbstractToken, physical
+from pellucid.ir.factors import batched_factors
+from pellucid.ir.rules import Avals
+from pellucid.lowering.context import LoweringContext
+from pellucid.sharding.sharding_rule import parse_rule
+from pellucid.xla.mlir import ir
+
+TYPED = 4
+"""The version of custom calls whose attributes are a dictionary of typed values."""
+
+
+def row_major(aval: Any) -> tuple[int, ...]:
+    """The dimensions of a value of type `aval`, fastest first, where the last one is the fastest."""
+    ndim = 0 if isinstance(aval, AbstractToken) else physical(aval).ndim
+    return tuple(range(ndim - 1, -1, -1))
+
+
+def typed_attribute(ctx: LoweringContext, value: Any) -> ir.Attribute:
+    """`value` as an attribute that keeps its type.
+
+    Python's numbers have 64 bits, those of NumPy their own size; arrays are dense attributes, mappings dictionaries of
+    attributes, and sequences arrays of them.
+
+    Raises: ArgumentTypeError for other values.
+    """
+    if isinstance(value, ir.Attribute):
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        return ctx.boolean(bool(value))
+    if isinstance(value, int):
+        return ctx.integer(value)
+    if isinstance(value, float) and not isinstance(value, np.generic):
+        return ir.FloatAttr.get(ir.F64Type.get(ctx.mlir_context), value, loc=ctx.location)
+    if isinstance(value, (str, bytes)):
+        return ctx.string(value)
+    if isinstance(value, np.generic) and value.dtype.kind != "c":
+        element = ctx.element_type(value.dtype)
+        if isinstance(element, ir.IntegerType):
+            return ir.IntegerAttr.get(element, int(value))
+        return ir.FloatAttr.get(element, float(value), loc=ctx.location)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return ctx.dense(np.asarray(value))
+    if isinstance(value, Mapping):
+        return ctx.dictionary({str(k): typed_attribute(ctx, v) for k, v in value.items()})
+    if isinstance(value, (tuple, list)):
+        return ir.ArrayAttr.get([typed_attribute(ctx, v) for v in value], context=ctx.mlir_context)
+    raise ArgumentTypeError(
+        "attributes of operations are bools, numbers, strings, arrays, and mappings and sequences of them.",
+        got=f"got {type(value).__name__}",
+    )
+
+
+def custom_call(
+    ctx: LoweringContext,
+    target: str,
+    operands: Sequence[ir.Value],
+    *,
+    result_types: Sequence[ir.Type],
+    operand_layouts: Sequence[Ints] | None,
+    result_layouts: Sequence[Ints] | None,
+    backend_config: Mapping[str, Any] | ir.Attribute | str | None = None,
+    has_side_effect: bool = False,
+    api_version: int = TYPED,
+    operand_output_aliases: Mapping[int, int] | None = None,
+    extra_attributes: Mapping[str, Any] | None = None,
+) -> Any:
+    """The operation that calls the native function registered as `target`.
+
+    Layouts list dimensions from the fastest to the slowest. `operand_output_aliases` maps operands to the results
+    that share their memory.
+    """
+    if backend_config is None:
+        backend_config = {} if api_version >= TYPED else ""
+    attributes: dict[str, Any] = {
+        "call_target_name": target,
+        "has_side_effect": has_side_effect,
+        "api_version": ctx.integer(api_version, 32),
+        "backend_config": typed_attribute(ctx, backend_config),
+        "output_operand_aliases": _aliases(ctx, operand_output_aliases or {}, len(result_types)),
+        **(extra_attributes or {}),
+    }
+    if operand_layouts is not None and result_layouts is not None:
+        attributes["operand_layouts"] = layouts_attribute(operand_layouts)
+        attributes["result_layouts"] = layouts_attribute(result_layouts)
+    return ctx.op("stablehlo.custom_call", result_types, operands, attributes)
+
+
+def row_major_layouts(avals: Avals) -> ir.Attribute:
+    """The attribute of row-major layouts, the only ones that NumPy arrays of the runtime have."""
+    return layouts_attribute([row_major(aval) for aval in avals])
+
+
+def layouts_attribute(layouts: Sequence[Ints]) -> ir.Attribute:
+    """The attribute of one layout for each value: its dimensions, fastest first."""
+    return ir.ArrayAttr.get(
+        [
+            ir.DenseIntElementsAttr.get(np.array(order, np.int64), type=ir.IndexType.get())
+            for order in layouts
+        ]
+    )
+
+
+def _aliases(ctx: LoweringContext, aliases: Mapping[int, int], n_results: int) -> ir.Attribute:
+    texts = [
+        f"#stablehlo.output_operand_alias<output_tuple_indices = [{result if n_results > 1 else ''}], "
+        f"operand_index = {operand}, operand_tuple_indices = []>"
+        for operand, result in sorted(aliases.items())
+    ]
+    return ctx.attribute(f"[{', '.join(texts)}]")
+
+
+def batched_sharding_rule(ctx: LoweringContext, batch_ndim: int) -> dict[str, Any]:
+    """The attribute by which Shardy cuts the equation at hand along `batch_ndim` leading axes of all its values.
+
+    None is needed in a program of one device.
+    """
+    if not batch_ndim or ctx.sharding_attributes is None:
+        return {}
+    shapes = [aval.shape for aval in (*ctx.avals_in, *ctx.avals_out)]
+    n = len(ctx.avals_in)
+    sides = batched_factors([len(shape) for shape in shapes], n, batch_ndim)
+    text = " -> ".join(", ".join(" ".join(dims) for dims in side) for side in sides)
+    rule = parse_rule(text.replace("!", "")).attribute_text(shapes[:n], shapes[n:])
+    return {"sdy.sharding_rule": ctx.attribute(rule)}

@@ -1,0 +1,73 @@
+"""Native functions that programs call by name, for CPUs and, once their plugin is loaded, for CUDA GPUs."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import jaxlib
+from jaxlib import _jax
+
+CPU, CUDA = "Host", "CUDA"
+PLATFORMS = {"cpu": CPU, "Host": CPU, "gpu": CUDA, "cuda": CUDA, "CUDA": CUDA}
+"""XLA's platform by the names that users give it."""
+_Registration = Callable[[Any, Any], None]
+_for_cuda: list[_Registration] = []
+"""Registrations, as functions of the plugin's extension module and its C interface."""
+_cuda: list[tuple[Any, Any]] = []
+"""That module and that interface, once the plugin is loaded."""
+
+
+def register_target(name: str, target: Any, platform: str, api_version: int, traits: int) -> None:
+    """Make a native function known to the compiler of `platform`, one of `PLATFORMS`.
+
+    `target` is a capsule of its address, or of one address for each stage by name; `api_version` is 1 for handlers of
+    the typed interface and 0 for functions of the older one.
+    """
+    if PLATFORMS[platform] == CPU:
+        _jax.register_custom_call_target(name, target, CPU, api_version, traits)
+    else:
+        _on_cuda(
+            lambda extension, interface: extension.register_custom_call_target(
+                interface, name, target, CUDA, api_version, traits
+            )
+        )
+
+
+def register_type(name: str, registration: dict[str, Any], platform: str) -> None:
+    """Make a type of handlers' states known to the runtime of `platform`, one of `PLATFORMS`."""
+    if PLATFORMS[platform] == CPU:
+        _jax.register_custom_type(name, registration)
+    else:
+        _on_cuda(
+            lambda extension, interface: extension.register_custom_type(
+                interface, name, registration
+            )
+        )
+
+
+def register_as_batch_partitionable(name: str) -> None:
+    """Let XLA cut calls of `name` along their leading axes, as many as `num_batch_dims` among their metadata says."""
+    _jax.register_custom_call_as_batch_partitionable(name)
+    _on_cuda(
+        lambda _, interface: _jax.register_custom_call_as_batch_partitionable(name, c_api=interface)
+    )
+
+
+def _on_cuda(registration: _Registration) -> None:
+    _for_cuda.append(registration)
+    for extension, interface in _cuda:
+        registration(extension, interface)
+
+
+def cuda_loaded(extension: Any, interface: Any) -> None:
+    """Note that the CUDA plugin is there, and register with it what waited for it."""
+    _cuda.append((extension, interface))
+    for registration in _for_cuda:
+        registration(extension, interface)
+
+
+def include_folder() -> pathlib.Path:
+    """The folder of the C++ headers that come with jaxlib."""
+    return pathlib.Path(jaxlib.__path__[0], "include")
