@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from pellucid.base.caching import cached, clearing
 from pellucid.base.errors import UnexpectedTracerError
@@ -18,7 +18,7 @@ from pellucid.ir.rewriting import constants_as_inputs, forget_sources
 from pellucid.ir.rules import Avals, Operands
 from pellucid.runtime.array import default_sharding
 from pellucid.runtime.assembly import make_array_from_callback
-from pellucid.runtime.executable import Executable
+from pellucid.runtime.executable import Executable, is_wrapped
 from pellucid.runtime.tokens import Token
 from pellucid.runtime.transfer import device_put, from_host, put_host, put_leaf, shard_argument
 from pellucid.tracing.context import computes_known
@@ -166,11 +166,28 @@ def _executable(program: ValueProgram, name: str, place: Where) -> Executable:
     return compile_program(program.closed, request)
 
 
-def compile_ahead(primitive: Primitive[Any], params: Any, avals: Avals, like: Any) -> None:
-    """Compile what a later call of `primitive` on operands of `avals` runs, all of them placed as the array `like`."""
-    program = _program(primitive, params, avals, None, trace_context())
-    place = where([like] * len(avals), primitive.name, placements_of(primitive, params))
-    _executable(program, primitive.name, place)
+class Planned(NamedTuple):
+    """The placement of a value that is not computed yet."""
+
+    aval: Any
+    sharding: Any
+    """None for a value that is not committed to devices."""
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self.aval.shape
+
+
+def compile_ahead(primitive: Primitive[Any], params: Any, operands: Operands) -> list[Planned]:
+    """Compiles what a later call of `primitive` runs on `operands`, arrays or `Planned` values; gives the planned results."""
+    program = _program(primitive, params, tuple(types_of(operands)), None, trace_context())
+    place = where(operands, primitive.name, placements_of(primitive, params))
+    executable = _executable(program, primitive.name, place)
+    # Keys are committed wherever they lie.
+    return [
+        Planned(aval, sharding if executable.committed or is_wrapped(aval) else None)
+        for aval, sharding in zip(executable.out_avals, executable.out_shardings, strict=True)
+    ]
 
 
 clearing(CallCache.clear_all)

@@ -1,45 +1,83 @@
-"""Programs compiled in a thread, while somebody looks at what came before them."""
+"""Programs compiled in threads, while somebody looks at what came before them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, NamedTuple
 
-from pellucid.compilation.eager import compile_ahead
+from pellucid.compilation.eager import Planned, compile_ahead
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
+from pellucid.introspect.positions import Positions
 from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.ir.rules import Operands
+from pellucid.sharding import mesh_context
 
-_thread = ThreadPoolExecutor(1, "pellucid-compiling-ahead")
-_queue: list[Future[None]] = []
-"""Compilations that were asked for last."""
+_threads = ThreadPoolExecutor(2, "pellucid-compiling-ahead")
+"""Two threads: a large program that may be stepped over doesn't delay the small ones that are stepped into."""
+_queue: list[Future[list[Planned]]] = []
+"""Compilations that were submitted last."""
 
 
-def compile_in_thread(programs: Sequence[ClosedJaxpr], like: Any) -> None:
-    """Begin to compile programs that run next, in their order, on operands placed as the array `like`.
+class Chain(NamedTuple):
+    """Programs that run one after another, each on `values` and on results of those before it."""
 
-    Those of an earlier call that have not begun are left out.
-    """
+    programs: Sequence[ClosedJaxpr]
+    values: dict[Any, Any]
+    """Arrays, or planned values, by variable."""
+    positions: Positions | None = None
+    """Within a `shard_map` the positions at which the programs run."""
+
+    def placements(self) -> tuple[Any, ...]:
+        """Where the values lie that the programs take, None for one that isn't committed or not known."""
+        inputs = [self.values.get(v) for program in self.programs for v in program.jaxpr.invars]
+        is_committed = [getattr(x, "_committed", True) for x in inputs]
+        return tuple(
+            [
+                getattr(x, "sharding", None) if c else None
+                for x, c in zip(inputs, is_committed, strict=True)
+            ]
+        )
+
+
+def compile_in_threads(chains: Sequence[Chain]) -> None:
+    """Begin to compile programs that run next, in their order. Those of an earlier call that have not begun are left out."""
     for compilation in _queue:
         compilation.cancel()
     _queue.clear()
-    for program in programs:
-        if "compilation ahead" not in program.jaxpr.memo or _is_cancelled(program):
-            compilation = _thread.submit(_compile, program, like)
-            program.jaxpr.memo["compilation ahead"] = compilation
-            _queue.append(compilation)
+    meshes = tuple([each.value for each in _MESHES])
+    for chain in chains:
+        key = meshes, chain.placements()
+        before: list[tuple[ClosedJaxpr, Future[list[Planned]]]] = []
+        for program in chain.programs:
+            compilations = program.jaxpr.memo.setdefault("compilations ahead", {})
+            if key not in compilations or compilations[key].cancelled():
+                compilations[key] = _threads.submit(_compile, program, chain, [*before], meshes)
+                _queue.append(compilations[key])
+            before.append((program, compilations[key]))
 
 
 def wait_for_compilation(program: ClosedJaxpr) -> None:
     """Return when no thread compiles a program; it is then compiled, or was not begun."""
-    compilation = program.jaxpr.memo.get("compilation ahead")
-    if compilation is not None and not compilation.cancel():
-        wait([compilation])
+    compilations = program.jaxpr.memo.get("compilations ahead", {}).values()
+    wait([each for each in compilations if not each.cancel()])
 
 
-def _is_cancelled(program: ClosedJaxpr) -> bool:
-    return program.jaxpr.memo["compilation ahead"].cancelled()
+_MESHES = mesh_context.abstract, mesh_context.concrete, mesh_context.entered
 
 
-def _compile(program: ClosedJaxpr, like: Any) -> None:
-    compile_ahead(closed_call_p, ClosedCallParams(program), program.in_avals, like)
+def _compile(
+    program: ClosedJaxpr,
+    chain: Chain,
+    before: Sequence[tuple[ClosedJaxpr, Future[list[Planned]]]],
+    meshes: Operands,
+) -> list[Planned]:
+    """The planned results of a program on values of a chain, of which `before` are the programs before it."""
+    for state, mesh in zip(_MESHES, meshes, strict=True):
+        state.set_local(mesh)
+    values = {**chain.values}
+    for earlier, compilation in before:
+        values.update(zip(earlier.jaxpr.outvars, compilation.result(), strict=True))
+    operands = [values[v] for v in program.jaxpr.invars]
+    placed = program if chain.positions is None else chain.positions.on_all(program)
+    return compile_ahead(closed_call_p, ClosedCallParams(placed), operands)

@@ -19,10 +19,11 @@ from pellucid.base.functional import strict_zip
 from pellucid.base.source import cell_name, listing
 from pellucid.callbacks.breakpoints import is_breakpoint, muted
 from pellucid.callbacks.pure import HostCall
+from pellucid.compilation.eager import Planned
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.introspect.bodies import programs_within
-from pellucid.introspect.compiling_ahead import compile_in_thread, wait_for_compilation
+from pellucid.introspect.compiling_ahead import Chain, wait_for_compilation
 from pellucid.introspect.positions import Positions
 from pellucid.introspect.program import name_of, value_names
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
@@ -36,13 +37,14 @@ from pellucid.primitives.placement import device_put
 from pellucid.primitives.slicing import dynamic_index_in_dim
 from pellucid.runtime.tokens import effects_barrier
 from pellucid.runtime.transfer import block_until_ready
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import without_references
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
-from pellucid.xla.arrays import ARRAY_TYPES
 
 __all__ = [
     "Call", "Frame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "known_values", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
@@ -223,27 +225,24 @@ class Frame:
             self.position = min(edited)
             self.cut()
 
-    def compile_ahead(self, next_stop: int) -> None:
-        """Begin to compile, in a thread, what runs when one steps on from here, into an equation, or to `next_stop`."""
-        like = next((x for x in self.values.values() if type(x) in ARRAY_TYPES), None)
-        if self.positions is not None or (like is not None and like.sharding.num_devices > 1):
-            return
+    def chains_ahead(self, next_stop: int) -> list[Chain]:
+        """The programs that run when one steps on from here, into an equation, or to `next_stop`."""
         start = max(self._ran, self._filled)
-        jaxprs = [(self.jaxpr, start)] if start - self.position < STRETCH_LENGTH else []
+        chains = []
         if start == self.position and self.equation is not None and can_enter(self.equation):
-            slots = slots_of(self.equation)
-            jaxprs += [(slot.program.jaxpr, 0) for slot in slots.programs]
-        programs = []
-        for jaxpr, first in jaxprs:
-            for _ in range(STRETCHES_AHEAD):
-                stretch = _stretch(jaxpr, first)
-                if stretch is None:
-                    break
-                programs.append(stretch.program)
-                first = stretch.end
+            chains += _chains_within(self.equation, self.values, self.positions)
         if next_stop - self._ran > STRETCH_LENGTH:
-            programs.append(self._program(*self._needed(self._shown(next_stop), next_stop)))
-        compile_in_thread(programs, like)
+            program = self._program(*self._needed(self._shown(next_stop), next_stop))
+            then = _stretches_from(self.jaxpr, next_stop)[:1]
+            chains.append(Chain([program, *then], self.values, self.positions))
+        if start - self.position < STRETCH_LENGTH:
+            chains.append(Chain(_stretches_from(self.jaxpr, start), self.values, self.positions))
+        return chains
+
+    def chain_behind(self) -> Chain:
+        """The program of the next equation, one whose programs somebody steps through, to be run when they end."""
+        stretches = _stretches_from(self.jaxpr, self.position)
+        return Chain(stretches[:1], self.values, self.positions)
 
     def _advance(self, position: int) -> None:
         """Run the equations before `position` that didn't run, for what is used from there on."""
@@ -359,6 +358,50 @@ def _stretch(jaxpr: Jaxpr, start: int) -> _Stretch | None:
         program = _segment(jaxpr, equations, results)
         jaxpr.memo[key] = _Stretch(program, end) if equations else None
     return jaxpr.memo[key]
+
+
+def _stretches_from(jaxpr: Jaxpr, start: int) -> list[ClosedJaxpr]:
+    """The programs of the stretches that come next."""
+    programs = []
+    while len(programs) < STRETCHES_AHEAD and (stretch := _stretch(jaxpr, start)) is not None:
+        programs.append(stretch.program)
+        start = stretch.end
+    return programs
+
+
+def _chains_within(
+    equation: Equation, values: dict[Any, Any], positions: Positions | None
+) -> list[Chain]:
+    """The first stretches of each program of an equation, with what is known of the placements of its inputs."""
+    slots = slots_of(equation)
+    stacked = [i for i, group in enumerate(slots.operands) if group.role is Role.STACKED]
+    operands = [a.val if type(a) is Literal else values.get(a) for a in equation.operands]
+    if (
+        equation.primitive is shard_map_p
+        or (stacked and positions)
+        or any(x is None for x in operands)
+    ):
+        return []
+    chains = []
+    groups = slots.split(operands)
+    for slot in slots.programs:
+        jaxpr = slot.program.jaxpr
+        avals = slots.taken(slot, jaxpr.in_avals)
+        inputs = {i: groups[i] for i in slot.takes}
+        for i in stacked:
+            if i in inputs:
+                inputs[i] = [*map(_planned_element, groups[i], avals[i])]
+        placed = dict(strict_zip(jaxpr.invars, slots.gathered(slot, inputs)))
+        chains.append(Chain(_stretches_from(jaxpr, 0), placed, positions))
+    return chains
+
+
+def _planned_element(stacked: Any, aval: Any) -> Planned:
+    """An element along axis 0 of an array, which most often lies as the array does, without that axis."""
+    sharding = stacked.sharding if getattr(stacked, "_committed", True) else None
+    if isinstance(sharding, NamedSharding):
+        sharding = sharding.with_spec(PartitionSpec(*sharding.spec[1:]))
+    return Planned(aval, sharding)
 
 
 def _segment(jaxpr: Jaxpr, equations: Sequence[Equation], results: Sequence[Var]) -> ClosedJaxpr:
@@ -715,6 +758,7 @@ def run_at(
     """The results of a program, compiled, on `constants` and then values of frames; at positions if there are any."""
     if positions is None:
         return run(program, [*constants, *operands])
+    wait_for_compilation(program)
     return run(positions.on_all(program), [*map(positions.spread, constants), *operands])
 
 

@@ -81,7 +81,7 @@ class Executable:
                 shard_argument(c, s) for c, s in strict_zip(self.consts, self.const_sharding)
             ]
         self.argument_shardings = self.in_shardings[n_consts:]
-        self.gives_plain_arrays = not any(map(_is_wrapped, self.out_avals))
+        self.gives_plain_arrays = not any(map(is_wrapped, self.out_avals))
         """Whether all results are arrays as C++ makes them."""
         self.handlers = [
             _handler(aval, sharding, self.committed)
@@ -225,7 +225,7 @@ def _is_taken_as_it_is(argument: Any, sharding: Sharding, layout: DeviceLayout) 
     return current is sharding or current.is_equivalent_to(sharding, argument.ndim)
 
 
-def _is_wrapped(aval: ShapedArray) -> bool:
+def is_wrapped(aval: ShapedArray) -> bool:
     """Whether values of this type are no arrays as C++ makes them."""
     dtype = getattr(aval, "dtype", None)
     return dtype == dtypes.float0 or isinstance(dtype, dtypes.ExtendedDType)
@@ -233,7 +233,7 @@ def _is_wrapped(aval: ShapedArray) -> bool:
 
 def _handler(aval: ShapedArray, sharding: Sharding, committed: bool) -> Callable[[Any], Any]:
     """Result handler: makes an array of its shards; zeros of NumPy for float0, an `ExtendedArray` for extended dtypes."""
-    if not _is_wrapped(aval):
+    if not is_wrapped(aval):
         return result_handler(aval, sharding, committed)
     if aval.dtype == dtypes.float0:
         return lambda shards: np.zeros(aval.shape, dtypes.float0)

@@ -445,7 +445,7 @@ class Session:
         """Begin to compile, in a thread, what a step from here runs; a session that is shown does so by itself."""
         if self.equation is not None:
             lines = self._lines()[: self._depth]
-            self._stepper.top.frame.compile_ahead(self._end_of(lines))
+            self._stepper.compile_ahead(self._end_of(lines))
 
     def restart(self) -> Session:
         """Go back to the start."""

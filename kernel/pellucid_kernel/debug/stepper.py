@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pellucid.introspect.compiling_ahead import compile_in_threads
 from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.stepping import Call, Frame, Turn, can_enter, n_bytes, slots_of
 
@@ -136,6 +137,12 @@ class Stepper:
         turn = call.jump(run)
         del self.levels[depth:]
         self._enter(call, turn, at_end=False)
+
+    def compile_ahead(self, next_stop: int) -> None:
+        """Begin to compile, in threads, what a step from here runs: on to `next_stop` of this program, in, or out."""
+        *around, top = [level.frame for level in self.levels]
+        chains = top.chains_ahead(next_stop)
+        compile_in_threads([*chains, *[frame.chain_behind() for frame in around[::-1]]])
 
     # Many equations -----------------------------------------------------------------------------------------
 

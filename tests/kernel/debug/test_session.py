@@ -191,24 +191,67 @@ class Compilations(pl.Observer):
         self.count += 1
 
 
-def test_what_a_step_runs_is_compiled_while_somebody_looks() -> None:
-    def scaled(x):
+def over_devices(kind):
+    """Places arrays over eight devices, along axis 0, with axes of a kind; on one device for None."""
+    if kind is None:
+        return jnp.asarray
+    mesh = pl.make_mesh((8,), ("x",), axis_types=(kind,))
+    return lambda x: pl.device_put(x, pl.NamedSharding(mesh, pl.P("x")))
+
+
+@pytest.mark.parametrize("kind", [None, pl.sharding.AxisType.Auto, pl.sharding.AxisType.Explicit])
+def test_what_a_step_runs_is_compiled_while_somebody_looks(kind) -> None:
+    def scaled(x, scales):
         y = jnp.sin(x) * 3.25
         z = jnp.cos(y) - y
-        return lax.map(lambda v: v * v + 0.125, z)
 
-    session = debug(pl.jit(scaled))(jnp.arange(3.5)).step()
+        def body(c, v):
+            return c * v + 0.125, v
+
+        return lax.scan(body, z, scales)
+
+    args = over_devices(kind)(jnp.arange(16.0)), jnp.arange(2.0)
+    session = debug(pl.jit(scaled))(*args).step()
     first = scaled.__code__.co_firstlineno
+    compilations = Compilations()
+    for step, expected in (("next", 2), ("next", 7), ("back", 2), ("next", 7), ("next", None)):
+        session.compile_ahead()
+        wait(compiling_ahead._queue)
+        with pl.observe(compilations):
+            getattr(session, step)()
+            assert expected is None or line(session) == first + expected
+            assert expected is None or {"x", "y", "scales"} <= set(session.variables())
+        assert compilations.count == 0, (step, expected)
+    session.restart().step().next().next()
+    session.step()  # into the scan, of which elements are taken
+    session.compile_ahead()
+    wait(compiling_ahead._queue)
+    with pl.observe(compilations):
+        session.next()
+    assert compilations.count == 0
+    for ours, theirs in zip(session.finish(), pl.jit(scaled)(*args), strict=True):
+        np.testing.assert_allclose(ours, theirs, 1e-6)
+
+
+def test_a_step_at_positions_is_compiled_while_somebody_looks() -> None:
+    def local(x):
+        y = jnp.sin(x) * 3.5
+        z = y - lax.psum(y, "x")
+        return z * 0.75
+
+    mesh = pl.make_mesh((8,), ("x",), axis_types=(pl.sharding.AxisType.Auto,))
+    mapped = pl.shard_map(local, mesh=mesh, in_specs=pl.P("x"), out_specs=pl.P("x"))
+    session = debug(mapped)(jnp.arange(16.0))
+    while not session.positions():
+        session.step()
     session.compile_ahead()
     wait(compiling_ahead._queue)
     compilations = Compilations()
     with pl.observe(compilations):
-        assert line(session.next()) == first + 2
-        assert line(session.next()) == first + 3
+        session.next().next()
         assert {"x", "y", "z"} == set(session.variables())
-        assert line(session.back()) == first + 2
-        assert compilations.count == 0
-    np.testing.assert_array_equal(session.finish(), pl.jit(scaled)(jnp.arange(3.5)))
+    assert compilations.count == 0
+    np.testing.assert_array_equal(session.finish(), pl.jit(mapped)(jnp.arange(16.0)))
 
 
 def test_a_breakpoint_stays_in_its_function() -> None:
