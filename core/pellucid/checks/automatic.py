@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.checks.errors import DivisionByZeroError, ErrorCategory, NaNError, OOBError, Site
+from pellucid.checks.errors import DivisionByZeroError, NaNError, OOBError, Site
 from pellucid.checks.notes import Notes
 from pellucid.checks.watch import Watch
 from pellucid.ir.avals import ShapedArray
@@ -44,7 +44,7 @@ def check_equation(
     equation: Any,
     operands: Operands,
     results: Results,
-    errors: frozenset[ErrorCategory | Watch],
+    errors: frozenset[Any],
 ) -> None:
     """Notes failures of the categories `errors` in an equation with these operands and results."""
     primitive = equation.primitive

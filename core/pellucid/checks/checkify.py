@@ -14,7 +14,7 @@ from pellucid.checks.automatic import check_equation
 from pellucid.checks.check import check_p
 from pellucid.checks.errors import Error, ErrorCategory, JaxException, error_of, user_checks
 from pellucid.checks.notes import NONE, Checked, Notes, Site, first, nothing
-from pellucid.checks.watch import Watch
+from pellucid.checks.watch import Conditions, Watch
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid.higher_order.custom_rules import CustomCall
 from pellucid.higher_order.jit import Defined
@@ -45,7 +45,7 @@ from pellucid.transforms.arguments import argument_paths, check_callable, result
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.xla.pytree import flatten
 
-Errors = frozenset[ErrorCategory | Watch]
+Errors = frozenset[ErrorCategory | Watch | Conditions]
 _PYTHON_NUMBERS = (bool, int, float, complex)
 
 
@@ -146,9 +146,12 @@ def _checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
 
 def _run(notes: Notes, jaxpr: Jaxpr, operands: Operands, errors: Errors) -> Values:
     values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
+    conditions = [each for each in errors if isinstance(each, Conditions)]
     with use_facts() as facts:
         for equation in jaxpr.equations:
             facts.enter(equation, Lineage("checkify", (equation,)))
+            for each in conditions:
+                each.check(notes, equation, values)
             inputs = [a.val if type(a) is Literal else values[a] for a in equation.operands]
             results = _results(notes, equation, inputs, errors)
             values.update(zip(equation.results, results, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from pellucid.checks.notes import Notes
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import Equation
 from pellucid.ir.rules import Results
-from pellucid.primitives.logical import bitwise_or
+from pellucid.primitives.logical import bitwise_or, ne
+from pellucid.primitives.movement import reshape
 from pellucid.primitives.reduction import reduce_or
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import is_array_like, type_of
@@ -66,3 +67,32 @@ class MetBy:
 
     def __call__(self) -> str:
         return f"a result of `{self.equation.primitive.name}` met the condition"
+
+
+Read = Callable[[Any], Any]
+"""Gives the value of a variable of the program that an equation belongs to."""
+
+
+class Conditions:
+    """A category of errors: equations before which a condition, of values that are known there, holds."""
+
+    def __init__(self, conditions: Mapping[Equation, Callable[[Read], Any]]) -> None:
+        self._conditions = conditions
+        self._checked: set[Equation] = set()
+
+    def unchecked(self) -> list[Equation]:
+        """The equations whose conditions are part of no program that was made with this category."""
+        return [e for e in self._conditions if e not in self._checked]
+
+    def check(self, notes: Notes, equation: Equation, values: Mapping[Any, Any]) -> None:
+        """Notes whether the condition of an equation holds, from the values of its program."""
+        condition = self._conditions.get(equation)
+        if condition is None:
+            return
+        self._checked.add(equation)
+        holds = condition(values.__getitem__)
+        aval = type_of(holds)
+        if aval.size != 1:
+            raise ArgumentTypeError("a condition has one element.", got=aval.text())
+        flag = ne(reshape(holds, ()), np.zeros((), aval.dtype))
+        notes.add(Site(ConditionMetError, MetBy(equation), (), equation.source), flag)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from pellucid.base.errors import EffectsError
 from pellucid.checks.checkify import checked_program
 from pellucid.checks.watch import MetBy, Watch
 from pellucid.introspect.bodies import bodies_of, programs_within
+from pellucid.introspect.loops import Search
 from pellucid.introspect.stepping import Call, Frame, Turn, run_at, scope_of
 from pellucid.ir.jaxpr import Equation
 
@@ -74,14 +75,29 @@ def _search(frame: Frame, watch: Watch) -> list[tuple[Frame, Call | None, Turn]]
         call = None if equation is message.equation else frame.call()
         if call is None:
             return here
-        turn = call.first()
-        while turn is not None:
+        for turn in _turns(call, watch):
             inner = _search(call.frame(turn), watch)
             if inner is not None:
                 _, *rest = inner
                 return [*here, (call.frame(turn), call, turn), *rest]
-            turn = call.after(turn)
     return here  # compiled apart, a value at the bound of the condition may round to the other side
+
+
+def _turns(call: Call, watch: Watch) -> Iterator[Turn]:
+    """The turns of a call in which a result may meet the condition, in their order: of a loop those found by one program."""
+    turn = call.first()
+    if not call.is_loop or call.equation.effects:
+        while turn is not None:
+            yield turn
+            turn = call.after(turn)
+        return
+    search = Search(("watch", watch), lambda _: frozenset({watch}))
+    number = call.meeting(search, 0)
+    while number is not None:
+        yield from call.turns_of(number)
+        number = call.meeting(search, number + 1)
+    if (last := call.last()) is not None:
+        yield last  # the test that ends the loop
 
 
 def _holds(equation: Equation, other: Equation) -> bool:

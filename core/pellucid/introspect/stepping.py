@@ -21,9 +21,9 @@ from pellucid.callbacks.breakpoints import is_breakpoint, muted
 from pellucid.callbacks.pure import HostCall
 from pellucid.compilation.eager import Planned
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
-from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.introspect.bodies import programs_within
 from pellucid.introspect.compiling_ahead import Chain, wait_for_compilation
+from pellucid.introspect.loops import WINDOW_RUNS, PartialLoop, Search
 from pellucid.introspect.positions import Positions
 from pellucid.introspect.program import name_of, value_names
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
@@ -34,17 +34,15 @@ from pellucid.ir.slots import Role, Slots
 from pellucid.parallel.manual import shard_map_p
 from pellucid.primitives.concatenation import stack
 from pellucid.primitives.placement import device_put
-from pellucid.primitives.slicing import dynamic_index_in_dim
 from pellucid.runtime.tokens import effects_barrier
 from pellucid.runtime.transfer import block_until_ready
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import without_references
-from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
-from pellucid.transforms.derived import Derived, remembered, stage_open
+from pellucid.transforms.derived import Derived
 
 __all__ = [
     "Call", "Frame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "known_values", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
@@ -432,6 +430,10 @@ class Call:
         if self.slots.carries:
             [(position, _)] = self.slots.carries
             self._carries[0] = self.groups[position]
+        avals = [a.aval for a in equation.operands] if self.positions else map(type_of, operands)
+        self._loop = PartialLoop(self.slots, tuple(avals), self.positions)
+        self._flags: dict[Any, Any] = {}
+        """By key of a search, and first run of a window, whether its conditions hold in each run."""
         self._predicates = [i for i, slot in enumerate(self.slots.programs) if slot.is_predicate]
         self._body = next(i for i, slot in enumerate(self.slots.programs) if not slot.is_predicate)
         if self.slots.choosing:
@@ -476,7 +478,7 @@ class Call:
             groups = [*self.groups]
             for i, group in enumerate(self.slots.operands):
                 if group.role is Role.STACKED:
-                    groups[i] = self._elements(groups[i], number, self._axis)
+                    groups[i] = self._loop.elements(groups[i], number, self._axis)
             for i, _ in self.slots.carries:
                 groups[i] = self.carry(number + (slot.is_predicate and self.slots.ends))
             if len(self.frames) >= REMEMBERED_RUNS and not self.equation.effects:
@@ -526,6 +528,11 @@ class Call:
             return (self._body, runs - 1) if runs else None
         return (self._predicates[0], runs - 1 if self.slots.ends else runs)
 
+    def turns_of(self, number: int) -> list[Turn]:
+        """The turns of a loop's run, in their order."""
+        turns = [*[(i, number) for i in self._predicates], (self._body, number)]
+        return turns[::-1] if self.slots.ends else turns
+
     def runs(self) -> int:
         """The number of runs of the body; computed, where the equation doesn't state it."""
         if self.slots.runs is None:
@@ -540,8 +547,7 @@ class Call:
 
     def _count(self) -> Any:
         """The number of runs, computed; within a `shard_map` that at the positions."""
-        counting = self._remembered("runs", self._counting)
-        return self._run(counting, [], self._inputs(self._carries[0]))[0]
+        return self._run(self._loop.counting(), [], self._inputs(self._carries[0]))[0]
 
     def jump(self, number: int) -> Turn:
         """The turn of the body's run `number`, from 0.
@@ -565,18 +571,51 @@ class Call:
             ]  # fmt: skip
             if edited and not self.equation.effects:
                 near = max(edited) + 1
-                self._carries[near] = self._carried(self._ended((body, near - 1)))
+                self._carries[near] = self._loop.carried(self._ended((body, near - 1)))
             if self.equation.effects or (number == near + 1 and (body, near) in self.frames):
                 for each in range(near, number):
-                    self._carries[each + 1] = self._carried(self._ended((body, each)))
+                    self._keep_carry(each + 1, self._loop.carried(self._ended((body, each))))
             elif near < number:
-                jumping = self._remembered("jump", self._jumping)
                 bounds = [np.int32(near), np.int32(number)]
                 inputs = self._inputs(self._carries[near])
-                self._carries[number] = self._run(jumping, bounds, inputs)
-            if len(self._carries) > REMEMBERED_RUNS:
-                del self._carries[[*self._carries][1]]
+                self._keep_carry(number, self._run(self._loop.jumping(), bounds, inputs))
         return self._carries[number]
+
+    def _keep_carry(self, number: int, carry: Values) -> None:
+        self._carries[number] = carry
+        if len(self._carries) > REMEMBERED_RUNS:
+            del self._carries[[*self._carries][1]]
+
+    def meeting(self, search: Search, number: int, *, is_forward: bool = True) -> int | None:
+        """The first run from `number` on, or the last before it, in which a condition holds; None where there is none.
+
+        The runs of a window are searched by one compiled program, which is run once. The test that ends a loop
+        belongs to no run. Raises: what the conditions raise; they are traced.
+        """
+        runs = self.runs()
+        while 0 <= number - (not is_forward) < runs:
+            lower = (number - (not is_forward)) // WINDOW_RUNS * WINDOW_RUNS
+            flags = self._searched(search, lower, min(lower + WINDOW_RUNS, runs))
+            numbers = lower + np.flatnonzero(flags)
+            numbers = numbers[numbers >= number] if is_forward else numbers[numbers < number]
+            if numbers.size:
+                return int(numbers[0 if is_forward else -1])
+            number = lower + WINDOW_RUNS if is_forward else lower
+        return None
+
+    def _searched(self, search: Search, lower: int, upper: int) -> Any:
+        """Whether a condition of a search holds in each run of a window, at any position of a `shard_map`."""
+        key = search.key, lower
+        if key not in self._flags:
+            bounds = [np.int32(lower), np.int32(upper)]
+            carry = self.carry(lower) if self.slots.carries else []
+            inputs = [*search.values, *self._inputs(carry)]
+            flags, *carry = self._run(self._loop.searching(search), bounds, inputs)
+            rows: Any = np.reshape(np.asarray(flags), (-1, WINDOW_RUNS))
+            self._flags[key] = np.any(rows[:, : upper - lower], axis=0)
+            if self.slots.carries and upper not in self._carries:
+                self._keep_carry(upper, carry)
+        return self._flags[key]
 
     @property
     def n_edits(self) -> int:
@@ -589,6 +628,7 @@ class Call:
         self.frames = {t: f for t, f in self.frames.items() if self._order(t) <= order}
         last = turn[1] + (self.is_predicate(turn) and self.slots.ends)
         self._carries = {n: carry for n, carry in self._carries.items() if n <= last}
+        self._flags.clear()
         self.slots = slots_of(self.equation)
 
     def undo(self, turn: Turn) -> bool:
@@ -633,11 +673,6 @@ class Call:
 
     # Programs that run a loop in part -----------------------------------------------------------------------
 
-    def _remembered(self, name: str, make: Callable[[], Derived]) -> Derived:
-        key = (name, self.slots.operands, self.slots.is_reversed)
-        with scope_of(self.positions):
-            return remembered(self.slots.programs[self._body].program.jaxpr, key, make)
-
     def _run(self, derived: Derived, bounds: Operands, operands: Operands) -> Values:
         """The results of a program that runs the loop in part, on constants and values of the frames."""
         return run_at(self.positions, derived.program, operands, [*derived.consts, *bounds])
@@ -652,68 +687,6 @@ class Call:
         for i, _ in self.slots.carries:
             groups[i] = [*carry]
         return [x for group in groups for x in group]
-
-    def _avals(self) -> list[Any]:
-        if self.positions is not None:
-            return [a.aval for a in self.equation.operands]
-        return [type_of(x) for group in self.groups for x in group]
-
-    def _results_of(
-        self, which: int, groups: Sequence[Values], number: Any, carry: Operands
-    ) -> Values:
-        """The results of one run of a program, traced."""
-        inputs, slot = [*groups], self.slots.programs[which]
-        for i, group in enumerate(self.slots.operands):
-            if group.role is Role.CARRY:
-                inputs[i] = [*carry]
-            elif group.role is Role.STACKED:
-                inputs[i] = self._elements(groups[i], number, 0)
-        return replay(slot.program.jaxpr, (), *self.slots.gathered(slot, inputs))
-
-    def _elements(self, values: Operands, number: Any, axis: int) -> Values:
-        """The elements along an axis that run `number` takes of stacked values."""
-        index = (self.slots.runs or 0) - 1 - number if self.slots.is_reversed else number
-        return [dynamic_index_in_dim(x, index, axis, False) for x in values]
-
-    def _carried(self, results: Values) -> Values:
-        """The carry among the results of the body."""
-        groups = self.slots.given(self.slots.programs[self._body], results)
-        return [x for i, xs in groups if self.slots.results[i].role is Role.CARRY for x in xs]
-
-    def _jumping(self) -> Derived:
-        """The program of (one run, another, operands with the carry before the one) to the carry before the other."""
-
-        def jump(lower: Any, upper: Any, *operands: Any) -> Values:
-            groups = self.slots.split(operands)
-
-            def step(number: Any, carry: Values) -> Values:
-                return self._carried(self._results_of(self._body, groups, number, carry))
-
-            return fori_loop(lower, upper, step, groups[self.slots.carries[0][0]])
-
-        index = type_of(np.int32(0))
-        return Derived(*stage_open(jump, [index, index, *self._avals()], None), ())
-
-    def _counting(self) -> Derived:
-        """The program of the operands of a loop to the number of its runs."""
-
-        def count(*operands: Any) -> Values:
-            groups = self.slots.split(operands)
-
-            def goes_on(number: Any, carry: Values) -> Any:
-                [holds] = self._results_of(self._predicates[0], groups, number, carry)
-                return ~holds if self.slots.ends else holds
-
-            def step(state: Any) -> Any:
-                number, carry, _ = state
-                carry = self._carried(self._results_of(self._body, groups, number, carry))
-                return number + 1, carry, goes_on(number, carry)
-
-            carry = groups[self.slots.carries[0][0]]
-            start = np.True_ if self.slots.ends else goes_on(np.int32(0), carry)
-            return [while_loop(lambda state: state[2], step, (np.int32(0), carry, start))[0]]
-
-        return Derived(*stage_open(count, self._avals(), None), ())
 
 
 def slots_of(equation: Equation) -> Any:
@@ -850,17 +823,17 @@ def known_values(
 
     With `function`, those that a function of that qualified name assigns, and the arguments of the program if it is its.
     """
-    latest = latest_variables(frame, function)
+    latest = latest_variables(frame.jaxpr, frame.position, function)
     return dict(strict_zip(latest, frame.shown([*latest.values()], position)))
 
 
-def latest_variables(frame: Frame, function: str | None = None) -> dict[str, Var]:
-    """Variables before a frame's position by the user's names, see `known_values`."""
-    names = value_names(frame.jaxpr)
-    has_arguments = function is None or function.rpartition(".")[2] == name_of(frame.jaxpr)
-    results = [v for e in frame.jaxpr.equations[: frame.position] for v in e.results]
+def latest_variables(jaxpr: Jaxpr, position: int, function: str | None = None) -> dict[str, Var]:
+    """Variables before a position of a program by the user's names, see `known_values`."""
+    names = value_names(jaxpr)
+    has_arguments = function is None or function.rpartition(".")[2] == name_of(jaxpr)
+    results = [v for e in jaxpr.equations[:position] for v in e.results]
     latest = {}
-    for variable in [*frame.jaxpr.invars, *results]:
+    for variable in [*jaxpr.invars, *results]:
         name = names.get(variable)
         if name is None:
             continue

@@ -6,6 +6,7 @@ import ast
 import linecache
 from typing import Any, NamedTuple
 
+from pellucid.introspect.bodies import bodies_of
 from pellucid.introspect.stepping import name_of, programs_within, user_stack
 
 
@@ -44,6 +45,12 @@ class Places:
         self._programs = list(programs_within(jaxpr))
         for program in self._programs:
             self._read(program)
+        self._call_lines: dict[Any, set[Line]] = {}
+        """By program the innermost lines of the equations that run it."""
+        for program in self._programs:
+            for equation in program.equations:
+                for body in bodies_of(equation):
+                    self._call_lines.setdefault(body.jaxpr, set()).update(self.stack(equation)[-1:])
 
     def stack(self, equation: Any) -> Stack:
         """The lines of an equation; empty where none is the user's."""
@@ -80,12 +87,17 @@ class Places:
         return {line.file for stack in self._stacks.values() for line in stack}
 
     def first_of(self, file: str, line: int) -> dict[Any, int]:
-        """The equations with which the program comes to a line, each with the depth of the line in its stack."""
+        """The equations with which the program comes to a line, each with the depth of the line in its stack.
+
+        What a loop or a function of the library computes in its own programs belongs to the line that calls it.
+        """
         depths: dict[Any, int] = {}
         for program in self._programs:
             previous: Stack = ()
             for equation in program.equations:
                 stack = self.stack(equation)
+                if not self._call_lines.get(program, set()).isdisjoint(stack[-1:]):
+                    continue
                 for depth, each in enumerate(stack, 1):
                     if (
                         each.file == file

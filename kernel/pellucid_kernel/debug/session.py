@@ -13,6 +13,7 @@ import numpy as np
 import pellucid as pl
 from pellucid.introspect.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from pellucid.introspect.finding import Match, first_match
+from pellucid.introspect.loops import Search
 from pellucid.introspect.positions import Position
 from pellucid.introspect.stepping import (
     breakpoints_of,
@@ -25,10 +26,12 @@ from pellucid.introspect.stepping import (
     known_values,
     latest_variables,
     listing,
+    programs_within,
 )
 from pellucid.tree_util import tree_leaves
+from pellucid_kernel.debug.conditions import Outer, array_of, search_of
 from pellucid_kernel.debug.places import Stack, places_of
-from pellucid_kernel.debug.stepper import Level, Stepper
+from pellucid_kernel.debug.stepper import Level, NextRun, Stepper
 
 BUDGET = 1 << 30
 """Bytes of values that a session keeps by default; others are computed again when somebody looks."""
@@ -73,6 +76,9 @@ class Difference(NamedTuple):
     """The largest distance of two elements, in units of the last place; 0 for results that are equal to the bit."""
 
 
+_Stops = dict[Any, tuple[int, list[Breakpoint]]]
+
+
 class Session:
     """A call of `function` that stops between two lines. `print(session)` shows where; commands give the session.
 
@@ -90,7 +96,9 @@ class Session:
         program, shape = pl.make_jaxpr(function, return_shape=True)(*args, **kwargs)
         self._begin(program, [*map(pl.numpy.asarray, tree_leaves((args, kwargs)))], budget)
         self._tree = pl.tree_util.tree_structure(shape)
-        self._file = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", "")
+        innermost = inspect.unwrap(function)
+        self._file = getattr(getattr(innermost, "__code__", None), "co_filename", "")
+        self._names = getattr(innermost, "__globals__", {})
 
     @classmethod
     def of_program(
@@ -282,7 +290,7 @@ class Session:
                 got=f"{name!r} of {each}",
                 do="Step out to its line, or go back before this program, and edit it there.",
             )
-        variables = latest_variables(top, each.function if each.file else None)
+        variables = latest_variables(top.jaxpr, top.position, each.function if each.file else None)
         if name not in variables:
             raise ArgumentValueError(
                 "there is no variable of this name whose value could be edited here.",
@@ -369,17 +377,13 @@ class Session:
 
         `first`: stop at once where it stands at one.
         """
-
-        def run_to(matches: Callable[[Any], bool]) -> bool:
-            nonlocal first
-            is_here, first = first and matches(self.equation), False
-            return is_here or self._stepper.run_to(matches)
-
-        return self._run(run_to, is_forward=True)
+        if first and self._stops_here(self._stops()):
+            return self
+        return self._run(is_forward=True)
 
     def run_back(self) -> Session:
         """Go back to the last breakpoint before this place, or to the start."""
-        return self._run(self._stepper.run_back_to, is_forward=False)
+        return self._run(is_forward=False)
 
     def watch(self, condition: Callable[[Any], Any], name: str) -> bool:
         """Let `run` stop before the first equation of which a result meets `condition`; whether there is one.
@@ -564,8 +568,9 @@ class Session:
         frame.move(position)
         return self
 
-    def _run(self, run: Callable[[Callable[[Any], bool]], bool], *, is_forward: bool) -> Session:
-        stops: dict[Any, tuple[int, list[Breakpoint]]] = {}
+    def _stops(self) -> _Stops:
+        """Equations to stop before, with the depth of the line in their stacks, and the breakpoints there."""
+        stops: _Stops = {}
         for breakpoint in self.breakpoints:
             places = self._places.first_of(breakpoint.file, breakpoint.line)
             for equation, depth in places.items():
@@ -573,20 +578,116 @@ class Session:
         if self._watched is not None:
             equation = self._watched[0]
             stops.setdefault(equation, (len(self._places.stack(equation)), []))
-        calls = breakpoints_of(self.program)
-        for equation in calls:
+        for equation in breakpoints_of(self.program):
             stops.setdefault(equation, (max(len(self._places.stack(equation)), 1), []))
-        while run(stops.__contains__):
-            self._depth, breakpoints = stops[self.equation]
-            stopping = [self._stops_at(each, is_forward) for each in breakpoints]  # each counts
-            if any(stopping) or self.equation in calls:
-                return self
-            if self._watched and self._watched[:2] == (self.equation, self._stepper.place()):
-                self._depth = max(len(self._lines()), 1)
-                self._give_reason(f"the next operation gives a value with {self._watched[2]}")
+        return stops
+
+    def _run(self, *, is_forward: bool) -> Session:
+        stops = self._stops()
+        next_run = self._next_run(stops)
+        run = self._stepper.run_to if is_forward else self._stepper.run_back_to
+        while run(stops.__contains__, next_run):
+            if self._stops_here(stops, is_forward=is_forward):
                 return self
         self._depth = 1
         return self
+
+    def _stops_here(self, stops: _Stops, *, is_forward: bool = True) -> bool:
+        """Whether to stop before the next equation, one of `stops`."""
+        if self.equation not in stops:
+            return False
+        self._depth, breakpoints = stops[self.equation]
+        stopping = [self._stops_at(each, is_forward) for each in breakpoints]  # each counts
+        if any(stopping) or self.equation in breakpoints_of(self.program):
+            return True
+        if self._watched and self._watched[:2] == (self.equation, self._stepper.place()):
+            self._depth = max(len(self._lines()), 1)
+            self._give_reason(f"the next operation gives a value with {self._watched[2]}")
+            return True
+        return False
+
+    def _next_run(self, stops: _Stops) -> NextRun:
+        """Passes runs of loops in which no condition of a breakpoint holds, as their compiled programs say."""
+        searches: dict[Any, tuple[bool, Search | None]] = {}
+        calls = breakpoints_of(self.program)
+
+        def search_in(call: Any, depth: int) -> tuple[bool, Search | None]:
+            """Whether runs of a loop can be passed, and its search, None where it has no breakpoint."""
+            within = [
+                equation
+                for slot in call.slots.programs
+                for program in programs_within(slot.program.jaxpr)
+                for equation in program.equations
+                if equation in stops
+            ]
+            conditions = {e: [each.condition for each in stops[e][1]] for e in within}
+            conditions = {e: texts for e, texts in conditions.items() if texts or e in calls}
+            if call.equation.effects or not all(t and all(t) for t in conditions.values()):
+                return False, None
+            if not conditions:
+                return True, None
+            lines = lambda e: self._places.stack(e)[: stops[e][0]]
+            search = search_of(call, conditions, lines, lambda name: self._outer(name, depth))
+            return search is not None, search
+
+        def next_run(depth: int, number: int, is_forward: bool) -> int | None:
+            call: Any = self.levels[depth].call
+            same = number - (not is_forward)
+            if call.n_edits:
+                return same
+            try:
+                if call not in searches:
+                    searches[call] = search_in(call, depth)
+                can_pass, search = searches[call]
+                if not can_pass:
+                    return same
+                chosen = search and call.meeting(search, number, is_forward=is_forward)
+            except Exception:  # whatever an expression of the user raises when it is traced
+                searches[call] = False, None
+                return same
+            watched = self._watched_run(depth)
+            if watched is None:
+                return chosen
+            if call.is_predicate(watched):
+                return same
+            turn = watched[1]
+            if turn < number if is_forward else turn >= number:
+                return chosen
+            return turn if chosen is None else (min if is_forward else max)(turn, chosen)
+
+        return next_run
+
+    def _watched_run(self, depth: int) -> Any:
+        """The turn of the loop at a depth of the stack in which the value that was watched for is computed; None for none."""
+        place, start = self._stepper.place(), 3 * depth - 2
+        if self._watched is None or len(self._watched[1]) <= start + 2:
+            return None
+        watched = self._watched[1]
+        return watched[start : start + 2] if watched[:start] == place[:start] else None
+
+    def _outer(self, name: str, depth: int) -> Outer | None:
+        """The value of a name for the loop at a depth of the stack, from outside of it; None where it has none there."""
+        positions = self.levels[depth].frame.positions
+        for level in self.levels[depth - 1 :: -1]:
+            frame = level.frame
+            functions = [line.function for line in self._lines_of(level)] or [None]
+            for function in functions[::-1]:
+                latest = latest_variables(frame.jaxpr, frame.position, function)
+                if name in latest:
+                    variable = latest[name]
+                    [value] = frame.read([variable])
+                    if frame.positions is positions:
+                        return Outer(value, variable.aval)
+                    if frame.positions is None and positions is not None:
+                        return Outer(positions.spread(value), pl.typeof(value))
+                    return None
+        names = {"pl": pl, "jnp": pl.numpy, "np": np, **self._names}
+        if name not in names:
+            return None
+        aval = array_of(names[name])
+        if aval is None or positions is None:
+            return Outer(names[name], aval)
+        return Outer(positions.spread(names[name]), aval)
 
     def _stops_at(self, breakpoint: Breakpoint, is_forward: bool) -> bool:
         try:

@@ -13,6 +13,13 @@ Matches = Callable[[Any], bool]
 """Whether to stop before an equation."""
 
 
+NextRun = Callable[[int, int, bool], int | None]
+"""Of the loop at a depth of the stack the first run from one on, or the last before it, to go through; None for none.
+
+Its arguments are the depth, the run, and whether one goes forward.
+"""
+
+
 class Level:
     """A frame of the stack, and the call that it is a turn of: None for the outermost."""
 
@@ -146,12 +153,17 @@ class Stepper:
 
     # Many equations -----------------------------------------------------------------------------------------
 
-    def run_to(self, matches: Matches) -> bool:
-        """Run to the next equation that `matches`, compiled in between; False if none does, at the program's end."""
+    def run_to(self, matches: Matches, next_run: NextRun | None = None) -> bool:
+        """Run to the next equation that `matches`, compiled in between; False if none does, at the program's end.
+
+        With `next_run` runs of loops are passed that it passes, though they have equations that match.
+        """
         marks = _Marks(matches)
         if self.equation is not None:
             self.forward(into=marks.within(self.equation))
         while True:
+            if next_run is not None:
+                self._pass_runs(next_run, is_forward=True)
             frame = self.top.frame
             target = marks.next(frame.jaxpr, frame.position)
             self._move(len(frame.jaxpr.equations) if target is None else target)
@@ -166,10 +178,12 @@ class Stepper:
                 self.forward(into=True)
             self._keep_to_budget()
 
-    def run_back_to(self, matches: Matches) -> bool:
+    def run_back_to(self, matches: Matches, next_run: NextRun | None = None) -> bool:
         """Go back to the last equation before this place that `matches`; False if none does, at the start."""
         marks = _Marks(matches)
         while True:
+            if next_run is not None:
+                self._pass_runs(next_run, is_forward=False)
             frame = self.top.frame
             target = marks.previous(frame.jaxpr, frame.position)
             if target is not None:
@@ -209,6 +223,25 @@ class Stepper:
         for outer, level in zip(self.levels[-2::-1], self.levels[:0:-1], strict=True):
             level.call.cut(level.turn)  # type: ignore[union-attr]
             outer.frame.cut(level.call)
+
+    def _pass_runs(self, next_run: NextRun, *, is_forward: bool) -> None:
+        """At the start of a loop's turn, or on the way back at its end, go to the next one to go through, or out."""
+        while (call := self.top.call) is not None and call.is_loop:
+            level = self.top
+            if level.frame.position != (0 if is_forward else len(level.frame.jaxpr.equations)):
+                return
+            is_predicate, ends = call.is_predicate(level.turn), call.slots.ends
+            number = level.turn[1]
+            # On the way back runs before `number` are asked for.
+            number += (is_predicate and ends) if is_forward else not (is_predicate and not ends)
+            chosen = next_run(len(self.levels) - 1, number, is_forward)
+            if chosen == number - (not is_forward):
+                return
+            self.levels.pop()
+            if chosen is not None:
+                self._enter(call, call.jump(chosen), at_end=not is_forward)
+                return
+            self._move(self.top.frame.position + is_forward)
 
     def _end_turn(self) -> None:
         """From the end of a program to its next run, or behind the equation that it belongs to."""

@@ -1,0 +1,187 @@
+"""Compiled programs that run a loop in part: to the carry of one run, to the number of runs, to runs that meet a condition."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import UnsupportedError
+from pellucid.checks.checkify import Errors, checked_program
+from pellucid.checks.notes import Checked
+from pellucid.checks.watch import Conditions
+from pellucid.higher_order.loops import fori_loop, while_loop
+from pellucid.introspect.positions import Positions
+from pellucid.ir.avals import shaped_array
+from pellucid.ir.rules import Avals, Operands, Values
+from pellucid.ir.slots import Role, Slot, Slots
+from pellucid.primitives.filled import zeros
+from pellucid.primitives.logical import bitwise_or, gt
+from pellucid.primitives.slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
+from pellucid.primitives.varying import vary
+from pellucid.tracing.replay import replay
+from pellucid.tracing.values import type_of
+from pellucid.transforms.derived import Derived, remembered, stage_open
+
+__all__ = ["WINDOW_RUNS", "Conditions", "PartialLoop", "Search"]
+
+WINDOW_RUNS = 1024
+"""Number of runs of a loop that one program searches for a condition."""
+
+
+class Search(NamedTuple):
+    """Conditions on values of a loop, which its runs are searched for."""
+
+    key: Hashable
+    """Key under which its programs are remembered."""
+    errors: Callable[[Operands], Errors]
+    """The conditions as categories of errors, from the traced `values`."""
+    values: Operands = ()
+    """Values from outside the loop that the conditions read, as its frames hold them."""
+    avals: Avals = ()
+    """Their types."""
+
+
+class PartialLoop(NamedTuple):
+    """The programs of a loop, at all positions of a `shard_map` if it is within one."""
+
+    slots: Slots
+    avals: tuple[Any, ...]
+    """Types of the operands."""
+    positions: Positions | None = None
+
+    @property
+    def body(self) -> Slot:
+        """The program that runs any number of times."""
+        return next(slot for slot in self.slots.programs if not slot.is_predicate)
+
+    @property
+    def predicate(self) -> Slot | None:
+        """The program that decides whether the loop continues; None for a scan."""
+        return next((slot for slot in self.slots.programs if slot.is_predicate), None)
+
+    def jumping(self) -> Derived:
+        """The program of (one run, another, operands with the carry before the one) to the carry before the other."""
+
+        def jump(lower: Any, upper: Any, *operands: Any) -> Values:
+            groups = self.slots.split(operands)
+
+            def step(number: Any, carry: Values) -> Values:
+                return self.carried(self._results_of(self.body, groups, number, carry))
+
+            return fori_loop(lower, upper, step, self._carry_of(groups))
+
+        return self._remembered("jump", jump, 2)
+
+    def counting(self) -> Derived:
+        """The program of the operands of a loop to the number of its runs."""
+        predicate = self.predicate
+        assert predicate is not None
+
+        def count(*operands: Any) -> Values:
+            groups = self.slots.split(operands)
+
+            def goes_on(number: Any, carry: Values) -> Any:
+                [holds] = self._results_of(predicate, groups, number, carry)
+                return ~holds if self.slots.ends else holds
+
+            def step(state: Any) -> Any:
+                number, carry, _ = state
+                carry = self.carried(self._results_of(self.body, groups, number, carry))
+                return number + 1, carry, goes_on(number, carry)
+
+            carry = self._carry_of(groups)
+            start = np.True_ if self.slots.ends else goes_on(np.int32(0), carry)
+            return [while_loop(lambda state: state[2], step, (np.int32(0), carry, start))[0]]
+
+        return self._remembered("count", count, 0)
+
+    def searching(self, search: Search) -> Derived:
+        """The program of (one run, another, values of the search, operands with the carry before the one).
+
+        It gives booleans `[WINDOW_RUNS]`, whether a condition holds in each run up to the other, and the carry there.
+        """
+        n_values = len(search.avals)
+
+        def run(lower: Any, upper: Any, *operands: Any) -> Values:
+            errors = search.errors(operands[:n_values])
+            groups = self.slots.split(operands[n_values:])
+            body = checked_program(self.body.program.jaxpr, errors)
+            predicate = self.predicate
+            checked = predicate and checked_program(predicate.program.jaxpr, errors)
+            missing = [
+                e for each in errors if isinstance(each, Conditions) for e in each.unchecked()
+            ]
+            if missing:
+                raise UnsupportedError(
+                    "a condition can't be computed within its loop.",
+                    got=f"before `{missing[0].primitive.name}`",
+                )
+
+            def noted(slot: Slot, program: Checked, number: Any, carry: Values) -> Any:
+                inputs = self._inputs_of(slot, groups, number, carry)
+                results = replay(program.program.jaxpr, (), *program.consts, *inputs)
+                return gt(results[0], np.int32(0)), results[program.n_notes :]
+
+            def step(number: Any, state: Any) -> Any:
+                flags, carry = state
+                holds, results = noted(self.body, body, number, carry)
+                after = self.carried(results)
+                if predicate and checked and checked.sites:
+                    tested = after if self.slots.ends else carry
+                    holds = bitwise_or(noted(predicate, checked, number, tested)[0], holds)
+                return dynamic_update_index_in_dim(flags, holds, number - lower, 0), after
+
+            flags = zeros(shaped_array((WINDOW_RUNS,), np.dtype(np.bool_), False))
+            for level in self.positions.levels if self.positions else ():
+                if level.params.check_vma:
+                    flags = vary(flags, level.own_axes)
+            flags, carry = fori_loop(lower, upper, step, (flags, self._carry_of(groups)))
+            return [flags, *carry]
+
+        return self._remembered(("search", search.key), run, 2, search.avals)
+
+    def carried(self, results: Values) -> Values:
+        """The carry among the results of the body."""
+        groups = self.slots.given(self.body, results)
+        return [x for i, xs in groups if self.slots.results[i].role is Role.CARRY for x in xs]
+
+    def elements(self, values: Operands, number: Any, axis: int) -> Values:
+        """The elements along an axis that run `number` takes of stacked values."""
+        index = (self.slots.runs or 0) - 1 - number if self.slots.is_reversed else number
+        return [dynamic_index_in_dim(x, index, axis, False) for x in values]
+
+    # ----------------------------------------------------------------------------------------------------------
+
+    def _remembered(
+        self, name: Hashable, run: Callable[..., Values], n_bounds: int, avals: Avals = ()
+    ) -> Derived:
+        bounds = [type_of(np.int32(0))] * n_bounds
+        types = (*bounds, *avals, *self.avals)
+        key = (name, self.slots.operands, self.slots.runs, self.slots.is_reversed, types)
+        derive = lambda: Derived(*stage_open(run, types, None), ())
+        scope = contextlib.nullcontext() if self.positions is None else self.positions.scope()
+        with scope:
+            return remembered(self.body.program.jaxpr, key, derive)
+
+    def _carry_of(self, groups: Sequence[Values]) -> Values:
+        return [x for i, _ in self.slots.carries for x in groups[i]]
+
+    def _inputs_of(
+        self, slot: Slot, groups: Sequence[Values], number: Any, carry: Operands
+    ) -> Values:
+        """The inputs of one run of a program, traced."""
+        inputs = [*groups]
+        for i, group in enumerate(self.slots.operands):
+            if group.role is Role.CARRY:
+                inputs[i] = [*carry]
+            elif group.role is Role.STACKED:
+                inputs[i] = self.elements(groups[i], number, 0)
+        return self.slots.gathered(slot, inputs)
+
+    def _results_of(
+        self, slot: Slot, groups: Sequence[Values], number: Any, carry: Operands
+    ) -> Values:
+        return replay(slot.program.jaxpr, (), *self._inputs_of(slot, groups, number, carry))

@@ -1,0 +1,130 @@
+"""Conditions of breakpoints within a loop, evaluated by the compiled loop, so that it stops only in runs where one holds."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
+from typing import Any, NamedTuple
+
+import pellucid as pl
+from pellucid.introspect.loops import Conditions, Search
+from pellucid.introspect.program import value_names
+from pellucid.introspect.stepping import Call, latest_variables, programs_within
+from pellucid_kernel.debug.places import Stack
+
+
+class Outer(NamedTuple):
+    """The value of a name from outside a loop."""
+
+    value: Any
+    """An array, as the frames of the loop hold it, or any object."""
+    aval: Any = None
+    """Its type; None for what is no array."""
+
+
+class _Expression(NamedTuple):
+    """A condition before an equation, with the variables of its program that it names."""
+
+    code: CodeType
+    variables: dict[str, Any]
+
+
+def search_of(
+    call: Call,
+    texts: Mapping[Any, Sequence[str]],
+    lines: Callable[[Any], Stack],
+    outer: Callable[[str], Outer | None],
+) -> Search | None:
+    """The search of a loop for runs in which a condition holds; None where its conditions need each run to stop.
+
+    `texts`: by equation the conditions before it, all of which are in the loop; `lines`: the user's lines of an equation;
+    `outer`: gives the value of a name from outside the loop, None where there is none.
+    """
+    programs = [
+        program
+        for slot in call.slots.programs
+        if not slot.is_predicate
+        for program in programs_within(slot.program.jaxpr)
+    ]
+    marked = {
+        equation: (program, position)
+        for program in programs
+        for position, equation in enumerate(program.equations)
+        if equation in texts
+    }
+    if marked.keys() != texts.keys():
+        return None  # in the test that ends the loop
+    expressions: dict[Any, list[_Expression]] = {}
+    values: dict[str, Outer] = {}
+    for equation, (program, position) in marked.items():
+        variables_before = _variables(program, position, lines(equation))
+        hidden = {n.name for p in programs if p is not program for n in value_names(p).values()}
+        for text in texts[equation]:
+            names = _names(text)
+            for name in names - variables_before.keys():
+                value = None if name in hidden else outer(name)
+                if value is None and not hasattr(builtins, name):
+                    return None
+                if value is not None:
+                    values[name] = value
+            variables = {name: variables_before[name] for name in names & variables_before.keys()}
+            code = compile(text.strip(), "<condition>", "eval")
+            expressions.setdefault(equation, []).append(_Expression(code, variables))
+    arrays = {name: each for name, each in values.items() if each.aval is not None}
+    objects = {name: each.value for name, each in values.items() if each.aval is None}
+
+    def errors(operands: Sequence[Any]) -> Any:
+        names = {**objects, **dict(zip(arrays, operands, strict=True))}
+        conditions = {e: _holds_any(each, names) for e, each in expressions.items()}
+        return frozenset({Conditions(conditions)})
+
+    key = (
+        "conditions", *[(e, tuple(texts[e])) for e in expressions], *arrays,
+        *[(name, id(value)) for name, value in objects.items()],
+    )  # fmt: skip
+    return Search(
+        key, errors, [a.value for a in arrays.values()], tuple([a.aval for a in arrays.values()])
+    )
+
+
+def array_of(value: Any) -> Any:
+    """The type of a value that programs can take as an operand; None for others."""
+    try:
+        return pl.typeof(value)
+    except TypeError:
+        return None
+
+
+def _holds_any(
+    expressions: Sequence[_Expression], names: dict[str, Any]
+) -> Callable[[Callable[[Any], Any]], Any]:
+    def holds(read: Callable[[Any], Any]) -> Any:
+        result = False
+        for code, variables in expressions:
+            local = {name: read(variable) for name, variable in variables.items()}
+            value = eval(code, {**names, **local})  # noqa: S307 - the user's
+            result = result | (pl.numpy.asarray(value) != 0)
+        return result
+
+    return holds
+
+
+def _variables(program: Any, position: int, lines: Stack) -> dict[str, Any]:
+    """The variables that expressions at an equation name: those of its lines, the innermost first."""
+    functions = [line.function for line in lines] or [None]
+    variables: dict[str, Any] = {}
+    for function in functions:
+        variables |= latest_variables(program, position, function)
+    return variables
+
+
+def _names(text: str) -> set[str]:
+    """The names that an expression reads and doesn't bind itself."""
+    nodes = [n for n in ast.walk(ast.parse(text.strip(), mode="eval")) if isinstance(n, ast.Name)]
+    arguments = [
+        n for n in ast.walk(ast.parse(text.strip(), mode="eval")) if isinstance(n, ast.arg)
+    ]
+    bound = {n.id for n in nodes if isinstance(n.ctx, ast.Store)} | {a.arg for a in arguments}
+    return {n.id for n in nodes} - bound
