@@ -1,12 +1,15 @@
 """The viewer in a browser, without Jupyter: what a saved page shows and does."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from pellucid_viz.render.html import view_page, viewer_script
+import pellucid as pl
+from pellucid_viz.render.html import view_html, view_page, viewer_script
 from tests.introspect import sample_records
 
 pytestmark = pytest.mark.browser
@@ -101,6 +104,73 @@ def test_a_view_fits_any_window(show: Show, sample: str, size: tuple[int, int]) 
     page = show(sample, size=size)
     expect(page.locator(".pl-root")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+
+
+@pytest.mark.parametrize(
+    ("sample", "size"),
+    [
+        ("train_step", (420, 700)),
+        ("train_step", (900, 560)),
+        ("gradient", (1600, 800)),
+        ("transformer", (900, 560)),
+        ("pattern", (900, 560)),
+    ],
+)
+def test_a_program_opens_whole_and_readable(show: Show, sample: str, size: tuple[int, int]) -> None:
+    page = show(sample, size=size)
+    expect(items(page).first).to_be_attached()
+    closed = page.locator("[role=treeitem]:not([aria-expanded=true])")
+    operations = closed.filter(has_text=re.compile(r"equations?$| = "))
+    assert 1 <= operations.count() <= 15
+    if sample in ("train_step", "gradient"):
+        expect(items(page).filter(has_text="forward").first).to_be_attached()
+        expect(items(page).filter(has_text="backward").first).to_be_attached()
+    if sample == "pattern":
+        expect(items(page).filter(has_text="2,500")).to_have_count(1)
+    # The strip with the whole drawing is there only where a part is out of sight.
+    expect(page.locator(".pl-minimap")).to_be_hidden()
+    page.set_viewport_size({"width": size[0] - 60, "height": size[1] - 80})
+    expect(page.locator(".pl-minimap")).to_be_hidden()
+    legend, drawing = page.locator(".pl-foot").bounding_box(), canvas(page).bounding_box()
+    assert legend is not None
+    assert drawing is not None
+    assert legend["y"] >= drawing["y"] + drawing["height"]
+
+
+def test_the_strip_of_a_zoomed_graph_covers_nothing(show: Show) -> None:
+    page = show("transformer")
+    canvas(page).focus()
+    for _ in range(6):
+        page.keyboard.press("+")
+    strip = page.locator(".pl-minimap")
+    expect(strip).to_be_visible()
+    place, drawing = strip.bounding_box(), canvas(page).bounding_box()
+    assert place is not None
+    assert drawing is not None
+    assert place["x"] >= drawing["x"] + drawing["width"]
+    page.keyboard.press("f")
+    expect(strip).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("make", "most"),
+    [
+        (lambda: pl.analysis.diff(lambda x: x + 1.0, lambda x: x * 2.0, 3.0), 260),
+        (lambda: pl.analysis.program(lambda x: x + 1.0, 3.0), 300),
+        (sample_records.SAMPLES["train_step"], 560),
+    ],
+)
+def test_an_output_is_as_high_as_its_content(
+    browser: Browser, tmp_path: Path, make: Callable[[], Any], most: int
+) -> None:
+    path = tmp_path / "fragment.html"
+    path.write_text(view_html(make().to_dict(), "text"), encoding="utf-8")
+    with browser.new_context(viewport={"width": 900, "height": 900}) as context:
+        page = context.new_page()
+        page.goto(path.as_uri())
+        height = "document.querySelector('.pellucid-place').clientHeight"
+        page.wait_for_function(f"most => {height} > 0 && {height} <= most", arg=most)
+        assert page.evaluate(height) >= 200
 
 
 def test_hostile_names_run_nothing(show: Show) -> None:

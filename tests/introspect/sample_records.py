@@ -17,6 +17,7 @@ from tests.introspect import (
     sample_recordings as recordings,
     sample_shardings as shardings,
     sample_stages as stages,
+    traced_programs as traced,
 )
 
 SAMPLES: dict[str, Callable[[], object]] = {
@@ -35,6 +36,9 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "equations_100k": lambda: programs.transformer(
         "equations_100k", layers=160, stages=10
     ).record(),
+    "train_step": traced.train_step,
+    "gradient": traced.gradient,
+    "pattern": traced.pattern,
     "wide": lambda: programs.wide().record(),
     "sharding_simple": shardings.simple,
     "sharding_replicated": shardings.replicated,

@@ -1,5 +1,5 @@
 /** What wrappers of the viewer use: the lab extension, static HTML, anywidget. */
 
-export { mount, type Mounted, type View, type ViewOptions } from './view';
+export { growing, mount, type Mounted, type View, type ViewOptions } from './view';
 export { readRecord, type AnyRecord } from '../records/reading';
 export { RecordError } from '../records/columns';

@@ -18,6 +18,8 @@ export interface ProgramEvents {
   /** Equations that stay lit until others are selected; none ends it. */
   readonly onSelect?: (program: Program, equations: ArrayLike<number>) => void;
   readonly notebook?: NotebookLines | undefined;
+  /** Height in pixels at which the view shows all it has to show at first. */
+  readonly onHeight?: ((height: number) => void) | undefined;
 }
 
 const NOTES: Readonly<Record<PlaceState, string>> = {

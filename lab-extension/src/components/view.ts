@@ -27,6 +27,18 @@ import { failureNotice, failureStyle } from './failure';
 import { tableStyle } from './table';
 import { baseStyle, followTheme } from './theme';
 
+/** Lower views of fixed size have no room for their controls. */
+const LEAST_HEIGHT = 200;
+
+/** Makes a place as high as its view wants it, up to `most` pixels; it never shrinks again. */
+export function growing(place: HTMLElement, most: number): (height: number) => void {
+  let tallest = LEAST_HEIGHT;
+  return height => {
+    tallest = Math.max(tallest, height);
+    place.style.height = `${Math.min(most, tallest)}px`;
+  };
+}
+
 /** A part of the page that shows one record. */
 export interface View {
   readonly element: HTMLElement;
@@ -55,6 +67,8 @@ export interface ViewOptions {
   readonly onSelect?: (program: ProgramRecord, equations: ArrayLike<number>) => void;
   /** The lines of the notebooks around the view, to go to. */
   readonly notebook?: NotebookLines;
+  /** Height in pixels at which a view of fixed size shows all it has to show at first; said again when it grows. */
+  readonly onHeight?: (height: number) => void;
   /** What stands on the edge of a value of a program, in place of its type. */
   readonly edgeLabel?: (value: number) => string | undefined;
   /** Asks for another placement of a function; without it none can be asked for. */
@@ -162,6 +176,7 @@ function viewOf(
     onHover: (program, equations) => options.onHover?.(program.record, equations),
     onSelect: (program, equations) => options.onSelect?.(program.record, equations),
     notebook: options.notebook,
+    onHeight: options.onHeight,
   };
   switch (record.kind) {
     case 'program': {

@@ -2,7 +2,7 @@ import type { IRenderMime } from '@jupyterlab/rendermime';
 import type { CommandRegistry } from '@lumino/commands';
 import { Widget } from '@lumino/widgets';
 
-import type { Mounted } from '../components';
+import { growing, type Mounted } from '../components';
 import { programText } from './program_text';
 import type { ProgramListing } from './program_text';
 import { mountRecord, OPEN_COMMAND } from './shown_records';
@@ -53,10 +53,12 @@ export class RecordOutput extends Widget implements IRenderMime.IRenderer {
 
   private draw(): void {
     const place = document.createElement('div');
-    place.style.height = `${viewSettings().outputHeight}px`;
+    const most = viewSettings().outputHeight;
+    place.style.height = `${most}px`;
     this.mounted?.dispose();
     this.node.replaceChildren(place);
-    this.mounted = mountRecord(place, this.record, this.text, this.commands);
+    const grow = growing(place, most);
+    this.mounted = mountRecord(place, this.record, this.text, this.commands, grow);
     if (!this.standsForError) {
       this.node.append(this.openButton());
     } else if (this.mounted.view() !== null) {

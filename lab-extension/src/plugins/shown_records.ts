@@ -45,6 +45,7 @@ export function mountRecord(
   record: unknown,
   text: string,
   commands: CommandRegistry,
+  onHeight?: (height: number) => void,
 ): Mounted {
   const onPoint = (places: readonly CellPlace[], isSelected: boolean): void => {
     if (isSelected) {
@@ -76,6 +77,7 @@ export function mountRecord(
       stateOf: to => cellLines?.stateOf(to) ?? 'absent',
     },
     profile: { onPoint, loadTimeline },
+    ...(onHeight === undefined ? {} : { onHeight }),
   });
   const view = mounted.view();
   if (view instanceof ProfileView && commands.hasCommand(TIMES_COMMAND)) {

@@ -78,12 +78,47 @@ describe('groups', () => {
     expect(layer!.copies).toHaveLength(12);
   });
 
-  test('cut a level that is too long', () => {
-    const root = new Hierarchy(sampleProgram('wide')).body(0);
-    expect(root.children.length).toBeLessThanOrEqual(400);
-    expect(root.children.every(child => typeof child !== 'number' && child.kind === 'chunk')).toBe(
-      true,
-    );
+  test.each(PROGRAMS)('of %s are few enough to be taken in, by line where there are many', name => {
+    const program = sampleProgram(name);
+    const hierarchy = new Hierarchy(program);
+    for (let body = 0; body < program.bodies.length; body++) {
+      for (const group of groupsIn(hierarchy.body(body)).filter(
+        each => each.children.length > 15,
+      )) {
+        // What is left are lines of the user, each with its text on it.
+        expect(group.children.length).toBeLessThanOrEqual(24);
+      }
+    }
+  });
+
+  test.each([
+    ['train_step', ['forward loss', 'backward loss', 'lambda, line 23']],
+    ['gradient', ['forward', 'backward']],
+  ])('of %s are its forward and its backward pass', (name, names) => {
+    const program = sampleProgram(name);
+    const children = new Hierarchy(program).body(0).children as readonly Group[];
+    expect(
+      children.map(child =>
+        `${child.kind === 'pass' ? '' : child.transformation} ${child.label}`.trim(),
+      ),
+    ).toEqual(names);
+    children.slice(0, 2).forEach((child, index) => {
+      const made = Array.from(
+        child.equations,
+        each => program.transformation(each) === 'transpose',
+      );
+      expect(made.every(each => each === (index === 1))).toBe(true);
+    });
+  });
+
+  test('of a loop that Python unrolled are one fold', () => {
+    const [fold, ...others] = new Hierarchy(sampleProgram('pattern')).body(0).children as Group[];
+    expect(others).toEqual([]);
+    expect([fold!.kind, fold!.copies.length, fold!.copies[7]!.equations.length]).toEqual([
+      'fold',
+      2500,
+      6,
+    ]);
   });
 });
 

@@ -3,6 +3,15 @@
 import { findRepeats } from './folding';
 import type { Program } from './program';
 import { Wiring, equationSignatures, mix } from './signature';
+import {
+  LineStacks,
+  MOST_MEMBERS,
+  equalStretches,
+  isBackward,
+  lineStretches,
+  passesOf,
+  type Stretch,
+} from './stretches';
 
 /** What makes the groups of a program. */
 export type Grouping = 'scopes' | 'functions' | 'none';
@@ -13,7 +22,8 @@ export type GroupKind =
   | 'function'
   | 'fold' // equal copies, one after the other
   | 'copy' // one copy of a fold
-  | 'chunk'; // a stretch of too many neighbours
+  | 'pass' // forward or backward
+  | 'lines'; // neighbours from one line of the user, or from a few
 
 /** An equation, or a group of them. */
 export type Child = number | Group;
@@ -22,7 +32,7 @@ export interface Group {
   readonly id: number;
   readonly kind: GroupKind;
   readonly label: string;
-  /** What transformation made the equations; empty for the user's own. */
+  /** What pass or transformation made the equations: `backward`, `vmap`; empty for the user's own. */
   readonly transformation: string;
   readonly body: number;
   /** Direct members, in program order. Of a fold: those of its first copy. */
@@ -37,9 +47,6 @@ const LEAST_COPIES = 3;
 /** A stretch of plain equations is folded only from this size on: three additions are no layer. */
 const LEAST_FOLDED_EQUATIONS = 12;
 const LEAST_FOLDED_PERIOD = 3;
-/** More members than this in one level can't be taken in, nor laid out at once. */
-const MOST_CHILDREN = 400;
-const CHUNK = 100;
 
 interface Step {
   readonly key: string;
@@ -58,6 +65,7 @@ export class Hierarchy {
   private readonly paths = new Map<number, readonly Step[]>();
   private readonly signatures: Int32Array;
   private readonly wiring: Wiring;
+  private readonly lines: LineStacks;
   private readonly childSignatures = new Map<Group, number>();
   private nextId = 0;
 
@@ -69,6 +77,7 @@ export class Hierarchy {
     this.grouping = grouping === 'auto' ? preferredGrouping(program) : grouping;
     this.signatures = equationSignatures(program);
     this.wiring = new Wiring(program, this.signatures);
+    this.lines = new LineStacks(program);
   }
 
   /** The group that holds all equations of a body. */
@@ -78,7 +87,8 @@ export class Hierarchy {
       const { name, first, end } = this.program.bodies[body]!;
       const equations = Int32Array.from({ length: end - first }, (_, i) => first + i);
       const depth = this.sharedDepth(equations, body);
-      const children = this.tidy(this.split(Array.from(equations), depth, body, true), body);
+      const members = this.split(Array.from(equations), depth, body, true);
+      const children = this.tidy(this.parted(members, body), body);
       group = this.group('body', name, body, children, equations);
       this.bodies[body] = group;
     }
@@ -93,10 +103,12 @@ export class Hierarchy {
     equations: Int32Array,
     copies: readonly Group[] = [],
   ): Group {
-    const made = equations.length > 0 ? this.program.transformation(equations[0]!) : '';
+    const [first] = equations;
+    const isBack = first !== undefined && isBackward(this.program, first);
+    const made =
+      first === undefined ? '' : isBack ? 'backward' : this.program.transformation(first);
     const shared = equations.every(
-      equation =>
-        this.program.transformations[equation] === this.program.transformations[equations[0]!],
+      equation => this.program.transformations[equation] === this.program.transformations[first!],
     );
     return {
       id: this.nextId++,
@@ -211,10 +223,53 @@ export class Hierarchy {
     return path;
   }
 
-  /** Folds repeated members, then cuts what is still too long. */
+  /** Puts the forward and the backward pass of a derivative into one group each. */
+  private parted(members: Child[], body: number): Child[] {
+    if (this.grouping === 'none') {
+      return members;
+    }
+    const passes = passesOf(this.program, this.lines, members.map(equationsOf));
+    return this.together(members, passes, (parts, label) => {
+      const [only] = parts;
+      if (parts.length === 1 && typeof only === 'object') {
+        return { ...only, transformation: label };
+      }
+      const equations = Int32Array.from(parts.flatMap(equationsOf));
+      return {
+        ...this.group('pass', label, body, this.tidy(parts, body), equations),
+        transformation: '',
+      };
+    });
+  }
+
+  /** Folds repeated members, then puts those of a line together where there are too many. */
   private tidy(children: Child[], body: number): Child[] {
     const folded = this.folding ? this.fold(children, body) : children;
-    return this.grouping === 'none' ? folded : this.cut(folded, body);
+    if (this.grouping === 'none' || folded.length <= MOST_MEMBERS) {
+      return folded;
+    }
+    const make = (parts: Child[], label: string): Child => {
+      const equations = Int32Array.from(parts.flatMap(equationsOf));
+      const inner = parts.length > MOST_MEMBERS ? this.tidy(parts, body) : parts;
+      return this.group('lines', label, body, inner, equations);
+    };
+    const byLine = this.together(folded, lineStretches(this.lines, folded), make);
+    return this.together(byLine, equalStretches(this.lines, byLine), make);
+  }
+
+  /** The members with one child in place of each stretch of them. */
+  private together(
+    members: Child[],
+    stretches: readonly Stretch[],
+    make: (parts: Child[], label: string) => Child,
+  ): Child[] {
+    const result: Child[] = [];
+    let next = 0;
+    for (const { start, end, label } of stretches) {
+      result.push(...members.slice(next, start), make(members.slice(start, end), label));
+      next = end;
+    }
+    return [...result, ...members.slice(next)];
   }
 
   private fold(children: Child[], body: number): Child[] {
@@ -299,20 +354,6 @@ export class Hierarchy {
     return shown.slice(0, 3).join(', ') + (shown.length > 3 ? ', …' : '');
   }
 
-  private cut(children: Child[], body: number): Child[] {
-    if (children.length <= MOST_CHILDREN) {
-      return children;
-    }
-    const result: Child[] = [];
-    for (let start = 0; start < children.length; start += CHUNK) {
-      const members = children.slice(start, start + CHUNK);
-      const equations = Int32Array.from(members.flatMap(equationsOf));
-      const label = `${start}–${start + members.length - 1}`;
-      result.push(this.group('chunk', label, body, members, equations));
-    }
-    return this.cut(result, body);
-  }
-
   private isExpandable(child: Child): boolean {
     return typeof child !== 'number' || this.program.hasBodies(child);
   }
@@ -370,8 +411,10 @@ function scopeSteps(program: Program, equation: number): Step[] {
 function functionSteps(program: Program, equation: number): Step[] {
   const stack = program.callStack(equation);
   const steps = stack.map((span, depth) => {
-    const name = program.span(span).function;
-    return { key: `${stack[depth + 1] ?? -1} ${name}`, label: name.replace(/^.*<locals>\./, '') };
+    const { function: name, line } = program.span(span);
+    const last = name.replace(/^.*<locals>\./, '');
+    const label = last === '<lambda>' ? `lambda, line ${line}` : last;
+    return { key: `${stack[depth + 1] ?? -1} ${name}`, label };
   });
   return steps.reverse().filter(step => step.label !== '' && step.label !== '<module>');
 }

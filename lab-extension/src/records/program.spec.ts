@@ -29,7 +29,8 @@ describe('a program', () => {
         for (let equation = body.first; equation < body.end; equation++) {
           values.push(...program.resultsOf(equation));
         }
-        const names = values.map(value => program.valueName(value));
+        // What nobody uses is `_`, as in the printed program.
+        const names = values.map(value => program.valueName(value)).filter(name => name !== '_');
         expect(new Set(names).size).toBe(names.length);
       }
     }

@@ -2,7 +2,7 @@
 
 import { ProgramExplorer } from '../components/explorer/program_explorer';
 import { WhatIfView } from '../components/sharding/what_if_view';
-import { mount, type ViewOptions } from '../components/view';
+import { growing, mount, type ViewOptions } from '../components/view';
 import LayoutWorker from '../layout/worker?worker&inline';
 
 const options: ViewOptions = { makeWorker: () => new LayoutWorker() };
@@ -18,7 +18,13 @@ async function start(host: HTMLElement): Promise<void> {
   const isPacked = data.dataset['encoding'] === 'gzip';
   const record = isPacked ? await unpack(data.text) : data.text;
   place.hidden = false;
-  mount(place, record, { ...options, text: pre?.textContent ?? '' });
+  // In a page of its own the view fills the window.
+  const most = place.style.height.endsWith('px') ? parseFloat(place.style.height) : null;
+  mount(place, record, {
+    ...options,
+    text: pre?.textContent ?? '',
+    ...(most === null ? {} : { onHeight: growing(place, most) }),
+  });
   // The text form stays in the page for what can't run scripts; here it would be said twice.
   pre?.setAttribute('hidden', '');
 }
@@ -49,13 +55,15 @@ interface WidgetModel {
  */
 function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
   const host = document.createElement('div');
-  host.style.height = `${Number(model.get('height')) || 560}px`;
+  const most = Number(model.get('height')) || 560;
+  host.style.height = `${most}px`;
   el.append(host);
   const text = model.get('text');
   let requests = 0;
   const mounted = mount(host, model.get('record'), {
     ...options,
     text: typeof text === 'string' ? text : '',
+    onHeight: growing(host, most),
     onSelect: (_, equations) => {
       model.set('selected', Array.from(equations));
       model.save_changes();

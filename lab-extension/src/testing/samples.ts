@@ -17,6 +17,9 @@ export const PROGRAMS = [
   'equations_10k',
   'equations_10k_unscoped',
   'wide',
+  'train_step',
+  'gradient',
+  'pattern',
 ];
 
 export const SHARDINGS = [

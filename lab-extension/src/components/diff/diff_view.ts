@@ -127,6 +127,17 @@ export class DiffView {
     this.synchronize();
     this.element = this.build(before, after, onlyChanges);
     this.hover(-1);
+    const observer = new ResizeObserver(() => this.sayHeight());
+    observer.observe(this.element);
+    this.disposables.add(() => observer.disconnect());
+  }
+
+  private sayHeight(): void {
+    const [left] = this.views;
+    if (this.element.clientHeight > 0) {
+      const around = this.element.clientHeight - left.element.clientHeight;
+      this.events.onHeight?.(around + left.wantedHeight);
+    }
   }
 
   highlight(equations: readonly (readonly number[])[]): void {

@@ -3,7 +3,7 @@
 import type { Overlay } from '../../records/costs';
 import type { Program } from '../../records/program';
 import { el, type Content } from '../dom';
-import { counted, oneLine, quantity } from '../format';
+import { counted, oneLine, quantity, whole } from '../format';
 import type { Box } from '../graph/box';
 import { equationText, operandText } from '../graph/describe';
 import { SourceLink, type NotebookLines } from '../source_link';
@@ -155,7 +155,7 @@ export class Inspector {
     this.add(el('h3', {}, [box.tag, box.title].filter(Boolean).join(' ') || 'group'));
     const rows: [string, Content][] = [['holds', counted(box.equations.length, 'equation')]];
     if (box.copies > 1) {
-      rows.push(['copies', `${box.copies} of equal structure`]);
+      rows.push(['copies', `${whole(box.copies)} of equal structure`]);
     }
     for (const overlay of overlays) {
       const known = Array.from(box.equations, equation => overlay.values[equation]!).filter(
@@ -175,7 +175,7 @@ export class Inspector {
       actions.push(
         this.action('Previous copy', () => this.events.showCopy(box, box.copy - 1)),
         this.action('Next copy', () => this.events.showCopy(box, box.copy + 1)),
-        this.action(`Show all ${box.copies}`, () => this.events.unfold(box)),
+        this.action(`Show all ${whole(box.copies)}`, () => this.events.unfold(box)),
       );
     }
     this.add(el('div', { class: 'pl-actions' }, actions));

@@ -25,6 +25,9 @@ export interface ExplorerEvents extends ProgramEvents {
 
 type Pane = 'graph' | 'text' | 'source' | 'details';
 
+/** A longer text scrolls; it makes no view higher. */
+const MOST_TEXT_HEIGHT = 400;
+
 const PATHS = {
   search: 'M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10ZM11 11l3 3',
   fit: 'M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4',
@@ -128,10 +131,12 @@ export class ProgramExplorer {
       this.model.onChange(() => {
         this.updateStatus();
         this.reselect();
+        this.sayHeight();
       }),
     );
     const observer = new ResizeObserver(([entry]) => {
       this.setWidth(entry?.contentRect.width ?? 0);
+      this.sayHeight();
     });
     observer.observe(this.element);
     this.disposables.add(() => observer.disconnect());
@@ -324,9 +329,8 @@ export class ProgramExplorer {
         'div',
         { class: 'pl-stage' },
         this.graph.element,
-        this.buildLegend(),
         this.focusBar,
-        this.trail,
+        el('div', { class: 'pl-foot' }, this.trail, this.buildLegend()),
       ),
       divider,
       side,
@@ -556,6 +560,18 @@ export class ProgramExplorer {
     }
   }
 
+  /** Says how high the view has to be for the whole graph, or for the beginning of the text. */
+  private sayHeight(): void {
+    const graph = this.graph.wantedHeight;
+    if (graph !== null && this.element.clientHeight > 0) {
+      const around = this.element.clientHeight - this.graph.element.clientHeight;
+      const beside = this.element.clientHeight - this.text.element.clientHeight;
+      const isNarrow = this.element.classList.contains('pl-narrow');
+      const text = isNarrow ? 0 : Math.min(MOST_TEXT_HEIGHT, this.text.wantedHeight) + beside;
+      this.events.onHeight?.(Math.max(graph + around, text));
+    }
+  }
+
   private letDivide(divider: HTMLElement, main: HTMLElement, side: HTMLElement): void {
     const setWidth = (width: number): void => {
       const most = main.clientWidth - 200;
@@ -630,7 +646,7 @@ ${inspectorStyle}
 .pl-search::-webkit-search-cancel-button { display: none; }
 .pl-search-count { color: var(--pl-muted); font-size: 11px; white-space: nowrap; }
 .pl-main { display: flex; flex: 1; min-height: 0; min-width: 0; }
-.pl-stage { position: relative; flex: 1 1 60%; min-width: 0; display: flex; }
+.pl-stage { position: relative; flex: 1 1 60%; min-width: 0; display: flex; flex-direction: column; }
 .pl-stage > .pl-graph { flex: 1; }
 .pl-divider { flex: none; width: 5px; margin: 0 -2px; z-index: 2; cursor: col-resize; border-left: 1px solid var(--pl-line); margin-left: 0; }
 .pl-divider:hover, .pl-divider:focus-visible { border-left-color: var(--pl-accent); outline: none; }
@@ -644,18 +660,13 @@ ${inspectorStyle}
 .pl-panes { flex: 1; min-height: 0; position: relative; }
 .pl-panes > * { position: absolute; inset: 0; }
 .pl-panes > [hidden] { display: none; }
-.pl-legend {
-  position: absolute; left: 8px; bottom: 8px; display: flex; flex-wrap: wrap; gap: 2px 10px; max-width: calc(100% - 190px); padding: 2px 8px;
-  font-size: 10.5px; color: var(--pl-muted); pointer-events: none; border-radius: 6px;
-  background: color-mix(in srgb, var(--pl-bg) 88%, transparent);
-}
+.pl-foot { flex: none; height: 25px; border-top: 1px solid var(--pl-line); overflow: hidden; }
+.pl-legend { display: flex; gap: 2px 10px; padding: 3px 10px; font-size: 10.5px; color: var(--pl-muted); white-space: nowrap; }
+.pl-trail:not([hidden]) + .pl-legend { display: none; }
 .pl-legend[hidden] { display: none; }
 .pl-legend i { display: inline-block; width: 8px; height: 8px; border-radius: 2px; margin-right: 4px; }
 .pl-has-overlay .pl-legend { display: none; }
-.pl-trail {
-  position: absolute; left: 8px; top: 8px; display: flex; flex-wrap: wrap; align-items: center; gap: 2px; max-width: calc(100% - 16px); padding: 1px 6px;
-  border-radius: 6px; background: var(--pl-bg); border: 1px solid var(--pl-line); color: var(--pl-faint); font-size: 11px;
-}
+.pl-trail { display: flex; align-items: center; gap: 2px; height: 24px; padding: 0 8px; overflow-x: auto; scrollbar-width: none; white-space: nowrap; color: var(--pl-faint); font-size: 11px; }
 .pl-trail[hidden], .pl-focus-bar[hidden] { display: none; }
 .pl-trail button { border: 0; background: none; padding: 0 3px; cursor: pointer; color: var(--pl-muted); font: 11px/20px var(--pl-code); max-width: 220px; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .pl-trail button:hover { color: var(--pl-accent); }
@@ -675,5 +686,6 @@ ${inspectorStyle}
 .pl-narrow .pl-main { flex-direction: column; }
 .pl-narrow .pl-side { order: -1; }
 .pl-tight .pl-title { flex-basis: 100%; }
-.pl-tight .pl-legend { display: none; }
+.pl-tight .pl-tools { flex: 1 1 100%; }
+.pl-tight .pl-select { min-width: 0; flex: 1 1 80px; }
 `;

@@ -3,7 +3,7 @@
 import { callName, type Child, type Group } from '../../records/hierarchy';
 import type { Family } from '../../records/families';
 import type { Program } from '../../records/program';
-import { counted, oneLine } from '../format';
+import { counted, oneLine, whole } from '../format';
 
 export type BoxKind =
   | 'equation'
@@ -131,7 +131,7 @@ function measure(box: Box): void {
     return;
   }
   const tag = box.tag === '' ? 0 : textWidth(box.tag, SUBTITLE_SIZE) + 14;
-  const badge = box.copies > 1 ? textWidth(`×${box.copies}`, TITLE_SIZE) + 16 : 0;
+  const badge = box.copies > 1 ? textWidth(`×${whole(box.copies)}`, TITLE_SIZE) + 16 : 0;
   const chevron = box.isExpandable ? 14 : 0;
   const title = textWidth(box.title, TITLE_SIZE) + tag + badge + chevron;
   const isPill = box.kind === 'input' || box.kind === 'output';
@@ -269,7 +269,7 @@ export function portBox(
 
 /** Which copy of an open fold is shown, between two signs that lead to its neighbours. */
 export function stepperText(box: Box): string {
-  return `‹ ${box.copy + 1} of ${box.copies} ›`;
+  return `‹ ${box.copy + 1} of ${whole(box.copies)} ›`;
 }
 
 /** The step that a place in the header of an open fold leads to: 1, -1, or 0 beside the signs. */

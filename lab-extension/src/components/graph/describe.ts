@@ -1,7 +1,7 @@
 /** What a box is, in words: for tooltips, for the inspector and for screen readers. */
 
 import type { Program } from '../../records/program';
-import { counted, oneLine } from '../format';
+import { counted, oneLine, whole } from '../format';
 import type { Box } from './box';
 
 /** `h:f32[32,128]`. */
@@ -48,7 +48,7 @@ export function boxLabel(program: Program, box: Box): string {
       return `${tag}${box.title || 'call'}, ${box.subtitle || counted(box.equations.length, 'equation')}`;
     }
     case 'fold':
-      return `${box.title}, ${box.copies} equal copies, ${box.subtitle}`;
+      return `${box.title}, ×${whole(box.copies)} equal copies, ${box.subtitle}`;
     case 'input':
       return `input ${box.operands.map(operand => operandText(program, operand)).join(', ')}`;
     case 'output':

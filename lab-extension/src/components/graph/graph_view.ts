@@ -7,7 +7,7 @@ import { frameOf, stepAt, type Box } from './box';
 import { Camera } from './camera';
 import { Minimap } from './minimap';
 import { Mirror } from './mirror';
-import { boundsOf, type GraphModel } from './model';
+import { boundsOf, type Bounds, type GraphModel } from './model';
 import { firstBox, nextBox, type Move } from './moves';
 import type { Badge, Motion } from './frame';
 import { paint } from './painter';
@@ -19,10 +19,10 @@ const MOVE_TIME = 170;
 /** Above this many boxes a changed layout appears at once. */
 const MOST_MOVING = 1500;
 const CLICK_REACH = 4;
-/** Down to this scale a program is shown as a whole; a longer one no smaller than the other. */
-const LEAST_WHOLE = 0.64;
+/** Smallest scale at which a program is shown as a whole, and at which the top of a longer one is. */
+const LEAST_WHOLE = 0.6;
 const LEAST_READ = 0.8;
-/** One that is wider than this scale would show begins in the middle of the view. */
+/** Scale of the width below which a program begins in the middle of the view. */
 const LEAST_WIDE = 0.5;
 
 export interface GraphOptions {
@@ -45,6 +45,7 @@ export interface GraphOptions {
 
 export class GraphView {
   readonly element: HTMLElement;
+  private readonly place: HTMLElement;
   private readonly canvas: HTMLCanvasElement;
   private readonly tooltip: Tooltip;
   private readonly hint = el('div', { class: 'pl-hint', hidden: true });
@@ -58,6 +59,8 @@ export class GraphView {
   private height = 0;
   private frame = 0;
   private hasFitted = false;
+  /** Whether the camera is where `fit` put it, and follows the size of the view. */
+  private isFitted = false;
   private hovered: Box | null = null;
   private hoveredEdge: SceneEdge | null = null;
   private selectedKey: string | null = null;
@@ -85,15 +88,15 @@ export class GraphView {
       'aria-label': `${name}. Arrow keys move, Enter opens and closes or goes to the line, plus and minus zoom.`,
     });
     this.minimap = new Minimap(this.disposables, (x, y) => this.centreOn(x, y));
-    this.element = el(
+    this.place = el(
       'div',
-      { class: 'pl-graph' },
+      { class: 'pl-graph-place' },
       this.canvas,
-      this.minimap.element,
       this.tooltip.element,
       this.hint,
       this.mirror.element,
     );
+    this.element = el('div', { class: 'pl-graph' }, this.place, this.minimap.element);
     this.theme = readTheme(root);
     this.scene = this.makeScene();
     const { badgeOf, edgeColors } = options;
@@ -111,7 +114,7 @@ export class GraphView {
     this.disposables.add(model.onChange(event => this.modelChanged(event)));
     this.listen();
     const observer = new ResizeObserver(() => this.resize());
-    observer.observe(this.element);
+    observer.observe(this.place);
     this.disposables.add(() => observer.disconnect());
   }
 
@@ -158,6 +161,7 @@ export class GraphView {
 
   /** Moves a box into sight, large enough to be read. */
   private bring(box: Box): void {
+    this.isFitted = false;
     if (this.camera.scale < 0.5) {
       this.camera.zoom(0.9 / this.camera.scale, this.width / 2, this.height / 2);
       this.centreOn(box.left + box.width / 2, box.top + box.height / 2);
@@ -195,10 +199,17 @@ export class GraphView {
     this.draw();
   }
 
+  /** Height at which the view shows its drawing whole, in the width that it has; null before there is any. */
+  get wantedHeight(): number | null {
+    const { bounds } = this.model;
+    const scale = Math.min(1, (this.width - 40) / Math.max(1, bounds.width));
+    return this.hasFitted ? Math.ceil(bounds.height * Math.max(LEAST_WIDE, scale)) + 60 : null;
+  }
+
   fit(): void {
     const { bounds } = this.model;
     const byWidth = (this.width - 40) / Math.max(1, bounds.width);
-    const whole = Math.min(byWidth, (this.height - 40) / Math.max(1, bounds.height));
+    const whole = this.wholeScale(bounds);
     // Shrinking a long program until it fits would leave nothing to read.
     const isWide = byWidth < LEAST_WIDE;
     const least = whole >= LEAST_WHOLE ? 0 : isWide ? LEAST_READ : Math.min(LEAST_READ, byWidth);
@@ -207,15 +218,24 @@ export class GraphView {
     if (isWide && first !== null) {
       this.camera.x = this.width / 2 - (first.left + first.width / 2) * this.camera.scale;
     }
+    this.isFitted = true;
     this.draw();
   }
 
   fitWhole(): void {
     this.camera.fit(this.model.bounds, this.width, this.height);
+    this.isFitted = false;
     this.draw();
   }
 
+  /** Scale at which a drawing of these bounds fits into the view. */
+  private wholeScale(bounds: Bounds): number {
+    const byHeight = (this.height - 40) / Math.max(1, bounds.height);
+    return Math.min((this.width - 40) / Math.max(1, bounds.width), byHeight);
+  }
+
   zoomBy(factor: number): void {
+    this.isFitted = false;
     this.camera.zoom(factor, this.width / 2, this.height / 2);
     this.draw();
   }
@@ -223,12 +243,14 @@ export class GraphView {
   /** Opens or closes a box, which keeps its place in the view. */
   toggle(box: Box): void {
     this.anchor = this.screenPlace(box);
+    this.isFitted = false;
     void this.model.toggle(box);
   }
 
   /** Shows another copy of a fold, which keeps its place in the view. */
   showCopy(box: Box, copy: number): void {
     this.anchor = this.screenPlace(box);
+    this.isFitted = false;
     void this.model.showCopy(box, copy);
   }
 
@@ -257,6 +279,7 @@ export class GraphView {
   }
 
   private centreOn(x: number, y: number): void {
+    this.isFitted = false;
     this.camera.x = this.width / 2 - x * this.camera.scale;
     this.camera.y = this.height / 2 - y * this.camera.scale;
     this.draw();
@@ -286,6 +309,9 @@ export class GraphView {
     this.spotlight.update(this.scene);
     this.updateMinimap();
     this.fitOnce();
+    if (this.isFitted) {
+      this.fit();
+    }
     this.mirrorLater();
     this.draw();
   }
@@ -329,18 +355,17 @@ export class GraphView {
   }
 
   private resize(): void {
-    const { clientWidth, clientHeight } = this.element;
+    const { clientWidth, clientHeight } = this.place;
     // A tab behind others has no size; the view stays as it was.
     if (clientWidth === 0 || (clientWidth === this.width && clientHeight === this.height)) {
       return;
     }
-    if (this.width > 0 && this.hasFitted) {
-      this.camera.pan((clientWidth - this.width) / 2, 0);
-    }
     const shown = this.selected !== null && this.isInSight(this.selected) ? this.selected : null;
     this.width = clientWidth;
     this.height = clientHeight;
-    if (shown !== null) {
+    if (this.isFitted) {
+      this.fit();
+    } else if (shown !== null) {
       this.camera.reveal(boundsOf(shown), clientWidth, clientHeight);
     }
     this.canvas.width = Math.max(1, Math.round(clientWidth * devicePixelRatio));
@@ -363,6 +388,10 @@ export class GraphView {
       // It may have been selected before there was a place to show it in.
       if (this.selected !== null) {
         this.bring(this.selected);
+      } else {
+        void this.model.closeUntil(
+          bounds => !this.isFitted || this.wholeScale(bounds) >= LEAST_WHOLE,
+        );
       }
     }
   }
@@ -429,6 +458,7 @@ export class GraphView {
         return;
       }
       travelled += Math.abs(x - last.x) + Math.abs(y - last.y);
+      this.isFitted &&= travelled <= CLICK_REACH;
       const other = [...pointers].find(([id]) => id !== event.pointerId)?.[1];
       if (other !== undefined) {
         const before = Math.hypot(last.x - other.x, last.y - other.y);
@@ -471,6 +501,7 @@ export class GraphView {
           return;
         }
         event.preventDefault();
+        this.isFitted = false;
         const lines = event.deltaMode === 1 ? 16 : 1;
         const delta = Math.max(-240, Math.min(240, event.deltaY * lines));
         this.camera.zoom(Math.exp(-delta * (event.ctrlKey ? 0.008 : 0.002)), x, y);
@@ -674,13 +705,14 @@ function shifted(
 
 export const graphStyle = `
 ${tooltipStyle}
-.pl-graph { position: relative; overflow: hidden; min-width: 0; min-height: 0; }
+.pl-graph { display: flex; overflow: hidden; min-width: 0; min-height: 0; }
+.pl-graph-place { position: relative; flex: 1; overflow: hidden; min-width: 0; }
 .pl-graph-canvas { position: absolute; inset: 0; width: 100%; height: 100%; display: block; cursor: grab; touch-action: none; }
 .pl-graph-canvas.pl-dragging { cursor: grabbing !important; }
 .pl-graph-canvas:focus-visible { outline: 2px solid var(--pl-accent); outline-offset: -2px; }
 .pl-minimap {
-  position: absolute; right: 10px; bottom: 10px; border: 1px solid var(--pl-line); border-radius: 4px;
-  background: var(--pl-bg); box-shadow: 0 1px 4px var(--pl-shadow); cursor: crosshair; touch-action: none;
+  flex: none; align-self: flex-start; margin: 8px 6px; border: 1px solid var(--pl-line); border-radius: 4px; background: var(--pl-bg);
+  cursor: crosshair; touch-action: none;
 }
 .pl-minimap[hidden] { display: none; }
 .pl-hint[hidden] { display: none; }

@@ -1,4 +1,4 @@
-/** The whole drawing in a corner, with the part that is seen. */
+/** The whole drawing in a strip beside the graph, with the part that is seen. */
 
 import { el, type Disposables } from '../dom';
 import type { Theme } from '../theme';
@@ -6,8 +6,11 @@ import type { Camera } from './camera';
 import type { Bounds } from './model';
 import type { Scene } from './scene';
 
-const WIDTH = 148;
-const HEIGHT = 132;
+const WIDTH = 72;
+const HEIGHT = 320;
+/** Smallest view that has room for the strip. */
+const LEAST_WIDTH = 360;
+const LEAST_HEIGHT = 200;
 
 export class Minimap {
   readonly element = el('canvas', { class: 'pl-minimap', 'aria-hidden': 'true' });
@@ -81,7 +84,7 @@ export class Minimap {
       camera.y + bounds.top * camera.scale >= -1 &&
       camera.x + (bounds.left + bounds.width) * camera.scale <= width + 1 &&
       camera.y + (bounds.top + bounds.height) * camera.scale <= height + 1;
-    this.element.hidden = isAll || width < 360 || height < 260;
+    this.element.hidden = isAll || width < LEAST_WIDTH || height < LEAST_HEIGHT;
     const context = this.element.getContext('2d');
     if (this.element.hidden || context === null) {
       return;

@@ -5,20 +5,22 @@ import type { NestedLayout, NestedLevel } from '../../layout/nested';
 import { Hierarchy, type Grouping } from '../../records/hierarchy';
 import { LevelReader } from '../../records/level';
 import type { Program } from '../../records/program';
+import { MOST_MEMBERS } from '../../records/stretches';
 import {
   HEADER_HEIGHT,
   SUBTITLE_SIZE,
   TITLE_SIZE,
   frameOf,
+  isPort,
   portsOf,
   textWidth,
   type Box,
 } from './box';
 import { LevelOpener } from './open';
 
-/** About as many boxes as fill a view and can still be read. */
-const COMFORTABLE = 64;
-const COMFORTABLE_WIDTH = 1100;
+/** As much as the view of a cell shows large enough to be read. */
+const COMFORTABLE_WIDTH = 860;
+const COMFORTABLE_HEIGHT = 940;
 /** Opening everything stops here: more can't be drawn smoothly. */
 const MOST_BOXES = 20_000;
 
@@ -76,13 +78,21 @@ export class GraphModel {
   /** Opens level after level as long as everything can still be read. */
   async openComfortably(): Promise<void> {
     this.asked.clear();
-    this.openWithin(COMFORTABLE);
+    this.openWithin(MOST_MEMBERS);
     await this.layout();
-    while (
-      this.bounds.width > COMFORTABLE_WIDTH &&
-      this.boxes.some(box => box.isOpen && box.parent !== null)
-    ) {
-      await this.closeLevel();
+    await this.closeUntil(
+      ({ width, height }) => width <= COMFORTABLE_WIDTH && height <= COMFORTABLE_HEIGHT,
+    );
+  }
+
+  /** Closes open boxes without open ones in them, the tallest first, until the drawing fits. */
+  async closeUntil(fits: (bounds: Bounds) => boolean): Promise<void> {
+    while (!fits(this.bounds)) {
+      const [tallest] = this.innermost().sort((a, b) => b.height - a.height);
+      if (tallest === undefined) {
+        return;
+      }
+      await this.setOpen(tallest, false);
     }
   }
 
@@ -121,12 +131,14 @@ export class GraphModel {
 
   /** Closes the innermost open boxes. */
   closeLevel(): Promise<void> {
-    for (const box of this.boxes) {
-      if (box.isOpen && box !== this.root && !box.children.some(child => child.isOpen)) {
-        this.asked.set(box.key, false);
-      }
-    }
+    this.innermost().forEach(box => this.asked.set(box.key, false));
     return this.layout();
+  }
+
+  private innermost(): Box[] {
+    return this.boxes.filter(
+      box => box.isOpen && box !== this.root && !box.children.some(child => child.isOpen),
+    );
   }
 
   /** Opens everything, up to a number of boxes that still moves smoothly. */
@@ -223,8 +235,8 @@ export class GraphModel {
         }
         this.copies.set(box.key, Math.max(0, copy));
       }
-      if (box.isExpandable) {
-        this.asked.set(box.key, true);
+      for (const hiding of [box, ...box.children.filter(child => child.kind === 'region')]) {
+        this.asked.set(hiding.key, true);
       }
       await this.layout();
     }
@@ -332,16 +344,24 @@ export class GraphModel {
     });
   }
 
-  /** Marks boxes as open, a whole level at a time, as long as at most `limit` boxes are to be seen. */
+  /** Marks boxes as open, the outer ones first, as long as at most `limit` members are to be seen. */
   private openWithin(limit: number): void {
     for (;;) {
-      const boxes = collect(this.opener.root());
-      const closed = boxes.filter(box => box.isExpandable && !box.isOpen);
-      const added = closed.reduce((sum, box) => sum + this.opener.size(box), 0);
-      if (added === 0 || boxes.length + added > limit) {
+      const members = collect(this.opener.root()).filter(isMember);
+      let room = limit - members.length;
+      const opened = members
+        .filter(box => box.isExpandable)
+        .sort((a, b) => a.depth - b.depth)
+        .filter(box => {
+          const added = this.opener.size(box) - 1;
+          const fits = added <= room;
+          room -= fits ? added : 0;
+          return fits;
+        });
+      if (opened.length === 0) {
         return;
       }
-      closed.forEach(box => this.asked.set(box.key, true));
+      opened.forEach(box => this.asked.set(box.key, true));
     }
   }
 
@@ -416,6 +436,11 @@ function collect(root: Box): Box[] {
     }
   }
   return boxes;
+}
+
+/** Whether a box is a closed operation or group: no value, no port. */
+function isMember(box: Box): boolean {
+  return !box.isOpen && !isPort(box) && box.kind !== 'input' && box.kind !== 'output';
 }
 
 /** A group in a group of its own is opened with it. */

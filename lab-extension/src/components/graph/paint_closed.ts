@@ -1,6 +1,7 @@
 /** Paints closed boxes: cards of operations and groups, pills of inputs and outputs. */
 
 import { FAMILIES, type Family } from '../../records/families';
+import { whole } from '../format';
 import { blend, type Theme } from '../theme';
 import { SUBTITLE_SIZE, TITLE_SIZE, textWidth, type Box } from './box';
 import { isFaint, type Frame } from './frame';
@@ -147,11 +148,11 @@ function paintCardText(frame: Frame, box: Box): void {
   }
   context.font = `600 ${TITLE_SIZE}px ${theme.code}`;
   context.fillStyle = theme.color('text');
-  const badge = box.copies > 1 ? textWidth(`×${box.copies}`, TITLE_SIZE) + 12 : 0;
+  const badge = box.copies > 1 ? textWidth(`×${whole(box.copies)}`, TITLE_SIZE) + 12 : 0;
   context.fillText(box.title, x, titleY + 0.5, Math.max(8, box.left + box.width - 8 - badge - x));
   if (box.copies > 1) {
     const at = box.left + box.width - badge - 6;
-    paintTag(frame, `×${box.copies}`, at, titleY, theme.color('accent'));
+    paintTag(frame, `×${whole(box.copies)}`, at, titleY, theme.color('accent'));
   }
   if (hasSubtitle) {
     context.font = `${SUBTITLE_SIZE}px ${theme.code}`;

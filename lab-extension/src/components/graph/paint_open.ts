@@ -1,5 +1,6 @@
 /** Paints open boxes: their ground and their titles. */
 
+import { whole } from '../format';
 import {
   ADVANCE,
   HEADER_HEIGHT,
@@ -11,9 +12,10 @@ import {
   type Box,
 } from './box';
 import type { Frame, View } from './frame';
-import { paintChevron, paintStacks, paintTag } from './paint_marks';
+import { isPill, paintChevron, paintStacks, paintTag } from './paint_marks';
 
 const SMALL_TEXT = 11;
+const LEAST_TEXT = 9;
 
 export function paintOpen(frame: Frame, boxes: readonly Box[]): void {
   const { context, theme } = frame;
@@ -35,39 +37,67 @@ export function paintOpen(frame: Frame, boxes: readonly Box[]): void {
   context.setLineDash([]);
 }
 
-/** In the size of the view where the drawing is too small to be read. */
-export function paintTitles(frame: Frame, boxes: readonly Box[], view: View): void {
+/** Titles of boxes; in the size of the view where the drawing is too small to be read. */
+export function paintTitles(
+  frame: Frame,
+  open: readonly Box[],
+  closed: readonly Box[],
+  view: View,
+): void {
   if (frame.isReadable) {
-    boxes.forEach(box => paintHeader(frame, box));
+    open.forEach(box => paintHeader(frame, box));
     return;
   }
   const { context, camera, theme } = frame;
   context.setTransform(view.pixelRatio, 0, 0, view.pixelRatio, 0, 0);
-  context.font = `600 ${SMALL_TEXT}px ${theme.code}`;
   context.textAlign = 'left';
   context.textBaseline = 'middle';
-  for (const box of boxes) {
+  for (const box of closed) {
+    const width = box.width * camera.scale;
+    const height = box.height * camera.scale;
+    const title = fullTitle(box);
+    const size = Math.min(SMALL_TEXT, Math.max(LEAST_TEXT, (width - 10) / textWidth(title, 1)));
+    const text = cut(title, width - 10, size);
+    if (height >= size + 2 && text !== '') {
+      context.font = `600 ${size}px ${theme.code}`;
+      context.fillStyle = theme.color(isPill(box) ? 'muted' : 'text');
+      const left = camera.x + box.left * camera.scale;
+      const x = isPill(box) ? left + (width - textWidth(text, size)) / 2 : left + 7;
+      context.fillText(text, x, camera.y + (box.top + box.height / 2) * camera.scale);
+    }
+  }
+  context.font = `600 ${SMALL_TEXT}px ${theme.code}`;
+  for (const box of open) {
     const width = box.width * camera.scale;
     const height = box.height * camera.scale;
     if (width < 56 || height < 22) {
       continue;
     }
-    const title = box.copies > 1 ? `${box.title} ×${box.copies}` : box.title || box.tag;
+    const title = fullTitle(box);
+    const text = cut(title, width - 16, SMALL_TEXT);
     const x = camera.x + box.left * camera.scale + 6;
     const y = camera.y + box.top * camera.scale + 10;
-    const ground = Math.min(width - 8, textWidth(title, SMALL_TEXT) + 8);
     context.fillStyle = theme.color(groundOf(box));
     context.globalAlpha = 0.85;
-    context.fillRect(x - 3, y - 7, ground, 14);
+    context.fillRect(x - 3, y - 7, textWidth(text, SMALL_TEXT) + 8, 14);
     context.globalAlpha = 1;
     context.fillStyle = theme.color('text');
-    const room = Math.floor((width - 16) / (SMALL_TEXT * ADVANCE));
-    context.fillText(
-      title.length > room ? `${title.slice(0, Math.max(1, room - 1))}…` : title,
-      x,
-      y,
-    );
+    context.fillText(text, x, y);
   }
+}
+
+function fullTitle(box: Box): string {
+  const title = [box.tag, box.title].filter(Boolean).join(' ');
+  return box.copies > 1 ? `${title} ×${whole(box.copies)}` : title;
+}
+
+/** As much of a text as has room; empty where that would be less than three characters of it. */
+function cut(text: string, room: number, size: number): string {
+  const count = Math.floor(room / (size * ADVANCE));
+  if (text.length <= count) {
+    return text;
+  }
+  return count < 4 ? '' : `${text.slice(0, count - 1)}…`;
 }
 
 function paintHeader(frame: Frame, box: Box): void {

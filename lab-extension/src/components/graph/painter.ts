@@ -10,8 +10,8 @@ import { RADIUS, isPill, paintBadge } from './paint_marks';
 import { paintOpen, paintTitles } from './paint_open';
 import type { Scene } from './scene';
 
-/** Texts are left out below this scale. */
-const READABLE = 0.5;
+/** Below this scale the drawing's own texts are too small: titles stand in the size of the view. */
+const READABLE = 0.7;
 
 export function paint(
   context: CanvasRenderingContext2D,
@@ -61,7 +61,7 @@ export function paint(
     paintClosed(frame, closed);
     paintRings(frame, scene);
     paintBadges(frame, closed);
-    paintTitles(frame, open, view);
+    paintTitles(frame, open, closed, view);
   });
 }
 

@@ -76,6 +76,11 @@ export class LinesView {
     this.refresh();
   }
 
+  /** Height of all lines that are not folded, in pixels. */
+  get wantedHeight(): number {
+    return this.rowCount * ROW_HEIGHT + 8;
+  }
+
   dispose(): void {
     cancelAnimationFrame(this.frame);
     this.disposables.dispose();
@@ -143,7 +148,7 @@ export class LinesView {
     this.shown.clear();
     this.rows.replaceChildren();
     this.visible = this.visibleLines();
-    this.spacer.style.height = `${this.rowCount * ROW_HEIGHT + 8}px`;
+    this.spacer.style.height = `${this.wantedHeight}px`;
     this.draw();
   }
 

@@ -1,0 +1,164 @@
+/** Which neighbours on one level become one group: forward and backward, lines of the user, stretches of lines. */
+
+import type { Child } from './hierarchy';
+import type { Program } from './program';
+
+/** The members from `start` to before `end`, under one name. */
+export interface Stretch {
+  readonly start: number;
+  readonly end: number;
+  readonly label: string;
+}
+
+/** Number of boxes that one takes in at a glance. */
+export const MOST_MEMBERS = 15;
+/** Lines are put together from here on: a few more boxes with the user's text on them beat `lines 3–5`. */
+const MOST_LINES = 24;
+/** Members of the forward pass between two of the backward pass that belong to it: what it computes again. */
+const MOST_BETWEEN = 3;
+
+/** Whether an equation was made by transposing another. */
+export function isBackward(program: Program, equation: number): boolean {
+  return program.transformation(equation).startsWith('transpose');
+}
+
+/** The lines of a program's equations, outermost call first. */
+export class LineStacks {
+  private readonly stacks = new Map<number, readonly number[]>();
+  private readonly ids = new Map<string, number>();
+  private readonly places: { source: number; line: number }[] = [];
+
+  constructor(private readonly program: Program) {}
+
+  /** Ids of the lines that lead to an equation; empty where its place is not known. */
+  of(equation: number): readonly number[] {
+    const span = this.program.spans[equation]!;
+    let stack = this.stacks.get(span);
+    if (stack === undefined) {
+      stack = this.program.callStack(equation).map(each => this.idOf(each));
+      stack = [...stack].reverse();
+      this.stacks.set(span, stack);
+    }
+    return stack;
+  }
+
+  /** The text of a line, or its place where the record has no text. */
+  text(id: number): string {
+    const { source, line } = this.places[id]!;
+    const { lines, first_line: first, name } = this.program.sources[source]!;
+    return lines?.[line - first]?.trim() ?? `${name}:${line}`;
+  }
+
+  /** `lines 3–9`; null where the two lie in different files. */
+  range(first: number, last: number): string | null {
+    const [start, end] = [this.places[first]!, this.places[last]!];
+    if (start.source !== end.source) {
+      return null;
+    }
+    const [low, high] = [Math.min(start.line, end.line), Math.max(start.line, end.line)];
+    return low === high ? `line ${low}` : `lines ${low}–${high}`;
+  }
+
+  private idOf(span: number): number {
+    const { source, line } = this.program.span(span);
+    const key = `${source}:${line}`;
+    let id = this.ids.get(key);
+    if (id === undefined) {
+      id = this.places.length;
+      this.ids.set(key, id);
+      this.places.push({ source, line });
+    }
+    return id;
+  }
+}
+
+/**
+ * The forward and the backward passes among the members of a level, in turn.
+ *
+ * A backward pass is a stretch of transposed members; its forward pass begins at the first member before it that shares a
+ * line with it.
+ */
+export function passesOf(
+  program: Program,
+  stacks: LineStacks,
+  members: readonly (readonly number[])[],
+): Stretch[] {
+  const isBack = members.map(equations => equations.every(each => isBackward(program, each)));
+  const passes: Stretch[] = [];
+  let done = 0;
+  for (let start = isBack.indexOf(true); start >= 0; start = isBack.indexOf(true, done)) {
+    let end = start + 1;
+    for (let next = end; next < members.length && next - end <= MOST_BETWEEN; next++) {
+      end = isBack[next] ? next + 1 : end;
+    }
+    const lines = new Set(
+      members.slice(start, end).flatMap(equations => equations.map(each => lineOf(stacks, each))),
+    );
+    const forward = members
+      .slice(done, start)
+      .findIndex(equations => equations.some(each => lines.has(lineOf(stacks, each))));
+    if (forward >= 0) {
+      passes.push({ start: done + forward, end: start, label: 'forward' });
+      passes.push({ start, end, label: 'backward' });
+    }
+    done = end;
+  }
+  return passes;
+}
+
+/** The innermost line of an equation; -1 where it is not known. */
+function lineOf(stacks: LineStacks, equation: number): number {
+  return stacks.of(equation).at(-1) ?? -1;
+}
+
+/** Neighbours that come from the same line of the function that a level is in. */
+export function lineStretches(stacks: LineStacks, members: readonly Child[]): Stretch[] {
+  const lines = linesOf(stacks, members);
+  const stretches: Stretch[] = [];
+  for (let start = 0, end = 1; end <= members.length; end++) {
+    if (end === members.length || lines[end] !== lines[start]) {
+      const line = lines[start]!;
+      // A single line for all of them would be a box around the level.
+      if (end - start > 1 && end - start < members.length && line >= 0) {
+        stretches.push({ start, end, label: stacks.text(line) });
+      }
+      start = end;
+    }
+  }
+  return stretches;
+}
+
+/** Equal parts of a level that is still too long, named by their lines. */
+export function equalStretches(stacks: LineStacks, members: readonly Child[]): Stretch[] {
+  if (members.length <= MOST_LINES) {
+    return [];
+  }
+  const lines = linesOf(stacks, members);
+  const size = Math.ceil(members.length / MOST_MEMBERS);
+  const stretches: Stretch[] = [];
+  for (let start = 0; start < members.length; start += size) {
+    const end = Math.min(members.length, start + size);
+    const [first, last] = [lines[start]!, lines[end - 1]!];
+    const [from, to] = [firstOf(members[start]!), firstOf(members[end - 1]!)];
+    const range = first >= 0 && last >= 0 ? stacks.range(first, last) : null;
+    const isOneLine = range === null || first === lines[end] || last === lines[start - 1];
+    stretches.push({ start, end, label: isOneLine ? `${from}–${to}` : range });
+  }
+  return stretches;
+}
+
+/** For each member the line at which the calls that lead to the members part. */
+function linesOf(stacks: LineStacks, members: readonly Child[]): number[] {
+  const all = members.map(member => stacks.of(firstOf(member)));
+  const known = all.filter(stack => stack.length > 0);
+  const [first = []] = known;
+  let shared = 0;
+  while (shared < first.length - 1 && known.every(stack => stack[shared] === first[shared])) {
+    shared++;
+  }
+  return all.map(stack => stack[Math.min(shared, stack.length - 1)] ?? -1);
+}
+
+function firstOf(member: Child): number {
+  return typeof member === 'number' ? member : member.equations[0]!;
+}

@@ -1,0 +1,60 @@
+"""Programs of real functions, traced: a step of training, and a loop that Python unrolled."""
+
+from __future__ import annotations
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid.introspect import schema
+
+
+def dense(layer, x):
+    return x @ layer["w"] + layer["b"]
+
+
+def loss(params, images, labels):
+    hidden = jnp.tanh(dense(params["hidden"], images))
+    logits = dense(params["out"], hidden)
+    logp = logits - pl.nn.logsumexp(logits, axis=-1, keepdims=True)
+    return -(logp * labels).sum(-1).mean()
+
+
+def step(params, images, labels):
+    value, gradients = pl.value_and_grad(loss)(params, images, labels)
+    params = pl.tree.map(lambda p, g: p - 0.1 * g, params, gradients)
+    return params, value
+
+
+def _layer(rows: int, columns: int) -> dict[str, pl.ShapeDtypeStruct]:
+    return {
+        "w": pl.ShapeDtypeStruct((rows, columns), "float32"),
+        "b": pl.ShapeDtypeStruct((columns,), "float32"),
+    }
+
+
+def train_step() -> schema.ProgramRecord:
+    """A step of gradient descent of a two-layer perceptron."""
+    params = {"hidden": _layer(784, 128), "out": _layer(128, 10)}
+    images = pl.ShapeDtypeStruct((32, 784), "float32")
+    return pl.analysis.program(step, params, images, pl.ShapeDtypeStruct((32, 10), "float32"))
+
+
+def gradient() -> schema.ProgramRecord:
+    """The gradient alone: all of its equations come from one function."""
+    params = {"hidden": _layer(784, 128), "out": _layer(128, 10)}
+    images = pl.ShapeDtypeStruct((32, 784), "float32")
+    return pl.analysis.program(
+        pl.grad(loss), params, images, pl.ShapeDtypeStruct((32, 10), "float32")
+    )
+
+
+def unrolled(x):
+    for _ in range(2500):
+        y = jnp.sin(x) * 0.5
+        z = jnp.cos(y)
+        x = x + z * y - 1.0
+    return x
+
+
+def pattern() -> schema.ProgramRecord:
+    """15,000 equations: six of them, 2,500 times."""
+    return pl.analysis.program(unrolled, pl.ShapeDtypeStruct((8,), "float32"))
