@@ -31,11 +31,11 @@ class Steps:
             library.sharding.NamedSharding(mesh, library.sharding.PartitionSpec(*axes))
             for axes in (("x",), ())
         )
-        made = library.make_array_from_process_local_data
+        make_global = library.make_array_from_process_local_data
         self.library = library
-        self.row = made(over_x, np.ones(1, np.float32))
-        self.inputs = made(over_x, np.ones((32, 64), np.float32))
-        self.weights = [made(alike, np.ones((64, 64), np.float32) * 0.01) for _ in range(2)]
+        self.row = make_global(over_x, np.ones(1, np.float32))
+        self.inputs = make_global(over_x, np.ones((32, 64), np.float32))
+        self.weights = [make_global(alike, np.ones((64, 64), np.float32) * 0.01) for _ in range(2)]
 
         def tiny(x: Any) -> Any:
             return x * 0.5 / x.sum()

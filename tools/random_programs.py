@@ -37,14 +37,14 @@ def work(library: str, first: int, last: int, eager_every: int) -> None:
     warnings.simplefilter("ignore")
     for seed in range(first, last):
         program = programs.make(seed)
-        found: Any = []
+        results: Any = []
         for compiled in (True, False) if eager_every and seed % eager_every == 0 else (True,):
             try:
-                found.append(programs.run(chosen, program, compiled))
+                results.append(programs.run(chosen, program, compiled))
             except Exception as error:
                 text = " | ".join(str(error).splitlines())[:300]
-                found.append(f"{type(error).__name__}: {text}")
-        sys.stdout.write(base64.b64encode(pickle.dumps((seed, found))).decode() + "\n")
+                results.append(f"{type(error).__name__}: {text}")
+        sys.stdout.write(base64.b64encode(pickle.dumps((seed, results))).decode() + "\n")
         sys.stdout.flush()
 
 
@@ -69,8 +69,8 @@ def answers(library: str, seed: int, count: int, eager_every: int) -> Iterator[t
         ) as process:
             assert process.stdout is not None
             for line in process.stdout:
-                at, found = pickle.loads(base64.b64decode(line))  # noqa: S301
-                yield at, found
+                at, results = pickle.loads(base64.b64decode(line))  # noqa: S301
+                yield at, results
                 at += 1
         if at < last:
             yield at, None
@@ -78,26 +78,26 @@ def answers(library: str, seed: int, count: int, eager_every: int) -> Iterator[t
 
 
 def problems(ours: Any, theirs: Any, difference: Any) -> list[str]:
-    """What is wrong with a program's results, or with how they came."""
+    """A line for each way in which a program's results, or how it ended, differ from the reference's."""
     if ours is None or theirs is None:
         ended = "pellucid" if theirs is not None else "jax" if ours is not None else "each"
         return [f"{ended} ended its process"]
     reference = theirs[0]
-    said: list[str] = []
-    for how, found in zip(("compiled", "at once"), ours, strict=False):
+    texts: list[str] = []
+    for how, results in zip(("compiled", "at once"), ours, strict=False):
         if isinstance(reference, str):
-            if not isinstance(found, str):
-                said.append(f"{how}: only jax raises {reference}")
-        elif isinstance(found, str):
-            said.append(f"{how}: only pellucid raises {found}")
-        elif text := differs(found, reference, difference):
-            said.append(f"{how}: differs from jax {text}")
-    return said
+            if not isinstance(results, str):
+                texts.append(f"{how}: only jax raises {reference}")
+        elif isinstance(results, str):
+            texts.append(f"{how}: only pellucid raises {results}")
+        elif text := differs(results, reference, difference):
+            texts.append(f"{how}: differs from jax {text}")
+    return texts
 
 
-def differs(found: Any, reference: Any, difference: Any) -> str:
+def differs(results: Any, reference: Any, difference: Any) -> str:
     """In what the first two results differ that do."""
-    pairs = zip(found, reference, strict=True)
+    pairs = zip(results, reference, strict=True)
     return next((text for a, b in pairs if (text := difference(a, b))), "")
 
 
@@ -147,15 +147,15 @@ def main() -> int:
     span = options.seed, options.count
     ours = answers("pellucid", *span, options.eager_every)
     for (seed, mine), (_, theirs) in zip(ours, answers("jax", *span, 0), strict=True):
-        found = problems(mine, theirs, difference)
+        texts = problems(mine, theirs, difference)
         done += 1
         refused += bool(mine and theirs and all(isinstance(x[0], str) for x in (mine, theirs)))
-        if not found:
+        if not texts:
             continue
         blames_jax = is_of_jax(seed, mine, difference)
         of_jax += blames_jax
         wrong += not blames_jax
-        for text in found:
+        for text in texts:
             print(f"seed {seed}: {text}{' (a fault of jax)' if blames_jax else ''}", flush=True)
     seconds = time.monotonic() - start
     print(

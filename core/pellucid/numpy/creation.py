@@ -66,10 +66,10 @@ def array(
         raise ArgumentValueError(
             f"arrays have no memory order, got order={order!r}.", do="Leave it out."
         )
-    wanted = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
-    wanted = None if wanted is None else _canonical(wanted)
+    new_dtype = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
+    new_dtype = None if new_dtype is None else _canonical(new_dtype)
     place = _place(device, out_sharding)
-    result = _as_array(object, wanted)
+    result = _as_array(object, new_dtype)
     if copy and result is object:
         result = copied(result) if type(result) in ARRAY_TYPES else copy_of(result)
     if place is not None:
@@ -146,31 +146,31 @@ def _type_pair(x: Any) -> tuple[Any, bool]:
 
 
 def _leaves(x: Any) -> list[Any]:
-    found: list[Any] = []
+    leaves: list[Any] = []
     todo = [x]
     while todo:
         item = todo.pop()
         if isinstance(item, (list, tuple)):
             todo.extend(reversed(item))
         elif is_array_like(item):
-            found.append(as_operand(item))
+            leaves.append(as_operand(item))
         elif hasattr(item, "__array__"):
-            found.append(np.asarray(item))
+            leaves.append(np.asarray(item))
         else:
             raise ArgumentTypeError(
                 "jnp.array needs numbers, arrays, or nested sequences of such.",
                 got=f"an item of type {type(item).__name__}",
             )
-    return found
+    return leaves
 
 
 def _place(device: Any, out_sharding: Any) -> Any:
-    """What a user says of where a result goes; None for nothing."""
+    """The placement that a user stated for a result; None where neither argument states one."""
     return out_sharding if device is None else device
 
 
 def _placed(x: Any, place: Any, name: str) -> Any:
-    """`x`, the result of the function `name`, where a user wants it."""
+    """`x`, the result of the function `name`, placed as a user stated."""
     sharding = _sharding_of(place, name, np.shape(x))
     if type_sharding(sharding, type_of(x).ndim) is not None:
         return laid_out(x, sharding)
@@ -385,10 +385,10 @@ def arange(
                 "jnp.arange needs bounds that are known when tracing, because they decide the shape.",
                 got=f"got {value!r}", do="Pass Python numbers, or mark the argument static.",
             )  # fmt: skip
-    given = [v for v in (start, stop, step) if v is not None]
+    bounds = [v for v in (start, stop, step) if v is not None]
     chosen = dtype
     if chosen is None:
-        chosen, _ = dtypes.promote(tuple([_type_pair(v) for v in given]))
+        chosen, _ = dtypes.promote(tuple([_type_pair(v) for v in bounds]))
     chosen = _dtype(chosen, None, "arange")
     if stop is None:
         start, stop = 0, start

@@ -33,8 +33,8 @@ def accumulated(
     a, aval = canonical(name, a)
     if axis is None:
         a, axis = reshape(a, (aval.size,)), 0
-    own = promoted(aval.dtype) if promote or aval.dtype == _BOOL else aval.dtype
-    computed = dtype or own
+    default = promoted(aval.dtype) if promote or aval.dtype == _BOOL else aval.dtype
+    computed = dtype or default
     along = canonical_axis(axis, type_of(a).ndim)
     a = convert(a, type_of(a), dtypes.default_int_dtype() if computed == _BOOL else computed)
     result = apply(a, along)
@@ -86,8 +86,8 @@ def _cumulative(
     result = accumulated(name, apply, x, along, dtype, promote)
     if not include_initial:
         return result
-    found: Any = type_of(result)
-    first = filled(found.update(shape=(*aval.shape[:along], 1, *aval.shape[along + 1 :])), initial)
+    aval: Any = type_of(result)
+    first = filled(aval.update(shape=(*aval.shape[:along], 1, *aval.shape[along + 1 :])), initial)
     return concatenate([first, result], along)
 
 

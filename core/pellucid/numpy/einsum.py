@@ -102,16 +102,16 @@ def _check(notation: Notation, shapes: Sequence[Shape], subscripts: str) -> None
     got = f"subscripts: {subscripts!r}"
     sizes: dict[str, int] = {}
     for i, (term, shape) in enumerate(zip(notation.inputs, shapes, strict=True)):
-        own: dict[str, int] = {}
+        operand_sizes: dict[str, int] = {}
         for letter, size in zip(term, shape, strict=True):
             # Within one operand, axes of one letter must agree; between operands, those of size 1 are stretched.
-            known = sizes.get(letter, 1)
-            if own.setdefault(letter, size) != size or 1 != known != size != 1:
+            letter_size = sizes.get(letter, 1)
+            if operand_sizes.setdefault(letter, size) != size or 1 != letter_size != size != 1:
                 raise ShapeError(
-                    f"einsum: letter {letter!r} stands for axes of unlike sizes, {known} and {size}.",
+                    f"einsum: letter {letter!r} stands for axes of unlike sizes, {letter_size} and {size}.",
                     got=[got, f"operand {i}: shape {shape}"],
                 )
-            sizes[letter] = size if known == 1 else known
+            sizes[letter] = size if letter_size == 1 else letter_size
     for letter in notation.output:
         if letter not in sizes:
             raise ArgumentValueError(
@@ -159,7 +159,7 @@ def _given(subscripts: Any, operands: Operands) -> tuple[str, list[Any]]:
 class Step(NamedTuple):
     """One contraction: operands taken from the list (their results are appended), letters summed, the result's letters."""
 
-    taken: tuple[int, ...]
+    operands: tuple[int, ...]
     summed: str
     result: str
 
@@ -191,18 +191,18 @@ def _path(notation: Notation, shapes: Sequence[Shape], optimize: Any) -> Sequenc
 def steps(notation: Notation, path: Sequence[tuple[int, ...]]) -> tuple[Step, ...]:
     """The contractions along `path`. Letters of a product keep the order in which its operands have them."""
     terms = list(notation.inputs)
-    found = []
+    contractions = []
     for number, indices in enumerate(path):
-        taken = tuple(sorted(indices, reverse=True))
-        chosen = [terms.pop(i) for i in taken]
+        positions = tuple(sorted(indices, reverse=True))
+        chosen = [terms.pop(i) for i in positions]
         present = "".join(chosen)
         needed = set(notation.output).union(*terms)
         summed = "".join(sorted(set(present) - needed))
-        kept = dict.fromkeys(c for c in present if c in needed)
-        result = notation.output if number == len(path) - 1 else "".join(kept)
+        free = dict.fromkeys(c for c in present if c in needed)
+        result = notation.output if number == len(path) - 1 else "".join(free)
         terms.append(result)
-        found.append(Step(taken, summed, result))
-    return tuple(found)
+        contractions.append(Step(positions, summed, result))
+    return tuple(contractions)
 
 
 @cached(4096)
@@ -234,7 +234,7 @@ def _einsum(
         dtype, weak_type = preferred, False
     terms = list(zip(operands, notation.inputs, strict=True))
     for step in plan:
-        chosen = [terms.pop(i) for i in step.taken]
+        chosen = [terms.pop(i) for i in step.operands]
         if len(chosen) == 1:
             [(x, letters)] = chosen
             x, letters = _summed(x, letters, step.summed, dtype)
@@ -295,7 +295,7 @@ def _total(x: Any, axes: Sequence[int], dtype: Any) -> Any:
     return reduce_or(x, axes) if dtype == np.bool_ else reduce_sum(x, axes)
 
 
-def _diagonals(x: Any, letters: str, kept: str, dtype: Any) -> tuple[Any, str]:
+def _diagonals(x: Any, letters: str, result_letters: str, dtype: Any) -> tuple[Any, str]:
     """`x` with the axes of each repeated letter replaced by their diagonal, or its sum if nobody keeps the letter."""
     for letter in dict.fromkeys(letters):
         axes = [i for i, c in enumerate(letters) if c == letter]
@@ -303,7 +303,7 @@ def _diagonals(x: Any, letters: str, kept: str, dtype: Any) -> tuple[Any, str]:
             continue
         aval: Any = type_of(x)
         x = select(_on_diagonal(aval.shape, axes), x, zeros(aval))
-        gone = axes[:-1] if letter in kept else axes
+        gone = axes[:-1] if letter in result_letters else axes
         x = _total(x, gone, dtype)
         letters = "".join(c for i, c in enumerate(letters) if i not in gone)
     return x, letters
@@ -344,10 +344,10 @@ def einsum(
         raise UnsupportedError(
             "jnp.einsum can't write into `out`: arrays don't change.", do="Use the result."
         )
-    text, given = _given(subscripts, operands)
-    shapes = tuple([aval_of("einsum", x, i).shape for i, x in enumerate(given)])
+    text, arrays = _given(subscripts, operands)
+    shapes = tuple([aval_of("einsum", x, i).shape for i, x in enumerate(arrays)])
     notation, plan = _plan(text, shapes, _hashable(optimize))
-    if any(len(step.taken) > 2 for step in plan):
+    if any(len(step.operands) > 2 for step in plan):
         raise UnsupportedError(
             "einsum contracts two operands at a time.",
             got=f"optimize: {optimize!r}",
@@ -359,7 +359,7 @@ def einsum(
     def contracted(*xs: Any) -> Any:
         return _einsum(xs, notation, plan, precision, preferred, _dot_general)
 
-    return with_out_sharding(out_sharding, contracted, *given)
+    return with_out_sharding(out_sharding, contracted, *arrays)
 
 
 def einsum_path(
@@ -370,8 +370,8 @@ def einsum_path(
     >>> einsum_path("ij,jk,kl->il", np.ones((2, 9)), np.ones((9, 9)), np.ones((9, 1)))[0]
     [(1, 2), (0, 1)]
     """
-    text, given = _given(subscripts, operands)
-    shapes = tuple([aval_of("einsum_path", x, i).shape for i, x in enumerate(given)])
+    text, arrays = _given(subscripts, operands)
+    shapes = tuple([aval_of("einsum_path", x, i).shape for i, x in enumerate(arrays)])
     notation = parse(text, shapes)
     return _contract_path(notation, shapes, optimize)
 

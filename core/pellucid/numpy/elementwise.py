@@ -418,11 +418,11 @@ def _select(which: Any, on_true: Any, on_false: Any) -> Any:
     shape = np.broadcast_shapes(*(type_of(v).shape for v in (which, on_true, on_false)))
 
     def full(v: Any) -> Any:
-        own = type_of(v).shape
+        own_shape = type_of(v).shape
         return (
             v
-            if own == shape
-            else broadcast_in_dim(v, shape, tuple(range(len(shape) - len(own), len(shape))))
+            if own_shape == shape
+            else broadcast_in_dim(v, shape, tuple(range(len(shape) - len(own_shape), len(shape))))
         )
 
     predicate = which if type_of(which).shape == () else full(which)
@@ -591,13 +591,13 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 @numpy_function
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where `x1` is negative, 1 where it is positive, `x2` where it is zero."""
-    given = x1, x2
+    originals = x1, x2
     x1, x2 = promote_arguments_inexact("heaviside", x1, x2)
     zero = constant_like(x1, 0)
     step = _select(
         logical.lt(x1, zero), zero, _select(logical.gt(x1, zero), constant_like(x1, 1), x2)
     )
-    return _weak_if_all_are(_select(logical.ne(x1, x1), x1, step), *given)
+    return _weak_if_all_are(_select(logical.ne(x1, x1), x1, step), *originals)
 
 
 @numpy_function
@@ -872,8 +872,8 @@ def angle(z: Any, deg: bool = False) -> Any:
     if not dtypes.is_inexact(aval.dtype) or (aval.ndim == 0 and aval.dtype.kind != "c"):
         z = convert(z, aval, dtypes.default_float_dtype())
     re, im = real(z), imag(z)
-    found = transcendental.atan2(im, re)
-    return rad2deg(found) if deg else found
+    radians = transcendental.atan2(im, re)
+    return rad2deg(radians) if deg else radians
 
 
 __all__ = [

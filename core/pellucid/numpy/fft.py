@@ -354,13 +354,13 @@ def _shifted(name: str, x: Any, axes: Any, sign: int) -> Any:
 
 
 def _frequencies(name: str, counts: np.ndarray, n: int, d: Any, dtype: Any, device: Any) -> Any:
-    wanted = (
+    result_dtype = (
         dtypes.default_float_dtype()
         if dtype is None
         else dtypes.check_user_dtype(dtype, f"jnp.fft.{name}")
     )
-    frequencies = asarray(counts, wanted, device=device)
-    return arithmetic.div(frequencies, asarray(d * n, wanted))
+    frequencies = asarray(counts, result_dtype, device=device)
+    return arithmetic.div(frequencies, asarray(d * n, result_dtype))
 
 
 def _size(name: str, n: Any) -> int:

@@ -1,4 +1,4 @@
-"""What a NumPy index says, one entry for each thing that it does to an array's axes."""
+"""Entries of a NumPy index: one for each thing that it does to an array's axes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Index(NamedTuple):
 
 
 def parsed(index: Any, shape: Shape) -> Index:
-    """What `index` says about an array of `shape`; raises IndexingError for what can't be an index."""
+    """The entries of `index` for an array of `shape`; raises IndexingError for what can't be an index."""
     if type(index) is list:
         raise IndexingError(
             "a list can't be an index.",
@@ -131,12 +131,12 @@ def _within_dtype(index: Any, shape: Shape) -> Any:
 def _one_for_each_axis(items: tuple[Any, ...], ndim: int) -> list[Any]:
     """The items of an index, simplified, with slices in place of the ellipsis or of axes that are left out."""
     simple = []
-    taken = 0
+    n_axes = 0
     dots = None
     for item in items:
         kind = type(item)
         if kind is int or kind is slice or kind is Slice:
-            taken += 1
+            n_axes += 1
         elif item is Ellipsis:
             if dots is not None:
                 raise IndexingError("an index can have only one ellipsis (`...`).")
@@ -146,14 +146,14 @@ def _one_for_each_axis(items: tuple[Any, ...], ndim: int) -> list[Any]:
             item = _simplified(item)
             if type(item) is not bool:
                 is_mask = hasattr(item, "dtype") and kind_of(item.dtype) == "bool"
-                taken += item.ndim if is_mask else 1
+                n_axes += item.ndim if is_mask else 1
         simple.append(item)
-    if taken > ndim:
+    if n_axes > ndim:
         raise IndexingError(
-            f"too many indices: the array has {ndim} dimension{'s' * (ndim != 1)}, but {taken} were indexed."
+            f"too many indices: the array has {ndim} dimension{'s' * (ndim != 1)}, but {n_axes} were indexed."
         )
     at = len(simple) if dots is None else dots
-    simple[at:at] = [_ALL] * (ndim - taken)
+    simple[at:at] = [_ALL] * (ndim - n_axes)
     return simple
 
 

@@ -65,13 +65,13 @@ class Update(NamedTuple):
 def updated(x: Any, index: Any, values: Any, update: Update) -> Any:
     """`x` updated at `index` by one compiled call, or by equations under a trace."""
     aval = type_of(x)
-    found = parsed(index, aval.shape)
+    entries = parsed(index, aval.shape)
     if values is not None:
         values = values if is_array_like(values) else asarray(values)
         _check_cast(aval, type_of(values))
     if not context.trace.is_eager:
-        return scattered(x, found, values, update)
-    structure, operands = taken_apart(found)
+        return scattered(x, entries, values, update)
+    structure, operands = taken_apart(entries)
     return _compiled_update(structure, update)(x, values, *operands)
 
 
@@ -140,11 +140,11 @@ def _of_one_dtype(x: Any, values: Any) -> tuple[Any, Any]:
     """`x` and `values` of the dtype that they promote to."""
     if values is None:
         return x, values
-    given: list[Any] = [type_of(x), type_of(values)]
-    if given[0].dtype == given[1].dtype and not given[1].weak_type:
+    avals: list[Any] = [type_of(x), type_of(values)]
+    if avals[0].dtype == avals[1].dtype and not avals[1].weak_type:
         return x, values
-    dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in given]))
-    x, values = (convert(v, a, dtype, weak_type) for v, a in zip((x, values), given, strict=True))
+    dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))
+    x, values = (convert(v, a, dtype, weak_type) for v, a in zip((x, values), avals, strict=True))
     return x, values
 
 

@@ -85,10 +85,10 @@ def _element(x: Any, index: Any) -> Any:
 
 def taken(x: Any, index: Any, lookup: Lookup) -> Any:
     """`x[index]` by one compiled call, or by equations under a trace."""
-    found = parsed(index, type_of(x).shape)
+    entries = parsed(index, type_of(x).shape)
     if not context.trace.is_eager:
-        return take(x, found, lookup)
-    structure, operands = taken_apart(found)
+        return take(x, entries, lookup)
+    structure, operands = taken_apart(entries)
     return _compiled_take(structure, lookup)(x, *operands)
 
 
@@ -111,14 +111,14 @@ class Structure(NamedTuple):
 
     def index(self, operands: Operands) -> Index:
         """The index of this structure with the numbers `operands`."""
-        given = iter(operands)
+        numbers = iter(operands)
         entries: list[Entry] = []
         for kind in self.kinds:
             if type(kind) is tuple:
                 lowest, length, step = kind
-                entries.append(Window(next(given) if lowest is None else lowest, length, step))
+                entries.append(Window(next(numbers) if lowest is None else lowest, length, step))
             else:
-                entries.append(kind() if kind is NewAxis else kind(next(given)))
+                entries.append(kind() if kind is NewAxis else kind(next(numbers)))
         return Index(tuple(entries), self.flags)
 
 
@@ -277,12 +277,12 @@ class Arrangement(NamedTuple):
     @property
     def new_axes(self) -> list[int]:
         """Where the result has new axes of size 1."""
-        found = []
+        positions = []
         position = 0
         for item in self.axes:
-            found.extend([position] * (type(item) is NewAxis))
+            positions.extend([position] * (type(item) is NewAxis))
             position += len(item.shape) if type(item) is Block else 1
-        return found
+        return positions
 
 
 def arrangement(entries: tuple[Entry, ...]) -> Arrangement:
@@ -350,7 +350,7 @@ def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
 
     indexing = [e for e in arranged.entries if type(e) is not NewAxis]
     dtype = index_dtype(shape)
-    given = [
+    starts = [
         normalized(e.index, size, dtype, wrap) if type(e) in (Scalar, Vector) else None
         for e, size in zip(indexing, shape, strict=True)
     ]
@@ -359,7 +359,7 @@ def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
     sizes = [1] * len(shape)
     for axis, (entry, size) in enumerate(zip(indexing, shape, strict=True)):
         if type(entry) is not Window:
-            columns.append((given[axis], block))
+            columns.append((starts[axis], block))
         elif not entry.is_contiguous:
             lowest = normalized(entry.lowest, size, dtype, wrap=False)
             steps = mul(dtype.type(abs(entry.step)), iota(dtype, entry.length))

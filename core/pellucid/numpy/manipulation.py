@@ -49,10 +49,10 @@ def canonical_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     axes = (axis,) if np.ndim(axis) == 0 else tuple(axis)
-    found = tuple(canonical_axis(a, ndim) for a in axes)
-    if len(set(found)) != len(found):
+    canonical = tuple(canonical_axis(a, ndim) for a in axes)
+    if len(set(canonical)) != len(canonical):
         raise ArgumentValueError(f"an axis is repeated: {axis}.")
-    return found
+    return canonical
 
 
 def _ndim(x: Any) -> int:
@@ -235,8 +235,8 @@ def atleast_3d(*arys: Any) -> Any:
 
 
 def _each(arys: Sequence[Any], function: Any) -> Any:
-    found = [function(asarray(x)) for x in arys]
-    return found[0] if len(found) == 1 else found
+    results = [function(asarray(x)) for x in arys]
+    return results[0] if len(results) == 1 else results
 
 
 # Joining and splitting ----------------------------------------------------------------------------------

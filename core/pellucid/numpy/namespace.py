@@ -1,4 +1,4 @@
-"""What the array API standard asks of a namespace: which version it is, and its dtypes, devices and capabilities.
+"""Facts about the namespace that the array API standard requires: which version it is, and its dtypes, devices and capabilities.
 
 Source: Python array API standard 2024.12, "Inspection API".
 """
@@ -40,7 +40,7 @@ class ArrayNamespaceInfo:
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """What doesn't depend on dtype and device; False is said of what traced programs can't do."""
+        """Capabilities that don't depend on dtype and device; False for those that traced programs lack."""
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> None:
@@ -78,14 +78,14 @@ class ArrayNamespaceInfo:
                 got=f"kind: {', '.join(unknown)}",
                 do=f"Use one of {', '.join(dtypes.KINDS)}.",
             )
-        found = {dtype.name: dtype for k in kinds for dtype in dtypes.KINDS[k]}
+        by_name = {dtype.name: dtype for k in kinds for dtype in dtypes.KINDS[k]}
         return {
             name: dtype
-            for name, dtype in sorted(found.items())
+            for name, dtype in sorted(by_name.items())
             if name in _STANDARD and dtypes.canonicalize(dtype) == dtype
         }
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:
-    """Facts about this namespace, as the array API standard wants them."""
+    """Facts about this namespace, as the array API standard requires."""
     return ArrayNamespaceInfo()

@@ -130,15 +130,15 @@ def _extreme(
 ) -> Any:
     """An extreme element that is not NaN; NaN if all are and there is no `initial`."""
     a, _ = canonical(name, a)
-    found = extreme(
+    result = extreme(
         name, kind, _without_nan(name, a, kind.identity), axis, keepdims, initial, where
     )
-    aval: Any = type_of(found)
+    aval: Any = type_of(result)
     if initial is not None or not _has_nan(aval):
-        return found
+        return result
     none = reduced(name, AND, logical.ne(a, a), axis, _BOOL, keepdims)
     return logical.select(
-        none, broadcast_in_dim(np.asarray(np.nan, aval.dtype)[()], aval.shape, ()), found
+        none, broadcast_in_dim(np.asarray(np.nan, aval.dtype)[()], aval.shape, ()), result
     )
 
 
@@ -191,12 +191,12 @@ def _position(
 ) -> Any:
     """Index of an extreme element that is not NaN; -1 if all are."""
     a, aval = canonical(name, a)
-    found = position(name, find, _without_nan(name, a, kind.identity), axis, keepdims)
+    index = position(name, find, _without_nan(name, a, kind.identity), axis, keepdims)
     if not _has_nan(aval):
-        return found
+        return index
     none = reduced(name, AND, logical.ne(a, a), axis, _BOOL, keepdims)
-    result: Any = type_of(found)
-    return logical.select(none, broadcast_in_dim(result.dtype.type(-1), result.shape, ()), found)
+    result: Any = type_of(index)
+    return logical.select(none, broadcast_in_dim(result.dtype.type(-1), result.shape, ()), index)
 
 
 @numpy_function(static=("axis", "keepdims"))
@@ -288,9 +288,9 @@ def _variance(
     count = reduced(name, SUM, _present(a), axis, part, keepdims, where=where)
     divisor = arithmetic.sub(count, convert(ddof, type_of(ddof), part))
     total = reduced(name, SUM, squares, axis, part, keepdims, where=where)
-    found = arithmetic.div(total, divisor)
-    found = convert(found, type_of(found), result)
-    return masked(name, found, logical.gt(divisor, part.type(0)), np.asarray(np.nan, result)[()])
+    variance = arithmetic.div(total, divisor)
+    variance = convert(variance, type_of(variance), result)
+    return masked(name, variance, logical.gt(divisor, part.type(0)), np.asarray(np.nan, result)[()])
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))

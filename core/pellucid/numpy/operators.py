@@ -123,17 +123,17 @@ def _power_reversed(x: Any, y: Any) -> Any:
 
 def astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     """`x` converted to `dtype`; complex to real drops the imaginary part, as NumPy does."""
-    wanted = (
+    new_dtype = (
         dtypes.check_user_dtype(dtype, "astype")
         if dtype is not None
         else dtypes.default_float_dtype()
     )
-    wanted = (
-        wanted
-        if isinstance(wanted, dtypes.ExtendedDType)
-        else dtypes.canonicalize(np.dtype(wanted))
+    new_dtype = (
+        new_dtype
+        if isinstance(new_dtype, dtypes.ExtendedDType)
+        else dtypes.canonicalize(np.dtype(new_dtype))
     )
-    result = creation.array(_converted(x, wanted), copy=copy)
+    result = creation.array(_converted(x, new_dtype), copy=copy)
     return result if device is None else creation.asarray(result, device=device)
 
 

@@ -225,9 +225,9 @@ def _multiplied(
     row, column = ["row"] * has_row, ["column"] * has_column
     rest = [[n for n in names if n not in shared] for names in (a_names, b_names)]
     present = [*shared, *rest[0], *row, *rest[1], *column]
-    wanted = [*range(len(batch)), *row, *column]
-    result = transpose(result, [present.index(n) for n in wanted if n in present])
-    missing = [i for i, n in enumerate(wanted) if n not in present]
+    order = [*range(len(batch)), *row, *column]
+    result = transpose(result, [present.index(n) for n in order if n in present])
+    missing = [i for i, n in enumerate(order) if n not in present]
     return expand_dims(result, missing) if missing else result
 
 

@@ -135,14 +135,14 @@ def _is_operand(x: Any) -> bool:
 def _plan(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], operands: list[Any]
 ) -> Plan | None:
-    """What the call binds; None if that can't be used again."""
+    """The operations that the call binds; None if they can't be used again."""
     containers: list[Any] = []
 
     def run(*tracers: Any) -> list[Any]:
-        given = iter(tracers)
+        arguments = iter(tracers)
         result = function(
-            *[next(given) if _is_operand(x) else x for x in args],
-            **{name: next(given) if _is_operand(x) else x for name, x in kwargs.items()},
+            *[next(arguments) if _is_operand(x) else x for x in args],
+            **{name: next(arguments) if _is_operand(x) else x for name, x in kwargs.items()},
         )
         several = type(result) in (list, tuple)
         containers.append(type(result) if several else None)

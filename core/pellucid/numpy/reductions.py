@@ -152,8 +152,10 @@ def _accumulated(
 ) -> Any:
     """Sum or product; without a `dtype`, small integers are widened and half precision is computed in float32."""
     a, aval = canonical(name, a)
-    own = aval.dtype
-    result = dtype or (promoted(own) if promote or own == _BOOL else own)
+    element_dtype = aval.dtype
+    result = dtype or (
+        promoted(element_dtype) if promote or element_dtype == _BOOL else element_dtype
+    )
     computed = wide(result) if dtype is None else result
     total = reduced(name, kind, a, axis, computed, keepdims, initial, where)
     return convert(total, type_of(total), result)
@@ -376,16 +378,16 @@ def position(name: str, find: Callable[..., Any], a: Any, axis: int | None, keep
     """Index of an extreme element along `axis`, or in the raveled array."""
     aval = aval_of(name, a)
     if axis is None:
-        a, along, kept = reshape(a, (aval.size,)), 0, tuple(range(aval.ndim))
+        a, along, reduced_axes = reshape(a, (aval.size,)), 0, tuple(range(aval.ndim))
     else:
         along = canonical_axis(axis, aval.ndim)
-        kept = (along,)
+        reduced_axes = (along,)
     if type_of(a).shape[along] == 0:
         raise ShapeError(
             f"jnp.{name} of no elements is not defined.", got=f"a: {aval.text()}, axis {axis}"
         )
-    found = find(a, along, dtypes.default_int_dtype())
-    return expand_dims(found, kept) if keepdims else found
+    index = find(a, along, dtypes.default_int_dtype())
+    return expand_dims(index, reduced_axes) if keepdims else index
 
 
 def single_axis(name: str, axis: Any) -> int | None:

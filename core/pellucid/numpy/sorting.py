@@ -114,10 +114,10 @@ def sized_nonzero(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
     is_zero = logical.bitwise_not(mask)
     positions = creation.broadcasted_iota(index, (aval.size,), 0)
     _, order = sorting.sort_key_val(is_zero, positions, 0, True)
-    kept = min(size, aval.size)
-    order = slicing.slice_in_dim(order, 0, kept, 1, 0)
-    found = logical.bitwise_not(
-        slicing.slice_in_dim(sorting.sort(is_zero, dimension=0), 0, kept, 1, 0)
+    n_sorted = min(size, aval.size)
+    order = slicing.slice_in_dim(order, 0, n_sorted, 1, 0)
+    is_nonzero = logical.bitwise_not(
+        slicing.slice_in_dim(sorting.sort(is_zero, dimension=0), 0, n_sorted, 1, 0)
     )
     fills = fill_value if isinstance(fill_value, (tuple, list)) else [fill_value] * aval.ndim
     results = []
@@ -129,9 +129,11 @@ def sized_nonzero(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
         filler = (
             convert(0, type_of(0), index) if fill is None else convert(fill, type_of(fill), index)
         )
-        chosen = logical.select(found, along, broadcasting.broadcast_in_dim(filler, (kept,), ()))
-        if kept < size:
-            rest = broadcasting.broadcast_in_dim(filler, (size - kept,), ())
+        chosen = logical.select(
+            is_nonzero, along, broadcasting.broadcast_in_dim(filler, (n_sorted,), ())
+        )
+        if n_sorted < size:
+            rest = broadcasting.broadcast_in_dim(filler, (size - n_sorted,), ())
             chosen = concatenate([chosen, rest], 0)
         results.append(chosen)
     return tuple(results)

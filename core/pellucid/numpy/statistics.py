@@ -83,15 +83,15 @@ def mean(
     return _mean(a, static_axis(axis), static_dtype("mean", dtype), bool(keepdims), where)
 
 
-def variance_dtypes(name: str, own: Any, dtype: Any) -> tuple[Any, Any]:
-    """(dtype to compute in, dtype of the result) of a variance of elements of dtype `own`."""
+def variance_dtypes(name: str, element_dtype: Any, dtype: Any) -> tuple[Any, Any]:
+    """(dtype to compute in, dtype of the result) of a variance of elements of dtype `element_dtype`."""
     if dtype is None:
-        computed = dtypes.to_inexact_dtype(own)
+        computed = dtypes.to_inexact_dtype(element_dtype)
         return wide(computed), dtypes.to_floating_dtype(computed)
-    if not dtypes.is_inexact(dtype) or (own.kind == "c" != dtype.kind):
+    if not dtypes.is_inexact(dtype) or (element_dtype.kind == "c" != dtype.kind):
         raise ArgumentValueError(
             f"jnp.{name} needs a floating dtype, for complex elements a complex one.",
-            got=f"dtype {dtype.name} for elements of {own.name}",
+            got=f"dtype {dtype.name} for elements of {element_dtype.name}",
         )
     return wide(dtype), dtype
 
@@ -118,9 +118,9 @@ def _variance(
     count = _count(name, aval, axis, where, part, keepdims)
     divisor = arithmetic.sub(count, convert(correction, type_of(correction), part))
     total = reduced(name, SUM, squares, axis, part, keepdims, where=where)
-    found = arithmetic.div(total, divisor)
-    found = convert(found, type_of(found), result)
-    return masked(name, found, logical.gt(divisor, part.type(0)), np.asarray(np.nan, result)[()])
+    variance = arithmetic.div(total, divisor)
+    variance = convert(variance, type_of(variance), result)
+    return masked(name, variance, logical.gt(divisor, part.type(0)), np.asarray(np.nan, result)[()])
 
 
 def _correction(name: str, ddof: Any, correction: Any) -> Any:
@@ -204,9 +204,9 @@ def _average(a: Any, weights: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]
     a, aval = canonical("average", a)
     if weights is None:
         average = mean_of("average", a, axis, None, keepdims, None)
-        found: Any = type_of(average)
-        count = _count("average", aval, axis, None, found.dtype, keepdims)
-        return average, broadcast_in_dim(count, found.shape, ())
+        average_aval: Any = type_of(average)
+        count = _count("average", aval, axis, None, average_aval.dtype, keepdims)
+        return average, broadcast_in_dim(count, average_aval.shape, ())
     a, weights = promote_dtypes_inexact("average", a, weights)
     weights = _spread_weights(aval, weights, axis)
     dtype = type_of(a).dtype
@@ -238,8 +238,8 @@ def average(
     >>> average(np.array([1.0, 4.0]), weights=np.array([3.0, 1.0]))
     Array(1.75, dtype=float32)
     """
-    found, total = _average(a, weights, static_axis(axis), bool(keepdims))
-    return (found, total) if returned else found
+    weighted_mean, total = _average(a, weights, static_axis(axis), bool(keepdims))
+    return (weighted_mean, total) if returned else weighted_mean
 
 
 __all__ = ["average", "mean", "std", "var"]

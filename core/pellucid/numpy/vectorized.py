@@ -89,9 +89,9 @@ def vectorize(
         values += [kwargs[name] for name in mapped_names]
 
         def on_values(*xs: Any) -> Any:
-            given = iter(xs)
-            positional = [x if i in fixed else next(given) for i, x in enumerate(args)]
-            return pyfunc(*positional, **(kwargs | dict(zip(mapped_names, given, strict=True))))
+            arguments = iter(xs)
+            positional = [x if i in fixed else next(arguments) for i, x in enumerate(args)]
+            return pyfunc(*positional, **(kwargs | dict(zip(mapped_names, arguments, strict=True))))
 
         inputs, outputs = dims if dims is not None else ([()] * len(values), None)
         if len(inputs) != len(values):
