@@ -147,7 +147,7 @@ def _only(accepted: Any, parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
 _PLATFORM_KINDS = ("cpu", "gpu", "cuda", "rocm", "tpu")
 
 
-def _device(value: Any) -> Any:
+def _device(value: Any):
     if value is None or isinstance(value, Device) or value in _PLATFORM_KINDS:
         return value
     raise TypeError(f"expected a device, a platform's name {_PLATFORM_KINDS} or None")

@@ -75,7 +75,7 @@ class EvalTrace(Trace):
 
 
 @cached(256)
-def _scalar(value: Any, aval: Any, sharding: Any) -> Any:
+def _scalar(value: Any, aval: Any, sharding: Any):
     return put_host(value, aval, sharding, committed=False)
 
 
@@ -104,7 +104,7 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
     )
 
 
-def _applied(primitive: Primitive[Any], params: Any, operands: Operands) -> Any:
+def _applied(primitive: Primitive[Any], params: Any, operands: Operands):
     from_tracers(operands)
     avals = tuple(types_of(operands))
     positions = None

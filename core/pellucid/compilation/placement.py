@@ -268,7 +268,7 @@ def _argument_sharding(
     devices: DeviceList | None,
     name: str,
     names: Names,
-) -> Any:
+):
     """Where an argument must be; None where the compiler may choose."""
     current = x._sharding if type(x) in ARRAY_TYPES else getattr(x, "sharding", None)
     if current is not None and type(x) not in ARRAY_TYPES:

@@ -205,7 +205,7 @@ def chosen_inside(tiles: HloSharding, aval: ShapedArray, replicated: Any) -> Any
 
 def _chosen(
     tiles: HloSharding, kind: str | None, aval: ShapedArray, devices: DeviceList, mesh: Mesh | None
-) -> Any:
+):
     if mesh is None:
         return GSPMDSharding(devices, tiles, kind)
     # Behind the dimensions of extended dtypes are those of their words, which are never sharded.

@@ -189,7 +189,7 @@ def type_lines(
     ]
 
 
-def _bare(aval: Any) -> Any:
+def _bare(aval: Any):
     return aval.strip_weak_type() if hasattr(aval, "strip_weak_type") else aval
 
 
@@ -266,7 +266,7 @@ def settled(
         values = stronger
 
 
-def _strengthened(x: Any, aval: Any, out: Any) -> Any:
+def _strengthened(x: Any, aval: Any, out: Any):
     if (
         getattr(aval, "weak_type", False)
         and aval.shape == out.shape

@@ -75,7 +75,7 @@ def cond(
 
 def _cond_of_two_operands(
     pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any
-) -> Any:
+):
     return cond(
         pred,
         lambda pair: true_fun(pair[0]),
@@ -99,7 +99,7 @@ def _check_scalar(caller: str, name: str, x: Any) -> None:
         )
 
 
-def _index_of_predicate(pred: Any) -> Any:
+def _index_of_predicate(pred: Any):
     if isinstance(pred, (bool, np.bool_)):
         return np.int32(pred)
     if type_of(pred).dtype != np.bool_:
@@ -145,7 +145,7 @@ def switch(
 def _branch(
     caller: str, index: Any, functions: Sequence[Function], names: Sequence[str], operands: tuple[Any, ...],
     platforms: Any = None,
-) -> Any:  # fmt: skip
+):  # fmt: skip
     """Results of the function number `index`."""
     leaves, tree = flat_arguments(operands, caller, functions[0], operands)
     # Where devices choose different branches, all that a branch computes with varies as the choice does.

@@ -81,7 +81,7 @@ class _CompiledCall:
                 callable_._clear_cache()
             raise
 
-    def _results(self, call: Call) -> Any:
+    def _results(self, call: Call):
         self._check(call)
         program, values = self.program, self.program.values
         operands = values.operands(call.leaves)

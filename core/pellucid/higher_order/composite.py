@@ -152,7 +152,7 @@ def _frozen(name: str, key: str, value: Any) -> tuple[str, tuple[Any, ...], Any]
     return key, arrays, structure
 
 
-def _lowered(ctx: Any, value: Any) -> Any:
+def _lowered(ctx: Any, value: Any):
     """The MLIR attribute of a value."""
     if isinstance(value, dict):
         return ctx.dictionary({key: _lowered(ctx, x) for key, x in value.items()})

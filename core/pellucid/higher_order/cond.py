@@ -333,7 +333,7 @@ def _all_branches(
     return [_select(index, *cases) for cases in strict_zip(*results)], [0] * len(results[0])
 
 
-def _select(which: Any, *cases: Any) -> Any:
+def _select(which: Any, *cases: Any):
     """One of `cases` for each element along axis 0."""
     shape = type_of(cases[0]).shape
     return select_n(broadcast_in_dim(which, shape, (0,)) if len(shape) > 1 else which, *cases)

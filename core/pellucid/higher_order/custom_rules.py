@@ -177,7 +177,7 @@ class CustomFunction(ForwardsDefinitions):
         self.signature = Signature(fun, nondiff_argnums, nondiff_argnames)
         self.nondiff_argnums = self.signature.nondiff
 
-    def _bound(self, call: FlatCall) -> Any:
+    def _bound(self, call: FlatCall):
         """The call of flat values that traces interpret, with the rules of the user; it has `bind`."""
         raise NotImplementedError(type(self))
 

@@ -126,7 +126,7 @@ def typed_by(placements: Placements, avals: Avals) -> Results:
     return [a if s is None else _typed(a, s) for a, s in strict_zip(avals, placements)]
 
 
-def _typed(aval: Any, sharding: Any) -> Any:
+def _typed(aval: Any, sharding: Any):
     placed = aval_at(aval, sharding)
     if getattr(getattr(sharding, "mesh", None), "explicit_axes", ()):
         return placed
@@ -151,7 +151,7 @@ def _each(placements: Placements, values: Operands) -> Values:
     return [x if s is None else _at(x, s) for x, s in strict_zip(values, placements)]
 
 
-def _at(x: Any, sharding: Any) -> Any:
+def _at(x: Any, sharding: Any):
     """`x` placed by `sharding`: over Explicit mesh axes its type changes, over others it is constrained."""
     if getattr(sharding, "mesh", None) is not None and sharding.mesh.are_all_axes_explicit:
         return reshard(x, sharding)

@@ -227,7 +227,7 @@ class Jitted:
             self.clear_fast_paths()
             raise
 
-    def _results(self, call: Call) -> Any:
+    def _results(self, call: Call):
         program = self.program(call)
         if program.values.takes_references:
             names = ["used from outside"] * len(program.consts)
@@ -350,7 +350,7 @@ class Jitted:
             _share(content, program)
         return program
 
-    def _content(self, key: Key) -> Any:
+    def _content(self, key: Key):
         """Cache key of the program of `key` among all functions; None if it isn't shared."""
         content = fingerprint(self.spec.function) if self.share else None
         return None if content is None else (content, self.options_key(), key)
@@ -597,7 +597,7 @@ def callable_of(jitted: Jitted, fun: Function) -> Any:
     return call
 
 
-def _with_named_static_arguments(jitted: Jitted, call: Function) -> Any:
+def _with_named_static_arguments(jitted: Jitted, call: Function):
     """`call`, whose errors name a static argument that can't be hashed; C++ doesn't know the name."""
 
     def checked(*args: Any, **kwargs: Any) -> Any:

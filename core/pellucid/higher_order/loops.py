@@ -286,7 +286,7 @@ def while_loop(
 def _while(
     cond_fun: Function, test: Function | None, body_fun: Function,
     turn: Function | None, leaves: Values, tree: Any,
-) -> Any:  # fmt: skip
+):  # fmt: skip
     """`while_loop` of a checked, flattened value; with `turn`, the body is `turn(body_fun, value)`, and so with `test`."""
     in_tree = treedef_tuple([tree])
 
@@ -420,15 +420,15 @@ _counted_step = Adapted(_step, ((0, 0), (0, 1)))
 _counted_turn = Adapted(_turn, ((0, 0), (0, 2)))
 
 
-def _is_below(value: tuple[Any, Any, Any]) -> Any:
+def _is_below(value: tuple[Any, Any, Any]):
     return lt(value[0], value[1])
 
 
-def _next(i: Any) -> Any:
+def _next(i: Any):
     return add(i, constant_like(i, 1))
 
 
-def _counter(bounds: Values) -> Any:
+def _counter(bounds: Values):
     """The dtype of the counter: that of the bounds, which must agree unless one is a Python int beside an integer."""
     strong = {a.dtype for a in bounds if not a.weak_type}
     are_integers = {kind_of(a.dtype) in INTEGER for a in bounds}
@@ -440,7 +440,7 @@ def _counter(bounds: Values) -> Any:
     return strong.pop() if strong else bounds[0].dtype
 
 
-def _as_counter(bound: Any, dtype: Any) -> Any:
+def _as_counter(bound: Any, dtype: Any):
     """A bound as the counter begins with it."""
     return bound if type_of(bound).dtype == dtype else convert_element_type(bound, dtype)
 

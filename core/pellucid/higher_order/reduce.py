@@ -388,7 +388,7 @@ class ReduceWindow(CombiningReduction[ReduceWindowParams]):
 reduce_window_p = ReduceWindow()
 
 
-def _windows(operand: Any, initial: Any, window: WindowParams) -> Any:
+def _windows(operand: Any, initial: Any, window: WindowParams):
     """The elements of the windows of `operand`: one axis for those of one window, then one for each of its axes."""
     aval: Any = type_of(operand)
     counts = window_shape(aval.shape, window, "reduce_window")

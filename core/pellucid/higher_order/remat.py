@@ -224,7 +224,7 @@ def _linear_program(
     return stage_open(run, avals, linear.debug)[0]
 
 
-def _moved(x: Any, memory: str) -> Any:
+def _moved(x: Any, memory: str):
     return device_put(x, space_of_kind(memory))
 
 

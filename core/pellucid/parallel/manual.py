@@ -414,11 +414,11 @@ def _shared_out(
     return Derived(shared, derived.consts, derived.mask)
 
 
-def _divided(x: Any, parts: int) -> Any:
+def _divided(x: Any, parts: int):
     return x if parts == 1 else div(x, constant_like(x, parts))
 
 
-def _summed(x: Any, axes: tuple[Any, ...]) -> Any:
+def _summed(x: Any, axes: tuple[Any, ...]):
     return bind1(psum_p, x, params=CollectiveParams(axes)) if axes else x
 
 

@@ -242,7 +242,7 @@ def _spans_processes(leaf: Any) -> bool:
     return type(leaf) is ArrayImpl and not leaf.is_fully_addressable
 
 
-def _converted(name: str, what: str, tree: Any, pspecs: Any, convert: Any) -> Any:
+def _converted(name: str, what: str, tree: Any, pspecs: Any, convert: Any):
     def is_spec(leaf: Any) -> bool:
         return leaf is None or isinstance(leaf, PartitionSpec)
 
@@ -258,7 +258,7 @@ def _converted(name: str, what: str, tree: Any, pspecs: Any, convert: Any) -> An
     return structure.unflatten([convert(*pair) for pair in strict_zip(leaves, specs)])
 
 
-def _one_row_each(local: np.ndarray) -> Any:
+def _one_row_each(local: np.ndarray):
     """The array whose row `i` is the `local` of process `i`."""
     devices = np.array(platforms.devices()).reshape(platforms.process_count(), -1)
     sharding = NamedSharding(Mesh(devices, _AXES), PartitionSpec(_AXES[0]))
@@ -278,11 +278,11 @@ def _whole(x: Any) -> np.ndarray:
 
 
 @cached(128)
-def _laid_out(sharding: NamedSharding) -> Any:
+def _laid_out(sharding: NamedSharding):
     return jit(lambda x: x, out_shardings=sharding)
 
 
 @cached(128)
-def _summed(mesh: Mesh) -> Any:
+def _summed(mesh: Mesh):
     replicated = NamedSharding(mesh, PartitionSpec())
     return jit(lambda rows: rows.sum(axis=0, dtype=rows.dtype), out_shardings=replicated)

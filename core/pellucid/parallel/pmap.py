@@ -187,7 +187,7 @@ def pmap(
     return mapped
 
 
-def _layout(x: Any) -> Any:
+def _layout(x: Any):
     """Part of the cache key by which a call's arguments are known to be in place: the sharding and shape of one."""
     shape = getattr(x, "shape", None)
     return (x._sharding, shape) if type(x) in ARRAY_TYPES and x._committed else shape

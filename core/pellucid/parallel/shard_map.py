@@ -123,7 +123,7 @@ def shard_map(
 
 def _call_on_values(
     call: Function, f: Function, args: tuple[Any, ...], in_specs: Any, out_specs: Any
-) -> Any:  # fmt: skip
+):  # fmt: skip
     """`call(f, args, …)` where `args` have references: each position gets one to its part of what they hold."""
     leaves, tree = flatten(args)
     check_distinct("shard_map", argument_paths(f, args, {}), leaves)
@@ -242,7 +242,7 @@ def _manual_axes(mesh: AnyMesh, axis_names: Any) -> AxisSet:
 def _call(
     f: Function, args: tuple[Any, ...], mesh: Any, manual: AxisSet, in_specs: Any, out_specs: Any,
     check_vma: bool,
-) -> Any:  # fmt: skip
+):  # fmt: skip
     leaves, tree = flatten(args)
     leaf_specs = _input_specs(args, in_specs)
     arrays = [x for x, spec in strict_zip(leaves, leaf_specs) if spec is not None]

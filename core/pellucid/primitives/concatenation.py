@@ -70,7 +70,7 @@ def aligned_at_one_dim(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple
     return aligned, target
 
 
-def _repeated(x: Any, size: int, position: int, shown: Any) -> Any:
+def _repeated(x: Any, size: int, position: int, shown: Any):
     """`x` repeated along a new dimension, laid out there as a value whose type shows the sharding `shown`."""
     aval: Any = type_of(x)
     sharding = sharding_with_dim(aval, position, shown)
@@ -272,7 +272,7 @@ split_p = Split()
 
 def _piece(
     ctx: Any, x: Any, aval: ShapedArray, axis: int, start: int, size: int, result: ShapedArray
-) -> Any:
+):
     """The lowered `size` elements from `start` along `axis` of `x`, a value of type `aval`."""
     shape = physical(aval).shape
     starts = resized((0,) * len(shape), axis, start)

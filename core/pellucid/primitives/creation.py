@@ -225,7 +225,7 @@ def layout_of(x: Any, shape: Shape) -> Any:
     return x._sharding if same or x._sharding.num_devices == 1 else None
 
 
-def _filled(sizes: Shape, scalar: Any, sharding: Any) -> Any:
+def _filled(sizes: Shape, scalar: Any, sharding: Any):
     """`scalar` repeated to `sizes` and placed by `sharding`; no device makes more than its part."""
     if not context.trace.is_eager:
         if sharding is None or type_sharding(sharding, len(sizes)) is not None:

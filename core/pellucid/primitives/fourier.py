@@ -125,7 +125,7 @@ class Fft(Movement[FftParams]):
         return [ctx.op1("stablehlo.fft", result, [x], attributes)]
 
 
-def _by_mirror_image(length: int, factor: float, aval: Any) -> Any:
+def _by_mirror_image(length: int, factor: float, aval: Any):
     """For each frequency of a real signal of `length`, `factor` if it has a mirror image, else 1; broadcasts to `aval`."""
     size = aval.shape[-1]
     alone_at_end = int(length % 2 == 0 and length > 1)

@@ -81,7 +81,7 @@ def _lowered_indices(ctx: Any, indices: Any, aval: ShapedArray) -> tuple[Any, Sh
     return indices, aval
 
 
-def _last_starts(ctx: Any, indices: ShapedArray, operand: Shape, axes: Ints, windows: Shape) -> Any:
+def _last_starts(ctx: Any, indices: ShapedArray, operand: Shape, axes: Ints, windows: Shape):
     """For each index vector, the largest indices at which a window still lies in the operand."""
     largest = np.iinfo(indices.dtype).max
     last = np.array([min(operand[a] - windows[a], largest) for a in axes], indices.dtype)
@@ -224,7 +224,7 @@ class Gather(JointlyLinear[GatherParams]):
 
     def _inside(
         self, ctx: Any, indices: Any, aval: ShapedArray, shape: Shape, params: GatherParams
-    ) -> Any:
+    ):
         """For each index vector, whether its window lies in the operand."""
         last = _last_starts(
             ctx, aval, shape, params.dimension_numbers.start_index_map, params.slice_sizes
@@ -317,7 +317,7 @@ def gather(
 # Scattering ---------------------------------------------------------------------------------------
 
 
-def _scattered_copy(x: Any, indices: Any, updates: Any, combine: Any, *fields: Any) -> Any:
+def _scattered_copy(x: Any, indices: Any, updates: Any, combine: Any, *fields: Any):
     """A scatter of one window that doesn't write in place."""
     params = ScatterParams(*fields)
     aval, window, replace = type_of(x), type_of(updates), registry["scatter"]
@@ -439,7 +439,7 @@ class Scatter(Shown, Primitive[ScatterParams]):
         return {**super().printed_params(equation), "update_consts": (), "update_jaxpr": program}
 
 
-def _replaced(old: Any, new: Any) -> Any:
+def _replaced(old: Any, new: Any):
     return new
 
 

@@ -39,7 +39,7 @@ def highest(dtype: DType) -> Any:
     return _extreme(dtype, 1)
 
 
-def _extreme(dtype: DType, sign: int) -> Any:
+def _extreme(dtype: DType, sign: int):
     if dtype == _BOOL:
         return np.bool_(sign > 0)
     if not dtypes.is_inexact(dtype):
@@ -51,15 +51,15 @@ def _extreme(dtype: DType, sign: int) -> Any:
     return dtype.type(finite.max if sign > 0 else finite.min)
 
 
-def _zero(dtype: DType) -> Any:
+def _zero(dtype: DType):
     return dtype.type(0)
 
 
-def _one(dtype: DType) -> Any:
+def _one(dtype: DType):
     return dtype.type(1)
 
 
-def _all_bits(dtype: DType) -> Any:
+def _all_bits(dtype: DType):
     """The value whose bits are all ones."""
     if dtype == _BOOL:
         return np.bool_(True)

@@ -286,7 +286,7 @@ def _unsupported(precision: Any, platform: str) -> CompilationError:
     )
 
 
-def _attribute(ctx: Any, algorithm: DotAlgorithm) -> Any:
+def _attribute(ctx: Any, algorithm: DotAlgorithm):
     def name(dtype: Any) -> str:
         return "tf32" if isinstance(dtype, str) else str(ctx.element_type(np.dtype(dtype)))
 

@@ -87,7 +87,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
 
 def _by_scaling(
     lhs: Any, rhs: Any, lhs_scale: Any, rhs_scale: Any, numbers: CanonicalDimensions, preferred: Any
-) -> Any:
+):
     """The definition: operands times their scales, in bfloat16, and their product."""
     (lhs_contract, rhs_contract), _ = numbers
     return bind1(
@@ -96,7 +96,7 @@ def _by_scaling(
     )  # fmt: skip
 
 
-def _scaled(x: Any, scale: Any, axes: Axes) -> Any:
+def _scaled(x: Any, scale: Any, axes: Axes):
     """`x` times its scale, whose elements are repeated along blocks of `axes`, in bfloat16."""
     shape = type_of(x).shape
     for a in axes:
@@ -152,7 +152,7 @@ def scaled_dot(
     return bind1(scaled_dot_p, lhs, rhs, *scales, params=ScaledDotParams(numbers, preferred))
 
 
-def _unit_scale(aval: Any, axes: Axes) -> Any:
+def _unit_scale(aval: Any, axes: Axes):
     """A scale of ones, with one block along each contracted axis."""
     shape = tuple([1 if a in axes else n for a, n in enumerate(aval.shape)])
     return converted(ones(shaped_array(shape, _BF16)), dtypes.as_dtype("float8_e8m0fnu"))

@@ -133,7 +133,7 @@ class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
         ]
 
 
-def _numbered(updates: Shape, numbers: ScatterDimensionNumbers) -> Any:
+def _numbered(updates: Shape, numbers: ScatterDimensionNumbers):
     """An array of shape `updates` that holds, from 1 on, the number of the index vector of each element."""
     index_axes = kept_axes(len(updates), numbers.update_window_dims)
     sizes = tuple([updates[a] for a in index_axes])

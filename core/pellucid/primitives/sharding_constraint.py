@@ -110,7 +110,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     )
 
 
-def _constrained_as(x: Any, stated: Any, path: str) -> Any:
+def _constrained_as(x: Any, stated: Any, path: str):
     """One array, laid out as a user stated it."""
     name = "with_sharding_constraint"
     place = stated.sharding if isinstance(stated, Format) else stated

@@ -72,7 +72,7 @@ def slice_in_dim(
     return slice(operand, starts, limits, strides)
 
 
-def _from_front(index: Any, size: Any) -> Any:
+def _from_front(index: Any, size: Any):
     index = canonical_size(index)
     return index + size if index < 0 else index
 
@@ -117,7 +117,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Ints) -> Any:
     return gather(src, concatenate(columns, 1), numbers, sizes)
 
 
-def _within(index: Any, size: int) -> Any:
+def _within(index: Any, size: int):
     """`index` modulo `size`."""
     return wrapped(rem(index, type_of(index).dtype.type(size)), size)
 
@@ -436,7 +436,7 @@ class DynamicUpdateSlice(_Window[NoParams]):
 dynamic_update_slice_p = DynamicUpdateSlice()
 
 
-def _updated_copy(x: Any, update: Any, *starts: Any) -> Any:
+def _updated_copy(x: Any, update: Any, *starts: Any):
     """`dynamic_update_slice` that doesn't write in place."""
     aval, window = type_of(x), type_of(update)
     yes, no = ones(window.update(dtype=_BOOL)), zeros(aval.update(dtype=_BOOL))

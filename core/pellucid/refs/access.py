@@ -144,13 +144,13 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "swap") -> Any:
     return _swap(_function_name, ref, idx, value)
 
 
-def _swap(caller: str, ref: Any, idx: Any, value: Any) -> Any:
+def _swap(caller: str, ref: Any, idx: Any, value: Any):
     base, steps = _steps(caller, ref, idx)
     value = _fitting(caller, RefView(base, tuple(steps)), value)
     return _replaced(base, steps, value, indexing.written)
 
 
-def _replaced(base: Any, steps: list[Step], value: Any, update: Callable[..., Any]) -> Any:
+def _replaced(base: Any, steps: list[Step], value: Any, update: Callable[..., Any]):
     """The old part of `base` at `steps`, which `update(array, index, operands, value)` changes."""
     first, *inner = steps
     if not inner:
@@ -184,7 +184,7 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     bind(addupdate_p, base, x, *first[1], params=_params(first))
 
 
-def _reference(caller: str, ref: Any) -> Any:
+def _reference(caller: str, ref: Any):
     if not is_reference(ref):
         raise ArgumentTypeError(f"{caller} takes a reference.", got=f"got {type(ref).__name__}")
     return ref
@@ -204,11 +204,11 @@ def _params(step: Step) -> PartParams:
     return PartParams(index)
 
 
-def _get(ref: Any, step: Step) -> Any:
+def _get(ref: Any, step: Step):
     return bind1(get_p, ref, *step[1], params=_params(step))
 
 
-def _read(part: Any, steps: Sequence[Step]) -> Any:
+def _read(part: Any, steps: Sequence[Step]):
     for step, operands in steps:
         part = (
             indexing.read(part, step, operands)
@@ -218,7 +218,7 @@ def _read(part: Any, steps: Sequence[Step]) -> Any:
     return part
 
 
-def _updated(part: Any, steps: Sequence[Step], value: Any, update: Callable[..., Any]) -> Any:
+def _updated(part: Any, steps: Sequence[Step], value: Any, update: Callable[..., Any]):
     """`part` with its part at `steps` changed by `update(array, index, operands, value)`."""
     [(step, operands), *rest] = steps
     if not rest:
@@ -229,7 +229,7 @@ def _updated(part: Any, steps: Sequence[Step], value: Any, update: Callable[...,
     return step.inverted(inner)
 
 
-def _fitting(caller: str, view: RefView, value: Any) -> Any:
+def _fitting(caller: str, view: RefView, value: Any):
     """`value` with the type of the part `view`: repeated to its shape, weak numbers converted to its dtype."""
     if is_reference(value):
         raise ArgumentTypeError(

@@ -181,7 +181,7 @@ def _moving_window(caller: str, entry: Slice, dim: int) -> Window:
     return window if window.start is None else window._replace(start=window.start % max(dim, 1))
 
 
-def _position(caller: str, entry: Any, dim: int) -> Any:
+def _position(caller: str, entry: Any, dim: int):
     """An integer scalar or array, as the operand it becomes."""
     if (
         entry is None
@@ -299,14 +299,14 @@ def added(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
     return _combined(array, index, operands, new, scatter_add)
 
 
-def _combined(array: Any, index: RefIndex, operands: Operands, new: Any, combine: Any) -> Any:
+def _combined(array: Any, index: RefIndex, operands: Operands, new: Any, combine: Any):
     if not _has_moving_windows(index):
         return _updated(array, index, operands, new, combine)
     part, inner, rest, starts = _settled(array, index, operands)
     return dynamic_update_slice(array, _updated(part, inner, rest, new, combine), starts)
 
 
-def _sliced(array: Any, index: RefIndex) -> Any:
+def _sliced(array: Any, index: RefIndex):
     """The windows of `array`, with the axes whole that have operands."""
     windows = [Window(0, d) if e is None else e for e, d in strict_zip(index.entries, index.shape)]
     if all(w.covers(d) for w, d in strict_zip(windows, index.shape)):
@@ -326,7 +326,7 @@ def _whole_windows(index: RefIndex) -> RefIndex:
     )
 
 
-def _vectors(index: RefIndex, operands: Operands) -> Any:
+def _vectors(index: RefIndex, operands: Operands):
     """Index vectors along a new last axis; negative positions count from the end."""
     shape = broadcast_shapes((), *[type_of(x).shape for x in operands])
     dims = [d for e, d in strict_zip(index.entries, index.shape) if e is None]
@@ -353,7 +353,7 @@ def _gather_numbers(index: RefIndex, operands: Operands) -> GatherDimensionNumbe
     return GatherDimensionNumbers(_offset_axes(index, operands), axes, axes)
 
 
-def _updated(array: Any, index: RefIndex, operands: Operands, new: Any, combine: Any) -> Any:
+def _updated(array: Any, index: RefIndex, operands: Operands, new: Any, combine: Any):
     """`array` with `new` scattered by `combine` into the whole windows, one axis after another."""
     partial = [
         i

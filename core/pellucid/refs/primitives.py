@@ -199,7 +199,7 @@ class PartParams(NamedTuple):
 
 
 @cached(2048)
-def _compiled(function: Any, index: RefIndex, *, donates: bool) -> Any:
+def _compiled(function: Any, index: RefIndex, *, donates: bool):
     """`function` (of an array, the index, its operands, a new value) as a compiled program on arrays."""
 
     def on_arrays(array, operands, *new):

@@ -82,7 +82,7 @@ def _cast_shape(shape: Shape, dtype: Any, new_dtype: Any) -> Shape:
     return (*shape[:-2], shape[-2] * old_bits // new_bits, shape[-1])
 
 
-def _cast(array: Any, dtype: Any, new_dtype: Any) -> Any:
+def _cast(array: Any, dtype: Any, new_dtype: Any):
     old_bits, new_bits = dtypes.itemsize_bits(dtype), dtypes.itemsize_bits(new_dtype)
     if old_bits == new_bits:
         return bitcast_convert_type(array, new_dtype)

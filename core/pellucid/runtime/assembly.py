@@ -216,9 +216,7 @@ def _checked_shape(name: str, shape: Any, sharding: Sharding) -> Shape:
     return sizes
 
 
-def _checked_parts(
-    name: str, shape: Shape, sharding: Sharding, parts: Sequence[Any], dtype: Any
-) -> Any:
+def _checked_parts(name: str, shape: Shape, sharding: Sharding, parts: Sequence[Any], dtype: Any):
     """The type of the array made of `parts`.
 
     Raises: ArgumentValueError for parts that don't fit together, and for no parts without `dtype`.

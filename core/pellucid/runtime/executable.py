@@ -117,7 +117,7 @@ class Executable:
                 if reordered is not x and reordered.is_deleted():  # donated
                     x.delete()
 
-    def _start(self, start: Callable[[Any], Any], arguments: Any, operands: Operands) -> Any:
+    def _start(self, start: Callable[[Any], Any], arguments: Any, operands: Operands):
         """`start(arguments)`, which were placed as needed from `operands`; with other processes, if there are any."""
         if self._shared is None:
             return start(arguments)
@@ -241,7 +241,7 @@ def _handler(aval: ShapedArray, sharding: Sharding, committed: bool) -> Callable
     return lambda shards: ExtendedArray(aval, words(shards))
 
 
-def _layout_of_argument(argument: Any) -> Any:
+def _layout_of_argument(argument: Any):
     """Layout that C++ gets for an argument: None if it may take the argument as it is.
 
     C++ would read a NumPy array's memory while the program runs, and show what is written to it meanwhile.

@@ -91,7 +91,7 @@ def copy_to_host_async(array: ArrayImpl) -> None:
             arrays.copy_to_host_async(array)
 
 
-def _scalar(array: ArrayImpl, python_type: type) -> Any:
+def _scalar(array: ArrayImpl, python_type: type):
     if array.shape != ():
         raise ArrayConversionError(
             f"only arrays without dimensions can be converted by `{python_type.__name__}()`.",
@@ -101,7 +101,7 @@ def _scalar(array: ArrayImpl, python_type: type) -> Any:
     return python_type(value_of(array)[()])
 
 
-def _real(array: ArrayImpl, python_type: type) -> Any:
+def _real(array: ArrayImpl, python_type: type):
     if array.dtype.kind == "c" and array.shape == ():
         raise ArrayConversionError(
             f"a complex number can't be converted by `{python_type.__name__}()`.",
@@ -111,7 +111,7 @@ def _real(array: ArrayImpl, python_type: type) -> Any:
     return _scalar(array, python_type)
 
 
-def _from_pickle(function: Any, arguments: Any, state: Any, facts: dict[str, Any]) -> Any:
+def _from_pickle(function: Any, arguments: Any, state: Any, facts: dict[str, Any]):
     """The array that was pickled, on the default device of this process."""
     value = function(*arguments)
     value.__setstate__(state)

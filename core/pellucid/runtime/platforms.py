@@ -44,7 +44,7 @@ def _make_cpu() -> Client:
     return client
 
 
-def _sharding_of(device: Device, memory_kind: str | None = None) -> Any:
+def _sharding_of(device: Device, memory_kind: str | None = None):
     return make_single_device_sharding(device, memory_kind=memory_kind)
 
 

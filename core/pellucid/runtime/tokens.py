@@ -71,7 +71,7 @@ class RuntimeTokens(threading.local):
 
 
 @cached(256)
-def _everywhere(devices: tuple[Device, ...]) -> Any:
+def _everywhere(devices: tuple[Device, ...]):
     """Where a token of a program on `devices` is."""
     if len(devices) == 1:
         return make_single_device_sharding(devices[0])

@@ -562,7 +562,7 @@ def device_get(x: Any) -> Any:
     return tree_map(_got, x)
 
 
-def _got(leaf: Any) -> Any:
+def _got(leaf: Any):
     if type(leaf) is ArrayImpl:
         return fetched(leaf, explicit=True)
     if type(leaf) is ExtendedArray:

@@ -98,7 +98,7 @@ class _GSPMD(_GSPMDBase):
         return self._hlo_sharding
 
 
-def _facts(sharding: GSPMDSharding) -> Any:
+def _facts(sharding: GSPMDSharding):
     return sharding._internal_device_list, sharding._hlo_sharding, sharding._memory_kind
 
 

@@ -51,7 +51,7 @@ def add_late_methods(cls: type) -> None:
             setattr(cls, method, _late_operator(method))
 
 
-def _late_operator(name: str) -> Any:
+def _late_operator(name: str):
     def operator(x: Any, *operands: Any) -> Any:
         late("array methods")
         method = getattr(type(x), name)

@@ -289,7 +289,7 @@ def _imports(code: types.CodeType) -> tuple[str, ...]:
     return tuple(modules)
 
 
-def _code_key(code: types.CodeType) -> Any:
+def _code_key(code: types.CodeType):
     """Key of the behaviour of `code`, and of the lines that its equations will point at."""
     constants = tuple(
         _code_key(c) if isinstance(c, types.CodeType) else (type(c).__name__, repr(c))

@@ -68,7 +68,7 @@ class Tracer(Described):
 
     # Python asks for concrete values --------------------------------------------------------------
 
-    def _refuse(self, kind: type[ConcretizationError], use: str, do: str) -> Any:
+    def _refuse(self, kind: type[ConcretizationError], use: str, do: str):
         raise kind(
             f"a traced array was used as {use}, but its value is known only when the program runs.",
             got=[
@@ -78,7 +78,7 @@ class Tracer(Described):
             do=do,
         )
 
-    def _scalar(self, use: str, convert: Any, kind: type[ConcretizationError], do: str) -> Any:
+    def _scalar(self, use: str, convert: Any, kind: type[ConcretizationError], do: str):
         if self.aval.shape != () and self.aval.size != 1:
             raise TypeError(
                 f"only arrays with one element can be used as {use}, got {self.aval.text()}."

@@ -81,7 +81,7 @@ def checked_leaves(
     return checked
 
 
-def _narrowed(x: Any, aval: Any) -> Any:
+def _narrowed(x: Any, aval: Any):
     dtype = getattr(x, "dtype", None)
     if dtype is None or dtype == aval.dtype:
         return x

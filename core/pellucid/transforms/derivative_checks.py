@@ -160,7 +160,7 @@ def _linearized(f: Function, primals: Any, tangents: Any) -> tuple[Any, Any]:
     return value, push(*tangents)
 
 
-def _pushed_forward(forward: Function, n: int, *operands: Any) -> Any:
+def _pushed_forward(forward: Function, n: int, *operands: Any):
     """Results and tangents, for operands that are as many primals as tangents."""
     return forward(operands[:n], operands[n:])
 
@@ -241,7 +241,7 @@ class _Point:
             return [np.where(a == b, 0, a - b) / (2 * step) for a, b in strict_zip(ahead, behind)]
 
 
-def _flat_jvp(point: _Point, f_jvp: Any, moving: Operands, tangents: Operands) -> Any:
+def _flat_jvp(point: _Point, f_jvp: Any, moving: Operands, tangents: Operands):
     """Floating results of `f_jvp`, and their tangents."""
     results, out = f_jvp(point.arguments(moving), point.tangents(tangents))
     pairs = strict_zip(tree_flatten(results)[0], tree_flatten(out)[0])
@@ -249,7 +249,7 @@ def _flat_jvp(point: _Point, f_jvp: Any, moving: Operands, tangents: Operands) -
     return [x for x, _ in floating], [t for _, t in floating]
 
 
-def _flat_vjp(point: _Point, f_vjp: Any, *moving: Any) -> Any:
+def _flat_vjp(point: _Point, f_vjp: Any, *moving: Any):
     """Floating results of `f_vjp`, and a function from their cotangents to those of the leaves that move."""
     results, pull = f_vjp(*point.arguments(moving))
     leaves, structure = tree_flatten(results)
@@ -368,12 +368,12 @@ def _wide(x: Any) -> np.ndarray:
     return np.asarray(x).astype(kind)
 
 
-def _like(x: Any, value: np.ndarray) -> Any:
+def _like(x: Any, value: np.ndarray):
     """`value` as the kind of thing that `x` is: a number, or an array of its dtype."""
     return value.item() if isinstance(x, (float, complex)) else value.astype(type_of(x).dtype)
 
 
-def _moved(step: float, x: Any, direction: Any) -> Any:
+def _moved(step: float, x: Any, direction: Any):
     return _like(x, np.asarray(_wide(x) + step * _wide(direction)))
 
 
@@ -394,7 +394,7 @@ def _product(xs: Operands, ys: Operands) -> np.ndarray:
     return np.asarray(sum(np.sum(_wide(x) * _wide(y)).real for x, y in strict_zip(xs, ys)))
 
 
-def _narrowest(leaves: Operands) -> Any:
+def _narrowest(leaves: Operands):
     return max(
         (type_of(x).dtype for x in leaves), key=lambda d: dtypes.finfo(d).eps, default=np.float64
     )

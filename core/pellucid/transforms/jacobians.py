@@ -206,7 +206,7 @@ def hessian(
     )
 
 
-def _as_entries(part: Any, aval: Any, shape: Shape) -> Any:
+def _as_entries(part: Any, aval: Any, shape: Shape):
     """Part of a Jacobian in its `shape`, with the dtype and weak type of `aval`; of complex entries the real part."""
     if aval.dtype.kind != "c" and type_of(part).dtype.kind == "c":
         part = real(part)

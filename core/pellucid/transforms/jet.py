@@ -202,40 +202,40 @@ class JetTrace(Trace):
 # Algebra with zeros -------------------------------------------------------------------------------------
 
 
-def _filled(c: Any, like: Any) -> Any:
+def _filled(c: Any, like: Any):
     """The coefficient `c` of a curve through `like`, as a tangent."""
     return Zero(type_of(like).tangent()) if c is None else c
 
 
-def _scaled(x: Any, factor: float) -> Any:
+def _scaled(x: Any, factor: float):
     return x if x is None or factor == 1.0 else mul(x, constant_like(x, factor))
 
 
-def _times(x: Any, y: Any) -> Any:
+def _times(x: Any, y: Any):
     return None if x is None or y is None else mul(x, y)
 
 
-def _plus(x: Any, y: Any) -> Any:
+def _plus(x: Any, y: Any):
     return y if x is None else x if y is None else add(x, y)
 
 
-def _minus(x: Any, y: Any) -> Any:
+def _minus(x: Any, y: Any):
     return x if y is None else neg(y) if x is None else sub(x, y)
 
 
-def _sum(terms: Any) -> Any:
+def _sum(terms: Any):
     total = None
     for term in terms:
         total = _plus(total, term)
     return total
 
 
-def _product(x: Coefficients, y: Coefficients, k: int) -> Any:
+def _product(x: Coefficients, y: Coefficients, k: int):
     """The coefficient of t^k of a product."""
     return _sum(_times(x[i], y[k - i]) for i in range(k + 1))
 
 
-def _integral(x: Coefficients, slope: Coefficients, k: int) -> Any:
+def _integral(x: Coefficients, slope: Coefficients, k: int):
     """The coefficient of t^k of z, where z' = `slope` x'; it takes those of `slope` below t^k."""
     return _scaled(_sum(_scaled(_times(x[i], slope[k - i]), i) for i in range(1, k + 1)), 1.0 / k)
 
@@ -270,7 +270,7 @@ def _quotient(x: Coefficients, y: Coefficients) -> Coefficients:
     return z
 
 
-def _over(x: Any, y: Any) -> Any:
+def _over(x: Any, y: Any):
     return None if x is None else div(x, y)
 
 
@@ -303,12 +303,12 @@ def _from_value(primitive: Primitive[Any], coefficient: Function) -> Function:
     return rule
 
 
-def _of_logarithm(x: Coefficients, z: Coefficients, k: int) -> Any:
+def _of_logarithm(x: Coefficients, z: Coefficients, k: int):
     lower = _scaled(_sum(_scaled(_times(z[i], x[k - i]), i) for i in range(1, k)), 1.0 / k)
     return _over(_minus(x[k], lower), x[0])
 
 
-def _of_square_root(x: Coefficients, z: Coefficients, k: int) -> Any:
+def _of_square_root(x: Coefficients, z: Coefficients, k: int):
     rest = _minus(x[k], _sum(_times(z[i], z[k - i]) for i in range(1, k)))
     return _over(rest, _scaled(z[0], 2))
 

@@ -90,7 +90,7 @@ class Container:
         raise NotImplementedError(type(self))
 
 
-def _with_containers(method: Callable[..., Any], tree: Any, values: Operands, dims: Dims) -> Any:
+def _with_containers(method: Callable[..., Any], tree: Any, values: Operands, dims: Dims):
     """`tree` of `values`, with `method` applied to each container in it."""
     nodes = tree.unflatten(values)
     if not Container.__subclasses__():
@@ -277,7 +277,7 @@ def _placed(
     out_tree: Any,
     index: int,
     sum_match: bool,
-) -> Any:
+):
     """A result with its batch axis where `out_axes` puts it."""
     if out_axis is None:
         if dim is None:

@@ -157,7 +157,7 @@ def _first_inner_structure(outer_treedef: PyTreeDef, tree: Any) -> PyTreeDef:
     return tree_structure(subtrees[0])
 
 
-def _reduced_in_halves(operation: Callable[[Any, Any], Any], leaves: Sequence[Any]) -> Any:
+def _reduced_in_halves(operation: Callable[[Any, Any], Any], leaves: Sequence[Any]):
     if len(leaves) == 1:
         return leaves[0]
     middle = len(leaves) // 2

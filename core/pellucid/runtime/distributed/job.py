@@ -140,7 +140,7 @@ class Job:
             options["partition_index"] = self.plan.partition_index
         return options
 
-    def _make_gloo(self) -> Any:
+    def _make_gloo(self):
         host = self._address_towards_the_others()
         collectives, self._gloo_here = sockets.listening_while(
             lambda: xla_distributed.make_gloo_collectives(self.client, host), host

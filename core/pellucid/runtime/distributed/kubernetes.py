@@ -81,7 +81,7 @@ class Kubernetes(Cluster):
         return self._number("JOB_COMPLETION_INDEX")
 
     @functools.cached_property
-    def _client(self) -> Any:
+    def _client(self):
         if self._given is not None:
             return self._given
         importlib.import_module("kubernetes.config").load_incluster_config()  # an optional package
@@ -92,7 +92,7 @@ class Kubernetes(Cluster):
         return self._namespace_file.read_text(encoding="utf-8").strip()
 
     @functools.cached_property
-    def _pod(self) -> Any:
+    def _pod(self):
         address = self._address_of(self._environment.get("HOSTNAME") or socket.gethostname())
         for seconds in _RETRY_SECONDS:
             answer = self._asked(
@@ -109,7 +109,7 @@ class Kubernetes(Cluster):
         )
 
     @functools.cached_property
-    def _job(self) -> Any:
+    def _job(self):
         name = (self._pod.metadata.labels or {}).get("job-name")
         if name is None:
             raise DistributedError(
@@ -123,7 +123,7 @@ class Kubernetes(Cluster):
             )
         )
 
-    def _asked(self, question: Callable[[], Any]) -> Any:
+    def _asked(self, question: Callable[[], Any]):
         try:
             return question()
         except self._client.exceptions.ApiException as error:

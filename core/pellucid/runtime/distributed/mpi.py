@@ -55,7 +55,7 @@ class Mpi4py(Cluster):
         self._given = mpi
 
     @property
-    def _mpi(self) -> Any:
+    def _mpi(self):
         return self._given or importlib.import_module("mpi4py.MPI")  # an optional package
 
     def is_present(self):
