@@ -6,7 +6,7 @@ implicit. "log" and "disallow" are about implicit transfers, "log_explicit" and 
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pellucid.base import config
@@ -14,6 +14,7 @@ from pellucid.base.errors import TransferGuardError
 from pellucid.base.events import logger
 from pellucid.xla.guards import let_through
 
+FREE: AbstractContextManager[None] = nullcontext()
 _EXPLICIT = {
     "host_to_device": "call `device_put`",
     "device_to_device": "call `device_put`",
@@ -29,11 +30,13 @@ _OPTIONS = {
 def passed(
     direction: str, aval: Any, target: Any, *, explicit: bool
 ) -> AbstractContextManager[None]:
-    """A block in which one transfer may happen, for guards that aren't at "allow".
+    """A block in which one transfer may happen.
 
     Logs the transfer or raises TransferGuardError, as the level of its direction says.
     """
     level = _OPTIONS[direction].value
+    if level == "allow":
+        return FREE
     what = f"{direction.replace('_', '-')} transfer"
     if level == "disallow_explicit" or (level == "disallow" and not explicit):
         allow = f'`with transfer_guard_{direction}("allow"):`'

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pellucid.base import config
 from pellucid.base.errors import ArrayConversionError, DeviceError
 from pellucid.base.events import TransferFinished, TransferStarted, on, publish
 from pellucid.base.late import late
@@ -19,8 +17,6 @@ from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.xla import arrays
 from pellucid.xla.compile import JaxRuntimeError
 from pellucid.xla.shardings import extend
-
-_guard_level = config.transfer_guard_device_to_host
 
 
 def value_of(array: ArrayImpl) -> np.ndarray:
@@ -37,12 +33,8 @@ def fetched(array: ArrayImpl, *, explicit: bool) -> np.ndarray:
             publish(on.transfer_started, TransferStarted("device_to_host", array.nbytes))
         start = time.perf_counter()
         try:
-            # Reading a CPU's memory is no transfer.
-            if _guard_level.value == "allow" or array.platform() == "cpu":
+            with _transfer(array, explicit):
                 cached = _fetch(array)
-            else:
-                with guards.passed("device_to_host", array.aval, "the host", explicit=explicit):
-                    cached = _fetch(array)
         except JaxRuntimeError as error:
             raise_runtime_error("Array", error)
         cached.flags.writeable = False
@@ -53,6 +45,13 @@ def fetched(array: ArrayImpl, *, explicit: bool) -> np.ndarray:
                 on.transfer_finished, TransferFinished("device_to_host", cached.nbytes, seconds)
             )
     return cached
+
+
+def _transfer(array: ArrayImpl, explicit: bool):
+    """A block in which `array` is copied to the host; reading a CPU's memory is no transfer."""
+    if array.platform() == "cpu":
+        return guards.FREE
+    return guards.passed("device_to_host", array.aval, "the host", explicit=explicit)
 
 
 def _fetch(array: ArrayImpl) -> np.ndarray:
@@ -81,13 +80,7 @@ def copy_to_host_async(array: ArrayImpl) -> None:
     """Start copying to the host; a later `np.asarray` waits less."""
     check_not_deleted(array)
     if array._npy_value is None:
-        level = _guard_level.value
-        allowed = level == "allow" or array.platform() == "cpu"
-        with (
-            contextlib.nullcontext()
-            if allowed
-            else guards.passed("device_to_host", array.aval, "the host", explicit=True)
-        ):
+        with _transfer(array, explicit=True):
             arrays.copy_to_host_async(array)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,7 +54,6 @@ from pellucid.xla.compile import JaxRuntimeError
 from pellucid.xla.shardings import Device, DeviceLayout, extend
 
 _host_to_device = config.transfer_guard_host_to_device.state
-_device_to_device = config.transfer_guard_device_to_device.state
 
 
 # Host to device -------------------------------------------------------------------------------------
@@ -136,8 +134,6 @@ def _put(
     may_alias: bool = False,
 ) -> ArrayImpl:
     try:
-        if _host_to_device.value == "allow":
-            return arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
         with guards.passed("host_to_device", aval, sharding, explicit=explicit):
             return arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
     except JaxRuntimeError as error:
@@ -233,22 +229,14 @@ def move(x: ArrayImpl, sharding: Sharding, *, committed: bool, explicit: bool = 
     if on.transfer_started:
         publish(on.transfer_started, TransferStarted("device_to_device", x.nbytes))
     start = time.perf_counter()
-    level = _device_to_device.value
     try:
-        with (
-            _free
-            if level == "allow"
-            else guards.passed("device_to_device", x.aval, sharding, explicit=explicit)
-        ):
+        with guards.passed("device_to_device", x.aval, sharding, explicit=explicit):
             result = _moved(x, sharding, committed)
     except JaxRuntimeError as error:
         raise_runtime_error("device_put", error)
     if on.transfer_finished:
         _publish("device_to_device", result, x.nbytes, start)
     return result
-
-
-_free: AbstractContextManager[None] = nullcontext()
 
 
 _MIN_BYTES_FOR_EXCHANGE = 1 << 20
