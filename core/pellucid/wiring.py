@@ -10,6 +10,8 @@ late.origins.update(
         "devices": "pellucid.runtime.platforms:devices",  # of a mesh made without devices
         "relaid": "pellucid.compilation.relayout:relaid",  # large arrays are laid out anew by a program
         "text": "pellucid.ir.printing:text",
+        # The transformations and the pipeline lie below calls.
+        "with layers called": "pellucid.higher_order.repeated_layers:with_layers_called",
         # Operations among the names of `sharding`, a low layer.
         "auto_axes": "pellucid.primitives.reshard:auto_axes",
         "explicit_axes": "pellucid.primitives.reshard:explicit_axes",

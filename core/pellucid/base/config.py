@@ -280,6 +280,13 @@ default_matmul_precision = _declare(
     "Precision of products that state none.",
     in_trace_key=True,
 )
+call_repeated_layers = _declare(
+    "call_repeated_layers",
+    True,
+    _boolean,
+    "Whether equal layers that a Python loop makes are compiled as calls of one program.",
+    in_trace_key=True,
+)
 enable_checks = _declare(
     "enable_checks", False, _boolean, "Whether every program is type-checked after every pass."
 )

@@ -26,6 +26,7 @@ from pellucid.base.events import (
 )
 from pellucid.base.functional import strict_zip
 from pellucid.base.interruption import interruptible
+from pellucid.base.late import late
 from pellucid.base.source import warn_user
 from pellucid.compilation import disk_cache, options as xla_options
 from pellucid.compilation.placement import Placement, canonical, replicated_over
@@ -142,6 +143,8 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     jaxpr, consts, used = run_pass(
         "remove dead equations", _without_dead_code, jaxpr, consts, request
     )
+    if not request.is_portable and not request.is_partitioned:
+        jaxpr = run_pass("call repeated layers", _with_layers_called, jaxpr)
     embedded: Values = []
     if request.is_portable:
         embedded, consts = [np.asarray(c) for c in consts], []
@@ -425,6 +428,10 @@ def inline_small_calls(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
     if not any(getattr(e.params, "inline", False) is True for e in jaxpr.equations):
         return jaxpr, []
     return inlined(jaxpr, body_of)
+
+
+def _with_layers_called(jaxpr: Jaxpr) -> Jaxpr:
+    return late("with layers called")(jaxpr) or jaxpr
 
 
 def _without_dead_code(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+from pellucid.base import config
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -357,7 +358,7 @@ def make_jaxpr(
     spec = FunctionSpec(fun, name_of(fun), static_nums, static_names)
 
     def traced(*args: Any, **kwargs: Any) -> Any:
-        with bound_axes(dict(axis_env or ())):
+        with bound_axes(dict(axis_env or ())), config.call_repeated_layers(False):
             program, avals, tree = _traced(spec, args, kwargs)
         return (program, tree.unflatten([struct_of(a) for a in avals])) if return_shape else program
 

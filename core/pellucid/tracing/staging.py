@@ -60,7 +60,9 @@ class StagingTracer(Tracer):
 class StagingTrace(Trace):
     """Writes equations. Everything bound while it is current becomes part of the program."""
 
-    __slots__ = ("alive", "const_values", "const_vars", "debug", "effects", "equations", "invars")
+    __slots__ = (
+        "alive", "const_values", "const_vars", "debug", "effects", "equations", "invars", "superseded",
+    )  # fmt: skip
     is_heard = True
     """Whether its equations are published."""
 
@@ -72,6 +74,8 @@ class StagingTrace(Trace):
         self.effects = no_effects
         self.debug = debug
         self.alive = True
+        self.superseded: set[Equation] = set()
+        """Equations that others have replaced: they are part of the program only where they are used all the same."""
 
     def new_argument(self, aval: AbstractValue) -> StagingTracer:
         """A tracer for a new argument of the program."""
@@ -177,6 +181,8 @@ class StagingTrace(Trace):
     def finish(self, results: Results) -> tuple[Jaxpr, Values]:
         """The program that computes `results`, and the values of its constants."""
         outvars = [self.atom(x) for x in results]
+        if self.superseded:
+            self._drop_superseded(outvars)
         jaxpr = Jaxpr(
             tuple(self.const_vars.values()),
             self.invars,
@@ -186,6 +192,15 @@ class StagingTrace(Trace):
             self.debug,
         )
         return jaxpr, self.const_values
+
+    def _drop_superseded(self, outvars: Sequence[Var | Literal]) -> None:
+        used: set[Any] = {*outvars}
+        live = []
+        for equation in reversed(self.equations):
+            if equation not in self.superseded or not used.isdisjoint(equation.results):
+                live.append(equation)
+                used.update(equation.operands)
+        self.equations = live[::-1]
 
     def close(self) -> None:
         """From now on, this trace's tracers may no longer be used."""

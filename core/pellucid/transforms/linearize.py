@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
+from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnexpectedTracerError
 from pellucid.base.functional import strict_zip
 from pellucid.base.source import NameStack
@@ -36,6 +37,7 @@ from pellucid.transforms.arguments import (
 )
 from pellucid.transforms.derived import listed, remembered, stage_open, unnamed
 from pellucid.transforms.jvp import JvpTrace, JvpTracer
+from pellucid.transforms.operation_log import OperationLog
 from pellucid.transforms.recomputation import Worth, with_fewer_residuals
 from pellucid.transforms.transpose import backward_pass
 from pellucid.transforms.zeros import instantiate, spread, zeros
@@ -77,9 +79,22 @@ def linearize_flat(
 
     `function` gives (results, auxiliary values); the latter may be anything.
     """
-    parent, scope = context.trace, context.scope
-    linear = LinearTrace()
-    trace = LinearizeTrace(parent, linear)
+    parent = context.trace
+    if type(parent) is not StagingTrace or not config.call_repeated_layers.value:
+        return _linearized(function, primals, nonzero, LinearizeTrace(parent, LinearTrace()))
+    log = OperationLog(parent, context.scope)
+    trace = LoggedLinearizeTrace(parent, LinearTrace(), log)
+    linearized = _linearized(log.logged(function), primals, nonzero, trace)
+    called = log.with_layers_called()
+    if called is None:
+        return linearized
+    return _linearized(called, primals, nonzero, LinearizeTrace(parent, LinearTrace()))
+
+
+def _linearized(
+    function: Function, primals: Operands, nonzero: Mask, trace: LinearizeTrace
+) -> tuple[Values, LinearProgram, Values]:
+    linear, scope = trace.linear, context.scope
     arguments = [
         JvpTracer(trace, p, linear.new_argument(type_of(p).tangent())) if nz else p
         for p, nz in strict_zip(primals, nonzero)
@@ -251,6 +266,27 @@ class LinearizeTrace(JvpTrace):
 
     def custom_call(self, call, operands):
         self.rules.primal_results = None
+        return super().custom_call(call, operands)
+
+
+class LoggedLinearizeTrace(LinearizeTrace):
+    """A LinearizeTrace whose operations are logged."""
+
+    __slots__ = ("log",)
+
+    def __init__(self, parent: StagingTrace, linear: StagingTrace, log: OperationLog) -> None:
+        super().__init__(parent, linear)
+        self.log = log
+
+    def interpret(self, primitive, operands, params):
+        log = self.log
+        at = len(log.parent.equations)
+        results = LinearizeTrace.interpret(self, primitive, operands, params)
+        log.operations.append((primitive, operands, params, results, at))
+        return results
+
+    def custom_call(self, call, operands):
+        self.log.is_whole = False
         return super().custom_call(call, operands)
 
 

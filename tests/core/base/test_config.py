@@ -101,6 +101,16 @@ of_call("default_device", "gpu", jnp.sin, X)
 of_call("no_execution", True, jnp.sin, X)
 of_call("allow_f16_reductions", False, lambda x: lax.reduce_sum(x.astype("float16"), (0,)), X)
 of_call("random_seed_offset", 5, lambda: random.bits(random.key(1)))
+@row("call_repeated_layers", False)
+def _(tmp_path, monkeypatch):
+    def layers(x):
+        for _ in range(5):
+            x = jnp.sin(x) + jnp.cos(x) * jnp.tan(x) / jnp.exp(x) - jnp.tanh(x) * jnp.log(x)
+        return x
+
+    return lambda: pl.jit(layers).lower(X).as_text().count("call @")
+
+
 of_call("threefry_partitionable", False, lambda: random.bits(random.key(1), (3,)))
 of_call("default_prng_impl", "rbg", lambda: random.key_data(random.key(1)))
 of_call("enable_custom_prng", True, lambda: random.PRNGKey(1))
