@@ -17,8 +17,10 @@ class Compilation(NamedTuple):
     """Of the call; empty where it is not the user's."""
     line: int
     trace_seconds: float
+    lower_seconds: float
+    """Of lowering to StableHLO."""
     compile_seconds: float
-    """Of lowering and compiling."""
+    """Of XLA."""
     entry_count: int
     """Programs of the function, this one included: above 1 it was compiled again."""
     causes: list[str]
@@ -27,7 +29,7 @@ class Compilation(NamedTuple):
     @property
     def seconds(self) -> float:
         """Of tracing, lowering and compiling."""
-        return self.trace_seconds + self.compile_seconds
+        return self.trace_seconds + self.lower_seconds + self.compile_seconds
 
 
 def compilations_since(time_ns: int) -> list[Compilation]:
@@ -46,6 +48,7 @@ def _compilation(record: MissRecord) -> Compilation:
         file="" if record.source is None else record.source.path,
         line=record.line or 0,
         trace_seconds=seconds.get("trace", 0.0),
+        lower_seconds=seconds.get("lower", 0.0),
         compile_seconds=seconds.get("compile", 0.0),
         entry_count=record.entry_count,
         causes=[

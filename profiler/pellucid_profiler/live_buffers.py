@@ -1,27 +1,36 @@
 """Memory of a program over its run: the buffers that XLA assigned, from the operation that fills each to its last use.
 
+XLA allocates arguments, constants and results for the whole run; temporaries share the rest, and each of them is live
+from its definition to the last use of a value that lies in it. Values are followed through tuples, loops, branches and
+calls (`_Values`), because XLA's list of aliases has only those that are defined anew.
+
 Fields (openxla/xla, hlo.proto): HloModuleProto computations 3, entry_computation_id 6; HloComputationProto instructions
-2, id 5, root_id 6; HloInstructionProto name 1, opcode 2, id 35, operand_ids 36, called_computation_ids 38.
-BufferAssignmentProto logical_buffers 1, buffer_aliases 2, buffer_allocations 3; LogicalBufferProto id 1, size 2,
-defined_at 3; Location instruction_id 4; BufferAlias source_buffer_id 1, location 2; BufferAllocationProto index 1,
-size 2, is_thread_local 3, is_entry_computation_parameter 5, maybe_live_out 7, is_constant 12, assigned 9; Assigned
-logical_buffer_id 1, offset 2, size 3.
+2, id 5, root_id 6; HloInstructionProto name 1, opcode 2, parameter_number 9, tuple_index 13, id 35, operand_ids 36,
+called_computation_ids 38. BufferAssignmentProto logical_buffers 1, buffer_allocations 3; LogicalBufferProto id 1, size
+2, defined_at 3; Location shape_index 3, instruction_id 4; BufferAllocationProto index 1, size 2, is_thread_local 3,
+is_entry_computation_parameter 5, maybe_live_out 7, is_constant 12, assigned 9; Assigned logical_buffer_id 1, offset 2,
+size 3.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from pellucid.introspect.recording import LoadedModule
-from pellucid_profiler.wire import LENGTH_DELIMITED, VARINT, fields, varint
+from pellucid_profiler.wire import LENGTH_DELIMITED, VARINT, fields, packed
 
 _RUNS_PROGRAMS = frozenset({"while", "conditional", "call", "async-start"})
+_FORWARDS = frozenset({"bitcast", "optimization-barrier", "async-update", "async-done"})
+"""Instructions whose result is their operand, or a part of it."""
 
 Kind = Literal["argument", "constant", "result", "temporary"]
+Path = tuple[int, ...]
+"""Position of an array within a nested tuple."""
 
 
 class LiveBuffer(NamedTuple):
@@ -44,6 +53,8 @@ class ProgramMemory(NamedTuple):
     """Which of them runs when most is held."""
     at_peak: list[LiveBuffer]
     """Buffers held then, the largest first."""
+    allocated_bytes: int
+    """That XLA allocates for a run, constants included: more than the peak by gaps between temporaries."""
 
     @property
     def peak_bytes(self) -> int:
@@ -56,15 +67,97 @@ class _Instruction:
     name: str = ""
     opcode: str = ""
     id: int = 0
+    parameter: int = 0
+    index: int = 0
     operands: list[int] = field(default_factory=list)
     called: list[int] = field(default_factory=list)
 
 
-class _Slot(NamedTuple):
-    """Where a buffer lies; buffers of one slot that live at once are one."""
+class _Value(NamedTuple):
+    """Where the result of an instruction, or a part of it, may lie: its own buffers, and those of values it forwards."""
 
+    origin: tuple[int, Path]
+    """(its instruction, its position in the result)."""
+    elements: Sequence[_Value] = ()
+    """Of a tuple that was put together."""
+    forwarded: Sequence[_Value] = ()
+
+    def element(self, index: int) -> _Value:
+        """The value at an index of a tuple."""
+        instruction, path = self.origin
+        origin = (instruction, (*path, index))
+        merged = [each.element(index) for each in self.forwarded]
+        return _Value(origin, (), [*self.elements[index : index + 1], *merged])
+
+    def buffers(self) -> Iterator[tuple[int, Path]]:
+        """Instructions and positions whose buffers, with those at positions within, hold the value."""
+        yield self.origin
+        for each in (*self.elements, *self.forwarded):
+            yield from each.buffers()
+
+
+class _Values:
+    """Symbolic run of a program: the order of its instructions, and the last use of each buffer."""
+
+    def __init__(self, computations: dict[int, list[_Instruction]], roots: dict[int, int]) -> None:
+        self.computations, self.roots = computations, roots
+        self.order: list[_Instruction] = []
+        self.begins: dict[int, int] = {}
+        self.last_use: dict[tuple[int, Path], int] = defaultdict(int)
+
+    def run(self, computation: int, arguments: Sequence[_Value]) -> _Value:
+        """The result of a computation."""
+        values: dict[int, _Value] = {}
+        for each in self.computations[computation]:
+            self.begins.setdefault(each.id, len(self.order))
+            operands = [values[operand] for operand in each.operands]
+            values[each.id] = self.result(each, operands, arguments)
+            if each.opcode not in ("tuple", "get-tuple-element", "bitcast"):
+                for operand in operands:
+                    self.use(operand)
+            self.use(_Value((each.id, ())))
+            self.order.append(each)
+        result = values[self.roots[computation]]
+        self.use(result, len(self.order) - 1)
+        return result
+
+    def result(
+        self, each: _Instruction, operands: Sequence[_Value], arguments: Sequence[_Value]
+    ) -> _Value:
+        """The result of an instruction, whose computations run."""
+        origin = (each.id, ())
+        if each.opcode == "parameter":
+            return _Value(origin, (), arguments[each.parameter : each.parameter + 1])
+        if each.opcode == "tuple":
+            return _Value(origin, operands)
+        if each.opcode == "get-tuple-element":
+            return operands[0].element(each.index)
+        if each.opcode == "conditional":
+            branches = zip(each.called, operands[1:], strict=True)
+            return _Value(origin, (), [self.run(called, [operand]) for called, operand in branches])
+        if each.opcode in _RUNS_PROGRAMS:
+            results = [self.run(called, operands) for called in each.called]
+            return _Value(origin, (), [*operands, *results] if each.opcode == "while" else results)
+        return _Value(origin, (), operands if each.opcode in _FORWARDS else ())
+
+    def use(self, value: _Value, time: int | None = None) -> None:
+        """Extend the life of a value's buffers to the present, or to `time`."""
+        now = len(self.order) if time is None else time
+        for buffer in value.buffers():
+            self.last_use[buffer] = max(self.last_use[buffer], now)
+
+    def end(self, instruction: int, path: Path) -> int:
+        """The last use of a buffer: its own, or of a tuple that it is a part of."""
+        return max(self.last_use.get((instruction, path[:n]), 0) for n in range(len(path) + 1))
+
+
+class _Buffer(NamedTuple):
     allocation: int
     offset: int
+    kind: Kind
+    n_bytes: int
+    defined: tuple[int, Path]
+    """(the instruction that fills it, its position in the result)."""
 
 
 def program_memory(loaded: LoadedModule) -> ProgramMemory | None:
@@ -73,54 +166,51 @@ def program_memory(loaded: LoadedModule) -> ProgramMemory | None:
     if not assignment:
         return None
     entry, computations, roots = _computations(loaded.proto())
-    order: list[_Instruction] = []
-    begins: dict[int, int] = {}
-    ends: dict[int, int] = {}
-
-    def run(computation: int) -> None:
-        for instruction in computations[computation]:
-            begins.setdefault(instruction.id, len(order))
-            if instruction.opcode in _RUNS_PROGRAMS:
-                for each in instruction.called:
-                    run(each)
-            ends[instruction.id] = len(order)
-            order.append(instruction)
-
-    run(entry)
-    last_use = dict(ends)
-    for instructions in computations.values():
-        for instruction in instructions:
-            for operand in instruction.operands:
-                if instruction.id in ends:
-                    last_use[operand] = max(last_use.get(operand, 0), ends[instruction.id])
-    last_use[roots[entry]] = len(order) - 1
-    names = {each.id: each.name for each in order}
-    live: dict[_Slot, list[tuple[int, int, LiveBuffer]]] = defaultdict(list)
-    for slot, kind, n_bytes, defined, locations in _buffers(assignment):
-        if defined not in begins:
+    values = _Values(computations, roots)
+    values.run(entry, ())
+    names = {each.id: each.name for each in values.order}
+    last = len(values.order) - 1
+    sizes, buffers = _buffers(assignment)
+    pieces: list[tuple[int, int, LiveBuffer]] = []
+    temporaries: dict[tuple[int, int], list[tuple[int, int, LiveBuffer]]] = defaultdict(list)
+    whole: dict[int, _Buffer] = {}
+    for each in buffers:
+        instruction, path = each.defined
+        if instruction not in values.begins:
             continue  # within a kernel
-        begin, end = begins[defined], max(last_use.get(each, 0) for each in (defined, *locations))
-        if kind in ("argument", "constant"):
-            begin, end = 0, len(order) - 1
-        live[slot].append((begin, end, LiveBuffer(names[defined], kind, n_bytes)))
-    return _timeline([each.name for each in order], live)
+        if each.kind != "temporary":
+            begin, latest = values.begins[instruction], whole.get(each.allocation)
+            if latest is None or begin >= values.begins[latest.defined[0]]:
+                whole[each.allocation] = each
+            continue
+        live = LiveBuffer(names[instruction], each.kind, each.n_bytes)
+        begin, end = values.begins[instruction], values.end(instruction, path)
+        temporaries[each.allocation, each.offset].append((begin, end, live))
+    for allocation, each in whole.items():
+        live = LiveBuffer(names[each.defined[0]], each.kind, sizes[allocation])
+        pieces.append((0, last, live))
+    for lives in temporaries.values():
+        pieces += _merged(lives)
+    return _timeline([each.name for each in values.order], pieces, sum(sizes.values()))
+
+
+def _merged(lives: list[tuple[int, int, LiveBuffer]]) -> list[tuple[int, int, LiveBuffer]]:
+    """Lives of buffers that begin at one address: those that overlap in time are one buffer, passed on in place."""
+    merged: list[tuple[int, int, LiveBuffer]] = []
+    for begin, end, buffer in sorted(lives, key=lambda each: each[:2]):
+        if merged and begin <= merged[-1][1]:
+            first, reached, before = merged[-1]
+            larger = before if before.n_bytes >= buffer.n_bytes else buffer
+            merged[-1] = (first, max(reached, end), larger)
+        else:
+            merged.append((begin, end, buffer))
+    return merged
 
 
 def _timeline(
-    instructions: list[str], live: dict[_Slot, list[tuple[int, int, LiveBuffer]]]
+    instructions: list[str], pieces: list[tuple[int, int, LiveBuffer]], allocated_bytes: int
 ) -> ProgramMemory:
     changes = np.zeros(len(instructions) + 1, np.int64)
-    pieces: list[tuple[int, int, LiveBuffer]] = []
-    for buffers in live.values():
-        merged: list[tuple[int, int, LiveBuffer]] = []
-        for begin, end, buffer in sorted(buffers, key=lambda each: each[:2]):
-            if merged and begin <= merged[-1][1]:
-                first, reached, before = merged[-1]
-                larger = before if before.n_bytes >= buffer.n_bytes else buffer
-                merged[-1] = (first, max(reached, end), larger)
-            else:
-                merged.append((begin, end, buffer))
-        pieces += merged
     for begin, end, buffer in pieces:
         changes[begin] += buffer.n_bytes
         changes[end + 1] -= buffer.n_bytes
@@ -128,7 +218,7 @@ def _timeline(
     peak = int(np.argmax(bytes_live)) if len(bytes_live) else 0
     at_peak = [buffer for begin, end, buffer in pieces if begin <= peak <= end and buffer.n_bytes]
     at_peak.sort(key=lambda buffer: -buffer.n_bytes)
-    return ProgramMemory(instructions, bytes_live.tolist(), peak, at_peak)
+    return ProgramMemory(instructions, bytes_live.tolist(), peak, at_peak, allocated_bytes)
 
 
 def _computations(proto: bytes) -> tuple[int, dict[int, list[_Instruction]], dict[int, int]]:
@@ -159,62 +249,60 @@ def _instruction(proto: bytes, start: int, stop: int) -> _Instruction:
             instruction.name = proto[at:end].decode()
         elif number == 2:
             instruction.opcode = proto[at:end].decode()
+        elif number == 9:
+            instruction.parameter = at
+        elif number == 13:
+            instruction.index = at
         elif number == 35:
             instruction.id = at
         elif number in (36, 38):
             target = instruction.operands if number == 36 else instruction.called
-            target += [at] if kind == VARINT else _packed(proto, at, end)
+            target += [at] if kind == VARINT else packed(proto, at, end)
     return instruction
 
 
-def _packed(message: bytes, at: int, end: int) -> list[int]:
-    values: list[int] = []
-    while at < end:
-        value, at = varint(message, at, end)
-        values.append(value)
-    return values
-
-
-def _buffers(message: bytes) -> list[tuple[_Slot, Kind, int, int, list[int]]]:
-    """(slot, kind, bytes, id of the instruction that fills it, of those whose results lie in it), for each buffer."""
-    size, defined = dict[int, int](), dict[int, int]()
-    locations: dict[int, list[int]] = defaultdict(list)
-    slots: dict[int, tuple[_Slot, Kind]] = {}
+def _buffers(message: bytes) -> tuple[dict[int, int], list[_Buffer]]:
+    """(bytes of each allocation but those of kernels, the buffers in them)."""
+    size, defined = dict[int, int](), dict[int, tuple[int, Path]]()
+    sizes: dict[int, int] = {}
+    assigned: list[tuple[int, Kind, dict[int, Any]]] = []
     for number, _, at, stop in fields(message, 0, len(message)):
         if number == 1:
             each = _message(message, at, stop)
             size[each.get(1, 0)] = each.get(2, 0)
-            defined[each.get(1, 0)] = _message(message, *each[3]).get(4, 0) if 3 in each else 0
-        elif number == 2:
-            each = _message(message, at, stop)
-            if 2 in each:
-                locations[each.get(1, 0)].append(_message(message, *each[2]).get(4, 0))
+            defined[each.get(1, 0)] = _location(message, *each[3])
         elif number == 3:
-            _allocation(message, at, stop, slots)
-    return [
-        (slot, kind, size[key], defined[key], locations[key])
-        for key, (slot, kind) in slots.items()
-    ]  # fmt: skip
+            each = _message(message, at, stop)
+            if each.get(3):  # a kernel's own
+                continue
+            index = each.get(1, 0)
+            sizes[index] = each.get(2, 0)
+            for inner, _, begin, end in fields(message, at, stop):
+                if inner == 9:
+                    assigned.append((index, _kind(each), _message(message, begin, end)))
+    return sizes, [
+        _Buffer(index, each.get(2, 0), kind, size[each.get(1, 0)], defined[each.get(1, 0)])
+        for index, kind, each in assigned
+    ]
 
 
-def _allocation(
-    message: bytes, start: int, stop: int, slots: dict[int, tuple[_Slot, Kind]]
-) -> None:
-    each = _message(message, start, stop)
-    if each.get(3):  # a kernel's own
-        return
-    kind: Kind = "temporary"
-    if each.get(5):
-        kind = "argument"
-    elif each.get(12):
-        kind = "constant"
-    elif each.get(7):
-        kind = "result"
-    for number, _, at, end in fields(message, start, stop):
-        if number == 9:
-            assigned = _message(message, at, end)
-            slot = _Slot(each.get(1, 0), assigned.get(2, 0))
-            slots[assigned.get(1, 0)] = slot, kind
+def _kind(allocation: dict[int, Any]) -> Kind:
+    if allocation.get(5):
+        return "argument"
+    if allocation.get(12):
+        return "constant"
+    return "result" if allocation.get(7) else "temporary"
+
+
+def _location(message: bytes, start: int, stop: int) -> tuple[int, Path]:
+    """(instruction, position in its result) of a Location."""
+    instruction, path = 0, list[int]()
+    for number, kind, at, end in fields(message, start, stop):
+        if number == 4:
+            instruction = at
+        elif number == 3:
+            path += [at] if kind == VARINT else packed(message, at, end)
+    return instruction, tuple(path)
 
 
 def _message(message: bytes, start: int, stop: int) -> dict[int, Any]:

@@ -130,6 +130,7 @@ def _compilations(session: Session) -> str:
             html.escape(each.function),
             html.escape(line_number_text(session.sources, each.file, each.line)),
             seconds_text(each.trace_seconds),
+            seconds_text(each.lower_seconds),
             seconds_text(each.compile_seconds),
             html.escape("; ".join(each.causes) or "first call"),
         ]
@@ -138,8 +139,8 @@ def _compilations(session: Session) -> str:
     if not rows:
         return ""
     table = _table(
-        ["function", "called in", "traced in", "compiled in", "because"],
-        [_LEFT, _LEFT, _RIGHT, _RIGHT, _LEFT],
+        ["function", "called in", "traced in", "lowered in", "compiled in", "because"],
+        [_LEFT, _LEFT, _RIGHT, _RIGHT, _RIGHT, _LEFT],
         rows,
     )
     return f"<details><summary>Compilations</summary>{table}</details>"

@@ -11,6 +11,10 @@ from pellucid_profiler.xspace import ABSENT, Column, Events
 
 _END = "end: "
 """Begin of the names of events that mark where an asynchronous kernel is complete."""
+_REGION = "ThreadpoolListener::StartRegion"
+"""Event of a pool's thread that begins a task."""
+_WAIT_FOR_RUN = "ThunkExecutor::Execute (wait for completion)"
+"""Event of a thread that waits for all operations of a run."""
 
 
 @dataclass(eq=False)
@@ -68,11 +72,41 @@ def operations_of(events: Events) -> Operations:
     )
 
 
+def has_end(events: Events, rows: Column) -> npt.NDArray[np.bool_]:
+    """Which of `rows`, operations, have a recorded end, or record none because they produce nothing to wait for."""
+    is_end = np.array([name.startswith(_END) for name in events.names], bool)
+    produced = events.stat("_p")[rows]
+    consumed = events.stat("_c")[is_end[events.name]] if len(events) else produced
+    return (produced == ABSENT) | np.isin(produced, consumed)
+
+
 def _completions(events: Events, rows: Column) -> Column:
-    """When each of `rows` was complete, by the event that consumes what it produces; `ABSENT` where there is none."""
+    """When each of `rows`, operations, was complete; `ABSENT` for those that are when their own event ends.
+
+    An asynchronous kernel is complete where an `end:` event consumes what it produces. The thread that completes it
+    begins the operations that depend on it before it records that event, so the first of them bounds its end; and the
+    run is over when the executor has waited for all of its operations.
+    """
     is_end = np.array([name.startswith(_END) for name in events.names], bool)
     ends = np.flatnonzero(is_end[events.name])
-    return matched(events.stat("_p")[rows], events.stat("_c")[ends], events.end_ns[ends])
+    end = matched(events.stat("_p")[rows], events.stat("_c")[ends], ends)
+    chosen, end = np.flatnonzero(end != ABSENT), end[end != ABSENT]
+    # Moments order events by thread, then time.
+    span = int(events.end_ns.max(initial=0)) + 1
+    moments = events.thread * span + events.start_ns
+    of_thread, begin = events.thread[end] * span, events.start_ns[rows[chosen]]
+    regions = np.r_[ABSENT, np.sort(moments[events.texts_are(events.name, _REGION)])]
+    region = regions[np.searchsorted(regions, moments[end], "right") - 1]
+    begins = np.r_[np.sort(moments[rows]), np.iinfo(np.int64).max]
+    dependent = begins[np.searchsorted(begins, np.maximum(region, of_thread + begin), "right")]
+    complete = np.minimum(moments[end], dependent) - of_thread
+    waits = np.flatnonzero(events.texts_are(events.name, _WAIT_FOR_RUN))
+    both = np.r_[waits, rows[chosen]]
+    run = grouped(events.stat("run_id")[both], events.stat("device_ordinal")[both])
+    waited = matched(run[len(waits) :], run[: len(waits)], events.end_ns[waits])
+    completions = np.full(len(rows), ABSENT)
+    completions[chosen] = np.where(waited > begin, np.minimum(complete, waited), complete)
+    return completions
 
 
 def matched(keys: Column, other_keys: Column, values: Column) -> Column:

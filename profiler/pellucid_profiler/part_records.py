@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pellucid_profiler.live_arrays import LiveArrays
 from pellucid_profiler.live_buffers import ProgramMemory
 from pellucid_profiler.schema import (
+    CallbackColumns,
     CollectiveColumns,
     CompileStepColumns,
+    HeapColumns,
     HostColumns,
+    LiveArrayColumns,
     PeaksRecord,
     ProgramMemoryRecord,
     TransferColumns,
@@ -46,6 +50,21 @@ def part_records(session: Session, positions: Column, string: _Text) -> dict[str
             count=[row.count for row in session.host],
         ),
         "transfers": _transfers(session, string),
+        "callbacks": CallbackColumns(
+            function=[string(row.function) for row in session.callbacks],
+            place=[string(_place(session, row.place)) for row in session.callbacks],
+            count=[row.count for row in session.callbacks],
+            seconds=[row.seconds for row in session.callbacks],
+            thread_count=[row.thread_count for row in session.callbacks],
+        ),
+        "live_arrays": _live_arrays(session.live_arrays),
+        "heap": HeapColumns(
+            place=[string(_place(session, row.place)) for row in session.heap],
+            begin_bytes=[row.begin_bytes for row in session.heap],
+            peak_bytes=[row.peak_bytes for row in session.heap],
+            end_bytes=[row.end_bytes for row in session.heap],
+            end_count=[row.end_count for row in session.heap],
+        ),
         "memory": [_memory(session, number, each) for number, each in memory],
         "peaks": None if session.peaks is None else PeaksRecord(**session.peaks._asdict()),
     }
@@ -108,6 +127,20 @@ def _transfers(session: Session, string: _Text) -> TransferColumns:
     )
 
 
+def _live_arrays(samples: LiveArrays) -> LiveArrayColumns:
+    """At most `MAX_POINTS` samples; of those that share a point, the one with most bytes."""
+    width = max(1, -(-len(samples) // MAX_POINTS))
+    rows = [
+        start + int(np.argmax(samples.n_bytes[start : start + width]))
+        for start in range(0, len(samples), width)
+    ]
+    return LiveArrayColumns(
+        time_ns=samples.time_ns[rows].tolist(),
+        bytes=samples.n_bytes[rows].tolist(),
+        count=samples.count[rows].tolist(),
+    )
+
+
 def _memory(session: Session, number: int, memory: ProgramMemory) -> ProgramMemoryRecord:
     program = session.programs[number]
     live = np.array(memory.live_bytes, np.int64)
@@ -129,6 +162,7 @@ def _memory(session: Session, number: int, memory: ProgramMemory) -> ProgramMemo
         peak=memory.peak,
         peak_instruction=memory.instructions[memory.peak] if len(live) else "",
         peak_bytes=memory.peak_bytes,
+        allocated_bytes=memory.allocated_bytes,
         buffer_names=[each.instruction for each in buffers],
         buffer_places=places,
         buffer_kinds=[each.kind for each in buffers],

@@ -63,6 +63,7 @@ def profile_record(session: Session) -> ProfileRecord:
             operation_count=len(session.operations),
             device_count=len(np.unique(session.operations.device)),
         ),
+        remarks=session.remarks,
         findings=[FindingRecord(**each._asdict()) for each in findings(session)],
         sources=[*session.sources.values()],
         lines=ProfiledLineColumns(
@@ -188,6 +189,7 @@ def _compilation(session: Session, each: Compilation) -> ProfiledCompilationReco
         function=each.function,
         place=line_number_text(session.sources, each.file, each.line),
         trace_seconds=each.trace_seconds,
+        lower_seconds=each.lower_seconds,
         compile_seconds=each.compile_seconds,
         entry_count=each.entry_count,
         causes=list(each.causes),

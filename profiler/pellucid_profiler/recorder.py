@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -16,19 +16,21 @@ from pellucid.introspect import recording
 from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
 from pellucid.introspect.recording import LoadedModule
 from pellucid.introspect.transfers import TransferLog
+from pellucid_profiler.callbacks import CallbackLog
 from pellucid_profiler.calls import calls_of, spans_of
 from pellucid_profiler.collectives import RENDEZVOUS, collectives_of
 from pellucid_profiler.compilations import Compilation, compilations_since
 from pellucid_profiler.compile_steps import KERNEL, kernel_name
 from pellucid_profiler.host import Transfer
+from pellucid_profiler.live_arrays import ArrayLog, LiveArrays
 from pellucid_profiler.live_buffers import ProgramMemory, program_memory
 from pellucid_profiler.marks import marked_places
-from pellucid_profiler.operations import operations_of
+from pellucid_profiler.operations import Operations, has_end, operations_of
 from pellucid_profiler.peaks import measured_peaks
 from pellucid_profiler.report import report
 from pellucid_profiler.session import Session
 from pellucid_profiler.sources import Place, ProgramInfo, program_info
-from pellucid_profiler.text import sources_of
+from pellucid_profiler.text import counted, seconds_text, sources_of
 from pellucid_profiler.xspace import ABSENT, Events, read_events
 
 _JOINS = ("end: ", "ThreadpoolListener::", RENDEZVOUS)
@@ -54,6 +56,8 @@ class Profile:
         self._begin_ns = 0
         self._session: Any = None
         self._transfers = TransferLog()
+        self._callbacks = CallbackLog()
+        self._arrays: ArrayLog | None = None
         self._executables: list[Any] = []
         self._recorded: Future[bytes] = Future()
         self._result: Future[Session] | None = None
@@ -76,7 +80,9 @@ class Profile:
                 self._session = recording.Session(options)
             except RuntimeError as error:
                 raise _is_recording() from error
+            self._arrays = ArrayLog()
             add_observer(self._transfers)
+            add_observer(self._callbacks)
             _current = _last = self
         return self
 
@@ -93,10 +99,14 @@ class Profile:
                 return
             _current = None
             remove_observer(self._transfers)
+        remarks = ["The wait for the devices was interrupted, so what they still ran is missing."]
         try:
-            recording.wait_for_devices()
+            remarks = [_still_running(each) for each in recording.wait_for_devices()]
             time.sleep(LAST_EVENTS_SECONDS)
         finally:
+            remove_observer(self._callbacks)
+            assert self._arrays is not None
+            self._arrays.end()
             # Programs may be gone when the recording is read; the lists keep them.
             executables = [*self._executables, *recording.live_executables()]
             self._executables = []
@@ -109,26 +119,24 @@ class Profile:
                 )
                 for each in self._transfers.transfers
             ]  # fmt: skip
+            observed = Observed(
+                compilations, transfers, meshes, self._callbacks, self._arrays, remarks
+            )
             self._result = Future()
             threading.Thread(
                 target=self._convert,
-                args=(session, executables, compilations, meshes, transfers),
+                args=(session, executables, observed),
                 name="pellucid profiler",
             ).start()
 
-    def _convert(
-        self, session: Any, executables: list[Any], compilations: list[Compilation],
-        meshes: list[dict[str, int]], transfers: list[Transfer],
-    ) -> None:  # fmt: skip
+    def _convert(self, session: Any, executables: list[Any], observed: Observed) -> None:
         assert self._result is not None
         try:
             self._recorded.set_result(session.stop())
         except BaseException as error:  # raised where the session is asked for
             self._recorded.set_exception(error)
         try:
-            self._result.set_result(
-                session_of(self._recorded.result(), executables, compilations, meshes, transfers)
-            )
+            self._result.set_result(session_of(self._recorded.result(), executables, observed))
         except BaseException as error:
             self._result.set_exception(error)
 
@@ -232,12 +240,28 @@ def _is_recording() -> ArgumentValueError:
     )
 
 
+def _still_running(device: Any) -> str:
+    return (
+        f"Programs may still have run on {device} when the session ended: what they did then is missing. "
+        "Wait for results within the session, by `pl.block_until_ready(results)`."
+    )
+
+
+class Observed(NamedTuple):
+    """Observations of a session besides XLA's events."""
+
+    compilations: Sequence[Compilation] = ()
+    transfers: Sequence[Transfer] = ()
+    meshes: Sequence[Mapping[str, int]] = ()
+    callbacks: CallbackLog | None = None
+    arrays: ArrayLog | None = None
+    remarks: Sequence[str] = ()
+
+
 def session_of(
     recorded: bytes,
     executables: list[Any],
-    compilations: list[Compilation],
-    meshes: Sequence[Mapping[str, int]] = (),
-    transfers: Sequence[Transfer] = (),
+    observed: Observed = Observed(),  # noqa: B008
 ) -> Session:
     """The session of XLA's recording, a serialized XSpace, joined to the programs of `executables`.
 
@@ -254,6 +278,8 @@ def session_of(
         {number: each for number, each in loaded.items() if number in operations.program}
     )
     programs: dict[int, ProgramInfo] = {}
+    heap = [] if observed.arrays is None else observed.arrays.rows()
+    callbacks = [] if observed.callbacks is None else observed.callbacks.rows()
     for number in map(int, np.unique(operations.program)):
         rows = np.unique(operations.instruction[operations.program == number])
         at_peak = memory[number].at_peak if number in memory else []
@@ -263,12 +289,15 @@ def session_of(
             *(each.instruction for each in at_peak),
         }
         module = loaded.get(number)
-        programs[number] = (
-            ProgramInfo("", {}) if module is None else program_info(module, names, meshes)
-        )
+        if module is not None:
+            programs[number] = program_info(module, names, observed.meshes)
+            continue
+        [row, *_] = operations.event[operations.program == number]
+        programs[number] = ProgramInfo(events.names[events.stat("hlo_module")[row]], {})
     begin_ns = events.session["profile_start_time"]
     places = [place for program in programs.values() for place in program.places()]
-    places += [each.place for each in transfers if each.place is not None]
+    others = (*observed.transfers, *heap, *callbacks)
+    places += [each.place for each in others if each.place is not None]
     return Session(
         names=events.names,
         threads=events.threads,
@@ -276,11 +305,15 @@ def session_of(
         operations=operations,
         calls=calls_of(events, operations),
         spans=spans,
-        transfers=[*transfers],
+        transfers=[*observed.transfers],
+        callbacks=callbacks,
+        live_arrays=LiveArrays.none() if observed.arrays is None else observed.arrays.samples(),
+        heap=heap,
+        remarks=[*observed.remarks, *_losses(events, operations, programs)],
         memory=memory,
         peaks=measured_peaks(),
         collectives=collectives_of(events, operations),
-        compilations=compilations,
+        compilations=[*observed.compilations],
         begin_unix_ns=begin_ns,
         wall_ns=max(end_ns, int(operations.end_ns.max(initial=0))),
         sources=sources_of([*places, *marked_places(events.names)]),
@@ -293,6 +326,26 @@ def _memory_of(loaded: dict[int, LoadedModule]) -> dict[int, ProgramMemory]:
     largest = sorted(needs, key=lambda number: -needs[number])[:MAX_MEMORY_PROGRAMS]
     memory = {number: program_memory(loaded[number]) for number in largest}
     return {number: each for number, each in memory.items() if each is not None}
+
+
+def _losses(
+    events: Events, operations: Operations, programs: Mapping[int, ProgramInfo]
+) -> Iterator[str]:
+    """Losses of the recording, in sentences."""
+    without_end = int(np.count_nonzero(~has_end(events, operations.event)))
+    if without_end:
+        yield (
+            f"The ends of {counted(without_end, 'operation')} were not recorded: their time is that until they returned, "
+            "which of asynchronous ones is too short."
+        )
+    gone = [number for number, program in programs.items() if not program.instructions]
+    if gone:
+        rows = np.isin(operations.program, gone)
+        seconds = float(operations.duration_ns[rows].sum()) / 1e9
+        yield (
+            f"{counted(len(gone), 'program')} that ran for {seconds_text(seconds)} can't be read any more, so their "
+            "operations have names only. Keep the jitted functions alive until the session ends."
+        )
 
 
 def _without_draining(events: Events) -> tuple[Events, int]:

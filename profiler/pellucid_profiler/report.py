@@ -28,8 +28,9 @@ def report(session: Session) -> str:
 
 
 def head(session: Session) -> Iterator[str]:
-    """Calls, operations, and which share of their time is measured, estimated and without a line, in lines."""
+    """Losses of the recording, calls, operations, and which share of their time is measured, estimated and without a line, in lines."""
     totals = session.totals
+    yield from (f"Note: {remark}" for remark in session.remarks)
     if not len(session.operations):
         yield f"Nothing ran on devices in {seconds_text(totals.wall_seconds)}."
         return

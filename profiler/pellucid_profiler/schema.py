@@ -153,6 +153,7 @@ class ProfiledCompilationRecord(Record):
     place: str
     """Of the call, for the user; empty where it isn't the user's."""
     trace_seconds: float
+    lower_seconds: float
     compile_seconds: float
     entry_count: int
     """Programs of the function, this one included."""
@@ -227,6 +228,42 @@ class TransferColumns(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallbackColumns(Record):
+    """Python functions that programs called, the one with most time first."""
+
+    function: list[int]
+    """Text."""
+    place: list[int]
+    """Text: where it is defined; empty for none."""
+    count: list[int]
+    seconds: list[float]
+    thread_count: list[int]
+    """Threads that ran it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveArrayColumns(Record):
+    """Samples of the arrays that are alive, on all devices together."""
+
+    time_ns: list[int]
+    bytes: list[int]
+    count: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeapColumns(Record):
+    """Bytes of arrays by the line that made them, those with most at the peak first."""
+
+    place: list[int]
+    """Text; empty for none of the user's."""
+    begin_bytes: list[int]
+    peak_bytes: list[int]
+    end_bytes: list[int]
+    end_count: list[int]
+    """Buffers at the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramMemoryRecord(Record):
     """Bytes that a program holds on one device over its run, by XLA's assignment of buffers."""
 
@@ -240,6 +277,8 @@ class ProgramMemoryRecord(Record):
     """The instruction at which most is held."""
     peak_instruction: str
     peak_bytes: int
+    allocated_bytes: int
+    """That XLA allocates for a run: more than the peak by gaps between temporaries."""
     buffer_names: list[str]
     """Instructions that fill the largest buffers held then."""
     buffer_places: list[str]
@@ -263,6 +302,8 @@ class ProfileRecord(Record):
     session: int
     """Number under which the process that recorded it knows it; 0 for none."""
     totals: TotalsRecord
+    remarks: list[str]
+    """Losses of the recording, in sentences."""
     findings: list[FindingRecord]
     sources: list[SourceRecord]
     strings: list[str]
@@ -279,6 +320,9 @@ class ProfileRecord(Record):
     collectives: CollectiveColumns
     host: HostColumns
     transfers: TransferColumns
+    callbacks: CallbackColumns
+    live_arrays: LiveArrayColumns
+    heap: HeapColumns
     memory: list[ProgramMemoryRecord]
     """Of the programs that need most, the largest first."""
     peaks: PeaksRecord | None

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.schema import SourceRecord
+from pellucid_profiler.callbacks import CallbackRow
 from pellucid_profiler.calls import Calls, Spans, nesting
 from pellucid_profiler.collectives import (
     CollectiveRow,
@@ -31,6 +32,7 @@ from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.compile_steps import CompileStep, compile_steps
 from pellucid_profiler.exports import columns, data_frame, save_speedscope
 from pellucid_profiler.host import HostRow, Transfer, TransferRow, host_rows, transfer_rows
+from pellucid_profiler.live_arrays import HeapRow, LiveArrays
 from pellucid_profiler.live_buffers import LiveBuffer, ProgramMemory
 from pellucid_profiler.marks import line_of_calls, marked_place
 from pellucid_profiler.markup import session_html
@@ -44,7 +46,7 @@ from pellucid_profiler.sources import InstructionInfo, Place, ProgramInfo, unkno
 from pellucid_profiler.text import line_number_text
 from pellucid_profiler.xspace import ABSENT, Column
 
-FORMAT = 3
+FORMAT = 4
 """Rises when the file's arrays or texts change their meaning."""
 
 T = TypeVar("T")
@@ -119,6 +121,12 @@ class Session:
     collectives: Collectives
     compilations: list[Compilation]
     transfers: list[Transfer]
+    callbacks: list[CallbackRow]
+    """Python functions that programs called, the one with most time first."""
+    live_arrays: LiveArrays
+    """Bytes and number of arrays over the session."""
+    heap: list[HeapRow]
+    """Arrays by the line that made them, those with most bytes first."""
     memory: dict[int, ProgramMemory]
     """Of programs that need much, by the program's number."""
     peaks: Peaks | None
@@ -129,6 +137,8 @@ class Session:
     """Nanoseconds from its begin to its end."""
     sources: dict[str, SourceRecord] = field(default_factory=dict)
     """Files and cells whose lines ran, with their text, by path."""
+    remarks: list[str] = field(default_factory=list)
+    """Losses of the recording, in sentences."""
     number: int = 0
     """Under which this process finds it again, once it was shown; 0 before."""
     is_detail: bool = False
@@ -197,7 +207,7 @@ class Session:
 
     @cached_property
     def seconds_of_operation(self) -> npt.NDArray[np.float64]:
-        """Seconds of each operation; of the outermost container what its parts leave, of others in it nothing."""
+        """Seconds of each operation; of a container, such as a loop, what its parts leave."""
         ops = self.operations
         seconds = ops.duration_ns / 1e9
         container = np.array([info.is_container for info in self.infos], bool)
@@ -205,14 +215,17 @@ class Session:
         rows = np.flatnonzero(is_container)
         if not rows.size:
             return seconds
-        lane = ops.device[rows] * (len(ops) + 1) + np.unique(ops.run, return_inverse=True)[1][rows]
-        is_outermost = nesting(lane, ops.start_ns[rows], ops.end_ns[rows]) == ABSENT
-        seconds[rows] = 0
+        rest = np.zeros(len(rows))
         for device in np.unique(ops.device[rows]):
             busy = self._busy(device, ~is_container)
-            outermost = rows[is_outermost & (ops.device[rows] == device)]
-            covered = _before(busy, ops.end_ns[outermost]) - _before(busy, ops.start_ns[outermost])
-            seconds[outermost] = np.maximum(ops.duration_ns[outermost] - covered, 0) / 1e9
+            here = ops.device[rows] == device
+            start, end = ops.start_ns[rows[here]], ops.end_ns[rows[here]]
+            rest[here] = np.maximum(end - start - _before(busy, end) + _before(busy, start), 0)
+        lane = ops.device[rows] * (len(ops) + 1) + np.unique(ops.run, return_inverse=True)[1][rows]
+        parents = nesting(lane, ops.start_ns[rows], ops.end_ns[rows])
+        inside = parents != ABSENT
+        rest -= np.bincount(parents[inside], rest[inside], len(rows))
+        seconds[rows] = np.maximum(rest, 0) / 1e9
         return seconds
 
     def _busy(self, device: int, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
@@ -412,6 +425,9 @@ class Session:
             "wall_ns": self.wall_ns,
             "compilations": self.compilations,
             "transfers": self.transfers,
+            "callbacks": self.callbacks,
+            "heap": self.heap,
+            "remarks": self.remarks,
             "peaks": self.peaks,
             "is_detail": self.is_detail,
             "memory": [*self.memory.items()],
@@ -436,6 +452,7 @@ _TABLES: dict[str, Any] = {
     "calls": Calls,
     "spans": Spans,
     "collectives": Collectives,
+    "live_arrays": LiveArrays,
 }
 
 
@@ -479,17 +496,24 @@ def load(path: str | os.PathLike[str]) -> Session:
     return Session(
         names=texts["names"], compilations=[Compilation(*row) for row in texts["compilations"]],
         threads=texts["threads"], programs=programs,
-        transfers=[Transfer(at, direction, n_bytes, place and Place(*place))
-            for at, direction, n_bytes, place in texts["transfers"]],
+        transfers=[Transfer(*_placed(row, 3)) for row in texts["transfers"]],
+        callbacks=[CallbackRow(*_placed(row, 1)) for row in texts["callbacks"]],
+        heap=[HeapRow(*_placed(row, 0)) for row in texts["heap"]],
+        remarks=texts["remarks"],
         is_detail=texts["is_detail"],
         peaks=texts["peaks"] and Peaks(*texts["peaks"]),
         memory={
-            key: ProgramMemory(names, live, peak, [LiveBuffer(*each) for each in buffers])
-            for key, (names, live, peak, buffers) in texts["memory"]
+            key: ProgramMemory(names, live, peak, [LiveBuffer(*each) for each in buffers], allocated)
+            for key, (names, live, peak, buffers, allocated) in texts["memory"]
         },
         begin_unix_ns=texts["begin_unix_ns"], wall_ns=texts["wall_ns"],
         sources={each["path"]: SourceRecord(**each) for each in texts["sources"]}, **tables,
     )  # fmt: skip
+
+
+def _placed(row: list[Any], at: int) -> list[Any]:
+    """A row of a file, whose entry `at` is a place or None."""
+    return [*row[:at], row[at] and Place(*row[at]), *row[at + 1 :]]
 
 
 def _before(intervals: npt.NDArray[np.int64], times: Column) -> npt.NDArray[np.float64]:

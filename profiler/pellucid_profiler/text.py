@@ -51,6 +51,27 @@ def line_number_text(sources: Sources, file: str, line: int) -> str:
     return f"{name}, line {line}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "step"), counted(2, "step")
+    ('1 step', '2 steps')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def bytes_text(n_bytes: float) -> str:
+    """A number of bytes in the unit that fits.
+
+    >>> bytes_text(40_000_000)
+    '40 MB'
+    """
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if n_bytes >= factor:
+            return f"{n_bytes / factor:.3g} {unit}"
+    return f"{n_bytes:.0f} B"
+
+
 def seconds_text(seconds: float) -> str:
     """A duration in the unit that fits.
 

@@ -79,6 +79,19 @@ def varint(message: bytes, i: int, end: int) -> tuple[int, int]:
     raise ValueError(f"a number isn't over at byte {end}")
 
 
+def packed(message: bytes, start: int, end: int) -> list[int]:
+    """The numbers of a packed repeated field.
+
+    >>> packed(bytes([0x01, 0x96, 0x01]), 0, 3)
+    [1, 150]
+    """
+    values: list[int] = []
+    while start < end:
+        value, start = varint(message, start, end)
+        values.append(value)
+    return values
+
+
 def put_varints(column: npt.NDArray[np.uint8], numbers: npt.NDArray[np.uint64]) -> None:
     """Write `numbers` [n] as varints of the width of `column` [n, width], padded: longer than needed, and legal."""
     numbers = numbers.astype(np.uint64)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.introspect.schema import SourceRecord
+from pellucid_profiler.callbacks import CallbackRow
 from pellucid_profiler.calls import Calls, Spans
 from pellucid_profiler.collectives import Collectives
 from pellucid_profiler.comparison import Comparison
 from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.host import Transfer
+from pellucid_profiler.live_arrays import HeapRow, LiveArrays
 from pellucid_profiler.live_buffers import LiveBuffer, ProgramMemory
 from pellucid_profiler.operations import Operations
 from pellucid_profiler.peaks import Peaks
@@ -65,13 +67,17 @@ def session(n_instructions: int = 12, n_runs: int = 10, n_devices: int = 2) -> S
         spans=_spans(names, call_start, call_end),
         collectives=_collectives(operations, n_devices),
         compilations=[
-            Compilation("step", CELL, 10, 0.004, 0.21, 2, ["x: f32[8,4] -> f32[9,4]"]),
-            Compilation("<b>f</b>", "", 0, 0.001, 0.05, 1, []),
+            Compilation("step", CELL, 10, 0.004, 0.03, 0.18, 2, ["x: f32[8,4] -> f32[9,4]"]),
+            Compilation("<b>f</b>", "", 0, 0.001, 0.01, 0.04, 1, []),
         ],
         transfers=[
             Transfer(1000 * i, "host_to_device", 4_000_000, Place(CELL, 9, "<module>"))
             for i in range(n_runs)
         ],
+        callbacks=[CallbackRow("log_loss", Place(CELL, 6, "log_loss"), 3, 0.002, 2)] if n else [],
+        live_arrays=_live_arrays(n_runs * run_ns) if n else LiveArrays.none(),
+        heap=_heap() if n else [],
+        remarks=["The ends of 2 operations were not recorded."] if n else [],
         memory={0: _memory()} if n else {},
         peaks=Peaks("cpu, 2 cores", 2e11, 2e10),
         begin_unix_ns=0,
@@ -106,6 +112,21 @@ def _spans(names: list[str], call_start: Column, call_end: Column) -> Spans:
     return Spans(*map(np.concatenate, zip((name, thread, start, end, detail), more, strict=True)))
 
 
+def _live_arrays(end_ns: int) -> LiveArrays:
+    """Arrays that grow by a megabyte from sample to sample, but for one."""
+    n_bytes = 10**6 * np.array([4, 5, 6, 12, 8, 9])
+    return LiveArrays(np.linspace(0, end_ns, 6).astype(np.int64), n_bytes, n_bytes // 10**6)
+
+
+def _heap() -> list[HeapRow]:
+    """Lines that made arrays: one that keeps its array, one that makes more and more, and none of the user's."""
+    return [
+        HeapRow(Place(CELL, 9, "<module>"), 4_000_000, 8_000_000, 4_000_000, 1),
+        HeapRow(Place(CELL, 10, "<module>"), 0, 4_000_000, 5_000_000, 5),
+        HeapRow(None, 0, 0, 1000, 1),
+    ]
+
+
 def _memory() -> ProgramMemory:
     """A program that holds most in its middle."""
     buffers = [
@@ -114,7 +135,7 @@ def _memory() -> ProgramMemory:
         LiveBuffer("op.1", "result", 1_000_000),
     ]
     live = [4_000_000, 5_000_000, 5_000_000, 8_000_000, 8_000_000, 5_000_000]
-    return ProgramMemory([f"op.{i}" for i in range(6)], live, 3, buffers)
+    return ProgramMemory([f"op.{i}" for i in range(6)], live, 3, buffers, 8_500_000)
 
 
 def _collectives(operations: Operations, n_devices: int) -> Collectives:

@@ -123,3 +123,32 @@ def test_a_process_that_dies_in_a_session_leaves_others_alone(tmp_path: Path) ->
     begin, end = recorded.begin_unix_ns, recorded.begin_unix_ns + recorded.wall_ns
     assert begin < other.begin_unix_ns < end
     assert {*np.unique(other.operations.device)} == {0}
+
+
+def test_devices_that_may_still_run_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "_MAX_STEPS", 0)  # no program is long enough to count places
+    function = pl.jit(jnp.cos)
+    function(jnp.ones(4)).block_until_ready()
+    with profile() as recorded:
+        function(jnp.ones(4)).block_until_ready()
+    session = recorded.wait()
+    assert any("may still have run on" in remark for remark in session.remarks)
+    assert "Note: Programs may still have run" in session.report()
+    assert "may still have run" in session.to_html()
+    assert session.record().remarks == session.remarks
+
+
+def test_programs_that_are_gone_are_named_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = pl.jit(lambda x: jnp.sin(x) @ x)
+    function(jnp.ones((16, 16))).block_until_ready()
+    with monkeypatch.context() as patch:
+        patch.setattr(recording, "live_executables", list)
+        with profile() as recorded:
+            function(jnp.ones((16, 16))).block_until_ready()
+        session = recorded.wait()
+    assert "jit__lambda" in {program.name for program in session.programs.values()}
+    assert any("can't be read any more" in remark for remark in session.remarks)
+
+
+def test_a_complete_recording_lacks_nothing(session: Session) -> None:
+    assert session.remarks == []

@@ -138,5 +138,6 @@ def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
 
 def _equations(module: Module, instruction: Instruction) -> list[int]:
     """The user's equations that an instruction computes, by itself or inside."""
-    within = instructions_within(module, instruction)
-    return list(dict.fromkeys(each.equation for each in within if each.equation is not None))
+    within = (each for _, each, _ in instructions_within(module, instruction))
+    equations = (each.equation for each in (instruction, *within))
+    return list(dict.fromkeys(each for each in equations if each is not None))

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from pellucid.analysis.costs import FREE, Cost
+from pellucid.analysis.costs import FREE, UNKNOWN, Cost
 from pellucid.analysis.exchanges import Exchange, exchange_of
 from pellucid.analysis.hlo import RUNS_PROGRAMS, Computation, Instruction, Module
 from pellucid.analysis.layouts import DeclaredMesh
@@ -45,6 +45,9 @@ _LIBRARY_TARGETS = (
     "ducc_",
     "__ynn$",
 )
+
+
+_SMALL_CALL = 'xla_cpu_small_call="true"'
 
 
 class Member(NamedTuple):
@@ -92,7 +95,7 @@ def kernels(
 def category_of(instruction: Instruction) -> Category:
     """The kind of kernel that an instruction becomes."""
     opcode = opcode_of(instruction.opcode)
-    if opcode == "fusion":
+    if opcode == "fusion" or (opcode == "call" and not is_program(instruction)):
         return "fusion"
     if is_exchange(opcode):
         return "collective"
@@ -104,12 +107,32 @@ def category_of(instruction: Instruction) -> Category:
     return "copy" if opcode in ("copy", "transpose") else "other"
 
 
-def instructions_within(module: Module, instruction: Instruction) -> Iterator[Instruction]:
-    """An instruction, and those that it fuses."""
-    yield instruction
-    if instruction.opcode == "fusion":
-        for computation in module.called(instruction):
-            yield from computation.instructions
+def is_program(instruction: Instruction) -> bool:
+    """Whether an instruction runs computations whose instructions are kernels themselves.
+
+    XLA's backend for CPUs compiles loops of little work, with all that they call, into one kernel: a marked call.
+    """
+    is_small_call = _SMALL_CALL in instruction.attributes.get("frontend_attributes", "")
+    return instruction.opcode in RUNS_PROGRAMS and not is_small_call
+
+
+def instructions_within(
+    module: Module, instruction: Instruction, count: int | None = 1
+) -> Iterator[tuple[Computation, Instruction, int | None]]:
+    """(computation, instruction, executions in one run) of the instructions that a kernel consists of, itself left out.
+
+    Executions are None within branches, and within loops whose number of iterations isn't known.
+    """
+    if instruction.opcode != "fusion" and instruction.opcode not in RUNS_PROGRAMS:
+        return
+    trips = instruction.trips
+    count = None if count is None or trips is None else count * trips
+    for computation in module.called(instruction):
+        for each in computation.instructions:
+            if each.opcode == "fusion" or each.opcode in RUNS_PROGRAMS:
+                yield from instructions_within(module, each, count)
+            else:
+                yield computation, each, count
 
 
 def instruction_cost(instruction: Instruction, shapes: dict[str, tuple[Shape, ...]]) -> Cost:
@@ -163,35 +186,35 @@ class _Reader:
         return Kernel(
             instruction.name, instruction.opcode, category_of(instruction),
             [member._replace(share=weight / total) for member, weight in weights.items()],
-            attribution, cost, instruction.opcode in RUNS_PROGRAMS,
+            attribution, cost, is_program(instruction),
             exchange_of(instruction, self.by_name, self.meshes) if is_exchange(instruction.opcode) else None,
         )  # fmt: skip
 
     def members(self, instruction: Instruction) -> tuple[dict[Member, float], Cost]:
         """(weights of the origins of a kernel's instructions, cost of one run of it)."""
         weights: dict[Member, float] = defaultdict(float)
-        cost = instruction_cost(instruction, self.shapes)
-        if instruction.opcode != "fusion":
+        if instruction.opcode != "fusion" and (
+            instruction.opcode not in RUNS_PROGRAMS or is_program(instruction)
+        ):
             if instruction.path:
                 weights[Member(instruction.path, instruction.equation, instruction.frame, 0)] = 1.0
-            return weights, cost
+            return weights, instruction_cost(instruction, self.shapes)
         total = FREE
-        for computation in self.module.called(instruction):
-            shapes = shapes_of(computation)
-            for each in computation.instructions:
-                if is_free(each.opcode):
-                    continue
-                member_cost = instruction_cost(each, shapes)
-                total = total.plus(member_cost)
-                if each.path:
-                    flops, transcendentals = (
-                        member_cost.flops or 0,
-                        member_cost.transcendentals or 0,
-                    )
-                    elements = sum(shape.size for shape in shapes[each.name])
-                    weights[Member(each.path, each.equation, each.frame, 0)] += (
-                        flops + TRANSCENDENTAL_FLOPS * transcendentals + elements
-                    )
+        shapes: dict[str, dict[str, tuple[Shape, ...]]] = {}
+        for computation, each, count in instructions_within(self.module, instruction):
+            if is_free(each.opcode):
+                continue
+            if computation.name not in shapes:
+                shapes[computation.name] = shapes_of(computation)
+            shapes_within = shapes[computation.name]
+            member_cost = instruction_cost(each, shapes_within)
+            total = total.plus(UNKNOWN if count is None else member_cost.times(count))
+            if each.path:
+                flops, transcendentals = member_cost.flops or 0, member_cost.transcendentals or 0
+                elements = sum(shape.size for shape in shapes_within[each.name])
+                weights[Member(each.path, each.equation, each.frame, 0)] += (count or 1) * (
+                    flops + TRANSCENDENTAL_FLOPS * transcendentals + elements
+                )
         bytes_moved = sum(
             shape.bytes
             for name in (*instruction.operands, instruction.name)
@@ -211,8 +234,8 @@ class _Reader:
             ]
             for name in ring:
                 each = self.by_name[name]
-                within = instructions_within(self.module, each)
-                if each.opcode not in RUNS_PROGRAMS and any(one.frame for one in within):
+                within = (one for _, one, _ in instructions_within(self.module, each))
+                if not is_program(each) and any(one.frame for one in (each, *within)):
                     return each
         return None
 

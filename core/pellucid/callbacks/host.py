@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, CallbackError
+from pellucid.base.events import CallbackRan, on, publish
 from pellucid.base.source import is_user_file
 from pellucid.base.tree import shown_path, structure_differences
 from pellucid.base.typing import Function
@@ -74,10 +76,14 @@ class FlatCallback:
         for position, value in self.static:
             leaves.insert(position, value)
         args, kwargs = self.in_tree.unflatten(leaves)
+        start = time.perf_counter()
         try:
             result = self.function(*args, **kwargs)
         except Exception as error:
             raise callback_failed(self.caller, self.function, error) from error
+        finally:
+            if on.callback_ran:
+                publish(on.callback_ran, CallbackRan(self.function, time.perf_counter() - start))
         if self.out_tree is None:
             return ()
         return self._checked(result, avals)

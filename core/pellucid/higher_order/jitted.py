@@ -469,17 +469,20 @@ class Jitted:
             if executable is None:
                 start = time.perf_counter()
                 lowered = lower_program(program.values.closed, self.request(program, place))
+                lower_seconds = time.perf_counter() - start
                 executable = program.executables[place] = compile_lowered(lowered)
                 if any(program.params.donated_invars):
                     donation.note(self.spec, program.call, capture())
-                self._note_compilation(program, place, time.perf_counter() - start)
+                self._note_compilation(program, place, lower_seconds, time.perf_counter() - start)
         return executable
 
-    def _note_compilation(self, program: Program, place: Where, seconds: float) -> None:
+    def _note_compilation(
+        self, program: Program, place: Where, lower_seconds: float, seconds: float
+    ) -> None:
         if not self.share:
             return
         if program.miss is not None and not program.miss.compile_seconds:
-            program.miss.compile_seconds = seconds
+            program.miss.compile_seconds, program.miss.lower_seconds = seconds, lower_seconds
             return
         names = program.debug_info.argument_names
         misses.recent.append(
@@ -488,6 +491,7 @@ class Jitted:
                 reasons_for_place(place, program.executables, names),
                 capture(),
                 compile_seconds=seconds,
+                lower_seconds=lower_seconds,
                 entry_count=len(self.programs),
             )
         )

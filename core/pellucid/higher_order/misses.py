@@ -45,6 +45,8 @@ class Miss:
     trace_seconds: float = 0.0
     compile_seconds: float = 0.0
     """Seconds of lowering and compiling; 0 while nobody needed an executable."""
+    lower_seconds: float = 0.0
+    """Of `compile_seconds`: of lowering to StableHLO."""
     entry_count: int = 1
     """Programs of the function, this one included."""
     time_ns: int = field(default_factory=time.monotonic_ns)

@@ -44,7 +44,11 @@ def miss_record(miss: Miss) -> schema.MissRecord:
     """The record of one miss."""
     frame = source.user_frame(miss.source)
     record = None if frame is None else source_record(frame.file, (frame.line, frame.end_line))
-    steps = (("trace", miss.trace_seconds), ("compile", miss.compile_seconds))
+    steps = (
+        ("trace", miss.trace_seconds),
+        ("lower", miss.lower_seconds),
+        ("compile", miss.compile_seconds - miss.lower_seconds),
+    )
     return schema.MissRecord(
         function=miss.name,
         source=record,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Container
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy
+from pellucid.base.source import is_user_file
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.loops import fori_loop
 from pellucid.runtime import platforms
@@ -29,17 +31,20 @@ from pellucid.xla.profiling import (
 )
 
 
-def wait_for_devices() -> None:
-    """Wait until all programs that were started have run; raises what one raised whose results are alive."""
+def wait_for_devices() -> list[Any]:
+    """Wait until all programs that were started have run, and give the devices on which some may still run.
+
+    Raises: what a program raised whose results are alive.
+    """
     for client in platforms.started_clients():
         for array in client.live_arrays():
             if not array.is_deleted():
                 array.block_until_ready()
     with Annotation(DRAINING):
-        for device in dict.fromkeys(
+        devices = dict.fromkeys(
             device for each in live_executables() for device in each.local_devices()
-        ):
-            _drain(device)
+        )
+        return [device for device in devices if not _drain(device)]
 
 
 DRAINING = "pellucid_draining"
@@ -50,8 +55,8 @@ _FIRST_STEPS, _MAX_STEPS = 200, 1_000_000
 """Iterations of the program that runs while a device's free places are counted, at first and at most."""
 
 
-def _drain(device: Any) -> None:
-    """Wait until a device has run all programs, those among them whose results nobody holds.
+def _drain(device: Any) -> bool:
+    """Wait until a device has run all programs, those among them whose results nobody holds; whether it has for sure.
 
     Platforms with streams run one program after the other. A CPU runs them side by side, up to a limit: if as many fit
     as there are places, all but one of them waiting for that one, then no other program is left.
@@ -59,7 +64,7 @@ def _drain(device: Any) -> None:
     gate = device_put(np.float32(0), device)
     if device.platform != "cpu":
         _draining(1, gate).block_until_ready()
-        return
+        return True
     steps = _FIRST_STEPS
     while steps <= _MAX_STEPS:
         first = _draining(steps, gate)
@@ -68,8 +73,9 @@ def _drain(device: Any) -> None:
         for each in rest:
             each.block_until_ready()
         if is_empty:
-            return
+            return True
         steps *= 2
+    return False
 
 
 @functools.cache
@@ -119,6 +125,21 @@ def heap_profile(platform: str | None = None) -> bytes:
     return platforms.client(platform).heap_profile()
 
 
+def heap_profiles() -> list[bytes]:
+    """`heap_profile` of each started platform."""
+    return [client.heap_profile() for client in platforms.started_clients()]
+
+
+def live_array_bytes() -> tuple[int, int]:
+    """(bytes on all devices, count) of the arrays that are alive, of all started platforms."""
+    sizes: list[int] = []
+    for client in platforms.started_clients():
+        for array in client.live_arrays():
+            with contextlib.suppress(RuntimeError):  # deleted meanwhile
+                sizes.append(array.on_device_size_in_bytes())
+    return sum(sizes), len(sizes)
+
+
 def live_meshes() -> list[dict[str, int]]:
     """Sizes of axes by name, of each mesh over which an array is laid out."""
     shardings = [
@@ -152,6 +173,6 @@ def loaded_modules(executables: list[Any], names: Container[str]) -> dict[int, L
 
 __all__ = [
     "DRAINING", "Annotation", "LoadedModule", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session",
-    "heap_profile", "live_executables", "live_meshes", "loaded_modules", "register_subprocess", "start_platforms", "start_server",
+    "heap_profile", "heap_profiles", "is_user_file", "live_array_bytes", "live_executables", "live_meshes", "loaded_modules", "register_subprocess", "start_platforms", "start_server",
     "wait_for_devices",
 ]  # fmt: skip

@@ -127,6 +127,7 @@ export interface ProfiledCompilationRecord {
   /** Of the call, for the user; empty where it isn't the user's. */
   readonly place: string;
   readonly trace_seconds: number;
+  readonly lower_seconds: number;
   readonly compile_seconds: number;
   /** Programs of the function, this one included. */
   readonly entry_count: number;
@@ -196,6 +197,36 @@ export interface TransferColumns {
   readonly bytes: readonly number[];
 }
 
+/** Python functions that programs called, the one with most time first. */
+export interface CallbackColumns {
+  /** Text. */
+  readonly function: readonly number[];
+  /** Text: where it is defined; empty for none. */
+  readonly place: readonly number[];
+  readonly count: readonly number[];
+  readonly seconds: readonly number[];
+  /** Threads that ran it. */
+  readonly thread_count: readonly number[];
+}
+
+/** Samples of the arrays that are alive, on all devices together. */
+export interface LiveArrayColumns {
+  readonly time_ns: readonly number[];
+  readonly bytes: readonly number[];
+  readonly count: readonly number[];
+}
+
+/** Bytes of arrays by the line that made them, those with most at the peak first. */
+export interface HeapColumns {
+  /** Text; empty for none of the user's. */
+  readonly place: readonly number[];
+  readonly begin_bytes: readonly number[];
+  readonly peak_bytes: readonly number[];
+  readonly end_bytes: readonly number[];
+  /** Buffers at the end. */
+  readonly end_count: readonly number[];
+}
+
 /** Bytes that a program holds on one device over its run, by XLA's assignment of buffers. */
 export interface ProgramMemoryRecord {
   readonly program: string;
@@ -208,6 +239,8 @@ export interface ProgramMemoryRecord {
   readonly peak: number;
   readonly peak_instruction: string;
   readonly peak_bytes: number;
+  /** That XLA allocates for a run: more than the peak by gaps between temporaries. */
+  readonly allocated_bytes: number;
   /** Instructions that fill the largest buffers held then. */
   readonly buffer_names: readonly string[];
   readonly buffer_places: readonly string[];
@@ -227,6 +260,8 @@ export interface ProfileRecord {
   /** Number under which the process that recorded it knows it; 0 for none. */
   readonly session: number;
   readonly totals: TotalsRecord;
+  /** Losses of the recording, in sentences. */
+  readonly remarks: readonly string[];
   readonly findings: readonly FindingRecord[];
   readonly sources: readonly SourceRecord[];
   readonly strings: readonly string[];
@@ -243,6 +278,9 @@ export interface ProfileRecord {
   readonly collectives: CollectiveColumns;
   readonly host: HostColumns;
   readonly transfers: TransferColumns;
+  readonly callbacks: CallbackColumns;
+  readonly live_arrays: LiveArrayColumns;
+  readonly heap: HeapColumns;
   /** Of the programs that need most, the largest first. */
   readonly memory: readonly ProgramMemoryRecord[];
   /** Of the machine that recorded it; None where nobody measured them. */

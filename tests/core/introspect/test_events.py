@@ -64,7 +64,7 @@ def test_misses_say_which_part_of_the_call_is_new():
         first.source.lines[first.line - first.source.first_line].strip()
         == "f(np.ones(3, np.float32))"
     )
-    assert {phase.name for phase in first.phases} == {"trace", "compile"}
+    assert {phase.name for phase in first.phases} == {"trace", "lower", "compile"}
     assert introspect.misses(0) == []
 
 

@@ -61,6 +61,7 @@ export function compilationView(record: ProfileRecord): HTMLElement {
         : el('div', { class: 'pl-muted' }, `called in ${oneLine(each.place, 60)}`),
     ],
     duration(each.trace_seconds),
+    duration(each.lower_seconds),
     duration(each.compile_seconds),
     each.causes.length === 0
       ? 'first call'
@@ -72,6 +73,7 @@ export function compilationView(record: ProfileRecord): HTMLElement {
       [
         { name: 'Function' },
         { name: 'Traced', isNumber: true },
+        { name: 'Lowered', isNumber: true },
         { name: 'Compiled', isNumber: true },
         { name: 'Because' },
       ],
@@ -135,7 +137,7 @@ function stepsOf({ compile_steps: steps, strings }: ProfileRecord): Content {
 
 /** What the calling threads did, and the transfers that lines asked for. */
 export function hostView(record: ProfileRecord): HTMLElement {
-  const { host, transfers, strings } = record;
+  const { host, transfers, callbacks, strings } = record;
   const wall = record.totals.wall_seconds || 1;
   const rows = host.activity
     .map((_, i) => i)
@@ -165,6 +167,29 @@ export function hostView(record: ProfileRecord): HTMLElement {
       ],
       rows,
     ),
+    callbacks.function.length === 0
+      ? null
+      : [
+          el('h4', { class: 'pl-part-title' }, 'Callbacks'),
+          tableOf(
+            'Callbacks',
+            [
+              { name: 'Function' },
+              { name: 'Count', isNumber: true },
+              { name: 'Time', isNumber: true },
+              { name: 'Threads', isNumber: true },
+            ],
+            callbacks.function.map((name, i): Content[] => [
+              [
+                el('code', {}, oneLine(strings[name]!, 60)),
+                el('div', { class: 'pl-muted' }, oneLine(strings[callbacks.place[i]!]!, 80)),
+              ],
+              whole(callbacks.count[i]!),
+              [duration(callbacks.seconds[i]!), meter(callbacks.seconds[i]! / wall)],
+              whole(callbacks.thread_count[i]!),
+            ]),
+          ),
+        ],
     moved.length === 0
       ? null
       : [
@@ -183,9 +208,67 @@ export function hostView(record: ProfileRecord): HTMLElement {
   );
 }
 
-/** Bytes that programs hold over their run, and which buffers are live at the peak. */
+/** Arrays that are alive over the session, by line, and the bytes that programs hold over their run. */
 export function memoryView(record: ProfileRecord): HTMLElement {
-  return scroll(record.memory.map(memory => memoryOf(memory)));
+  return scroll(
+    arraysOf(record),
+    record.memory.map(memory => memoryOf(memory)),
+  );
+}
+
+const CHART_HEIGHT = 100;
+
+/** Steps of the bytes of live arrays, over the session's time, and the lines that made the arrays. */
+function arraysOf({ live_arrays: live, heap, strings, totals }: ProfileRecord): Content {
+  const end = Math.max(1e9 * totals.wall_seconds, live.time_ns[live.time_ns.length - 1] ?? 0, 1);
+  const most = Math.max(...live.bytes, 1);
+  const bars = live.time_ns.map((time, i) => {
+    const next = live.time_ns[i + 1] ?? end;
+    const height = (CHART_HEIGHT * live.bytes[i]!) / most;
+    const title = `${quantity(live.bytes[i]!, 'B')} in ${counted(live.count[i]!, 'array')} at ${duration(time / 1e9)}`;
+    return drawn(
+      'rect',
+      {
+        x: `${(100 * time) / end}%`,
+        width: `${(100 * (next - time)) / end}%`,
+        y: `${CHART_HEIGHT - height}%`,
+        height: `${height}%`,
+      },
+      drawn('title', {}, new Text(title)),
+    );
+  });
+  const first = live.bytes[0] ?? 0;
+  const last = live.bytes[live.bytes.length - 1] ?? 0;
+  const text = `${quantity(first, 'B')} at the begin, ${quantity(most, 'B')} at most, ${quantity(last, 'B')} at the end`;
+  const peak = Math.max(...heap.peak_bytes, 1);
+  return live.time_ns.length === 0
+    ? null
+    : [
+        el(
+          'h4',
+          { class: 'pl-part-title' },
+          'Live arrays',
+          el('span', { class: 'pl-muted' }, ` on all devices: ${text}`),
+        ),
+        drawn('svg', { class: 'pl-memory-plot', role: 'img', 'aria-label': text }, ...bars),
+        tableOf(
+          'Live arrays by line',
+          [
+            { name: 'Made in' },
+            { name: 'At the begin', isNumber: true },
+            { name: 'At the peak', isNumber: true },
+            { name: 'At the end', isNumber: true },
+            { name: 'Buffers', isNumber: true },
+          ],
+          heap.place.map((place, i): Content[] => [
+            oneLine(strings[place]!, 80) || 'no line',
+            quantity(heap.begin_bytes[i]!, 'B'),
+            [quantity(heap.peak_bytes[i]!, 'B'), meter(heap.peak_bytes[i]! / peak)],
+            quantity(heap.end_bytes[i]!, 'B'),
+            whole(heap.end_count[i]!),
+          ]),
+        ),
+      ];
 }
 
 function memoryOf(memory: ProgramMemoryRecord): Content {
@@ -203,7 +286,10 @@ function memoryOf(memory: ProgramMemoryRecord): Content {
   });
   const at = `${(100 * (memory.peak + 0.5)) / count}%`;
   const line = drawn('line', { x1: at, x2: at, y1: '0%', y2: '100%' });
-  const text = `${quantity(peak, 'B')} at instruction ${memory.peak + 1} of ${count}, ${oneLine(memory.peak_instruction, 40)}`;
+  const gaps = memory.allocated_bytes - memory.peak_bytes;
+  const allocated =
+    gaps > peak / 100 ? `, of ${quantity(memory.allocated_bytes, 'B')} allocated` : '';
+  const text = `${quantity(peak, 'B')}${allocated}, at instruction ${memory.peak + 1} of ${count}, ${oneLine(memory.peak_instruction, 40)}`;
   return [
     el(
       'h4',

@@ -133,15 +133,29 @@ test('the host’s activities and transfers have times and bytes', () => {
   expect(text).toContain('38.1 MiB');
 });
 
-test('memory shows what lives at the peak', () => {
+test('memory shows arrays over time and what lives at the peak of a program', () => {
   const panel = open(show('profile'), 'Memory');
-  expect(panel.querySelectorAll('.pl-memory-plot rect')).toHaveLength(4);
-  expect(panel.querySelector('.pl-part-title')!.textContent).toContain('7.63 MiB');
-  expect(rowsOf(panel).map(row => row.querySelector('code')!.textContent)).toEqual([
+  const [arrays, program] = panel.querySelectorAll('.pl-memory-plot');
+  expect(arrays!.querySelectorAll('rect')).toHaveLength(6);
+  expect(arrays!.querySelectorAll('title')[3]!.textContent).toMatch(/^11.4 MiB in 12 arrays at /);
+  expect(program!.querySelectorAll('rect')).toHaveLength(4);
+  const titles = [...panel.querySelectorAll('.pl-part-title')].map(each => each.textContent);
+  expect(titles[0]).toContain('11.4 MiB at most, 8.58 MiB at the end');
+  expect(titles[1]).toContain('7.63 MiB, of 8.11 MiB allocated');
+  expect(rowsOf(panel).map(row => row.querySelector('td')!.textContent)).toEqual([
+    'In[3], line 9',
+    'In[3], line 10',
+    'no line',
     'op.0',
     'op.3',
     'op.1',
   ]);
+});
+
+test('what the recording lacks is said, and callbacks are listed', () => {
+  const root = show('profile');
+  expect(root.querySelector('.pl-profile-remark')!.textContent).toContain('not recorded');
+  expect(open(root, 'Host').textContent).toContain('log_loss');
 });
 
 test('a point of the roofline selects its operation', () => {

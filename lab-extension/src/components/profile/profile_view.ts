@@ -63,6 +63,7 @@ export class ProfileView {
       'div',
       { class: 'pl-profile' },
       header(record.totals),
+      record.remarks.map(remark => el('p', { class: 'pl-profile-remark' }, oneLine(remark, 300))),
       isEmpty ? emptyNote(record) : sharesOf(record.totals),
       findingsList(record.findings),
       tabs.length === 0 ? null : this.tabBar(tabs),
@@ -113,7 +114,7 @@ export class ProfileView {
     if (pointsOf(profile).length > 0) {
       tabs.push({ name: 'Roofline', make: () => rooflineView(profile, selection) });
     }
-    if (record.memory.length > 0) {
+    if (record.memory.length + record.live_arrays.time_ns.length > 0) {
       tabs.push({ name: 'Memory', make: () => memoryView(record) });
     }
     if (record.host.activity.length > 0) {
@@ -336,6 +337,7 @@ export const profileStyle = `
 .pl-findings { margin: 4px 12px 10px; padding: 0; list-style: none; font-size: 12.5px; }
 .pl-findings > li { margin-top: 6px; padding: 5px 10px; border-left: 3px solid var(--pl-amber); background: var(--pl-sunken); border-radius: 0 5px 5px 0; overflow-wrap: anywhere; }
 .pl-findings .pl-chip { margin-left: 8px; }
+.pl-profile-remark { margin: 6px 12px 0; padding: 3px 9px; border-left: 3px solid var(--pl-edge); font-size: 12px; color: var(--pl-muted); overflow-wrap: anywhere; }
 .pl-profile-empty { margin: 10px 12px; color: var(--pl-muted); }
 .pl-profile-chosen { display: flex; align-items: center; gap: 10px; padding: 2px 12px; font-size: 12px; background: var(--pl-accent-soft); }
 .pl-profile-chosen code { font: 12px var(--pl-code); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }

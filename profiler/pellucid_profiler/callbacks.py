@@ -1,0 +1,59 @@
+"""Python functions that compiled programs call: how often, for how long, on which threads."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pellucid.base.events import CallbackRan, Observer
+from pellucid_profiler.sources import Place
+
+
+class CallbackRow(NamedTuple):
+    """Calls of one Python function by compiled programs, over the whole session."""
+
+    function: str
+    place: Place | None
+    """Where it is defined; None for functions that aren't Python's."""
+    count: int
+    seconds: float
+    thread_count: int
+    """Threads that ran it; these are mostly XLA's, and not the one that called the program."""
+
+
+class CallbackLog(Observer):
+    """An observer that sums up the callbacks that run while it observes.
+
+    >>> from pellucid.base.events import observe
+    >>> log = CallbackLog()
+    >>> with observe(log):
+    ...     pl.jit(lambda x: pl.debug.callback(lambda x: None, x))(1.0)
+    ...     pl.effects_barrier()
+    >>> [(row.function, row.count) for row in log.rows()]
+    [('<lambda>', 1)]
+    """
+
+    def __init__(self) -> None:
+        self._events: list[CallbackRan] = []
+
+    def callback_ran(self, event: CallbackRan, /) -> None:
+        self._events.append(event)
+
+    def rows(self) -> list[CallbackRow]:
+        """The callbacks by function, the one with most time first."""
+        by_function: dict[tuple[str, Place | None], list[CallbackRan]] = {}
+        for event in list(self._events):
+            by_function.setdefault(_function(event.function), []).append(event)
+        rows = [
+            CallbackRow(
+                *key, len(events), sum(each.seconds for each in events),
+                len({each.thread for each in events}),
+            )
+            for key, events in by_function.items()
+        ]  # fmt: skip
+        return sorted(rows, key=lambda row: -row.seconds)
+
+
+def _function(function: Any) -> tuple[str, Place | None]:
+    name = getattr(function, "__name__", type(function).__name__)
+    code = getattr(function, "__code__", None)
+    return name, None if code is None else Place(code.co_filename, code.co_firstlineno, name)
