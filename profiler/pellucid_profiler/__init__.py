@@ -10,9 +10,12 @@ from pellucid_profiler.comparison import Comparison
 from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.detail import detail
 from pellucid_profiler.findings import Finding, findings
+from pellucid_profiler.live_arrays import HeapRow, memory_by_line
+from pellucid_profiler.merging import merge
 from pellucid_profiler.peaks import Peaks, measure_peaks
 from pellucid_profiler.perfetto import perfetto_trace, save_perfetto
 from pellucid_profiler.recorder import Profile, annotate, profile, start, step, stop
+from pellucid_profiler.recordings import read_xspace
 from pellucid_profiler.report import report
 from pellucid_profiler.session import Session, load
 from pellucid_profiler.traces import (
@@ -30,8 +33,8 @@ from pellucid_profiler.traces import (
 )
 
 __all__ = [
-    "Comparison", "Compilation", "Finding", "Profile", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session", "StepTraceAnnotation",
-    "TraceAnnotation", "annotate", "annotate_function", "detail", "findings", "device_memory_profile", "load", "measure_peaks", "Peaks", "perfetto_trace", "profile",
+    "Comparison", "Compilation", "Finding", "HeapRow", "Profile", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session", "StepTraceAnnotation",
+    "TraceAnnotation", "annotate", "annotate_function", "detail", "findings", "device_memory_profile", "load", "measure_peaks", "memory_by_line", "merge", "Peaks", "perfetto_trace", "profile", "read_xspace",
     "register_subprocess", "report", "save_device_memory_profile", "save_perfetto", "start", "start_server", "start_trace", "step",
     "stop", "stop_server", "stop_trace", "trace",
 ]  # fmt: skip

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pellucid.introspect.recording import LoadedModule
+from pellucid_profiler.sources import OptimizedModule
 from pellucid_profiler.wire import LENGTH_DELIMITED, VARINT, fields, packed
 
 _RUNS_PROGRAMS = frozenset({"while", "conditional", "call", "async-start"})
@@ -160,7 +160,7 @@ class _Buffer(NamedTuple):
     """(the instruction that fills it, its position in the result)."""
 
 
-def program_memory(loaded: LoadedModule) -> ProgramMemory | None:
+def program_memory(loaded: OptimizedModule) -> ProgramMemory | None:
     """The memory of a loaded program; None where XLA keeps no buffer assignment."""
     assignment = loaded.buffer_assignment()
     if not assignment:
@@ -284,6 +284,11 @@ def _buffers(message: bytes) -> tuple[dict[int, int], list[_Buffer]]:
         _Buffer(index, each.get(2, 0), kind, size[each.get(1, 0)], defined[each.get(1, 0)])
         for index, kind, each in assigned
     ]
+
+
+def assigned_bytes(assignment: bytes) -> int:
+    """Bytes of all allocations of a serialized BufferAssignmentProto."""
+    return sum(_buffers(assignment)[0].values())
 
 
 def _kind(allocation: dict[int, Any]) -> Kind:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pellucid_profiler.wire import put_varints
+from pellucid_profiler.wire import message_field, number_field, put_varints
 from pellucid_profiler.xspace import Column
 
 if TYPE_CHECKING:
@@ -137,31 +137,16 @@ def _events(names: Column, time_ns: Column, is_end: npt.NDArray[np.bool_], uuid:
 def _names(names: list[str]) -> bytes:
     """The field `interned_data` of a packet: names by number, from 1 on."""
     entries = [
-        _field(2, _number(1, i + 1) + _field(2, name.encode())) for i, name in enumerate(names)
+        message_field(2, number_field(1, i + 1) + message_field(2, name.encode()))
+        for i, name in enumerate(names)
     ]
-    return _field(12, b"".join(entries))
+    return message_field(12, b"".join(entries))
 
 
 def _track(uuid: int, name: str) -> bytes:
-    return _packet(_field(60, _number(1, uuid) + _field(2, name.encode())))
+    return _packet(message_field(60, number_field(1, uuid) + message_field(2, name.encode())))
 
 
 def _packet(content: bytes, flags: int = 0) -> bytes:
-    marks = _number(13, flags) if flags else b""
-    return _field(1, content + _number(10, _SEQUENCE) + marks)
-
-
-def _field(number: int, content: bytes) -> bytes:
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
-
-
-def _number(number: int, value: int) -> bytes:
-    return _varint(number << 3) + _varint(value)
-
-
-def _varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value >= 128:
-        encoded.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*encoded, value])
+    marks = number_field(13, flags) if flags else b""
+    return message_field(1, content + number_field(10, _SEQUENCE) + marks)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -14,7 +17,6 @@ import numpy as np
 from pellucid.base.events import add_observer, remove_observer
 from pellucid.introspect import recording
 from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
-from pellucid.introspect.recording import LoadedModule
 from pellucid.introspect.transfers import TransferLog
 from pellucid_profiler.callbacks import CallbackLog
 from pellucid_profiler.calls import calls_of, spans_of
@@ -29,7 +31,7 @@ from pellucid_profiler.operations import Operations, has_end, operations_of
 from pellucid_profiler.peaks import measured_peaks
 from pellucid_profiler.report import report
 from pellucid_profiler.session import Session
-from pellucid_profiler.sources import Place, ProgramInfo, program_info
+from pellucid_profiler.sources import OptimizedModule, Place, ProgramInfo, program_info
 from pellucid_profiler.text import counted, seconds_text, sources_of
 from pellucid_profiler.xspace import ABSENT, Events, read_events
 
@@ -136,7 +138,13 @@ class Profile:
         except BaseException as error:  # raised where the session is asked for
             self._recorded.set_exception(error)
         try:
-            self._result.set_result(session_of(self._recorded.result(), executables, observed))
+            self._result.set_result(
+                session_of(
+                    self._recorded.result(),
+                    functools.partial(recording.loaded_modules, executables),
+                    observed,
+                )
+            )
         except BaseException as error:
             self._result.set_exception(error)
 
@@ -155,6 +163,10 @@ class Profile:
     def recorded(self) -> bytes:
         """XLA's recording, a serialized XSpace, once the session ended."""
         return self._recorded.result()
+
+    def to_xspace(self, path: os.PathLike[str] | str) -> None:
+        """Write XLA's recording into a file, as XProf and `read_xspace` read it."""
+        Path(path).write_bytes(self.recorded())
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -177,11 +189,12 @@ class Profile:
         return report(self._result.result())
 
 
-def profile(*, python: bool = False) -> Profile:
+def profile(*, python: bool = False, programs: bool = False) -> Profile:
     """Records what runs in a `with` block: operations of devices, calls, compilation, annotations.
 
     It begins when the devices have done what was started before, and ends when they have done what was started in it.
-    `python` also records calls of Python functions, which makes them about 0.2 us slower each.
+    `python` also records calls of Python functions, which makes them about 0.2 us slower each; `programs` puts programs
+    into the recording, for `to_xspace`.
 
     Raises: ArgumentValueError if a session is being recorded already: there is one for a process.
 
@@ -191,14 +204,14 @@ def profile(*, python: bool = False) -> Profile:
     >>> len(session.calls)
     1
     """
-    return Profile(options=recording_options(python=python))
+    return Profile(options=recording_options(python=python, programs=programs))
 
 
-def recording_options(*, python: bool = False) -> Any:
+def recording_options(*, python: bool = False, programs: bool = False) -> Any:
     """Options of XLA's recorder for a session."""
     options = recording.ProfileOptions()
     options.python_tracer_level = int(python)
-    options.enable_hlo_proto = False  # programs are read from their executables
+    options.enable_hlo_proto = programs  # a session reads them from their executables
     return options
 
 
@@ -260,11 +273,12 @@ class Observed(NamedTuple):
 
 def session_of(
     recorded: bytes,
-    executables: list[Any],
-    observed: Observed = Observed(),  # noqa: B008
+    loaded_modules: Callable[[Container[str]], Mapping[int, OptimizedModule]],
+    observed: Observed,
 ) -> Session:
-    """The session of XLA's recording, a serialized XSpace, joined to the programs of `executables`.
+    """The session of XLA's recording, a serialized XSpace, joined to its programs.
 
+    `loaded_modules` gives the programs that are called one of some names, by their numbers.
     Raises: ArgumentValueError for bytes that are no whole recording.
     """
     events, end_ns = _without_draining(read_events(recorded))
@@ -273,7 +287,7 @@ def session_of(
     is_kernel = events.texts_are(spans.name, KERNEL)
     kernels = {kernel_name(events.names[i]) for i in np.unique(spans.detail[is_kernel]) if i >= 0}
     modules = {events.names[i] for i in np.unique(events.stat("hlo_module")) if i >= 0}
-    loaded = recording.loaded_modules(executables, modules)
+    loaded = loaded_modules(modules)
     memory = _memory_of(
         {number: each for number, each in loaded.items() if number in operations.program}
     )
@@ -294,7 +308,7 @@ def session_of(
             continue
         [row, *_] = operations.event[operations.program == number]
         programs[number] = ProgramInfo(events.names[events.stat("hlo_module")[row]], {})
-    begin_ns = events.session["profile_start_time"]
+    begin_ns = events.session.get("profile_start_time", 0)
     places = [place for program in programs.values() for place in program.places()]
     others = (*observed.transfers, *heap, *callbacks)
     places += [each.place for each in others if each.place is not None]
@@ -320,7 +334,7 @@ def session_of(
     )
 
 
-def _memory_of(loaded: dict[int, LoadedModule]) -> dict[int, ProgramMemory]:
+def _memory_of(loaded: Mapping[int, OptimizedModule]) -> dict[int, ProgramMemory]:
     """The memory of the programs that need most, by their numbers."""
     needs = {number: each.allocated_bytes() for number, each in loaded.items()}
     largest = sorted(needs, key=lambda number: -needs[number])[:MAX_MEMORY_PROGRAMS]
@@ -350,8 +364,8 @@ def _losses(
 
 def _without_draining(events: Events) -> tuple[Events, int]:
     """(the events of the user, when the session's block ended): what waits for the devices is recorded, too."""
-    begin_ns = events.session["profile_start_time"]
-    stop_ns = events.session["profile_stop_time"] - begin_ns
+    begin_ns = events.session.get("profile_start_time", 0)
+    stop_ns = events.session.get("profile_stop_time", begin_ns) - begin_ns
     rows = np.flatnonzero(events.texts_are(events.name, recording.DRAINING))
     if not rows.size:
         return events, stop_ns

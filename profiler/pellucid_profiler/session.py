@@ -39,6 +39,7 @@ from pellucid_profiler.markup import session_html
 from pellucid_profiler.operations import Operations, matched
 from pellucid_profiler.peaks import Peaks
 from pellucid_profiler.perfetto import save_perfetto
+from pellucid_profiler.queries import query
 from pellucid_profiler.record import profile_record
 from pellucid_profiler.report import report
 from pellucid_profiler.schema import ProfileRecord
@@ -399,6 +400,10 @@ class Session:
     def to_speedscope(self, path: str | os.PathLike[str]) -> None:
         """Write time by scope, operation and line into a file, which https://www.speedscope.app opens."""
         save_speedscope(self, path)
+
+    def sql(self, query_text: str) -> list[dict[str, Any]]:
+        """Rows of a query over the session's Perfetto trace, by Perfetto's program `trace_processor_shell`."""
+        return query(self, query_text)
 
     def to_perfetto(self, path: str | os.PathLike[str]) -> None:
         """Write a file which the Perfetto UI opens."""

@@ -3,10 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from pellucid import analysis
-from pellucid.introspect.recording import LoadedModule
+
+
+class OptimizedModule(Protocol):
+    """A program that XLA optimized: of an executable of this process, or of a recording."""
+
+    @property
+    def name(self) -> str:
+        """`jit_f` for a jitted function `f`."""
+        ...
+
+    def proto(self) -> bytes:
+        """A serialized HloModuleProto."""
+        ...
+
+    def text(self) -> str:
+        """The HLO with metadata."""
+        ...
+
+    def buffer_assignment(self) -> bytes:
+        """A serialized BufferAssignmentProto; empty where the platform keeps none."""
+        ...
+
+    def allocated_bytes(self) -> int:
+        """Bytes that one run holds on each device."""
+        ...
 
 
 class Place(NamedTuple):
@@ -106,7 +130,7 @@ class ProgramInfo(NamedTuple):
 
 
 def program_info(
-    loaded: LoadedModule, instructions: Iterable[str], meshes: Iterable[Mapping[str, int]] = ()
+    loaded: OptimizedModule, instructions: Iterable[str], meshes: Iterable[Mapping[str, int]] = ()
 ) -> ProgramInfo:
     """A loaded program, of which `instructions` ran; `meshes` have the sizes of axes that collectives may go along."""
     module = analysis.HloModule(loaded.text())

@@ -46,6 +46,8 @@ def start_trace(
             "start_trace makes no link to a page of the internet.",
             do="Pass `create_perfetto_trace=True`, and open the file `perfetto_trace.pftrace` in the Perfetto UI.",
         )
+    if profiler_options is None:
+        profiler_options = recorder.recording_options(programs=True)
     profile = recorder.Profile(options=profiler_options).__enter__()
     _traces.append((profile, Path(log_dir), create_perfetto_trace))
 

@@ -102,3 +102,29 @@ def put_varints(column: npt.NDArray[np.uint8], numbers: npt.NDArray[np.uint64]) 
             byte |= np.uint8(128)
         column[:, k] = byte
         numbers = numbers >> np.uint64(7)
+
+
+def message_field(number: int, content: bytes) -> bytes:
+    """A field whose value is a message, text or bytes.
+
+    >>> message_field(1, b"a").hex()
+    '0a0161'
+    """
+    return _varint(number << 3 | LENGTH_DELIMITED) + _varint(len(content)) + content
+
+
+def number_field(number: int, value: int) -> bytes:
+    """A field whose value is a number of at least 0.
+
+    >>> number_field(1, 150).hex()
+    '089601'
+    """
+    return _varint(number << 3 | VARINT) + _varint(value)
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 128:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*encoded, value])

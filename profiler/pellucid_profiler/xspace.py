@@ -3,7 +3,7 @@
 Fields (openxla/xla, tsl/profiler/protobuf/xplane.proto): XSpace planes 1; XPlane name 2, lines 3, event_metadata 4,
 stat_metadata 5, stats 6; XLine id 1, name 2, timestamp_ns 3, events 4; XEvent metadata_id 1, offset_ps 2, duration_ps
 3, stats 4; XStat metadata_id 1, double 2, uint64 3, int64 4, str 5, bytes 6, ref 7; entries of maps key 1, value 2;
-XEventMetadata and XStatMetadata id 1, name 2.
+XEventMetadata and XStatMetadata id 1, name 2; XEventMetadata stats 5.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.introspect.errors import ArgumentValueError
-from pellucid_profiler.wire import Bytes, Positions, fields, varint, varints
+from pellucid_profiler.wire import LENGTH_DELIMITED, Bytes, Positions, fields, varint, varints
 
 ABSENT = -1
 """In a column of a stat: the event has none."""
@@ -99,6 +99,58 @@ def read_events(recording: bytes) -> Events:
         ) from None
 
 
+def hlo_protos(recording: bytes) -> dict[int, bytes]:
+    """The serialized HloProto of each program that a recording holds, by its number."""
+    protos: dict[int, bytes] = {}
+    for number, _, start, end in fields(recording, 0, len(recording)):
+        if number != 1:
+            continue
+        parts = list(fields(recording, start, end))
+        if not any(n == 2 and recording[at:stop] == _METADATA_PLANE for n, _, at, stop in parts):
+            continue
+        names = dict(_id_and_name(recording, at, stop) for n, _, at, stop in parts if n == 5)
+        for n, _, at, stop in parts:
+            if n != 4:
+                continue
+            stats = _stats_of_metadata(recording, at, stop, names)
+            if "Hlo Proto" in stats and "program_id" in stats:
+                protos[stats["program_id"]] = stats["Hlo Proto"]
+    return protos
+
+
+_METADATA_PLANE = b"/host:metadata"
+
+
+def _stats_of_metadata(
+    message: bytes, start: int, end: int, names: dict[int, str]
+) -> dict[str, Any]:
+    """Stats of one entry of a plane's event metadata by name: numbers and bytes."""
+    stats: dict[str, Any] = {}
+    for number, _, at, stop in fields(message, start, end):
+        if number != 2:
+            continue
+        for inner, _, begin, finish in fields(message, at, stop):
+            if inner == 5:
+                values = {n: (kind, a, b) for n, kind, a, b in fields(message, begin, finish)}
+                name = names.get(values.pop(1, (0, 0, 0))[1], "")
+                for kind, a, b in values.values():
+                    stats[name] = message[a:b] if kind == LENGTH_DELIMITED else a
+    return stats
+
+
+def _id_and_name(message: bytes, start: int, end: int) -> tuple[int, str]:
+    """(id, name) of an entry of a plane's metadata."""
+    key, name = 0, ""
+    for number, _, at, stop in fields(message, start, end):
+        if number == 1:
+            key = at
+        else:
+            for inner, _, begin, finish in fields(message, at, stop):
+                if inner == 2:
+                    name = message[begin:finish].decode()
+    return key, name
+
+
 class _Reader:
     def __init__(self, recording: bytes) -> None:
         self.message = recording
@@ -149,10 +201,10 @@ class _Reader:
             elif number == 3:
                 lines.append((at, stop))
             elif number == 4:
-                key, text = self.metadata(at, stop)
+                key, text = _id_and_name(self.message, at, stop)
                 events[key] = self.names.number(text)
             elif number == 5:
-                key, text = self.metadata(at, stop)
+                key, text = _id_and_name(self.message, at, stop)
                 stats[key] = text
             elif number == 6:
                 own_stats.append((at, stop))
@@ -165,18 +217,6 @@ class _Reader:
         refs = _table({key: self.names.number(text) for key, text in stats.items()})
         for at, stop in lines:
             self.line(name, at, stop, numbers_of_names, stats, refs)
-
-    def metadata(self, start: int, end: int) -> tuple[int, str]:
-        """(id, name) of an entry of a plane's metadata."""
-        key, name = 0, ""
-        for number, _, at, stop in fields(self.message, start, end):
-            if number == 1:
-                key = at
-            else:
-                for inner, _, begin, finish in fields(self.message, at, stop):
-                    if inner == 2:
-                        name = self.text(begin, finish)
-        return key, name
 
     def line(
         self, plane: str, start: int, end: int, names: Column, stats: dict[int, str], refs: Column

@@ -2,7 +2,9 @@
 
 import re
 import time
+from pathlib import Path
 
+import nbformat
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -122,3 +124,30 @@ def test_a_cell_shows_its_profile_and_its_margin_the_time_of_lines(lab: Lab) -> 
     lab.page.keyboard.type("# edited ")
     expect(margins).to_have_count(0)
     expect(cells.nth(1).locator(".pellucid-time")).not_to_have_count(0)
+
+
+def test_the_notebook_finds_its_four_planted_faults(lab: Lab) -> None:
+    path = Path(__file__).parents[2] / "notebooks" / "07_profiling.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    lab.open_stored_notebook(path.name, notebook)
+    lab.page.set_default_timeout(240_000)
+    lab.wait_for_kernel()
+    lab.run_all()
+    expect(lab.page.locator("[data-mime-type='application/vnd.jupyter.stderr']")).to_have_count(0)
+    code = (cell for cell in notebook.cells if cell.cell_type == "code")
+    numbers = {cell["id"]: i for i, cell in enumerate(code)}
+    texts = {
+        "7a15e3b7": "% of the operations' time is",  # the slow line
+        "5d0e8b61": "another program: compiled without fusions",
+        "facee68c": "Arrays were copied from the host to devices 4 times",
+        "e18d27c4": "was traced and compiled 3 times",
+        "447cb4c9": "8 devices",
+        "f54f0b92": "for device 5",
+    }
+    for cell, text in texts.items():
+        output = lab.output_of(numbers[cell])
+        expect(output.filter(has_text=text)).not_to_have_count(0)
+    slow = lab.output_of(numbers["7a15e3b7"]).first
+    expect(slow.locator(".pl-findings")).to_contain_text("matrix_power")
+    slow.scroll_into_view_if_needed()
+    lab.screenshots("profiling_notebook")

@@ -120,6 +120,11 @@ class LoadedModule(NamedTuple):
         return xla_hlo.full_text(self.module)
 
 
+def hlo_text(proto: bytes) -> str:
+    """A serialized HloModuleProto as text with metadata."""
+    return xla_hlo.full_text(xla_hlo.module_from_proto(proto))
+
+
 def heap_profile(platform: str | None = None) -> bytes:
     """The arrays of a platform (by default that of the default device) by the Python lines that made them, as pprof."""
     return platforms.client(platform).heap_profile()
@@ -173,6 +178,6 @@ def loaded_modules(executables: list[Any], names: Container[str]) -> dict[int, L
 
 __all__ = [
     "DRAINING", "Annotation", "LoadedModule", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session",
-    "heap_profile", "heap_profiles", "is_user_file", "live_array_bytes", "live_executables", "live_meshes", "loaded_modules", "register_subprocess", "start_platforms", "start_server",
+    "heap_profile", "heap_profiles", "hlo_text", "is_user_file", "live_array_bytes", "live_executables", "live_meshes", "loaded_modules", "register_subprocess", "start_platforms", "start_server",
     "wait_for_devices",
 ]  # fmt: skip

@@ -37,6 +37,11 @@ def full_text(module: Any) -> str:
     return module.to_string(options)
 
 
+def module_from_proto(proto: bytes) -> Any:
+    """The HLO module of a serialized HloModuleProto."""
+    return _hlo.HloModule.from_serialized_hlo_module_proto(proto)
+
+
 _EXCHANGE = re.compile(
     r" (all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute"
     r"|collective-broadcast)(-start)?\("

@@ -1,0 +1,172 @@
+"""Merging of sessions of several processes, by their clocks, into one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from pellucid.introspect.errors import ArgumentValueError
+from pellucid_profiler.calls import Calls, Spans
+from pellucid_profiler.collectives import Collectives
+from pellucid_profiler.live_arrays import HeapRow, LiveArrays
+from pellucid_profiler.operations import Operations
+from pellucid_profiler.session import Session
+from pellucid_profiler.xspace import ABSENT, Column
+
+
+def merge(sessions: Sequence[Session], *, offsets_ns: Sequence[int] | None = None) -> Session:
+    """One session of several processes' sessions, each of which is moved to where its clock says that it began.
+
+    Devices are numbered through, process by process; threads have their process's number in front of their name.
+    Collectives over several processes stay what each process saw of them. `offsets_ns` corrects clocks that differ:
+    nanoseconds that are added to the times of each session, 0 for processes of one machine.
+
+    Raises: ArgumentValueError for no session, or for other than one offset for each.
+
+    >>> with pl.profiler.profile() as first:
+    ...     y = jnp.sin(1.0)
+    >>> with pl.profiler.profile() as second:
+    ...     y = jnp.sin(1.0)
+    >>> len(merge([first.wait(), second.wait()]).calls)
+    2
+    """
+    sessions = [each if isinstance(each, Session) else each.wait() for each in sessions]
+    offsets = [0] * len(sessions) if offsets_ns is None else list(offsets_ns)
+    if not sessions or len(offsets) != len(sessions):
+        raise ArgumentValueError(
+            "sessions can't be merged without one clock offset for each.",
+            got=f"{len(sessions)} sessions, {len(offsets)} offsets",
+            do="Pass at least one session, and no offsets where the clocks agree.",
+        )
+    begins = [each.begin_unix_ns + offset for each, offset in zip(sessions, offsets, strict=True)]
+    begin = min(begins)
+    shifts = [each - begin for each in begins]
+    parts = [_moved(*each) for each in zip(sessions, shifts, _bases(sessions), strict=True)]
+    first = parts[0]
+    operations = _concatenated([each.operations for each in parts])
+    order = np.argsort(operations.start_ns, kind="stable")
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order))
+    collectives = _concatenated([each.collectives for each in parts])
+    collectives.operation = position[collectives.operation]
+    return replace(
+        first,
+        names=[name for each in parts for name in each.names],
+        threads=[name for each in parts for name in each.threads],
+        programs={key: value for each in parts for key, value in each.programs.items()},
+        operations=Operations(*(column[order] for column in vars(operations).values())),
+        calls=_concatenated([each.calls for each in parts]),
+        spans=_by_start(_concatenated([each.spans for each in parts])),
+        collectives=collectives,
+        compilations=[row for each in parts for row in each.compilations],
+        transfers=[row for each in parts for row in each.transfers],
+        callbacks=[row for each in parts for row in each.callbacks],
+        live_arrays=_live_together([each.live_arrays for each in parts]),
+        heap=_heap_together([each.heap for each in parts]),
+        memory={key: value for each in parts for key, value in each.memory.items()},
+        begin_unix_ns=begin,
+        wall_ns=max(shift + each.wall_ns for shift, each in zip(shifts, sessions, strict=True)),
+        sources={path: text for each in parts for path, text in each.sources.items()},
+        remarks=[remark for each in parts for remark in each.remarks],
+        number=0,
+        is_detail=any(each.is_detail for each in sessions),
+    )
+
+
+class _Bases(dict[str, int]):
+    """Numbers that are added to those of one session, by what they number; `process` is its position."""
+
+
+def _bases(sessions: Sequence[Session]) -> list[_Bases]:
+    bases = _Bases(process=0, name=0, thread=0, program=0, run=0, device=0, event=0, operation=0, meeting=0)  # fmt: skip
+    result: list[_Bases] = []
+    for each in sessions:
+        ops = each.operations
+        base = _Bases(bases)
+        base["run"] -= int(ops.run.min(initial=0))  # runs are numbered from anywhere
+        result.append(base)
+        sizes = {
+            "process": 1,
+            "name": len(each.names),
+            "thread": len(each.threads),
+            "program": max(each.programs, default=-1) + 1,
+            "run": int(ops.run.max(initial=-1)) - int(ops.run.min(initial=0)) + 1,
+            "device": int(ops.device.max(initial=-1)) + 1,
+            "event": int(ops.event.max(initial=-1)) + 1,
+            "operation": len(ops),
+            "meeting": int(each.collectives.meeting.max(initial=-1)) + 1,
+        }
+        bases = _Bases({key: value + sizes[key] for key, value in bases.items()})
+    return result
+
+
+def _moved(session: Session, shift_ns: int, base: _Bases) -> Session:
+    """A session with its own numbers of names, threads, programs, runs and devices, later by `shift_ns`."""
+    ops, calls, spans, met = (
+        session.operations, session.calls, session.spans, session.collectives,
+    )  # fmt: skip
+
+    def later(column: Column) -> Column:
+        return column + shift_ns
+
+    return replace(
+        session,
+        threads=[f"process {base['process']}: {name}" for name in session.threads],
+        programs={key + base["program"]: value for key, value in session.programs.items()},
+        memory={key + base["program"]: value for key, value in session.memory.items()},
+        operations=Operations(
+            ops.event + base["event"], ops.instruction + base["name"],
+            ops.program + base["program"], ops.run + base["run"], ops.device + base["device"],
+            ops.thread + base["thread"], later(ops.start_ns), later(ops.end_ns), ops.iteration,
+        ),
+        calls=Calls(
+            calls.name + base["name"], calls.thread + base["thread"], later(calls.start_ns),
+            later(calls.end_ns), _shifted(calls.run, base["run"]),
+        ),
+        spans=Spans(
+            spans.name + base["name"], spans.thread + base["thread"], later(spans.start_ns),
+            later(spans.end_ns), _shifted(spans.detail, base["name"]),
+        ),
+        collectives=Collectives(
+            met.operation + base["operation"], met.meeting + base["meeting"], met.wait_ns, met.is_last,
+        ),
+        transfers=[each._replace(time_ns=each.time_ns + shift_ns) for each in session.transfers],
+        live_arrays=replace(session.live_arrays, time_ns=later(session.live_arrays.time_ns)),
+    )  # fmt: skip
+
+
+def _shifted(column: Column, base: int) -> Column:
+    return np.where(column == ABSENT, ABSENT, column + base)
+
+
+def _concatenated(tables: Sequence[Any]) -> Any:
+    kind = type(tables[0])
+    names = [each.name for each in fields(kind)]
+    return kind(*(np.concatenate([getattr(each, name) for each in tables]) for name in names))
+
+
+def _by_start(spans: Spans) -> Spans:
+    return spans.chosen(np.argsort(spans.start_ns, kind="stable"))
+
+
+def _live_together(samples: Sequence[LiveArrays]) -> LiveArrays:
+    """Arrays of all processes at each moment at which one was sampled; before its first sample a process has none."""
+    times = np.unique(np.concatenate([each.time_ns for each in samples]))
+    n_bytes, count = np.zeros(len(times), np.int64), np.zeros(len(times), np.int64)
+    for each in samples:
+        at = np.searchsorted(each.time_ns, times, side="right") - 1
+        n_bytes += np.r_[each.n_bytes, 0][at]
+        count += np.r_[each.count, 0][at]
+    return LiveArrays(times, n_bytes, count)
+
+
+def _heap_together(heaps: Sequence[Sequence[HeapRow]]) -> list[HeapRow]:
+    totals: dict[Any, HeapRow] = {}
+    for row in (row for heap in heaps for row in heap):
+        before = totals.get(row.place, HeapRow(row.place, 0, 0, 0, 0))
+        sums = (a + b for a, b in zip(before[1:], row[1:], strict=True))
+        totals[row.place] = HeapRow(row.place, *sums)
+    return sorted(totals.values(), key=lambda row: (-row.peak_bytes, -row.end_bytes))

@@ -1,0 +1,79 @@
+"""Recordings in files: those of `trace`, of `collect_profile`, and of other programs that use XLA's recorder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pellucid.introspect import recording
+from pellucid_profiler.live_buffers import assigned_bytes
+from pellucid_profiler.recorder import Observed, session_of
+from pellucid_profiler.session import Session
+from pellucid_profiler.sources import OptimizedModule
+from pellucid_profiler.wire import fields
+from pellucid_profiler.xspace import hlo_protos
+
+_SUFFIX = ".xplane.pb"
+
+
+def read_xspace(path: os.PathLike[str] | str) -> Session:
+    """The session of a recording in a file, or of the latest one in a folder that `trace` wrote.
+
+    Programs are joined where the recording has them, as those of `trace`, `collect_profile` and the reference have.
+
+    Raises: ArgumentValueError for a file that is no recording; FileNotFoundError for a folder without any.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with pl.profiler.trace(folder):
+    ...     y = jnp.sin(1.0)
+    >>> len(read_xspace(folder).calls)
+    1
+    """
+    file = Path(path)
+    if file.is_dir():
+        files = sorted(file.rglob(f"*{_SUFFIX}"), key=lambda each: each.stat().st_mtime)
+        if not files:
+            raise FileNotFoundError(f"{file}: no file *{_SUFFIX} is in this folder")
+        file = files[-1]
+    content = file.read_bytes()
+    return session_of(content, lambda _: _recorded_modules(content), Observed())
+
+
+def _recorded_modules(content: bytes) -> dict[int, OptimizedModule]:
+    return {number: RecordedModule(proto) for number, proto in hlo_protos(content).items()}
+
+
+class RecordedModule:
+    """A program that a recording holds.
+
+    Fields (openxla/xla, hlo.proto): HloProto hlo_module 1, buffer_assignment 3; HloModuleProto name 1.
+    """
+
+    def __init__(self, proto: bytes) -> None:
+        parts = {number: proto[at:end] for number, _, at, end in fields(proto, 0, len(proto))}
+        self._module, self._assignment = parts.get(1, b""), parts.get(3, b"")
+
+    @property
+    def name(self) -> str:
+        """`jit_f` for a jitted function `f`."""
+        module = self._module
+        return next(
+            module[at:end].decode() for n, _, at, end in fields(module, 0, len(module)) if n == 1
+        )
+
+    def proto(self) -> bytes:
+        """A serialized HloModuleProto."""
+        return self._module
+
+    def text(self) -> str:
+        """The HLO with metadata."""
+        return recording.hlo_text(self._module)
+
+    def buffer_assignment(self) -> bytes:
+        """A serialized BufferAssignmentProto; empty where there is none."""
+        return self._assignment
+
+    def allocated_bytes(self) -> int:
+        """Bytes of XLA's allocations for one run."""
+        return assigned_bytes(self._assignment)

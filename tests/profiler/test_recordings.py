@@ -1,0 +1,140 @@
+"""Recordings in files: of traces, of other processes, and queries over them."""
+
+import sys
+import threading
+import types
+from pathlib import Path
+
+import pytest
+
+import pellucid as pl
+from pellucid import numpy as jnp, profiler
+from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid_profiler import queries
+from pellucid_profiler.collect_profile import collect_profile, main
+from tests.introspect import sample_profiles
+
+PORT = 9931
+
+
+def wave(x):
+    return jnp.tanh(x @ x)
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the trace of two calls."""
+    folder = tmp_path_factory.mktemp("trace")
+    function, x = pl.jit(wave), jnp.full((64, 64), 1 / 64)
+    function(x).block_until_ready()
+    with profiler.trace(folder):
+        for _ in range(2):
+            function(x).block_until_ready()
+    return folder
+
+
+def test_a_traced_folder_is_a_session_with_lines_and_memory(traced: Path) -> None:
+    session = profiler.read_xspace(traced)
+    assert len(session.calls) == 2
+    places = {(row.place.file, row.place.function) for row in session.lines if row.place}
+    assert (__file__, "wave") in places
+    totals = session.totals
+    assert totals.unattributed_seconds <= 0.05 * totals.operation_seconds
+    [memory] = [each for key, each in session.memory.items() if session.programs[key].name == "jit_wave"]  # fmt: skip
+    assert memory.peak_bytes >= 2 * 64 * 64 * 4
+    assert memory.peak_bytes == pytest.approx(memory.allocated_bytes, rel=0.01)
+
+
+def test_a_file_that_is_no_recording_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no file"):
+        profiler.read_xspace(tmp_path)
+    (tmp_path / "a.xplane.pb").write_bytes(b"\x89PNG\r\n" * 10)
+    with pytest.raises(ArgumentValueError, match="no whole recording"):
+        profiler.read_xspace(tmp_path)
+
+
+def test_a_profile_is_written_as_xprof_reads_it(tmp_path: Path) -> None:
+    function, x = pl.jit(wave), jnp.ones((16, 16))
+    function(x).block_until_ready()
+    with profiler.profile(programs=True) as recorded:
+        function(x).block_until_ready()
+    recorded.to_xspace(tmp_path / "a.xplane.pb")
+    session = profiler.read_xspace(tmp_path / "a.xplane.pb")
+    names = {program.name for program in session.programs.values()}
+    assert "jit_wave" in names
+    assert len(session.operations) >= len(recorded.operations)
+
+
+def test_a_running_process_is_recorded_through_its_server(tmp_path: Path, capsys) -> None:
+    function, x = pl.jit(wave), jnp.full((64, 64), 1 / 64)
+    function(x).block_until_ready()
+    profiler.start_server(PORT)
+    try:
+        status: list[int] = []
+        arguments = [str(PORT), "300", "--log_dir", str(tmp_path)]
+        thread = threading.Thread(target=lambda: status.append(main(arguments)))
+        thread.start()
+        while thread.is_alive():
+            function(x).block_until_ready()
+        thread.join()
+    finally:
+        profiler.stop_server()
+    assert status == [0]
+    path = Path(capsys.readouterr().out.strip())
+    assert path.name == "localhost.xplane.pb"
+    session = profiler.read_xspace(path)
+    assert len(session.calls) >= 10
+    assert any(row.place and row.place.function == "wave" for row in session.lines)
+
+
+def test_a_process_without_a_server_is_an_error(capsys) -> None:
+    assert main(["1", "10"]) == 1
+    assert "start_server(1)" in capsys.readouterr().err
+    with pytest.raises(ArgumentValueError, match="no profiler server"):
+        collect_profile(1, 10)
+
+
+def test_collecting_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    with pytest.raises(UnsupportedError, match=r"pellucid\[collect\]"):
+        collect_profile(1, 10)
+
+
+class Processor:
+    """Stand-in for Perfetto's Trace Processor, whose program isn't there; it keeps what it is started with."""
+
+    started: list[tuple[bytes, str]] = []  # noqa: RUF012
+
+    def __init__(self, trace: str, config: types.SimpleNamespace) -> None:
+        self.started.append((Path(trace).read_bytes(), config.bin_path))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def query(self, sql: str):
+        if "select" not in sql:
+            raise RuntimeError("syntax error near 'x'")
+        return [types.SimpleNamespace(name="op.0", dur=5)]
+
+
+def test_sql_needs_a_program_that_nobody_downloads(monkeypatch, tmp_path: Path) -> None:
+    session = sample_profiles.session()
+    monkeypatch.delenv(queries.VARIABLE, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UnsupportedError, match="trace_processor_shell is not there"):
+        session.sql("select 1")
+    program = tmp_path / queries.PROGRAM
+    program.write_text("")
+    monkeypatch.setenv(queries.VARIABLE, str(program))
+    stand_in = types.SimpleNamespace(
+        TraceProcessor=Processor, TraceProcessorConfig=types.SimpleNamespace,
+        TraceProcessorException=RuntimeError,
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "perfetto.trace_processor", stand_in)
+    assert session.sql("select name, dur from slice") == [{"name": "op.0", "dur": 5}]
+    assert Processor.started == [(profiler.perfetto_trace(session), str(program))]
+    with pytest.raises(ArgumentValueError, match="this SQL fails"):
+        session.sql("x")
