@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pellucid_profiler.gpu import FIRST_RUN, is_on_gpu
 from pellucid_profiler.operations import Operations, matched
 from pellucid_profiler.xspace import ABSENT, Column, Events
 
@@ -81,6 +82,7 @@ def spans_of(events: Events, operations: Operations) -> Spans:
     )
     chosen = is_host[events.name] if len(events) else np.zeros(0, bool)
     chosen[operations.event] = False
+    chosen &= ~is_on_gpu(events)
     rows = np.flatnonzero(chosen)
     rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
     detail = events.stat("module")
@@ -117,6 +119,9 @@ def calls_of(events: Events, operations: Operations) -> Calls:
     runs, first = np.unique(operations.run, return_index=True)
     began = _origins(events, operations.thread[first], operations.start_ns[first])
     called_by = enclosing(calls, *began)
+    on_gpu = np.flatnonzero(runs >= FIRST_RUN)
+    launching = runs[on_gpu] - FIRST_RUN
+    called_by[on_gpu] = enclosing(calls, events.thread[launching], events.start_ns[launching])
     # A program whose operands weren't there yet was begun by the thread that made them, within their call: of the runs
     # that one call began, the first is its own. The runs of a program are numbered in the order in which they are
     # called. Functions share programs, whose names are the first one's.

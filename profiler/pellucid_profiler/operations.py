@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pellucid_profiler.gpu import gpu_rows, is_on_gpu
 from pellucid_profiler.xspace import ABSENT, Column, Events
 
 _END = "end: "
@@ -49,17 +50,21 @@ class Operations:
 
 def operations_of(events: Events) -> Operations:
     """The executed instructions of a recording."""
-    rows = np.flatnonzero(events.stat("hlo_op") != ABSENT)
-    rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
-    columns = {
-        name: events.stat(stat)[rows]
-        for name, stat in (
-            ("instruction", "hlo_op"),
-            ("program", "program_id"),
-            ("run", "run_id"),
-            ("device", "device_ordinal"),
-        )
+    rows = np.flatnonzero((events.stat("hlo_op") != ABSENT) & ~is_on_gpu(events))
+    stats = {
+        "instruction": "hlo_op",
+        "program": "program_id",
+        "run": "run_id",
+        "device": "device_ordinal",
     }
+    columns = {name: events.stat(stat)[rows] for name, stat in stats.items()}
+    kernels = gpu_rows(events)
+    rows = np.r_[rows, kernels.event]
+    order = np.argsort(events.start_ns[rows], kind="stable")
+    columns = {
+        name: np.r_[column, getattr(kernels, name)][order] for name, column in columns.items()
+    }
+    rows = rows[order]
     return Operations(
         event=rows,
         thread=events.thread[rows],

@@ -23,6 +23,7 @@ from pellucid_profiler.calls import calls_of, spans_of
 from pellucid_profiler.collectives import RENDEZVOUS, collectives_of
 from pellucid_profiler.compilations import Compilation, compilations_since
 from pellucid_profiler.compile_steps import KERNEL, kernel_name
+from pellucid_profiler.gpu import explained, gpu_losses
 from pellucid_profiler.host import Transfer
 from pellucid_profiler.live_arrays import ArrayLog, LiveArrays
 from pellucid_profiler.live_buffers import ProgramMemory, program_memory
@@ -307,7 +308,8 @@ def session_of(
             programs[number] = program_info(module, names, observed.meshes)
             continue
         [row, *_] = operations.event[operations.program == number]
-        programs[number] = ProgramInfo(events.names[events.stat("hlo_module")[row]], {})
+        name = int(events.stat("hlo_module")[row])
+        programs[number] = ProgramInfo("" if name == ABSENT else events.names[name], {})
     begin_ns = events.session.get("profile_start_time", 0)
     places = [place for program in programs.values() for place in program.places()]
     others = (*observed.transfers, *heap, *callbacks)
@@ -352,7 +354,13 @@ def _losses(
             f"The ends of {counted(without_end, 'operation')} were not recorded: their time is that until they returned, "
             "which of asynchronous ones is too short."
         )
-    gone = [number for number, program in programs.items() if not program.instructions]
+    yield from gpu_losses(events)
+    yield from map(explained, events.problems)
+    gone = [
+        number
+        for number, program in programs.items()
+        if number != ABSENT and not program.instructions
+    ]
     if gone:
         rows = np.isin(operations.program, gone)
         seconds = float(operations.duration_ns[rows].sum()) / 1e9

@@ -156,8 +156,13 @@ def program_info(
 
 
 def unknown_instruction(name: str) -> InstructionInfo:
-    """An instruction of a program that is gone, or that XLA added: it has a name only."""
-    return InstructionInfo(name, "", "other", "none", [], None, None, None, is_container=False)
+    """An instruction of a program that is gone, or that XLA added, or a GPU's kernel: it has a name only."""
+    category = next((each for begin, each in _KERNELS.items() if name.startswith(begin)), "other")
+    return InstructionInfo(name, "", category, "none", [], None, None, None, is_container=False)
+
+
+_KERNELS = {"Memcpy": "copy", "Memset": "copy", "nccl": "collective"}
+"""Categories of kernels that CUPTI names, by the begin of their names."""
 
 
 def _scope(path: str) -> tuple[str, str]:

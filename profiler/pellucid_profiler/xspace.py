@@ -1,6 +1,6 @@
 """Reads what XLA records, serialized XSpace messages, into one table of events.
 
-Fields (openxla/xla, tsl/profiler/protobuf/xplane.proto): XSpace planes 1; XPlane name 2, lines 3, event_metadata 4,
+Fields (openxla/xla, tsl/profiler/protobuf/xplane.proto): XSpace planes 1, errors 2, warnings 3; XPlane name 2, lines 3, event_metadata 4,
 stat_metadata 5, stats 6; XLine id 1, name 2, timestamp_ns 3, events 4; XEvent metadata_id 1, offset_ps 2, duration_ps
 3, stats 4; XStat metadata_id 1, double 2, uint64 3, int64 4, str 5, bytes 6, ref 7; entries of maps key 1, value 2;
 XEventMetadata and XStatMetadata id 1, name 2; XEventMetadata stats 5.
@@ -9,7 +9,7 @@ XEventMetadata and XStatMetadata id 1, name 2; XEventMetadata stats 5.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,8 @@ class Events:
     """For each stat its values, `ABSENT` where an event has none; texts by number."""
     session: dict[str, Any]
     """Stats of the recording: `profile_start_time` and `profile_stop_time`, nanoseconds since 1970."""
+    problems: list[str] = field(default_factory=list)
+    """Errors and warnings of recorders."""
 
     def __len__(self) -> int:
         return len(self.name)
@@ -164,9 +166,12 @@ class _Reader:
         self.count = 0
 
     def read(self) -> Events:
+        problems: list[str] = []
         for number, _, start, end in fields(self.message, 0, len(self.message)):
             if number == 1:
                 self.plane(start, end)
+            elif number in (2, 3):
+                problems.append(self.text(start, end))
         columns = {
             name: np.concatenate(self.parts[name]) if self.parts[name] else np.zeros(0, np.int64)
             for name in ("name", "thread", "start_ns", "end_ns")
@@ -177,6 +182,7 @@ class _Reader:
             planes=self.planes,
             stats={name: self.column(pairs) for name, pairs in self.stats.items()},
             session=self.session,
+            problems=problems,
             **columns,
         )
 
@@ -261,9 +267,9 @@ class _Reader:
         while active.size:
             tags = self.data[at[active]]
             values, after = varints(self.data, at[active] + 1)
-            for field in (1, 2, 3):
-                rows = tags == field << 3
-                numbers[field, active[rows]] = values[rows]
+            for number in (1, 2, 3):
+                rows = tags == number << 3
+                numbers[number, active[rows]] = values[rows]
             rows = tags == 0x22
             size = np.where(tags & 7 == 2, values, 0).astype(np.int64)
             stat_bounds.append((active[rows], after[rows], after[rows] + size[rows]))

@@ -19,6 +19,7 @@ from jaxlib import _jax
 from pellucid.xla import ffi_targets, partitioner
 from pellucid.xla.client import Client
 from pellucid.xla.gpu_targets import GpuTarget
+from pellucid.xla.profiling import register_plugin_profiler
 
 _CUDA_VERSIONS = ("13", "12")
 # In the order in which they depend on each other.
@@ -124,6 +125,7 @@ def load_plugin(platform: str, library: pathlib.Path) -> Any:
     if platform not in _loaded:
         _loaded[platform] = _jax.load_pjrt_plugin(platform, str(library), None)
         _jax.initialize_pjrt_plugin(platform)
+        register_plugin_profiler(_loaded[platform])
         partitioner.register(_loaded[platform])
     return _loaded[platform]
 

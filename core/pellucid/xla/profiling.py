@@ -13,6 +13,8 @@ ProfileOptions = _profiler.ProfileOptions
 Session = _profiler.ProfilerSession
 Annotation = _profiler.TraceMe
 start_server = _profiler.start_server
+register_plugin_profiler = _profiler.register_plugin_profiler
+"""Adds the recorder of a PJRT plugin, without which its devices leave no events, to sessions."""
 register_subprocess = _profiler.register_subprocess
 
 _ID_FIELD = 5

@@ -1,0 +1,138 @@
+"""Kernels and copies of NVIDIA GPUs in a recording, as executed instructions.
+
+CUPTI's events stand in planes `/device:GPU:<n>`, one line for each stream (openxla/xla, cupti_collector.cc). XLA annotates
+a kernel with `hlo_op`, `hlo_module` and `program_id`; `correlation_id` is that of the driver's call in `/host:CUPTI` that
+launched it. In a CUDA graph, XLA's command buffer, kernels have a `cuda_graph_id` and often no annotation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid_profiler.text import seconds_text
+from pellucid_profiler.xspace import ABSENT, Column, Events
+
+_DEVICE = re.compile(r"/device:GPU:(\d+)$")
+_DRIVER_PLANE = "/host:CUPTI"
+_CALL = "PjitFunction("
+"""Begin of the name of the event of a jitted function's call."""
+_STREAM = "Stream #"
+"""Begin of the names of lines with what ran; other lines of a device are counters, or derived from these."""
+FIRST_RUN = 1 << 40
+"""Run of kernels that the call launched whose event is row 0: above the runs of other platforms."""
+COMMAND_BUFFER_OPTION = "xla_gpu_enable_command_buffer"
+
+
+@dataclass(eq=False)
+class DeviceRows:
+    """Events of GPUs that are executed instructions: one entry of each column for one."""
+
+    event: Column
+    """Row among the events."""
+    instruction: Column
+    """Number of the name of the HLO instruction; of the kernel where XLA didn't annotate it."""
+    program: Column
+    run: Column
+    """That of the call that launched it."""
+    device: Column
+
+
+def is_on_gpu(events: Events) -> npt.NDArray[np.bool_]:
+    """Which events are of planes of GPUs, whether they ran there or are counters."""
+    of_thread = np.array([_DEVICE.match(plane) is not None for plane in events.planes], bool)
+    return of_thread[events.thread] if len(events) else np.zeros(0, bool)
+
+
+def gpu_rows(events: Events) -> DeviceRows:
+    """The kernels and copies of a recording."""
+    devices = [_DEVICE.match(plane) for plane in events.planes]
+    device_of_thread = np.array(
+        [
+            int(match[1]) if match and line.startswith(_STREAM) else ABSENT
+            for match, line in zip(devices, events.threads, strict=True)
+        ],
+        np.int64,
+    )
+    device = device_of_thread[events.thread] if len(events) else np.zeros(0, np.int64)
+    rows = np.flatnonzero(device != ABSENT)
+    annotated = events.stat("hlo_op")[rows]
+    return DeviceRows(
+        rows,
+        np.where(annotated == ABSENT, events.name[rows], annotated),
+        _numbers(events, "program_id")[rows],
+        _runs(events, rows),
+        device[rows],
+    )
+
+
+def _numbers(events: Events, stat: str) -> Column:
+    """A stat that some releases write as a number and others as its text."""
+    column = events.stat(stat)
+    texts = np.unique(column[is_on_gpu(events)])
+    if not any(0 <= i < len(events.names) and events.names[i].isdigit() for i in texts):
+        return column
+    numbers = {
+        int(i): int(events.names[i]) if 0 <= i < len(events.names) and events.names[i].isdigit() else int(i)
+        for i in texts
+    }  # fmt: skip
+    on_gpu = is_on_gpu(events)
+    result = column.copy()
+    result[on_gpu] = [numbers[int(i)] for i in column[on_gpu]]
+    return result
+
+
+def _runs(events: Events, rows: Column) -> Column:
+    """For each kernel the number of the call in which the driver launched it; without one, the last call before it."""
+    calls = np.flatnonzero(
+        np.array([name.startswith(_CALL) for name in events.names], bool)[events.name]
+    )
+    calls = calls[np.argsort(events.start_ns[calls], kind="stable")]
+    is_driver = np.array([plane == _DRIVER_PLANE for plane in events.planes], bool)[events.thread]
+    correlation = events.stat("correlation_id")
+    launches = np.flatnonzero(is_driver & (correlation != ABSENT))
+    order = np.argsort(correlation[launches], kind="stable")
+    launches = launches[order]
+    launched = events.start_ns[rows].copy()
+    if len(launches):
+        at = np.searchsorted(correlation[launches], correlation[rows])
+        at = np.minimum(at, len(launches) - 1)
+        is_same = correlation[launches][at] == correlation[rows]
+        launched[is_same] = events.start_ns[launches[at[is_same]]]
+    call = np.searchsorted(events.start_ns[calls], launched, side="right") - 1
+    return np.where(call < 0, FIRST_RUN - 1, FIRST_RUN + np.r_[calls, 0][call])
+
+
+def gpu_losses(events: Events) -> Iterator[str]:
+    """Sentences about what a recording of GPUs lacks: annotations in command buffers, refused counters."""
+    rows = gpu_rows(events)
+    lengths = events.end_ns[rows.event] - events.start_ns[rows.event]
+    in_graph = events.stat("cuda_graph_id")[rows.event] > 0
+    hidden = in_graph & (events.stat("hlo_op")[rows.event] == ABSENT)
+    if hidden.any():
+        seconds = float(lengths[hidden].sum()) / 1e9
+        yield (
+            f"{seconds_text(seconds)} ({lengths[hidden].sum() / max(1, lengths.sum()):.0%} of the time on GPUs) ran in "
+            "command buffers, whose kernels have no line. Compile with "
+            f'`compiler_options={{"{COMMAND_BUFFER_OPTION}": ""}}` to see them.'
+        )
+
+
+def explained(error: str) -> str:
+    """A recorder's error or warning, with what to do about it where that is known.
+
+    >>> explained("CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED")[:46]
+    'Another profiler is attached to this process, '
+    """
+    if "INSUFFICIENT_PRIVILEGES" in error:
+        return (
+            "The driver lets only administrators read the GPU's counters, so nothing was recorded of it. Load the module "
+            "nvidia with NVreg_RestrictProfilingToAdminUsers=0, or run with the capability CAP_SYS_ADMIN."
+        )
+    if "MULTIPLE_SUBSCRIBERS" in error:
+        return "Another profiler is attached to this process, such as Nsight or DCGM, so nothing was recorded of the GPU: end it."
+    return f"XLA's recorder says: {error}"
