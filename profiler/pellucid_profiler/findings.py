@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pellucid_profiler.calls import enclosing, function_name
-from pellucid_profiler.text import code_text, line_number_text, seconds_text
+from pellucid_profiler.text import (
+    bytes_text,
+    code_text,
+    counted,
+    line_number_text,
+    line_text,
+    seconds_text,
+)
 
 if TYPE_CHECKING:
     from pellucid_profiler.session import LineRow, Session
+    from pellucid_profiler.sources import Place
 
 MIN_SHARE = 0.1
 """Share of the session's time from which on something is a finding."""
@@ -21,6 +29,10 @@ MIN_SHARE_OF_LINE = 0.3
 
 MIN_TRANSFERS = 3
 """Number of copies from the host to devices from which on they are a finding: once is how data gets there."""
+MIN_BYTES = 1 << 20
+"""Bytes from which on memory is a finding."""
+_WAITING = ("waiting", "transfers", "Python or waiting, devices busy")
+"""Activities of a thread that doesn't run ahead of the devices."""
 _TRANSFER = "DevicePutWithSharding"
 """Name of the span in which an array of the host is copied to devices."""
 
@@ -46,7 +58,8 @@ def findings(session: Session) -> list[Finding]:
     []
     """
     rules: list[Callable[[Session], Iterator[Finding]]] = [
-        _compilations, _transfers, _idle_devices, _lines, _copies, _stragglers,
+        _compilations, _compile_steps, _transfers, _reads, _callbacks, _idle_devices, _lines, _copies,
+        _stragglers, _temporaries, _growth,
     ]  # fmt: skip
     return sorted(
         (finding for rule in rules for finding in rule(session)),
@@ -75,6 +88,109 @@ def _compilations(session: Session) -> Iterator[Finding]:
             else "Compile before the measured part: call the function once outside of the session.",
             seconds,
         )
+
+
+def _compile_steps(session: Session) -> Iterator[Finding]:
+    """A kernel that takes much of compiling, and lowering that takes longer than XLA."""
+    wall = session.totals.wall_seconds
+    kernels = [step for step in session.compile_steps if step.phase == "kernels" and step.place]
+    threads = sum(step.thread_seconds for step in session.compile_steps) or 1.0
+    for step in kernels[:1]:
+        share = step.thread_seconds / threads
+        if step.thread_seconds > MIN_SHARE * wall and share > MIN_SHARE_OF_LINE and step.place:
+            yield Finding(
+                f"Generating one kernel took {share:.0%} of XLA's threads' time ({seconds_text(step.thread_seconds)}): "
+                f"{line_number_text(session.sources, step.place.file, step.place.line)}.",
+                f"%{step.name} of {step.program}: {code_text(session.sources, step.place)}".rstrip(
+                    ": "
+                ),
+                "Put a part of what it fuses behind `lax.optimization_barrier`, or loop where the line unrolls.",
+                step.thread_seconds,
+            )
+    for each in session.compilations:
+        before = each.trace_seconds + each.lower_seconds
+        if before > MIN_SHARE * wall and before > each.compile_seconds:
+            yield Finding(
+                f"Tracing and lowering `{each.function}` took {seconds_text(before)}, longer than compiling it "
+                f"({seconds_text(each.compile_seconds)}).",
+                f"Traced for {seconds_text(each.trace_seconds)}, lowered for {seconds_text(each.lower_seconds)}.",
+                "Its Python loops unroll into large programs: use `lax.scan` or `lax.fori_loop` over layers and steps.",
+                before - each.compile_seconds,
+            )
+
+
+def _reads(session: Session) -> Iterator[Finding]:
+    """A line that reads results of devices again and again."""
+    for row in session.by_transfer():
+        if row.direction != "device_to_host" or row.count < MIN_TRANSFERS:
+            continue
+        waiting = sum(each.seconds for each in session.host if each.activity in _WAITING)
+        if waiting > MIN_SHARE * session.totals.wall_seconds:
+            yield Finding(
+                f"Python waited {seconds_text(waiting)} for results, and read {bytes_text(row.n_bytes)} of them "
+                f"in {row.count} transfers.",
+                _line(session, row.place),
+                "Read results once, behind the loop, or every so many steps: `pl.device_get` takes a whole tree.",
+                min(waiting, session.totals.wall_seconds - session.totals.busy_seconds),
+            )
+        return
+
+
+def _callbacks(session: Session) -> Iterator[Finding]:
+    """A Python function that programs wait for."""
+    for row in session.callbacks[:1]:
+        if row.seconds > MIN_SHARE * session.totals.wall_seconds:
+            yield Finding(
+                f"Programs called `{row.function}` {counted(row.count, 'time')}, for {seconds_text(row.seconds)} "
+                f"({row.seconds / session.totals.wall_seconds:.0%} of the session).",
+                f"{_line(session, row.place)}; it ran on {counted(row.thread_count, 'thread')}.",
+                "Compute it with operations of jnp, or call it less often, under `lax.cond`.",
+                row.seconds,
+            )
+
+
+def _temporaries(session: Session) -> Iterator[Finding]:
+    """A temporary that is most of a program's memory."""
+    for number, memory in sorted(session.memory.items(), key=lambda item: -item[1].peak_bytes)[:1]:
+        largest = next((each for each in memory.at_peak if each.kind == "temporary"), None)
+        if largest is None or largest.n_bytes < MIN_BYTES:
+            continue
+        if largest.n_bytes > MIN_SHARE_OF_LINE * memory.peak_bytes:
+            program = session.programs[number]
+            info = program.instructions.get(largest.instruction)
+            share = (
+                max(info.shares, key=lambda share: share.share) if info and info.shares else None
+            )
+            yield Finding(
+                f"One temporary is {largest.n_bytes / memory.peak_bytes:.0%} of the {bytes_text(memory.peak_bytes)} "
+                f"that `{program.name.removeprefix('jit_')}` needs at its peak.",
+                f"%{largest.instruction}, {bytes_text(largest.n_bytes)}: {_line(session, share and share.place)}",
+                "Compute it in parts (`lax.map` with `batch_size`), or again in the backward pass (`pl.checkpoint`).",
+                0.0,
+            )
+
+
+def _growth(session: Session) -> Iterator[Finding]:
+    """A line whose arrays become more and more."""
+    growing = max(session.heap, key=lambda row: row.end_bytes - row.begin_bytes, default=None)
+    if growing is None:
+        return
+    grown = growing.end_bytes - growing.begin_bytes
+    is_many = growing.end_count >= MIN_TRANSFERS and grown > MIN_BYTES
+    if is_many and len(session.calls) >= MIN_TRANSFERS and growing.begin_bytes + grown > MIN_SHARE_OF_LINE * int(
+        session.live_arrays.n_bytes.max(initial=0)
+    ):  # fmt: skip
+        yield Finding(
+            f"Arrays of one line grew by {bytes_text(grown)} in the session, and {counted(growing.end_count, 'buffer')} "
+            "of them are alive at its end.",
+            _line(session, growing.place),
+            "Something keeps a reference to each result, such as a list of losses: keep Python numbers, or the last one.",
+            0.0,
+        )
+
+
+def _line(session: Session, place: Place | None) -> str:
+    return line_text(session.sources, place)
 
 
 def _transfers(session: Session) -> Iterator[Finding]:

@@ -10,9 +10,11 @@ import pellucid as pl
 from pellucid import numpy as jnp
 from pellucid.profiler import Session, profile
 from pellucid_profiler.collectives import Collectives
+from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.findings import findings
 from pellucid_profiler.operations import Operations
 from pellucid_profiler.sources import InstructionInfo, ProgramInfo
+from tests.introspect import sample_profiles
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +135,85 @@ def test_a_straggler_is_named() -> None:
     assert "wait" in finding.text
     assert "device 2" in finding.text
     assert finding.saved_seconds == pytest.approx(n_runs * 0.5)
+
+
+def test_a_callback_that_programs_wait_for_is_named() -> None:
+    def slow(x):
+        time.sleep(0.05)
+        return x
+
+    function = pl.jit(lambda x: pl.pure_callback(slow, x, x) + 1)
+    function(jnp.ones(4)).block_until_ready()
+    with profile() as recorded:
+        for _ in range(3):
+            function(jnp.ones(4)).block_until_ready()
+    [finding] = [each for each in findings(recorded.wait()) if "Programs called" in each.text]
+    assert "`slow` 3 times" in finding.text
+    assert "def slow(x):" in finding.evidence
+    assert 0.15 <= finding.saved_seconds <= recorded.totals.wall_seconds
+
+
+def test_results_that_are_read_in_each_step_are_named(step) -> None:
+    function, x = step
+    with profile() as recorded:
+        for _ in range(4):
+            float(function(x)[0, 0])  # reads
+    [finding] = [each for each in findings(recorded.wait()) if "Python waited" in each.text]
+    assert "# reads" in finding.evidence
+    assert 0 < finding.saved_seconds <= recorded.totals.wall_seconds
+
+
+def test_arrays_that_become_more_are_named() -> None:
+    add, x = pl.jit(lambda x: x + 1), jnp.ones((512, 512))
+    add(x).block_until_ready()
+    history = []
+    with profile() as recorded:
+        for _ in range(5):
+            x = add(x).block_until_ready()  # grows
+            history.append(x)
+    [finding] = [
+        each for each in findings(recorded.wait()) if "Arrays of one line grew" in each.text
+    ]
+    assert "5.24 MB" in finding.text
+    assert "5 buffers" in finding.text
+    assert "# grows" in finding.evidence
+    with profile() as recorded:
+        for _ in range(5):
+            x = add(x).block_until_ready()
+    assert "Arrays of one line grew" not in texts(recorded.wait())
+
+
+def test_a_temporary_that_is_most_of_the_memory_is_named() -> None:
+    @pl.jit
+    def distances(x):
+        outer = (x[:, None] - x[None, :]) ** 2
+        return jnp.sort(outer, axis=0)[-1] @ x  # the large one
+
+    x = jnp.ones(1024)
+    distances(x).block_until_ready()
+    with profile() as recorded:
+        distances(x).block_until_ready()
+    [finding] = [each for each in findings(recorded.wait()) if "One temporary" in each.text]
+    assert "`distances`" in finding.text
+    assert "MB" in finding.evidence
+    assert "test_findings.py" in finding.evidence or "outer" in finding.evidence
+
+
+def test_lowering_that_takes_longer_than_xla_is_named(every_share) -> None:
+    session = sample_profiles.session()
+    session.compilations = [Compilation("unrolled", "", 0, 0.3, 0.4, 0.2, 1, [])]
+    [finding] = [each for each in findings(session) if "longer than compiling" in each.text]
+    assert "Tracing and lowering `unrolled` took 700 ms" in finding.text
+    assert finding.saved_seconds == pytest.approx(0.5)
+
+
+def test_a_kernel_that_is_slow_to_generate_is_named(every_share, monkeypatch) -> None:
+    monkeypatch.setattr(sys.modules[findings.__module__], "MIN_SHARE_OF_LINE", 0.2)
+    session = sample_profiles.session()
+    [finding] = [each for each in findings(session) if "Generating one kernel" in each.text]
+    assert "In[3], line" in finding.text
+    assert "%op.1 of jit_step" in finding.evidence
+    assert finding.saved_seconds == pytest.approx(0.025)
 
 
 def test_copies_are_told() -> None:
