@@ -8,16 +8,15 @@ from pellucid.higher_order.structured import Structured
 from pellucid.ir.facets import Linearized, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import P
-from pellucid.ir.rules import LinearOperand, Results, Zero
+from pellucid.ir.rules import Results
 from pellucid.ir.slots import call_slots
 from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import linearize_jaxpr
 from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import cotangents_of, nonzero, nonzero_mask, spread
+from pellucid.transforms.zeros import cotangents_of, linear_parts, nonzero, nonzero_mask, spread
 
 _RECOMPUTE = Worth(least_bytes=WORTH_AN_EQUATION, by_kernel=True)
 
@@ -65,10 +64,8 @@ class Call(Linearized, Structured[P]):
         return results[:n], spread(out_tangents, parts.nonzero_out, params.jaxpr.out_avals)
 
     def transpose(self, cotangents, operands, params: Any):
-        linear = [type(x) is LinearOperand for x in operands]
-        avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
+        linear, avals, residuals = linear_parts(operands, cotangents)
         program, consts, mask = transpose_jaxpr(params.jaxpr.jaxpr, linear, avals, False)
-        residuals = [x for x in operands if type(x) is not LinearOperand]
         results = bind(self, *consts, *residuals, *nonzero(cotangents), params=params.on(program))
         return cotangents_of(operands, results, mask)
 

@@ -22,12 +22,10 @@ from pellucid.ir.rules import (
     Avals,
     BatchAxis,
     BatchDim,
-    LinearOperand,
     Mask,
     Operands,
     Results,
     Values,
-    Zero,
 )
 from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.ir.traits import CONTROL
@@ -38,13 +36,20 @@ from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.logical import eq, select_n
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, Source, linearize_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import cotangents_of, nonzero, nonzero_mask, spread, zeros
+from pellucid.transforms.zeros import (
+    cotangents_of,
+    linear_parts,
+    nonzero,
+    nonzero_mask,
+    spread,
+    zeros,
+)
 
 Platforms = tuple[tuple[str, ...] | None, ...]
 
@@ -98,7 +103,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         derived, mask = _agreeing(params, lambda jaxpr, want: jvp_jaxpr(jaxpr, flags, want))
         results = self.bind_derived(derived, (*primals, *nonzero(tangents[1:])), params)
         n = len(mask)
-        return results[:n], spread(results[n:], mask, [type_of(x) for x in results[:n]])
+        return results[:n], spread(results[n:], mask, types_of(results[:n]))
 
     def linearize(self, trace, primals, tangents, params):
         index, *inputs = primals
@@ -116,15 +121,13 @@ class Cond(Linearized, Shown, Structured[CondParams]):
                 (index, *residuals, *nonzero(tangents[1:])),
                 params._replace(branches=parts.linear),
             )
-        return results[:n], spread(out_tangents, parts.mask, [type_of(x) for x in results[:n]])
+        return results[:n], spread(out_tangents, parts.mask, types_of(results[:n]))
 
     def transpose(self, cotangents, operands, params):
-        linear = [type(x) is LinearOperand for x in operands[1:]]
-        avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
+        linear, avals, residuals = linear_parts(operands, cotangents)
         derived, mask = _agreeing(
-            params, lambda jaxpr, want: transpose_jaxpr(jaxpr, linear, avals, want)
+            params, lambda jaxpr, want: transpose_jaxpr(jaxpr, linear[1:], avals, want)
         )
-        residuals = [x for x in operands if type(x) is not LinearOperand]
         results = self.bind_derived(derived, (*residuals, *nonzero(cotangents)), params)
         return cotangents_of(operands, results, mask)
 

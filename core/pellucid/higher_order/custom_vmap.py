@@ -23,7 +23,14 @@ from pellucid.higher_order.scan import transposed_flat
 from pellucid.ir.facets import Linearized, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.rewriting import rearranged
-from pellucid.ir.rules import BatchAxis, LinearOperand, Mask, Operands, Results, Values, Zero
+from pellucid.ir.rules import (
+    BatchAxis,
+    Mask,
+    Operands,
+    Results,
+    Values,
+    is_linear,
+)
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
@@ -33,7 +40,14 @@ from pellucid.transforms.derived import Derived
 from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_flat, batched_aval
-from pellucid.transforms.zeros import cotangents_of, instantiate, nonzero, nonzero_mask, spread
+from pellucid.transforms.zeros import (
+    cotangents_of,
+    instantiate,
+    linear_parts,
+    nonzero,
+    nonzero_mask,
+    spread,
+)
 from pellucid.xla.pytree import flatten
 
 FlatResults = tuple[list[Any], list[bool]]
@@ -113,12 +127,10 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
         return results, spread(out_tangents, derived.mask, params.call.out_avals)
 
     def transpose(self, cotangents, operands, params):
-        linear = [type(x) is LinearOperand for x in operands]
-        linear_avals = [x.aval if type(x) is LinearOperand else None for x in operands]
-        avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
+        linear, avals, residuals = linear_parts(operands, cotangents)
+        linear_avals = [x.aval if is_linear(x) else None for x in operands]
         derived = transpose_jaxpr(params.call.jaxpr, linear, avals, True)
         rule = _transposed(params.rule, linear_avals[params.num_consts :], nonzero_mask(cotangents))
-        residuals = [x for x in operands if type(x) is not LinearOperand]
         results = bind(
             self, *derived.consts, *residuals, *nonzero(cotangents), params=params.derived(derived, rule)
         )  # fmt: skip

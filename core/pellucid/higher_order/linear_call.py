@@ -13,7 +13,7 @@ from pellucid.higher_order.custom_rules import CustomCall
 from pellucid.higher_order.structured import with_common_consts, with_common_inputs
 from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.rules import LinearOperand, Results, Zero
+from pellucid.ir.rules import Results, Zero, is_linear
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
@@ -63,7 +63,7 @@ class LinearCall(Shown, CustomCall[LinearCallParams]):
 
     def transpose(self, cotangents, operands, params):
         n = params.num_res
-        linear = [x.aval.text() for x in operands[:n] if type(x) is LinearOperand]
+        linear = [x.aval.text() for x in operands[:n] if is_linear(x)]
         if linear:
             raise DerivativeRuleError(
                 "linear_call is linear in its linear arguments only, not in its residuals.",
@@ -71,7 +71,7 @@ class LinearCall(Shown, CustomCall[LinearCallParams]):
             )
         transposed = LinearCallParams(params.transpose, params.callee, n)
         cts = bind(self, *operands[:n], *map(instantiate, cotangents), params=transposed)
-        linear_cts = [ct for x, ct in strict_zip(operands[n:], cts) if type(x) is LinearOperand]
+        linear_cts = [ct for x, ct in strict_zip(operands[n:], cts) if is_linear(x)]
         return cotangents_of(operands, linear_cts, [True] * len(linear_cts))
 
     def batch(self, axis, operands, dims, params):

@@ -13,7 +13,7 @@ from pellucid.higher_order.bodies import type_lines
 from pellucid.higher_order.custom_jvp import CustomJvpCall
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import Programs
-from pellucid.ir.rules import Avals, LinearOperand, Operands, Results, Values, Zero
+from pellucid.ir.rules import Avals, Operands, Results, Values, Zero, is_linear
 from pellucid.ir.traits import CONTROL
 from pellucid.primitives.arithmetic import neg
 from pellucid.primitives.broadcasting import brought_to
@@ -113,7 +113,7 @@ class LinearSolve(Programs[LinearSolveParams]):
                 "reverse mode through custom_linear_solve needs to solve the transposed system.",
                 do="Give transpose_solve, or symmetric=True if the operator is symmetric.",
             )
-        if not all(type(x) is LinearOperand for x in b):
+        if not all(map(is_linear, b)):
             raise DerivativeRuleError(
                 "custom_linear_solve is linear in all of its right-hand side at once."
             )

@@ -17,7 +17,7 @@ from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
 from pellucid.ir.primitive import called
 from pellucid.ir.rewriting import inlined, remove_dead_equations, with_known, without_forwarded
-from pellucid.ir.rules import Mask, Operands, Values, Zero
+from pellucid.ir.rules import Mask, Operands, Values
 from pellucid.primitives.placement import device_put
 from pellucid.primitives.staging import stage
 from pellucid.sharding.memory import space_of_kind
@@ -30,7 +30,7 @@ from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import check_callable, result_leaves, wraps
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
-from pellucid.transforms.zeros import spread
+from pellucid.transforms.zeros import nonzero, nonzero_mask, spread
 
 
 class RematParams(NamedTuple):
@@ -52,14 +52,14 @@ class Remat(Shown, Call[RematParams]):
     name = "remat2"
 
     def linearize(self, trace, primals, tangents, params):
-        nonzero = tuple([type(t) is not Zero for t in tangents])
+        mask = tuple(nonzero_mask(tangents))
         if any(isinstance(effect, StateEffect) for effect in params.jaxpr.effects):
             raise EffectsError(
                 "checkpoint can't be differentiated where a function with its own derivative uses references.",
                 got=", ".join(type_of(x).text() for x in primals if is_reference(x)),
                 do="Pass what the references hold, and return what they shall hold.",
             )
-        parts = split_remat(params, nonzero)
+        parts = split_remat(params, mask)
         operands = (*parts.consts, *primals)
         if context.trace.is_eager:
             values = bind(closed_call_p, *operands, params=ClosedCallParams(parts.primal))
@@ -70,8 +70,7 @@ class Remat(Shown, Call[RematParams]):
         out: Operands = ()
         if any(parts.mask):
             residuals = [x for x, u in strict_zip(operands, parts.needed) if u]
-            live = [t for t in tangents if type(t) is not Zero]
-            inputs = (*residuals, *saved, *parts.constants, *live)
+            inputs = (*residuals, *saved, *parts.constants, *nonzero(tangents))
             linear = params._replace(jaxpr=parts.linear, differentiated=True)
             out = trace.stage_linear(self, inputs, linear)
         return results, spread(out, parts.mask, types_of(results))

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import tree_map
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.traits import MOVEMENT
-from pellucid.primitives.movement import Movement
-from pellucid.tracing.trace import bind1
+from pellucid.primitives.movement import Identity
+from pellucid.tracing.trace import bind, bind1
 
 Policy = Callable[..., Any]
 """`policy(primitive, *types of operands, **params)`: True or `Saveable` to keep the results, False or `Recompute`
@@ -27,29 +26,13 @@ class NameParams(NamedTuple):
     name: str
 
 
-class Name(Movement[NameParams]):
+class Name(Identity[NameParams]):
     """The identity; it gives a value a name."""
 
     name = "name"
-    traits = MOVEMENT
-
-    def abstract_eval(self, avals, params):
-        return avals
-
-    def factors(self, avals, results, params):
-        return None  # the types have their shardings already
-
-    def undo(self, cotangent, aval, params):
-        return cotangent
 
     def jvp(self, primals, tangents, params):
-        return [bind1(self, *primals, params=params)], [tangents[0]]
-
-    def batch(self, axis, operands, dims, params):
-        return [bind1(self, *operands, params=params)], dims
-
-    def lower(self, ctx, operands, params):
-        return operands
+        return bind(self, *primals, params=params), tangents
 
 
 name_p = Name()

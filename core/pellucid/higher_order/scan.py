@@ -12,7 +12,7 @@ from pellucid.ir.avals import shaped_array
 from pellucid.ir.facets import Linearized
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from pellucid.ir.rewriting import rearranged, remove_dead_equations, with_known
-from pellucid.ir.rules import Avals, LinearOperand, Mask, Operands, Results, Values, Zero
+from pellucid.ir.rules import Avals, LinearOperand, Mask, Operands, Results, Values, Zero, is_linear
 from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.lowering.loops import counter_dtype, element_at, while_loop, with_element_at
 from pellucid.lowering.module import ordered
@@ -143,10 +143,10 @@ class Scan(Linearized, Structured[ScanParams]):
             )
             operands = (*fixed, *t_consts, *t_carry, *per_step, *nonzero(t_xs))
             out_tangents = trace.stage_linear(self, operands, linear)
-        return results[:n], spread(out_tangents, parts.mask, [type_of(x) for x in results[:n]])
+        return results[:n], spread(out_tangents, parts.mask, types_of(results[:n]))
 
     def transpose(self, cotangents, operands, params):
-        is_operand = [type(x) is LinearOperand for x in operands]
+        is_operand = [*map(is_linear, operands)]
         linear = _linear_operands(params, is_operand)
         if not all(params.split(linear)[1]):
             return _transposed_by_parts(self, cotangents, operands, params)
@@ -159,7 +159,7 @@ class Scan(Linearized, Structured[ScanParams]):
         body = transposed_body(params, linear, tuple(ct_avals))
         consts, _, xs = params.split(operands)
         residual_consts, residual_xs = _residuals(consts), _residuals(xs)
-        linear_consts = [x for x in consts if type(x) is LinearOperand]
+        linear_consts = [x for x in consts if is_linear(x)]
         sums = [zeros(x.aval) for x in compress(linear_consts, body.consts_mask)]
         n = params.num_carry
         carry_cts = [*map(instantiate, compress(cotangents[:n], body.carry_mask))]
@@ -274,7 +274,7 @@ scan_p = Scan()
 
 
 def _residuals(operands: Operands) -> Values:
-    return [x for x in operands if type(x) is not LinearOperand]
+    return [x for x in operands if not is_linear(x)]
 
 
 # Forward mode -----------------------------------------------------------------------------------------
@@ -552,10 +552,10 @@ def _transposed_by_parts(
 
     def run(*linear):
         values = iter(linear)
-        filled = [next(values) if type(x) is LinearOperand else x for x in operands]
+        filled = [next(values) if is_linear(x) else x for x in operands]
         return bind(scan, *filled, params=params)
 
-    avals = [x.aval for x in operands if type(x) is LinearOperand]
+    avals = [x.aval for x in operands if is_linear(x)]
     cts = transposed_flat(run, avals, cotangents)
     return cotangents_of(operands, cts, [True] * len(avals))
 

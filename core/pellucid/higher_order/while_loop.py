@@ -79,7 +79,7 @@ class While(Linearized, Structured[WhileParams]):
         loop = _DifferentiatedLoop(params, tangents)
         results = bind(self, *loop.operands(primals, instantiate), params=loop.params)
         n = len(params.body_jaxpr.out_avals)
-        return results[:n], spread(results[n:], loop.carried, [type_of(x) for x in results[:n]])
+        return results[:n], spread(results[n:], loop.carried, types_of(results[:n]))
 
     def linearize(self, trace, primals, tangents, params):
         if any(isinstance(effect, StateEffect) for effect in self.effects((), params)):

@@ -39,7 +39,7 @@ from pellucid.tracing.function import name_of, resolve_arguments, signature_of
 from pellucid.tracing.staging import stage_closed
 from pellucid.tracing.trace import bind
 from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves, wraps
 from pellucid.xla import mlir
 from pellucid.xla.partitioner import TARGET, Value, key_of
@@ -332,7 +332,7 @@ class custom_partitioning(ForwardsDefinitions):
         dynamic = tuple([x for i, x in enumerate(args) if i not in self.static_argnums])
         leaves, in_tree = flatten(dynamic)
         leaves = checked_leaves(leaves, "custom_partitioning", fun, args, {})
-        avals = [type_of(x) for x in leaves]
+        avals = types_of(leaves)
 
         def traced() -> Body:
             structure: list[Any] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import CollectiveError
@@ -14,7 +15,7 @@ from pellucid.ir.facets import Collective, Linearized, OnReferences, Placed
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
 from pellucid.ir.primitive import Programs, called
 from pellucid.ir.rewriting import inlined, remove_dead_equations
-from pellucid.ir.rules import BatchAxis, BatchDim, Dims, LinearOperand, Zero
+from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Zero, is_linear
 from pellucid.ir.slots import call_slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.collectives import Parts, manual_computation
@@ -40,13 +41,13 @@ from pellucid.tracing.context import bound_axes
 from pellucid.tracing.discharge import discharged
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import types_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_flat, batched_aval
-from pellucid.transforms.zeros import spread
+from pellucid.transforms.zeros import nonzero_mask, spread
 
 Specs = tuple[PartitionSpec, ...]
 
@@ -131,50 +132,49 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
     # Derivatives ----------------------------------------------------------------------------------
 
     def jvp(self, primals, tangents, params):
-        nonzero = [type(t) is not Zero for t in tangents]
+        nonzero = nonzero_mask(tangents)
         with params.scope():
             program, consts, nonzero_out = jvp_jaxpr(params.jaxpr.jaxpr, nonzero, False)
         in_specs = (
             *[REPLICATED] * len(consts),
             *params.in_specs,
-            *_chosen(params.in_specs, nonzero),
+            *compress(params.in_specs, nonzero),
         )
-        out_specs = (*params.out_specs, *_chosen(params.out_specs, nonzero_out))
-        nonzero_tangents = _chosen(tangents, nonzero)
+        out_specs = (*params.out_specs, *compress(params.out_specs, nonzero_out))
         called = params.on(program, in_specs, out_specs)
-        results = bind(self, *consts, *primals, *nonzero_tangents, params=called)
+        results = bind(self, *consts, *primals, *compress(tangents, nonzero), params=called)
         n = len(nonzero_out)
-        return results[:n], spread(results[n:], nonzero_out, [type_of(x) for x in results[:n]])
+        return results[:n], spread(results[n:], nonzero_out, types_of(results[:n]))
 
     def linearize(self, trace, primals, tangents, params):
-        nonzero = tuple([type(t) is not Zero for t in tangents])
+        nonzero = tuple(nonzero_mask(tangents))
         split = split_at_point(params, nonzero)
         parts, n = split.parts, len(split.parts.nonzero_out)
         results = bind(self, *parts.consts, *primals, params=split.primal)
         out_tangents: Sequence[Any] = ()
         if any(parts.nonzero_out) or parts.linear.effects:
-            operands = (*parts.residuals(primals, results), *_chosen(tangents, nonzero))
+            operands = (*parts.residuals(primals, results), *compress(tangents, nonzero))
             out_tangents = trace.stage_linear(self, operands, split.linear)
-        return results[:n], spread(
-            out_tangents, parts.nonzero_out, [type_of(x) for x in results[:n]]
-        )
+        return results[:n], spread(out_tangents, parts.nonzero_out, types_of(results[:n]))
 
     def transpose(self, cotangents, operands, params):
-        linear = tuple([type(x) is LinearOperand for x in operands])
-        nonzero = tuple([type(ct) is not Zero for ct in cotangents])
+        linear = tuple(map(is_linear, operands))
+        nonzero = tuple(nonzero_mask(cotangents))
         with params.scope():
             program, consts, mask = _transposed(params, linear, nonzero)
         is_residual = [not is_linear for is_linear in linear]
         in_specs = (
             *[REPLICATED] * len(consts),
-            *_chosen(params.in_specs, is_residual),
-            *[spec.to_ct_spec() for spec in _chosen(params.out_specs, nonzero)],
+            *compress(params.in_specs, is_residual),
+            *[spec.to_ct_spec() for spec in compress(params.out_specs, nonzero)],
         )
         check_no_divergence(
             "shard_map", program.jaxpr, axes_of(in_specs), params.mesh, params.unchecked
         )
-        out_specs = [spec.to_ct_spec() for spec in _chosen(_chosen(params.in_specs, linear), mask)]
-        inputs = (*consts, *_chosen(operands, is_residual), *_chosen(cotangents, nonzero))
+        out_specs = [
+            spec.to_ct_spec() for spec in compress(compress(params.in_specs, linear), mask)
+        ]
+        inputs = (*consts, *compress(operands, is_residual), *compress(cotangents, nonzero))
         results = iter(bind(self, *inputs, params=params.on(program, in_specs, out_specs)))
         masked = iter(mask)
         return [
@@ -240,12 +240,12 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
             return [False] * len(needed), None
         called = params._replace(
             jaxpr=ClosedJaxpr(pruned),
-            in_specs=tuple(_chosen(params.in_specs, needed)),
-            out_specs=tuple(_chosen(params.out_specs, used)),
+            in_specs=tuple(compress(params.in_specs, needed)),
+            out_specs=tuple(compress(params.out_specs, used)),
         )
         return needed, equation.replace(
-            operands=_chosen(equation.operands, needed),
-            results=_chosen(equation.results, used),
+            operands=[*compress(equation.operands, needed)],
+            results=[*compress(equation.results, used)],
             params=called,
         )
 
@@ -256,10 +256,6 @@ shard_map_p = ShardMap()
 def axes_of(specs: Sequence[PartitionSpec]) -> list[AxisSet]:
     """For each of `specs` the mesh axes that it cuts along."""
     return [spec.axis_names for spec in specs]
-
-
-def _chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    return [x for x, flag in strict_zip(items, flags) if flag]
 
 
 # Derived programs ---------------------------------------------------------------------------------
@@ -347,8 +343,8 @@ def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitM
         ),
         params.on(
             linear,
-            (*specs, *_chosen(params.in_specs, nonzero)),
-            _chosen(params.out_specs, parts.nonzero_out),
+            (*specs, *compress(params.in_specs, nonzero)),
+            [*compress(params.out_specs, parts.nonzero_out)],
         ),
     )
 
@@ -396,8 +392,8 @@ def _shared_out(
     derived: Derived, params: ShardMapParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
 ) -> Derived:
     program = derived.program.jaxpr
-    ct_specs = _chosen(params.out_specs, nonzero)
-    result_specs = _chosen(_chosen(params.in_specs, linear), derived.mask)
+    ct_specs = [*compress(params.out_specs, nonzero)]
+    result_specs = [*compress(compress(params.in_specs, linear), derived.mask)]
     first = len(program.invars) - len(ct_specs)
 
     def run(*operands: Any) -> list[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from pellucid.base.errors import CollectiveError, DtypeError
 from pellucid.ir.facets import Collective
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import LinearOperand, Zero
+from pellucid.ir.rules import Zero, is_linear
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups, device_groups, region_of
 from pellucid.parallel.axes import AxisNames, axis_index, checked_groups, listed_axes, size_along
@@ -25,7 +25,7 @@ from pellucid.primitives.varying import vary
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.transpose import backward_pass
 from pellucid.transforms.vmap import batch_flat
 
@@ -59,9 +59,8 @@ class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
 
     def transpose(self, cotangents, operands, params):
         if type(cotangents[0]) is Zero:
-            return [Zero(x.aval) if type(x) is LinearOperand else None for x in operands]
-        avals = [x.aval if type(x) is LinearOperand else type_of(x) for x in operands]
-        jaxpr, consts = stage(lambda *xs: [by_gathering(xs, params)], avals)
+            return [Zero(x.aval) if is_linear(x) else None for x in operands]
+        jaxpr, consts = stage(lambda *xs: [by_gathering(xs, params)], types_of(operands))
         return backward_pass(jaxpr, consts, cotangents, operands)
 
     def batch(self, axis, operands, dims, params):

@@ -13,11 +13,11 @@ from typing import Any, ClassVar, NamedTuple
 from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.primitive import Primitive, registry
 from pellucid.ir.traits import COLLECTIVE
-from pellucid.primitives.movement import Movement
+from pellucid.primitives.movement import Identity
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.explicit_types import shown_sharding
 from pellucid.sharding.partition_spec import NO_AXES, AxisSet, PartitionSpec
-from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
 
@@ -62,7 +62,7 @@ class MarkParams(NamedTuple):
     """The mesh with these axes: a value's type may show none."""
 
 
-class Recast(Collective, Shown, Movement[MarkParams]):
+class Recast(Collective, Shown, Identity[MarkParams]):
     """A cast between states along mesh axes; `state` is that of the result, `inverse` the cast that transposes it, if any."""
 
     traits = COLLECTIVE
@@ -71,22 +71,13 @@ class Recast(Collective, Shown, Movement[MarkParams]):
     state: ClassVar[str]
     inverse: ClassVar[str] = ""
 
-    def abstract_eval(self, avals, params):
-        return avals
-
     def typed(self, avals, results, params):
         return [restated(avals[0], frozenset(params.axes), self.state, params.mesh)]
 
     def undo(self, cotangent, aval, params):
         if not self.inverse:
-            return super().undo(cotangent, aval, params)
+            raise self.missing("undo")
         return bind1(registry[self.inverse], cotangent, params=params)
-
-    def batch(self, axis, operands, dims, params):
-        return bind(self, *operands, params=params), dims
-
-    def lower(self, ctx, operands, params):
-        return operands
 
     def printed_params(self, equation):
         return {"axes": equation.params.axes}

@@ -14,7 +14,7 @@ from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.factors import with_mark, words
 from pellucid.ir.primitive import P
-from pellucid.ir.rules import Avals, BatchAxis, Dims, Operands, Zero, is_linear
+from pellucid.ir.rules import Avals, BatchAxis, Dims, Operands, Zero
 from pellucid.ir.traits import MOVEMENT
 from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
 from pellucid.primitives.families import check_one_dtype, texts
@@ -31,7 +31,7 @@ from pellucid.primitives.movement import (
 from pellucid.primitives.padding import inserted, lowered_slice
 from pellucid.sharding.explicit_types import sharding_with_dim
 from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 
 # Putting together ---------------------------------------------------------------------------------
 
@@ -119,9 +119,8 @@ class Concatenate(Joining[ConcatenateParams]):
         return [dims] * len(avals), [dims]
 
     def operand_cotangents(self, cotangent, operands, params):
-        shapes = [x.aval.shape if is_linear(x) else type_of(x).shape for x in operands]
         dimension = params.dimension
-        return split(cotangent, [shape[dimension] for shape in shapes], dimension)
+        return split(cotangent, [x.shape[dimension] for x in types_of(operands)], dimension)
 
     def batch(self, axis, operands, dims, params):
         aligned, dim = aligned_at_one_dim(axis, operands, dims)

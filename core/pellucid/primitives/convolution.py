@@ -14,7 +14,7 @@ from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.facets import LaidOut
 from pellucid.ir.factors import with_mark, words
-from pellucid.ir.rules import Dims, Operands, is_linear
+from pellucid.ir.rules import Dims, Operands
 from pellucid.ir.traits import Traits
 from pellucid.lowering.faults import CUT_GROUPS, CUT_POSITIONS, NEGATIVE_PADDING
 from pellucid.primitives.arithmetic import add, sub
@@ -57,7 +57,7 @@ from pellucid.primitives.window_shapes import (
 )
 from pellucid.sharding.explicit_types import cotangent_sharding
 from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 
 # The primitive ------------------------------------------------------------------------------------
 
@@ -108,7 +108,7 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
     def operand_cotangent(self, side, cotangent, operands, params):
         lhs, rhs = operands
         lhs_spec, rhs_spec, out_spec = params.dimension_numbers
-        lhs_aval, rhs_aval = (x.aval if is_linear(x) else type_of(x) for x in operands)
+        lhs_aval, rhs_aval = types_of(operands)
         aval, dtype = (lhs_aval, rhs_aval)[side], type_of(cotangent).dtype
         pads = []
         for i, (low, _) in enumerate(params.padding):

@@ -17,7 +17,7 @@ from pellucid.base.typing import Function
 from pellucid.ir.facets import Placed, Shown
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.addends import is_product_of_parts
-from pellucid.primitives.movement import Movement
+from pellucid.primitives.movement import Identity
 from pellucid.primitives.sharding_constraint import batched_sharding, constrained
 from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
 from pellucid.sharding.errors import MissingMeshError, PartitionSpecError, ShardingArgumentError
@@ -44,7 +44,7 @@ class ReshardParams(NamedTuple):
     """The mesh that cotangents go back to where the operand's type shows none; by default that of the result."""
 
 
-class Reshard(Placed, Shown, Movement[ReshardParams]):
+class Reshard(Placed, Shown, Identity[ReshardParams]):
     """The identity, with another sharding in its type. Devices exchange what they need for it."""
 
     name = statement = "reshard"
@@ -56,9 +56,6 @@ class Reshard(Placed, Shown, Movement[ReshardParams]):
         spec = explicit_part(params.dst_sharding.spec, mesh, aval.ndim)
         check_divisible(aval.shape, spec, mesh, "reshard: ")
         return [aval.update(shown_sharding=shown_sharding(mesh, spec))]
-
-    def factors(self, avals, results, params):
-        return None  # the types have their shardings already
 
     def placed(self, params):
         return (params.dst_sharding,)

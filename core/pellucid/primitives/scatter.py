@@ -125,7 +125,7 @@ class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
                 "scatter can be transposed only if no place is written twice.",
                 do="Pass `unique_indices=True` if that is so; derivatives work in any case.",
             )
-        aval = updates.aval if is_linear(updates) else type_of(updates)
+        aval = type_of(updates)
         return [
             is_linear(x) and bind1(self, cotangent, indices, zeros(aval), params=params),
             None,

@@ -412,7 +412,7 @@ class DynamicUpdateSlice(_Window[NoParams]):
 
     def operand_cotangents(self, cotangent, operands, params):
         x, update, *starts = operands
-        aval = update.aval if is_linear(update) else type_of(update)
+        aval = type_of(update)
         window = DynamicSliceParams(aval.shape)
         return [
             is_linear(x) and bind1(self, cotangent, zeros(aval), *starts),

@@ -16,9 +16,9 @@ from pellucid.ir.primitive import Primitive, Programs, registry
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups
 from pellucid.primitives.addends import marks_of, recast, reduced_vary_cast_p
-from pellucid.primitives.movement import Movement
+from pellucid.primitives.movement import Identity
 from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.trace import bind1
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 
@@ -36,7 +36,7 @@ class PVaryParams(NamedTuple):
     axes: AxisNames
 
 
-class PVary(Movement[PVaryParams]):
+class PVary(Identity[PVaryParams]):
     """The same value, whose type says that it may differ along mesh axes."""
 
     name = "pvary"
@@ -46,21 +46,12 @@ class PVary(Movement[PVaryParams]):
         [x] = avals
         return [x.update(varying=x.varying.union(params.axes))]
 
-    def factors(self, avals, results, params):
-        return None  # the types have their shardings already
-
     def typed(self, avals, results, params):
         return results
 
     def undo(self, cotangent, aval, params):
         # By name, since collectives stand above what makes zeros of a type that varies.
         return bind1(registry["psum"], cotangent, params=CollectiveParams(params.axes))
-
-    def batch(self, axis, operands, dims, params):
-        return bind(self, *operands, params=params), dims
-
-    def lower(self, ctx, operands, params):
-        return operands
 
 
 pvary_p = PVary()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pellucid.ir.primitive import registry
-from pellucid.ir.rules import Avals, LinearOperand, Mask, Operands, Results, Values, Zero
+from pellucid.ir.rules import Avals, Mask, Operands, Results, Values, Zero, is_linear
 from pellucid.primitives.addends import recast
 from pellucid.primitives.families import add_any_p
 from pellucid.primitives.filled import instantiate, ones, zeros
@@ -14,6 +14,7 @@ from pellucid.primitives.reshard import ReshardParams, reshard_p
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
 
 
 def spread(tangents: Operands, nonzero: Mask, avals: Avals) -> Values:
@@ -35,6 +36,13 @@ def nonzero(tangents: Operands) -> Values:
     return [t for t in tangents if type(t) is not Zero]
 
 
+def linear_parts(operands: Operands, cotangents: Operands) -> tuple[Mask, list[Any], Values]:
+    """What transposes a program: which `operands` are linear, types of `cotangents` (None for `Zero`), the other operands."""
+    linear = [*map(is_linear, operands)]
+    avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
+    return linear, avals, [x for x in operands if not is_linear(x)]
+
+
 def cotangents_of(operands: Operands, cotangents: Results, mask: Iterable[bool]) -> Values:
     """The results of a transpose rule: a cotangent for each `LinearOperand`, None for the other operands.
 
@@ -42,7 +50,7 @@ def cotangents_of(operands: Operands, cotangents: Results, mask: Iterable[bool])
     """
     values, masked = iter(cotangents), iter(mask)
     return [
-        None if type(x) is not LinearOperand else next(values) if next(masked) else Zero(x.aval)
+        None if not is_linear(x) else next(values) if next(masked) else Zero(x.aval)
         for x in operands
     ]
 
