@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ShapeError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import ints, strict_zip
 from pellucid.base.typing import Function, Shape
 from pellucid.higher_order.bodies import differing_types, stand_in
 from pellucid.ir.avals import shaped_array
@@ -304,7 +303,7 @@ def reduce(
     """
     names = ("operands", "init_values")
     arguments = _arguments("reduce", names, operands, init_values, computation)
-    axes = tuple([operator.index(d) for d in dimensions])
+    axes = ints(dimensions)
     jaxpr, consts = arguments.combination
     values = [*arguments.arrays, *arguments.initial]
     if arguments.monoid is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from pellucid.base.errors import (
     CollectiveError,
     expecting,
 )
+from pellucid.base.functional import ints
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.facets import Collective, Shown
@@ -81,7 +81,7 @@ def checked_groups(
     if groups is None:
         return None
     with expecting(f"{caller}: axis_index_groups is a list of lists of positions", groups):
-        listed = tuple([tuple([operator.index(i) for i in group]) for group in groups])
+        listed = tuple([ints(group) for group in groups])
     size = size_along(axes)
     if sorted(i for group in listed for i in group) != list(range(size)):
         raise CollectiveError(

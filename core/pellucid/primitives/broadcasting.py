@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -11,7 +10,7 @@ import numpy as np
 from pellucid.base import config, dtypes
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import ints, strict_zip
 from pellucid.base.typing import Axes, Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape
 from pellucid.ir.facets import LaidOut, Shown
@@ -107,7 +106,7 @@ def broadcast_in_dim(
     (3, 2)
     """
     shape = canonical_shape(shape)
-    dims = tuple([operator.index(d) for d in broadcast_dimensions])
+    dims = ints(broadcast_dimensions)
     out_sharding = broadcast_in_dim_p.stated_layout(out_sharding)
     aval = type_of(operand)
     if out_sharding is None and shape == aval.shape and dims == tuple(range(len(shape))):
@@ -262,7 +261,7 @@ def reduce_sum(operand: Any, axes: Ints, *, out_sharding: Any = None) -> Any:
     >>> reduce_sum(np.ones((2, 3), np.float32), (1,))
     Array([3., 3.], dtype=float32)
     """
-    axes = tuple([operator.index(a) for a in axes])
+    axes = ints(axes)
     if not axes and out_sharding is None:
         return operand
     return bind1(

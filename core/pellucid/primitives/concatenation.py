@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, ShapeError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import ints, strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.factors import with_mark, words
@@ -394,7 +394,7 @@ def tile(operand: Any, reps: Ints) -> Any:
     >>> tile(np.arange(3), (2,))
     Array([0, 1, 2, 0, 1, 2], dtype=int32)
     """
-    return bind1(tile_p, operand, params=TileParams(tuple(map(operator.index, reps))))
+    return bind1(tile_p, operand, params=TileParams(ints(reps)))
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:

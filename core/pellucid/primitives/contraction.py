@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, ShapeError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import ints, strict_zip
 from pellucid.base.typing import Axes, Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.facets import LaidOut, Shown
@@ -21,7 +20,7 @@ from pellucid.lowering.faults import UNEVEN_ROUNDED_PRODUCT
 from pellucid.primitives.complex_parts import real
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.counts import dot_operations
-from pellucid.primitives.families import add_any_p
+from pellucid.primitives.families import add_tangents
 from pellucid.primitives.movement import inverse_permutation, shifted, transpose
 from pellucid.primitives.precision import (
     CanonicalPrecision,
@@ -55,19 +54,16 @@ class Bilinear(Primitive[P]):
     """A primitive that is linear in each of its first two operands."""
 
     def jvp(self, primals, tangents, params):
-        lhs, rhs, *rest = primals
-        lhs_tangent, rhs_tangent = tangents[:2]
         result = bind1(self, *primals, params=params)
         aval = type_of(result).tangent()
         if aval.dtype == dtypes.float0:
             return [result], [Zero(aval)]
-        tangent: Any = Zero(aval)
-        if type(lhs_tangent) is not Zero:
-            tangent = bind1(self, lhs_tangent, rhs, *rest, params=params)
-        if type(rhs_tangent) is not Zero:
-            term = bind1(self, lhs, rhs_tangent, *rest, params=params)
-            tangent = term if type(tangent) is Zero else bind1(add_any_p, tangent, term)
-        return [result], [tangent]
+        total: Any = Zero(aval)
+        for i, t in enumerate(tangents[:2]):
+            if type(t) is not Zero:
+                term = bind1(self, *primals[:i], t, *primals[i + 1 :], params=params)
+                total = add_tangents(total, term)
+        return [result], [total]
 
     def transpose(self, cotangents, operands, params):
         if all(map(is_linear, operands[:2])):
@@ -352,18 +348,13 @@ def canonical_dimensions(
     """Dimension numbers as params hold them; raises ArgumentValueError for another nesting."""
     try:
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-        contract = (
-            tuple(map(operator.index, lhs_contract)),
-            tuple(map(operator.index, rhs_contract)),
-        )
-        batch = tuple(map(operator.index, lhs_batch)), tuple(map(operator.index, rhs_batch))
+        return (ints(lhs_contract), ints(rhs_contract)), (ints(lhs_batch), ints(rhs_batch))
     except (TypeError, ValueError):
         raise ArgumentValueError(
             f"{caller}: these are no dimension numbers.",
             got=f"dimension_numbers: {dimension_numbers!r}",
             do="Pass ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)).",
         ) from None
-    return contract, batch
 
 
 def dot_general(

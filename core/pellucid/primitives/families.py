@@ -199,18 +199,16 @@ class Elementwise(Shown, Primitive[P]):
             raise self.missing("jvp")
         y = bind1(self, *primals, params=params)
         aval = type_of(y)
-        total: Any = None
+        total: Any = Zero(aval.tangent())
         more = self._more(params)
         for rule, t in strict_zip(self.tangents, tangents):
             if rule is None or type(t) is Zero:
                 continue
             term = rule(t, y, *primals, **more)
-            if type(term) is Zero:
-                continue
-            if type_of(term).shape != aval.shape:
+            if type(term) is not Zero and type_of(term).shape != aval.shape:
                 term = broadcast_to(term, aval.shape)
-            total = term if total is None else bind1(add_any_p, total, term)
-        return [y], [Zero(aval.tangent()) if total is None else total]
+            total = add_tangents(total, term)
+        return [y], [total]
 
     def transpose(self, cotangents, operands, params):
         is_product = self.traits.linear == "each" and sum(map(is_linear, operands)) > 1
@@ -282,6 +280,19 @@ add_any_p: Elementwise = AddAny(
     transposes=(lambda c, a, b: c, lambda c, a, b: c),
 )
 """Sum of two tangents or cotangents of one type."""
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """Sum of two tangents, either of which may be a known zero.
+
+    >>> add_tangents(Zero(pl.typeof(1.0)), 2.0)
+    2.0
+    """
+    if type(x) is Zero:
+        return y
+    if type(y) is Zero:
+        return x
+    return bind1(add_any_p, x, y)
 
 
 def transcendental(

@@ -15,6 +15,7 @@ from pellucid.base.errors import (
     ShapeError,
     expecting,
 )
+from pellucid.base.functional import ints
 from pellucid.base.typing import Axes, Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.facets import LaidOut
@@ -281,7 +282,7 @@ def transpose(operand: Any, permutation: Ints) -> Any:
     >>> transpose(np.zeros((2, 3)), (1, 0)).shape
     (3, 2)
     """
-    permutation = tuple([operator.index(i) for i in permutation])
+    permutation = ints(permutation)
     if permutation == tuple(range(len(permutation))) and len(permutation) == type_of(operand).ndim:
         return operand
     return bind1(transpose_p, operand, params=TransposeParams(permutation))
@@ -334,4 +335,4 @@ def rev(operand: Any, dimensions: Ints) -> Any:
     >>> rev(np.arange(3), (0,))
     Array([2, 1, 0], dtype=int32)
     """
-    return bind1(rev_p, operand, params=RevParams(tuple(map(operator.index, dimensions))))
+    return bind1(rev_p, operand, params=RevParams(ints(dimensions)))

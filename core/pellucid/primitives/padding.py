@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.dims import canonical_shape, dilated_size, strided_length
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import ints, strict_zip
 from pellucid.base.typing import Ints
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.factors import words
@@ -135,7 +134,7 @@ def slice(
     params = SliceParams(
         canonical_shape(limit_indices),
         canonical_shape(start_indices),
-        None if strides is None else tuple(map(operator.index, strides)),
+        None if strides is None else ints(strides),
     )
     return bind1(slice_p, operand, params=params)
 

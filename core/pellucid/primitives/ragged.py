@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedError
+from pellucid.base.functional import ints
 from pellucid.base.typing import Axes, Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
@@ -72,8 +72,8 @@ class RaggedDotDimensionNumbers:
         self.dot_dimension_numbers = canonical_dimensions(
             dot_dimension_numbers, "ragged_dot_general"
         )
-        self.lhs_ragged_dimensions: Axes = tuple([operator.index(a) for a in lhs_ragged_dimensions])
-        self.rhs_group_dimensions: Axes = tuple([operator.index(a) for a in rhs_group_dimensions])
+        self.lhs_ragged_dimensions: Axes = ints(lhs_ragged_dimensions)
+        self.rhs_group_dimensions: Axes = ints(rhs_group_dimensions)
 
     def _fields(self) -> tuple[Any, ...]:
         return self.dot_dimension_numbers, self.lhs_ragged_dimensions, self.rhs_group_dimensions

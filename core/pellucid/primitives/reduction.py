@@ -10,6 +10,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError
+from pellucid.base.functional import ints
 from pellucid.base.typing import Axes, Function, Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import Zero
@@ -149,7 +150,7 @@ def _function(primitive: Reduction, doc: str) -> Function:
     """The public function of `primitive`, described by `doc`."""
 
     def reduce(operand: Any, axes: Ints) -> Any:
-        params = ReduceParams(tuple([operator.index(a) for a in axes]))
+        params = ReduceParams(ints(axes))
         return bind1(primitive, operand, params=params)
 
     reduce.__name__ = reduce.__qualname__ = primitive.name

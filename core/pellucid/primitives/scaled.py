@@ -26,7 +26,7 @@ from pellucid.primitives.contraction import (
     dot_shape,
 )
 from pellucid.primitives.counts import dot_operations
-from pellucid.primitives.families import add_any_p
+from pellucid.primitives.families import add_tangents
 from pellucid.primitives.filled import ones
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.precision import preferred_dtype
@@ -73,7 +73,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
         for i, tangent in enumerate(tangents):  # linear in each of the four
             if type(tangent) is not Zero:
                 term = _by_scaling(*primals[:i], tangent, *primals[i + 1 :], *params)  # pyright: ignore[reportCallIssue]
-                total = term if type(total) is Zero else bind1(add_any_p, total, term)
+                total = add_tangents(total, term)
         return [result], [total]
 
     def batch(self, axis, operands, dims, params):

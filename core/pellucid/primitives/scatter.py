@@ -13,7 +13,7 @@ from pellucid.primitives.arithmetic import add, div, max, min, mul, neg, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import iota
-from pellucid.primitives.families import add_any_p
+from pellucid.primitives.families import add_tangents
 from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.gather import (
     LinearScatter,
@@ -195,7 +195,7 @@ class ScatterMul(JointlyLinear[ScatterParams], Scatter):
     def jvp(self, primals, tangents, params):
         x, indices, updates = primals
         tx, _, tu = tangents
-        total = None if type(tx) is Zero else bind1(self, tx, indices, updates, params=params)
+        total = tx if type(tx) is Zero else bind1(self, tx, indices, updates, params=params)
         if type(tu) is not Zero:
             if not params.unique_indices:
                 raise MissingRule(
@@ -204,7 +204,7 @@ class ScatterMul(JointlyLinear[ScatterParams], Scatter):
                 )
             weighted = mul(gathered_updates(x, indices, type_of(updates), params), tu)
             term = bind1(scatter_add_p, zeros(type_of(x)), indices, weighted, params=params)
-            total = term if total is None else bind1(add_any_p, total, term)
+            total = add_tangents(total, term)
         return [bind1(self, *primals, params=params)], [total]
 
     def operand_cotangents(self, cotangent, operands, params):
@@ -256,13 +256,13 @@ class ScatterExtremum(Scatter):
         wins = convert_element_type(eq(updates, gathered(result)), dtype)
         stays = convert_element_type(bitwise_or(eq(x, result), ne(x, x)), dtype)
         shares = add(bind1(scatter_add_p, zeros(aval), indices, wins, params=params), stays)
-        terms = []
         if type(tx) is not Zero:
-            terms.append(mul(tx, div(stays, max(shares, dtype.type(1)))))
+            tx = mul(tx, div(stays, max(shares, dtype.type(1))))
         if type(tu) is not Zero:
             weighted = mul(tu, div(wins, max(gathered(shares), dtype.type(1))))
-            terms.append(bind1(scatter_add_p, zeros(aval), indices, weighted, params=params))
-        return [result], [terms[0] if len(terms) == 1 else bind1(add_any_p, *terms)]
+            term = bind1(scatter_add_p, zeros(aval), indices, weighted, params=params)
+            tx = add_tangents(tx, term)
+        return [result], [tx]
 
 
 scatter_min_p = ScatterExtremum("scatter-min", min)

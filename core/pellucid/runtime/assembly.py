@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import ints, strict_zip
 from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten
 from pellucid.ir.avals import aval_at, shaped_array
 from pellucid.runtime.array import check_not_deleted
@@ -207,7 +206,7 @@ def _checked_sharding(name: str, sharding: Sharding) -> Sharding:
 def _checked_shape(name: str, shape: Any, sharding: Sharding) -> Shape:
     """`shape` as a tuple of sizes that `sharding` cuts evenly."""
     try:
-        sizes = tuple(map(operator.index, shape))
+        sizes = ints(shape)
     except TypeError:
         raise ArgumentTypeError(
             f"{name}: `shape` is a sequence of integers.", got=f"shape: {shape!r}"

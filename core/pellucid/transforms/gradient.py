@@ -12,7 +12,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, MissingRule, ShapeError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import ints, strict_zip
 from pellucid.base.tree import (
     Partial,
     is_none,
@@ -57,7 +57,7 @@ def canonical_argnums(argnums: Any) -> int | tuple[int, ...]:
     try:
         if hasattr(argnums, "__index__"):
             return operator.index(argnums)
-        return tuple([operator.index(n) for n in argnums])
+        return ints(argnums)
     except TypeError:
         raise ArgumentTypeError(
             "argnums must be an int or a sequence of ints.", got=f"got {argnums!r}"

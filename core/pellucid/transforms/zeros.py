@@ -8,7 +8,7 @@ from typing import Any
 from pellucid.ir.primitive import registry
 from pellucid.ir.rules import Avals, Mask, Operands, Results, Values, Zero, is_linear
 from pellucid.primitives.addends import recast
-from pellucid.primitives.families import add_any_p
+from pellucid.primitives.families import add_tangents
 from pellucid.primitives.filled import instantiate, ones, zeros
 from pellucid.primitives.reshard import ReshardParams, reshard_p
 from pellucid.sharding.named_sharding import NamedSharding
@@ -53,19 +53,6 @@ def cotangents_of(operands: Operands, cotangents: Results, mask: Iterable[bool])
         None if not is_linear(x) else next(values) if next(masked) else Zero(x.aval)
         for x in operands
     ]
-
-
-def add_tangents(x: Any, y: Any) -> Any:
-    """Sum of two tangents, either of which may be a known zero.
-
-    >>> add_tangents(Zero(pl.typeof(1.0)), 2.0)
-    2.0
-    """
-    if type(x) is Zero:
-        return y
-    if type(y) is Zero:
-        return x
-    return bind1(add_any_p, x, y)
 
 
 def as_cotangent_of(aval: Any, ct: Any) -> Any:
