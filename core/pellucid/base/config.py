@@ -89,7 +89,7 @@ class Option(Generic[T]):
         return bool(self.state.value)
 
 
-def _boolean(value: Any) -> bool:
+def _boolean(value) -> bool:
     text = str(value).strip().lower()
     if text not in _BOOLEANS:
         raise ValueError("expected True or False")
@@ -101,30 +101,30 @@ _BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(
 )
 
 
-def _integer(value: Any) -> int:
+def _integer(value) -> int:
     if isinstance(value, bool):
         raise TypeError("expected an integer")
     return int(value)
 
 
-def _seconds(value: Any) -> float:
+def _seconds(value) -> float:
     seconds = float(value)
     if not seconds > 0:
         raise ValueError("expected a positive number of seconds")
     return seconds
 
 
-def _text(value: Any) -> str | None:
+def _text(value) -> str | None:
     if value is None or isinstance(value, str):
         return value or None
     raise TypeError("expected a string or None")
 
 
-def _lower_case_text(value: Any) -> str | None:
+def _lower_case_text(value) -> str | None:
     return (_text(value) or "").lower() or None
 
 
-def _one_of(*choices: Any) -> Callable[[Any], Any]:
+def _one_of(*choices) -> Callable[[Any], Any]:
     def parse(value: Any) -> Any:
         if value not in choices:
             raise ValueError(f"expected one of {', '.join(map(repr, choices))}")
@@ -133,7 +133,7 @@ def _one_of(*choices: Any) -> Callable[[Any], Any]:
     return parse
 
 
-def _only(accepted: Any, parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _only(accepted, parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The parser of an option that has one value here."""
 
     def parse_checked(value: Any) -> Any:
@@ -147,7 +147,7 @@ def _only(accepted: Any, parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
 _PLATFORM_KINDS = ("cpu", "gpu", "cuda", "rocm", "tpu")
 
 
-def _device(value: Any):
+def _device(value):
     if value is None or isinstance(value, Device) or value in _PLATFORM_KINDS:
         return value
     raise TypeError(f"expected a device, a platform's name {_PLATFORM_KINDS} or None")
@@ -156,7 +156,7 @@ def _device(value: Any):
 _LEVELS = ("O0", "O1", "O2", "O3")
 
 
-def _optimization_level(value: Any) -> str:
+def _optimization_level(value) -> str:
     level = "UNKNOWN" if value is None else value
     if type(level) is int and 0 <= level < len(_LEVELS):
         level = _LEVELS[level]
@@ -165,7 +165,7 @@ def _optimization_level(value: Any) -> str:
     return level
 
 
-def _device_numbers(value: Any) -> str:
+def _device_numbers(value) -> str:
     if value == "all" or (isinstance(value, str) and all(n.isdecimal() for n in value.split(","))):
         return value
     raise ValueError("expected 'all' or numbers of devices, '0,2' for example")

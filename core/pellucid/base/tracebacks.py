@@ -11,7 +11,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any
 
 from pellucid.base import config
 from pellucid.base.source import is_internal_file, is_user_file
@@ -109,7 +108,7 @@ def _show(
         following(kind, error, error.__traceback__)
 
 
-def _show_of_thread(following: Function, args: Any) -> None:
+def _show_of_thread(following: Function, args) -> None:
     if args.exc_value is None or not is_filtered(args.exc_value):
         following(args)
         return

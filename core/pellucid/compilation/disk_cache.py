@@ -258,7 +258,7 @@ def _evict(home: pathlib.Path, limit: int) -> None:
         total -= size
 
 
-def _equation_ids(module: Any) -> list[int]:
+def _equation_ids(module) -> list[int]:
     """Ids of equations in the locations of `module`, in the order of its operations.
 
     Equal programs have their operations in equal order, so two such lists say which id became which.

@@ -75,7 +75,7 @@ class EvalTrace(Trace):
 
 
 @cached(256)
-def _scalar(value: Any, aval: Any, sharding: Any):
+def _scalar(value, aval, sharding):
     return put_host(value, aval, sharding, committed=False)
 
 
@@ -104,7 +104,7 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
     )
 
 
-def _applied(primitive: Primitive[Any], params: Any, operands: Operands):
+def _applied(primitive: Primitive[Any], params, operands: Operands):
     from_tracers(operands)
     avals = tuple(types_of(operands))
     positions = None
@@ -138,10 +138,10 @@ def _applied(primitive: Primitive[Any], params: Any, operands: Operands):
 @cached(8192)
 def _program(
     primitive: Primitive[Any],
-    params: Any,
+    params,
     avals: Avals,
     positions: tuple[int, ...] | None,
-    context: Any,
+    context,
 ) -> ValueProgram:
     """The program of one primitive, whose operand i is argument `positions[i]`."""
 

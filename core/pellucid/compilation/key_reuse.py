@@ -77,7 +77,7 @@ def _members(keys: Iterable[Keys]) -> tuple[Key, ...]:
     return tuple({key: None for array in keys for element in array.flat for key in element})
 
 
-def _is_keys(aval: Any) -> bool:
+def _is_keys(aval) -> bool:
     return type(aval) is ShapedArray and isinstance(aval.dtype, dtypes.ExtendedDType)
 
 
@@ -367,7 +367,7 @@ def _either(branches: Sequence[Keys | None]) -> Keys | None:
     )
 
 
-def _stacked(body: Keys, aval: Any, rows: dict[Key, Any], first: int) -> Keys:
+def _stacked(body: Keys, aval, rows: dict[Key, Any], first: int) -> Keys:
     """The records of `aval.shape[0]` results of a loop's body, stacked.
 
     Keys that stand for those of stacked operands are these (`rows`); those numbered from `first` on were made in the

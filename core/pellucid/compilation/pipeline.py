@@ -385,7 +385,7 @@ def _result_shardings(avals: Avals, request: Request) -> tuple[Any, ...] | None:
     )
 
 
-def _over_devices(sharding: Any, request: Request):
+def _over_devices(sharding, request: Request):
     """`sharding`, which may be over an abstract mesh, over the devices that the program runs on."""
     if not getattr(sharding, "is_abstract", False):
         return sharding
@@ -398,7 +398,7 @@ def _mesh_over_devices(mesh: AbstractMesh, request: Request) -> Mesh:
     return Mesh(devices, mesh.axis_names, mesh.axis_types)
 
 
-def _sharding_of_type(aval: Any, request: Request):
+def _sharding_of_type(aval, request: Request):
     """The sharding that a type shows: over the program's mesh, or another one that was current where it was made."""
     mesh: Any = request.mesh
     shown = getattr(aval, "shown_sharding", None)
@@ -410,7 +410,7 @@ def _sharding_of_type(aval: Any, request: Request):
     return NamedSharding(mesh, spec.padded(getattr(aval, "ndim", 0)), kind)
 
 
-def _const_sharding(const: Any, request: Request):
+def _const_sharding(const, request: Request):
     """Where a constant must be: a value laid out over the program's devices stays so, others are everywhere."""
     if type(const) in ARRAY_TYPES and request.placement.size > 1:
         sharding = const._sharding
@@ -516,7 +516,7 @@ def _aliases(jaxpr: Jaxpr, donated: Mask, request: Request) -> tuple[int | None,
     return tuple(aliases)
 
 
-def _memory_key(aval: Any):
+def _memory_key(aval):
     return (aval.shape, aval.dtype) if hasattr(aval, "shape") else aval
 
 

@@ -225,7 +225,7 @@ _NAMED = "named in the program"
 def _claims(
     operands: Operands,
     program_places: Sequence[Any],
-    device: Any,
+    device,
     requested: Sequence[Any] | None,
     closed_over: Operands,
     current: Mesh | None,
@@ -250,7 +250,7 @@ def _claims(
         yield _claim(current, "the mesh of `set_mesh`")
 
 
-def _claim(place: Any, who: str, argument: int = -1, aval: Any = None) -> _Claim:
+def _claim(place, who: str, argument: int = -1, aval=None) -> _Claim:
     if isinstance(place, Device):
         return _Claim(_device_list((place,)), None, who, place, argument, aval)
     mesh = place if isinstance(place, (Mesh, AbstractMesh)) else getattr(place, "mesh", None)
@@ -262,8 +262,8 @@ _PLACED = (NamedSharding, GSPMDSharding, SingleDeviceSharding)
 
 def _argument_sharding(
     i: int,
-    x: Any,
-    requested: Any,
+    x,
+    requested,
     placement: Placement,
     devices: DeviceList | None,
     name: str,
@@ -293,7 +293,7 @@ def _argument_sharding(
     return None
 
 
-def _is_copied(current: Any, requested: Any) -> bool:
+def _is_copied(current, requested) -> bool:
     """Whether devices that hold all of an array are asked to give it to others in full, which changes no layout."""
     return (
         requested is not None

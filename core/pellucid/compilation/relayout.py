@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pellucid.base.caching import cached
 from pellucid.compilation.pipeline import Request, compile_program
 from pellucid.compilation.placement import Placement, canonical
@@ -27,7 +25,7 @@ def relaid(x: ArrayImpl, sharding: Sharding, layout: Layout | None = None) -> Ar
 
 @cached(1024)
 def _executable(
-    aval: ShapedArray, old: Any, old_layout: Layout, new: Any, layout: Layout | None
+    aval: ShapedArray, old, old_layout: Layout, new, layout: Layout | None
 ) -> Executable:
     value = Var(aval)
     devices = tuple(new._internal_device_list)

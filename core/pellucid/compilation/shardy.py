@@ -127,7 +127,7 @@ class ShardyAttributes:
         texts = ", ".join([f"<{symbol}, []>"] * n_results)
         return self._ctx.attribute(f"#sdy.sharding_per_value<[{texts}]>")
 
-    def _text(self, sharding: Sharding, aval: ShapedArray, **options: Any) -> str:
+    def _text(self, sharding: Sharding, aval: ShapedArray, **options) -> str:
         description = describe(sharding, aval.ndim, self._devices, **options)
         words = len(element_shape(aval))
         dims = ", ".join(map(_dim_text, (*description.dims, *(DimensionDescription(()),) * words)))

@@ -82,7 +82,7 @@ def _prefixes(combined: Callable[[Values, Values], Values], elems: Values, axis:
     return [_interleaved(a, b, axis) for a, b in strict_zip(even, odd)]
 
 
-def _interleaved(even: Any, odd: Any, axis: int):
+def _interleaved(even, odd, axis: int):
     """The elements of `even` and `odd` in turn; `even` may have one more."""
     aval: Any = type_of(odd)
     n = aval.shape[axis]

@@ -58,7 +58,7 @@ class Adapted(NamedTuple):
 
 
 @cached(4096, weakly=True)
-def _known(function: Function, *key: Any) -> list[tuple[Body, Any]]:
+def _known(function: Function, *key) -> list[tuple[Body, Any]]:
     """The list that holds the body of `function` for `key`, once it is traced, with the function's fingerprint then."""
     return []
 
@@ -147,7 +147,7 @@ def argument_names(
     return names
 
 
-def _traced(function: Any, in_tree: Any, avals: Avals, caller: str, call: Any) -> Body:
+def _traced(function, in_tree, avals: Avals, caller: str, call) -> Body:
     body = body_of(function, in_tree, avals, caller, call)
     forbidden = [e for e in body.program.effects if not e.control_flow_allowed]
     if forbidden:
@@ -189,7 +189,7 @@ def type_lines(
     ]
 
 
-def _bare(aval: Any):
+def _bare(aval):
     return aval.strip_weak_type() if hasattr(aval, "strip_weak_type") else aval
 
 
@@ -232,7 +232,7 @@ def layout_advice(aval: Any, other: Any) -> str | None:
     return None
 
 
-def _advice(expected: Any, returned: Any) -> str:
+def _advice(expected, returned) -> str:
     if advice := layout_advice(expected, returned):
         return advice
     if getattr(expected, "varying", None) != getattr(returned, "varying", None):
@@ -266,7 +266,7 @@ def settled(
         values = stronger
 
 
-def _strengthened(x: Any, aval: Any, out: Any):
+def _strengthened(x, aval, out):
     if (
         getattr(aval, "weak_type", False)
         and aval.shape == out.shape

@@ -73,9 +73,7 @@ def cond(
     return _branch("cond", index, (false_fun, true_fun), ("false_fun", "true_fun"), operands)
 
 
-def _cond_of_two_operands(
-    pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any
-):
+def _cond_of_two_operands(pred, true_operand, true_fun, false_operand, false_fun):
     return cond(
         pred,
         lambda pair: true_fun(pair[0]),
@@ -84,7 +82,7 @@ def _cond_of_two_operands(
     )
 
 
-def _check_scalar(caller: str, name: str, x: Any) -> None:
+def _check_scalar(caller: str, name: str, x) -> None:
     if not is_array_like(x):
         raise ArgumentTypeError(f"{caller} needs a scalar {name}.", got=f"got {type(x).__name__}")
     aval: Any = type_of(x)
@@ -99,7 +97,7 @@ def _check_scalar(caller: str, name: str, x: Any) -> None:
         )
 
 
-def _index_of_predicate(pred: Any):
+def _index_of_predicate(pred):
     if isinstance(pred, (bool, np.bool_)):
         return np.int32(pred)
     if type_of(pred).dtype != np.bool_:
@@ -143,8 +141,8 @@ def switch(
 
 
 def _branch(
-    caller: str, index: Any, functions: Sequence[Function], names: Sequence[str], operands: tuple[Any, ...],
-    platforms: Any = None,
+    caller: str, index, functions: Sequence[Function], names: Sequence[str], operands: tuple[Any, ...],
+    platforms = None,
 ):  # fmt: skip
     """Results of the function number `index`."""
     leaves, tree = flat_arguments(operands, caller, functions[0], operands)

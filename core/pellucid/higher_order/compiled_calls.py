@@ -123,7 +123,7 @@ class _CompiledCall:
             )
         self._check_placements(call)
 
-    def _other_structure(self, expected: Any, call: Call) -> ArgumentTypeError:
+    def _other_structure(self, expected, call: Call) -> ArgumentTypeError:
         """The error for a call whose arguments aren't structured as those of `expected`, a PyTreeDef."""
         spec = self.jitted.spec
         static = ", ".join(spec.names_of(self.program.call.static))

@@ -131,7 +131,7 @@ def composite(decomposition: Function, name: str, version: int = 0) -> Function:
     return call
 
 
-def _frozen(name: str, key: str, value: Any) -> tuple[str, tuple[Any, ...], Any]:
+def _frozen(name: str, key: str, value) -> tuple[str, tuple[Any, ...], Any]:
     """An attribute as params keep it."""
     leaves, structure = tree_flatten(value)
     for leaf in leaves:
@@ -152,7 +152,7 @@ def _frozen(name: str, key: str, value: Any) -> tuple[str, tuple[Any, ...], Any]
     return key, arrays, structure
 
 
-def _lowered(ctx: Any, value: Any):
+def _lowered(ctx, value):
     """The MLIR attribute of a value."""
     if isinstance(value, dict):
         return ctx.dictionary({key: _lowered(ctx, x) for key, x in value.items()})

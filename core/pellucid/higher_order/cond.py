@@ -288,7 +288,7 @@ def _shared_residuals(
     return avals, shared_of
 
 
-def _free_position(avals: Avals, aval: Any, occupied: Container[int]) -> int | None:
+def _free_position(avals: Avals, aval, occupied: Container[int]) -> int | None:
     """The first position of type `aval` that is not taken."""
     return next((i for i, a in enumerate(avals) if a is aval and i not in occupied), None)
 
@@ -336,7 +336,7 @@ def _all_branches(
     return [_select(index, *cases) for cases in strict_zip(*results)], [0] * len(results[0])
 
 
-def _select(which: Any, *cases: Any):
+def _select(which, *cases):
     """One of `cases` for each element along axis 0."""
     shape = type_of(cases[0]).shape
     return select_n(broadcast_in_dim(which, shape, (0,)) if len(shape) > 1 else which, *cases)

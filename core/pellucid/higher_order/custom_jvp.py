@@ -216,7 +216,7 @@ class custom_jvp(CustomFunction):
         return results, _checked_tangents(rule, tangent, call.out_tree, types_of(results))
 
 
-def _checked_tangents(rule: str, tangent: Any, tree: Any, avals: Avals) -> Values:
+def _checked_tangents(rule: str, tangent, tree, avals: Avals) -> Values:
     """Leaves of a tangent that a rule returned; raises DerivativeRuleError where it doesn't fit the result."""
     pairs, tangent_tree = flatten_with_path(tangent, lambda path, x: isinstance(x, SymbolicZero))
     if tangent_tree != tree:

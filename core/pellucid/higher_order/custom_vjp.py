@@ -461,7 +461,7 @@ class _Rules(NamedTuple):
         return _checked_cotangents(self.call, self.call.rule_name("bwd", self.bwd), result)
 
 
-def _checked_cotangents(call: FlatCall, rule: str, result: Any) -> Values:
+def _checked_cotangents(call: FlatCall, rule: str, result) -> Values:
     """Leaves of what a backward function returned; raises DerivativeRuleError where they don't fit the arguments."""
     children = call.in_tree.children()
     result = tuple(result) if isinstance(result, list) else result
@@ -498,7 +498,7 @@ def _checked_cotangents(call: FlatCall, rule: str, result: Any) -> Values:
     return checked
 
 
-def _leaves_like(rule: str, position: int, part: Any, tree: Any) -> Values:
+def _leaves_like(rule: str, position: int, part, tree) -> Values:
     """For each leaf of an argument of structure `tree` its cotangent in `part`, where None stands for whole subtrees."""
     leaves, part_tree = tree_flatten(part, lambda x: x is None)
     if part_tree == tree:

@@ -297,7 +297,7 @@ class custom_vmap(ForwardsDefinitions):
         )
 
 
-def _flat_rule(custom: custom_vmap, rule: Function, in_tree: Any, out_tree: Any) -> FlatRule:
+def _flat_rule(custom: custom_vmap, rule: Function, in_tree, out_tree) -> FlatRule:
     """The user's rule on flat values, with its answers checked."""
     what = f"the batching rule `{name_of(rule)}` of `{custom.__name__}`"
 

@@ -95,7 +95,7 @@ def layouts(what: Stated | None, tree: Any, avals: Avals) -> Layouts:
 
 
 def _placements(
-    what: Stated, tree: Any, argument: str, function: str, avals: Avals, names: Any
+    what: Stated, tree, argument: str, function: str, avals: Avals, names
 ) -> Placements:
     caller = f"`{function}`: {argument}"
     prefix = what.tree.unflatten(what.leaves)
@@ -126,7 +126,7 @@ def typed_by(placements: Placements, avals: Avals) -> Results:
     return [a if s is None else _typed(a, s) for a, s in strict_zip(avals, placements)]
 
 
-def _typed(aval: Any, sharding: Any):
+def _typed(aval, sharding):
     placed = aval_at(aval, sharding)
     if getattr(getattr(sharding, "mesh", None), "explicit_axes", ()):
         return placed
@@ -151,7 +151,7 @@ def _each(placements: Placements, values: Operands) -> Values:
     return [x if s is None else _at(x, s) for x, s in strict_zip(values, placements)]
 
 
-def _at(x: Any, sharding: Any):
+def _at(x, sharding):
     """`x` placed by `sharding`: over Explicit mesh axes its type changes, over others it is constrained."""
     if getattr(sharding, "mesh", None) is not None and sharding.mesh.are_all_axes_explicit:
         return reshard(x, sharding)

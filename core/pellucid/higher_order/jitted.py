@@ -122,17 +122,17 @@ _lock = threading.RLock()
 
 
 @cached(_MAX_SHARED_PROGRAMS)
-def _shared(content: Any) -> list[Program]:
+def _shared(content) -> list[Program]:
     """The list that holds the program of all functions of the same content: for functions that are defined again."""
     return []
 
 
-def _shared_program(content: Any) -> Program | None:
+def _shared_program(content) -> Program | None:
     programs = [] if content is None else _shared(content)
     return programs[0] if programs else None
 
 
-def _share(content: Any, program: Program) -> None:
+def _share(content, program: Program) -> None:
     if content is None or sum(type_of(c).nbytes for c in program.consts) > _MAX_SHARED_BYTES:
         return
     if _calls_python(program.params.jaxpr.jaxpr):
@@ -156,11 +156,11 @@ def _nothing() -> None:
     """A reference to no callable."""
 
 
-def _is_traced(x: Any) -> bool:
+def _is_traced(x) -> bool:
     return isinstance(x, Tracer)
 
 
-def _layout_of(x: Any, has_effects: bool) -> Layout | None:
+def _layout_of(x, has_effects: bool) -> Layout | None:
     """The layout of a ShapeDtypeStruct, or of a committed array whose elements aren't in the usual order; else None.
 
     Programs with effects take arrays in the usual order.
@@ -174,7 +174,7 @@ def _layout_of(x: Any, has_effects: bool) -> Layout | None:
     return None if is_usual else layout
 
 
-def _result_names(tree: Any) -> list[str | None]:
+def _result_names(tree) -> list[str | None]:
     """A name for each result, `result['w']`; None for all where a class of the user takes no placeholders."""
     try:
         paths, _ = flatten_with_path(tree.unflatten(range(tree.num_leaves)))
@@ -183,7 +183,7 @@ def _result_names(tree: Any) -> list[str | None]:
     return [f"result{keystr(path)}" for path, _ in paths]
 
 
-def _fits(value: int, dtype: Any) -> bool:
+def _fits(value: int, dtype) -> bool:
     limits = np.iinfo(dtype)
     return limits.min <= value <= limits.max
 

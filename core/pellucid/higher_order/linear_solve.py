@@ -173,7 +173,7 @@ def _program(
     what: str,
     function: Function,
     call: Function,
-    tree: Any,
+    tree,
     avals: Avals,
     more_avals: Avals = (),
     *,
@@ -214,7 +214,7 @@ def check_same_type(
         raise ArgumentTypeError(f"{caller}: {what} must return the types that it takes.", got=lines)
 
 
-def _solution(tree: Any, results: Results, solver: _Program, has_aux: bool):
+def _solution(tree, results: Results, solver: _Program, has_aux: bool):
     """The solution of structure `tree`, or (solution, aux), from flat results."""
     n = tree.num_leaves
     solution = tree.unflatten(results[:n])

@@ -96,7 +96,7 @@ def scan(
 
 
 def _with_parts_of_references(
-    f: Function, tree: Any, leaves: Operands, length: int
+    f: Function, tree, leaves: Operands, length: int
 ) -> tuple[Function, Values]:
     """(`f`, inputs of its steps) with the number of the step in place of each reference, whose part `f` gets."""
     references = [x if is_reference(x) else None for x in leaves]
@@ -183,7 +183,7 @@ def _check_carry(
     check_carry(caller, f, *expected, *returned)
 
 
-def _pair(tree: Any, f: Function) -> tuple[Any, Any]:
+def _pair(tree, f: Function) -> tuple[Any, Any]:
     children = tree.children()
     if tree.node_data() is None or tree.node_data()[0] not in (tuple, list) or len(children) != 2:
         raise ArgumentTypeError(
@@ -193,12 +193,12 @@ def _pair(tree: Any, f: Function) -> tuple[Any, Any]:
     return children[0], children[1]
 
 
-def _shown(tree: Any) -> str:
+def _shown(tree) -> str:
     node = tree.node_data()
     return "one value" if node is None else f"{node[0].__name__} with {len(tree.children())} items"
 
 
-def _scan_length(xs: Any, avals: Avals, length: Any) -> int:
+def _scan_length(xs, avals: Avals, length) -> int:
     if length is not None:
         try:
             length = canonical_size(length)
@@ -231,7 +231,7 @@ def _scan_length(xs: Any, avals: Avals, length: Any) -> int:
     return next(iter(sizes)) if length is None else length
 
 
-def _unroll(unroll: Any, length: int) -> int:
+def _unroll(unroll, length: int) -> int:
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
     try:
@@ -243,9 +243,7 @@ def _unroll(unroll: Any, length: int) -> int:
     return unroll
 
 
-def _scanned_by_python(
-    f: Function, carry: Any, xs: Any, length: int, reverse: bool
-) -> tuple[Any, Any]:
+def _scanned_by_python(f: Function, carry, xs, length: int, reverse: bool) -> tuple[Any, Any]:
     if length == 0:
         raise ArgumentValueError(
             "a scan of no steps can't run while disable_jit is on: the type of its result is unknown."
@@ -285,7 +283,7 @@ def while_loop(
 
 def _while(
     cond_fun: Function, test: Function | None, body_fun: Function,
-    turn: Function | None, leaves: Values, tree: Any,
+    turn: Function | None, leaves: Values, tree,
 ):  # fmt: skip
     """`while_loop` of a checked, flattened value; with `turn`, the body is `turn(body_fun, value)`, and so with `test`."""
     in_tree = treedef_tuple([tree])
@@ -424,7 +422,7 @@ def _is_below(value: tuple[Any, Any, Any]):
     return lt(value[0], value[1])
 
 
-def _next(i: Any):
+def _next(i):
     return add(i, constant_like(i, 1))
 
 
@@ -440,7 +438,7 @@ def _counter(bounds: Values):
     return strong.pop() if strong else bounds[0].dtype
 
 
-def _as_counter(bound: Any, dtype: Any):
+def _as_counter(bound, dtype):
     """A bound as the counter begins with it."""
     return bound if type_of(bound).dtype == dtype else convert_element_type(bound, dtype)
 
@@ -481,5 +479,5 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     return parts[0] if len(parts) == 1 else tree_map(lambda *ys: concatenate(ys, 0), *parts)
 
 
-def _mapped_step(f: Callable[[Any], Any], _: None, x: Any) -> tuple[None, Any]:
+def _mapped_step(f: Callable[[Any], Any], _: None, x) -> tuple[None, Any]:
     return None, f(x)

@@ -100,11 +100,11 @@ def _differences(old: Key, new: Key, paths: Sequence[str]) -> tuple[MissReason, 
     return tuple(reasons)
 
 
-def _typed(aval: Any) -> str:
+def _typed(aval) -> str:
     return aval.text() + (" (weakly typed)" if getattr(aval, "weak_type", False) else "")
 
 
-def _argument_reason(path: str, old: Any, new: Any) -> MissReason:
+def _argument_reason(path: str, old, new) -> MissReason:
     """Why an argument of type `new` doesn't fit a program for type `old`."""
     if getattr(old, "shape", None) != getattr(new, "shape", None):
         kind, advice = "shape", "Pad to a fixed shape, or batch the calls."
@@ -137,7 +137,7 @@ def reasons_for_place(
     )
 
 
-def _placed(sharding: Any) -> str:
+def _placed(sharding) -> str:
     return "not placed" if sharding is None else placement_text(sharding)
 
 

@@ -121,9 +121,7 @@ class Arguments(NamedTuple):
     monoid: str | None
 
 
-def _arguments(
-    caller: str, names: Sequence[str], operands: Any, init_values: Any, computation: Any
-) -> Arguments:
+def _arguments(caller: str, names: Sequence[str], operands, init_values, computation) -> Arguments:
     """The arguments of a reduction, which messages call by `names`.
 
     Raises: ShapeError for trees and arrays that don't fit each other; ArgumentTypeError for no arrays, or a computation
@@ -387,7 +385,7 @@ class ReduceWindow(CombiningReduction[ReduceWindowParams]):
 reduce_window_p = ReduceWindow()
 
 
-def _windows(operand: Any, initial: Any, window: WindowParams):
+def _windows(operand, initial, window: WindowParams):
     """The elements of the windows of `operand`: one axis for those of one window, then one for each of its axes."""
     aval: Any = type_of(operand)
     counts = window_shape(aval.shape, window, "reduce_window")

@@ -223,7 +223,7 @@ def _linear_program(
     return stage_open(run, avals, linear.debug)[0]
 
 
-def _moved(x: Any, memory: str):
+def _moved(x, memory: str):
     return device_put(x, space_of_kind(memory))
 
 

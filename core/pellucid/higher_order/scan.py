@@ -404,7 +404,7 @@ def _invariant_atoms(body: Jaxpr, n_consts: int) -> set[Any]:
 
 def _place(
     parts: LinearizedJaxpr,
-    source: Any,
+    source,
     params: ScanParams,
     invariant: set[Any],
     hoisted: Values,
@@ -432,7 +432,7 @@ def _place(
     return Source("result", n_results + _index_of(atom, per_step))
 
 
-def _index_of(atom: Any, atoms: Values) -> int:
+def _index_of(atom, atoms: Values) -> int:
     """The position of `atom` in `atoms`, to which it is added if it is not there."""
     if atom not in atoms:
         atoms.append(atom)

@@ -89,7 +89,7 @@ class ScatterApply(Programs[ScatterApplyParams], Scatter):  # pyright: ignore[re
 scatter_apply_p = ScatterApply()
 
 
-def _applied(program: ClosedJaxpr, elements: Any):
+def _applied(program: ClosedJaxpr, elements):
     """The results of a program of scalars on each of `elements`."""
     shape = type_of(elements).shape
     size = math.prod(shape)

@@ -246,7 +246,7 @@ def _guarded_step(condition: Derived, body: Derived) -> Derived:
     return Derived(program, consts, body.mask)
 
 
-def _chosen(goes_on: Any, old: Any, new: Any):
+def _chosen(goes_on, old, new):
     """`new` for the elements of a batch that go on, `old` for the others."""
     shape = type_of(new).shape
     return select_n(broadcast_in_dim(goes_on, shape, (0,)) if len(shape) > 1 else goes_on, old, new)

@@ -188,7 +188,7 @@ def manual_computation(
     return list(computation.results)
 
 
-def _with_shown(spec: PartitionSpec, local: Any, manual: frozenset[Any]) -> PartitionSpec:
+def _with_shown(spec: PartitionSpec, local, manual: frozenset[Any]) -> PartitionSpec:
     """`spec`, and how parts of type `local` are themselves cut over axes that are not `manual`."""
     shown = getattr(local, "shown_sharding", None)
     if shown is None:

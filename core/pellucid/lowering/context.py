@@ -350,7 +350,7 @@ class LoweringContext:
         attribute = self.sharding_attributes.attribute(sharding, aval, **options)
         return self._constrained(x, aval, attribute)
 
-    def _constrained(self, x: ir.Value, aval: Any, attribute: ir.Attribute) -> ir.Value:
+    def _constrained(self, x: ir.Value, aval, attribute: ir.Attribute) -> ir.Value:
         return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
 
     def on_one_device(self, n_results: int, device: Device | None = None) -> Attributes:

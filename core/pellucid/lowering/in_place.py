@@ -110,7 +110,7 @@ def _are_arguments_of_a_call(value: ir.Value, buffer: ir.Value) -> bool:
     return _name_of_function(value.owner.owner) not in (None, "main")
 
 
-def _name_of_function(operation: Any) -> str | None:
+def _name_of_function(operation) -> str | None:
     attributes = operation.attributes
     return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else None
 
@@ -129,7 +129,7 @@ def _is_reshaped(module: ir.Module, value: ir.Value) -> bool:
     return False
 
 
-def _calls(operation: Any, name: str | None) -> list[Any]:
+def _calls(operation, name: str | None) -> list[Any]:
     """Calls of the function `name` within `operation`."""
     calls = []
     for region in operation.regions:

@@ -67,7 +67,7 @@ def case(
 
 
 def _without_tokens(
-    ctx: LoweringContext, operation: Any, effects: tuple[Effect, ...], outer: dict[Effect, Any]
+    ctx: LoweringContext, operation, effects: tuple[Effect, ...], outer: dict[Effect, Any]
 ) -> list[Any]:
     """Results of `operation` behind its tokens, which become those of `effects`."""
     results = list(operation.results)
@@ -108,7 +108,7 @@ def with_element_at(
         )
 
 
-def _starts(ctx: LoweringContext, index: Any, ndim: int) -> list[Any]:
+def _starts(ctx: LoweringContext, index, ndim: int) -> list[Any]:
     if ndim == 1:
         return [index]
     wide = ir.RankedTensorType(index.type).element_type == ir.IntegerType.get_signless(64)

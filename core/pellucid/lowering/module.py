@@ -206,9 +206,7 @@ class ModuleLowering:
             if any(attributes)
         }
 
-    def _place(
-        self, attributes: dict[str, Any], shardings: Any, layouts: Any, i: int, aval: Any
-    ) -> None:
+    def _place(self, attributes: dict[str, Any], shardings, layouts, i: int, aval) -> None:
         if shardings and shardings[i] is not None and self.ctx.sharding_attributes is not None:
             attributes["sdy.sharding"] = self.ctx.sharding_attributes.attribute(shardings[i], aval)
         kind = shardings[i].memory_kind if shardings and shardings[i] is not None else None
@@ -255,7 +253,7 @@ class ModuleLowering:
         with self._at(f"{self.prefix}{path}/", ""):
             return self._lower_call(jaxpr, name, operands, key)
 
-    def _lower_call(self, jaxpr: Jaxpr, name: str, operands: Values, key: Any) -> list[ir.Value]:
+    def _lower_call(self, jaxpr: Jaxpr, name: str, operands: Values, key) -> list[ir.Value]:
         if self.listener is not None:
             return self.lower_equations(jaxpr, (), operands)
         ctx = self.ctx
@@ -478,11 +476,11 @@ class ModuleLowering:
         return facts[1:]
 
 
-def _file_of_code(code: Any) -> str | None:
+def _file_of_code(code) -> str | None:
     return code.co_filename if source.is_user_file(code.co_filename) else None
 
 
-def _symbol_of(operation: Any) -> str:
+def _symbol_of(operation) -> str:
     return ir.StringAttr(operation.attributes["sym_name"]).value
 
 
@@ -490,7 +488,7 @@ def _identifier(name: str) -> str:
     return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name) or "f"
 
 
-def _listed(results: Any) -> list[Any]:
+def _listed(results) -> list[Any]:
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 

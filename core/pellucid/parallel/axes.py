@@ -60,7 +60,7 @@ def listed_axes(caller: str, axis_name: Any) -> AxisNames:
     return names
 
 
-def _unbound(caller: str, name: Any) -> AxisNameError:
+def _unbound(caller: str, name) -> AxisNameError:
     scope = ", ".join(f"{n!r} (size {size})" for n, size in context.axes.items())
     return AxisNameError(
         f"{caller}: no axis is named {name!r} here.",
@@ -201,7 +201,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     return tree_map(lambda leaf: _recast(leaf, axes, to), x)
 
 
-def _recast(x: Any, axes: AxisNames, to: str):
+def _recast(x, axes: AxisNames, to: str):
     """`x` with addends along `axes`, or with a cotangent that has such."""
     aval = type_of(x)
     primitive, source = (
@@ -228,7 +228,7 @@ def state_along(aval: Any, axis: Any) -> str:
     return next((state for state, axes in states_of(aval).items() if axis in axes), "the same")
 
 
-def _cast(x: Any, axes: AxisNames):
+def _cast(x, axes: AxisNames):
     aval = type_of(x)
     already = [a for a in axes if a in aval.varying]
     if already:

@@ -108,7 +108,7 @@ custom_partitioning_p = CustomPartitioning()
 
 
 def _rule_for(
-    params: CustomPartitioningParams, mesh: Any, operands: Operands, results: Results
+    params: CustomPartitioningParams, mesh, operands: Operands, results: Results
 ) -> SdyShardingRule | None:
     rule: Any = params.sharding_rule
     options: dict[str, Any] = {}
@@ -217,7 +217,7 @@ class Partition:
         return mlir.bytecode(lowered.module)
 
 
-def _chosen(what: str, shardings: Any, tree: Any, values: Sequence[Value]) -> list[Value]:
+def _chosen(what: str, shardings, tree, values: Sequence[Value]) -> list[Value]:
     """`values` cut as the user chose."""
     leaves = broadcast_prefix_to(
         shardings, tree, caller=f"custom_partitioning: {what}", name="values"

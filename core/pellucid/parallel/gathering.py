@@ -274,7 +274,7 @@ class ReduceScatter(Exchange[ScatterSumParams]):
         return [op.result if params.tiled else ctx.reshape(op.result, result)]
 
 
-def _scattered(x: Any, params: ScatterSumParams, sizes: Ints, name: Any):
+def _scattered(x, params: ScatterSumParams, sizes: Ints, name):
     """Parts of `x`, which is summed over the batch axis `name` already, for each position along it in front."""
     dim, shape = params.scatter_dimension, type_of(x).shape
     i = params.axis_name.index(name)

@@ -410,11 +410,11 @@ def _shared_out(
     return Derived(shared, derived.consts, derived.mask)
 
 
-def _divided(x: Any, parts: int):
+def _divided(x, parts: int):
     return x if parts == 1 else div(x, constant_like(x, parts))
 
 
-def _summed(x: Any, axes: tuple[Any, ...]):
+def _summed(x, axes: tuple[Any, ...]):
     return bind1(psum_p, x, params=CollectiveParams(axes)) if axes else x
 
 
@@ -441,7 +441,7 @@ def _free_axes(axis: BatchAxis, params: ShardMapParams) -> tuple[Any, ...]:
     return tuple(axes) if is_free else ()
 
 
-def _with_batch_dims(specs: Specs, dims: Dims, entry: Any) -> list[PartitionSpec]:
+def _with_batch_dims(specs: Specs, dims: Dims, entry) -> list[PartitionSpec]:
     return [
         spec if d is None else with_batch_dim(spec, d, entry) for spec, d in strict_zip(specs, dims)
     ]

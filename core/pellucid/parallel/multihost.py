@@ -56,19 +56,19 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     return tree_map(functools.partial(_gathered, tiled=tiled), in_tree)
 
 
-def _types_of(tree: Any) -> str:
+def _types_of(tree) -> str:
     """The structure of `tree` with the types of its leaves."""
     leaves, structure = tree_flatten(tree)
     types = ", ".join([x.aval.text() if _spans_processes(x) else _type(x) for x in leaves])
     return types if structure == _ONE_LEAF else f"{structure}: {types}"
 
 
-def _type(leaf: Any) -> str:
+def _type(leaf) -> str:
     value = np.asarray(leaf)
     return f"{value.dtype}[{','.join(map(str, value.shape))}]"
 
 
-def _gathered(leaf: Any, *, tiled: bool) -> np.ndarray:
+def _gathered(leaf, *, tiled: bool) -> np.ndarray:
     if _spans_processes(leaf):
         if not tiled:
             raise ArgumentValueError(
@@ -105,7 +105,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     return tree_map(functools.partial(_from_source, is_source=is_source), in_tree)
 
 
-def _from_source(leaf: Any, *, is_source: bool) -> np.ndarray:
+def _from_source(leaf, *, is_source: bool) -> np.ndarray:
     local = np.asarray(leaf)
     # The others' bytes are zero, so the sum of all is the source's, bit for bit.
     data = np.frombuffer(local.tobytes(), np.uint8)
@@ -238,11 +238,11 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     return bool(watch.reached_sync_point(step_id))
 
 
-def _spans_processes(leaf: Any) -> bool:
+def _spans_processes(leaf) -> bool:
     return type(leaf) is ArrayImpl and not leaf.is_fully_addressable
 
 
-def _converted(name: str, what: str, tree: Any, pspecs: Any, convert: Any):
+def _converted(name: str, what: str, tree, pspecs, convert):
     def is_spec(leaf: Any) -> bool:
         return leaf is None or isinstance(leaf, PartitionSpec)
 
@@ -265,7 +265,7 @@ def _one_row_each(local: np.ndarray):
     return make_array_from_process_local_data(sharding, local[np.newaxis])
 
 
-def _whole(x: Any) -> np.ndarray:
+def _whole(x) -> np.ndarray:
     """All of `x`, however it is laid out, as a NumPy array in every process."""
     sharding = x.sharding
     replicated = NamedSharding(

@@ -187,7 +187,7 @@ def pmap(
     return mapped
 
 
-def _layout(x: Any):
+def _layout(x):
     """Part of the cache key by which a call's arguments are known to be in place: the sharding and shape of one."""
     shape = getattr(x, "shape", None)
     return (x._sharding, shape) if type(x) in ARRAY_TYPES and x._committed else shape
@@ -195,7 +195,7 @@ def _layout(x: Any):
 
 def _row(
     fun: Function,
-    name: Any,
+    name,
     size: int,
     devices: Sequence[Any] | None,
     backend: str | None,
@@ -222,12 +222,12 @@ def _misfit(fun: Function, size: int, devices: Sequence[Any]) -> DeviceError:
     )
 
 
-def _wanted(out_axes: Any, out_tree: Any) -> list[int | None]:
+def _wanted(out_axes, out_tree) -> list[int | None]:
     return broadcast_prefix_to(out_axes, out_tree, is_none, caller="pmap out_axes", name="result")
 
 
 def _moved(
-    args: tuple[Any, ...], kwargs: dict[str, Any], static: tuple[int, ...], placed: Function, name: Any
+    args: tuple[Any, ...], kwargs: dict[str, Any], static: tuple[int, ...], placed: Function, name
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:  # fmt: skip
     """The arguments, with arrays that are committed elsewhere moved to the devices of their elements.
 
@@ -262,6 +262,6 @@ def _with_static(
     return tuple(new_args), new_kwargs
 
 
-def _spec(dim: int | None, name: Any) -> PartitionSpec:
+def _spec(dim: int | None, name) -> PartitionSpec:
     """How a value lies whose elements are along `dim`; everywhere whole for None."""
     return REPLICATED if dim is None else PartitionSpec(*[None] * dim, name)

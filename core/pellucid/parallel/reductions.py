@@ -202,7 +202,7 @@ def named_and_positional(caller: str, axis_name: Any) -> tuple[AxisNames, Axes]:
     return listed_axes(caller, [a for a in axes if a not in positional]), positional
 
 
-def _own_axes(caller: str, x: Any, positional: Axes) -> Axes:
+def _own_axes(caller: str, x, positional: Axes) -> Axes:
     ndim = type_of(x).ndim
     return tuple([canonical_axis(axis, ndim, f"{caller}: axis_name") for axis in positional])
 
@@ -225,7 +225,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return tree_map(lambda leaf: _psum("psum", leaf, axes, positional, groups), x)
 
 
-def _psum(caller: str, x: Any, axes: AxisNames, positional: Axes, groups: Groups | None):
+def _psum(caller: str, x, axes: AxisNames, positional: Axes, groups: Groups | None):
     if type_of(x).dtype == np.bool_:
         x = convert_element_type(x, np.int32)
     if positional:
@@ -256,7 +256,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return tree_map(lambda leaf: _pmean(leaf, axes, positional, groups), x)
 
 
-def _pmean(x: Any, axes: AxisNames, positional: Axes, groups: Groups | None):
+def _pmean(x, axes: AxisNames, positional: Axes, groups: Groups | None):
     total = _psum("pmean", x, axes, positional, groups)
     shape = type_of(x).shape
     elements = math.prod(shape[axis] for axis in _own_axes("pmean", x, positional))
@@ -296,7 +296,7 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return _extreme(pmin_p, x, axis_name, axis_index_groups)
 
 
-def _extreme(primitive: PExtreme, x: Any, axis_name: Any, axis_index_groups: Any):
+def _extreme(primitive: PExtreme, x, axis_name, axis_index_groups):
     axes, positional = named_and_positional(primitive.name, axis_name)
     groups = checked_groups(primitive.name, axes, axis_index_groups)
 

@@ -122,7 +122,7 @@ def shard_map(
 
 
 def _call_on_values(
-    call: Function, f: Function, args: tuple[Any, ...], in_specs: Any, out_specs: Any
+    call: Function, f: Function, args: tuple[Any, ...], in_specs, out_specs
 ):  # fmt: skip
     """`call(f, args, …)` where `args` have references: each position gets one to its part of what they hold."""
     leaves, tree = flatten(args)
@@ -188,7 +188,7 @@ def smap(
 # The mesh -----------------------------------------------------------------------------------------
 
 
-def _mesh(caller: str, mesh: Any) -> AnyMesh:
+def _mesh(caller: str, mesh) -> AnyMesh:
     if mesh is None:
         mesh = (
             mesh_context.concrete.value or mesh_context.abstract.value or mesh_context.entered.value
@@ -207,7 +207,7 @@ def _mesh(caller: str, mesh: Any) -> AnyMesh:
     return mesh
 
 
-def _manual_axes(mesh: AnyMesh, axis_names: Any) -> AxisSet:
+def _manual_axes(mesh: AnyMesh, axis_names) -> AxisSet:
     """The axes that become manual: those named, or all that are not manual already."""
     if isinstance(axis_names, str):
         raise ArgumentTypeError(
@@ -240,7 +240,7 @@ def _manual_axes(mesh: AnyMesh, axis_names: Any) -> AxisSet:
 
 
 def _call(
-    f: Function, args: tuple[Any, ...], mesh: Any, manual: AxisSet, in_specs: Any, out_specs: Any,
+    f: Function, args: tuple[Any, ...], mesh, manual: AxisSet, in_specs, out_specs,
     check_vma: bool,
 ):  # fmt: skip
     leaves, tree = flatten(args)
@@ -312,7 +312,7 @@ def _call(
     return result_tree.unflatten(bind(shard_map_p, *body.consts, *arrays, params=params))
 
 
-def _traced(f: Function, flat: Function, avals: Avals, tree: Any, static: list[int]) -> Body:
+def _traced(f: Function, flat: Function, avals: Avals, tree, static: list[int]) -> Body:
     """The program of `flat`, whose arguments are leaves of those of `f`, of structure `tree`, but for the `static` ones."""
     code = getattr(f, "__code__", None)
 
@@ -341,7 +341,7 @@ def _check_has_no_order(f: Function, effects: Effects) -> None:
         )
 
 
-def _input_specs(args: tuple[Any, ...], in_specs: Any) -> list[Any]:
+def _input_specs(args: tuple[Any, ...], in_specs) -> list[Any]:
     """For each leaf of the arguments its spec, None where it is no array, Infer where its type shows it."""
     if in_specs is Infer:
         return [Infer] * len(flatten(args)[0])
@@ -356,8 +356,8 @@ def _input_specs(args: tuple[Any, ...], in_specs: Any) -> list[Any]:
 
 
 def _checked_spec(
-    spec: Any,
-    x: Any,
+    spec,
+    x,
     mesh: AnyMesh,
     manual: AxisSet,
     path: str,
@@ -382,7 +382,7 @@ def _checked_spec(
     return spec
 
 
-def _check_matches_type(spec: PartitionSpec, aval: Any, path: str) -> None:
+def _check_matches_type(spec: PartitionSpec, aval, path: str) -> None:
     """Raise PartitionSpecError if `spec` shards an argument otherwise than its type, over Explicit axes, says."""
     shown = aval.shown_sharding
     of_type = REPLICATED if shown is None else shown.spec
@@ -400,7 +400,7 @@ def _trimmed(axes_per_dim: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(axes_per_dim[:n_dims])
 
 
-def _inferred(x: Any, mesh: AnyMesh, manual: AxisSet, path: str) -> PartitionSpec:
+def _inferred(x, mesh: AnyMesh, manual: AxisSet, path: str) -> PartitionSpec:
     """The spec that the type of `x` says."""
     if any(mesh.axis_type_by_name[a] is not AxisType.Explicit for a in manual):
         raise MeshError(
@@ -417,7 +417,7 @@ def _inferred(x: Any, mesh: AnyMesh, manual: AxisSet, path: str) -> PartitionSpe
     return PartitionSpec(*entries, unreduced=sharding.spec.unreduced, reduced=sharding.spec.reduced)
 
 
-def _check_is_spec(what: str, spec: Any) -> None:
+def _check_is_spec(what: str, spec) -> None:
     if not isinstance(spec, PartitionSpec):
         raise ArgumentTypeError(
             f"shard_map {what} is a PartitionSpec, or a tree of them.", got=f"got {spec!r:.60}",
@@ -449,7 +449,7 @@ def _check_axes(what: str, spec: PartitionSpec, mesh: AnyMesh, manual: AxisSet) 
 
 
 def _check_results(
-    f: Function, results: Results, specs: Sequence[PartitionSpec], tree: Any, mesh: Any,
+    f: Function, results: Results, specs: Sequence[PartitionSpec], tree, mesh,
     manual: AxisSet, check_vma: bool,
 ) -> None:  # fmt: skip
     """Raise an error for results whose rank or sameness isn't what `out_specs` say."""
@@ -479,7 +479,7 @@ def _check_results(
             )
 
 
-def _path(tree: Any, index: int) -> str:
+def _path(tree, index: int) -> str:
     return shown_path(
         "result", flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0][index][0]
     )

@@ -132,14 +132,14 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     return bind1(mul_p, x, y, params=MulParams(dtypes.check_user_dtype(out_dtype, "mul")))
 
 
-def _lower_mul(ctx: Any, operands: Any, params: MulParams):
+def _lower_mul(ctx, operands, params: MulParams):
     result = ctx.avals_out[0]
     if params.out_dtype is not None and params.out_dtype != ctx.avals_in[0].dtype:
         operands = [ctx.convert(x, result) for x in operands]
     return ctx.op1("stablehlo.multiply", result, operands)
 
 
-def _mul_back(cotangent: Any, other: Any, dtype: Any, params: MulParams, *, is_second: bool):
+def _mul_back(cotangent, other, dtype, params: MulParams, *, is_second: bool):
     """The cotangent of an operand of dtype `dtype`, given the other one; it takes the operand's place."""
     if params.out_dtype is not None:
         other = converted(other, params.out_dtype)
@@ -171,7 +171,7 @@ def mulhi(x: Any, y: Any, /) -> Any:
     return bind1(mulhi_p, x, y)
 
 
-def _mulhi_by_halves(x: Any, y: Any):
+def _mulhi_by_halves(x, y):
     # Warren, Hacker's Delight, 2nd ed., section 8-2: the carries of a product of two-digit numbers.
     dtype = type_of(x).dtype
     bits = dtypes.itemsize_bits(dtype)
@@ -183,7 +183,7 @@ def _mulhi_by_halves(x: Any, y: Any):
     return add(add(mul(x1, y1), upper(middle, half)), carried)
 
 
-def _lower_mulhi(ctx: Any, operands: Any, params: Any):
+def _lower_mulhi(ctx, operands, params):
     if ctx.platform == "cpu":  # where XLA can't fuse its own operation
         return ctx.from_python(_mulhi_by_halves, operands)[0]
     return ctx.op1("chlo.mulhi", ctx.avals_out[0], operands)
@@ -207,12 +207,12 @@ def div(x: Any, y: Any) -> Any:
     return bind1(div_p, x, y)
 
 
-def _linear_quotient(avals: Avals, params: Any) -> Linear | None:
+def _linear_quotient(avals: Avals, params) -> Linear | None:
     # Quotients of integers are rounded.
     return (0,) if kind_of(avals[0].dtype) in FLOATING | COMPLEX else None
 
 
-def _lower_div(ctx: Any, operands: Any, params: Any):
+def _lower_div(ctx, operands, params):
     [result], (x, y) = ctx.avals_out, operands
     if kind_of(result.dtype) == "complex" and _is_constant_zero(y):
         # XLA multiplies by the reciprocal of a constant, and every part of a product by 1 / (0 + 0j) is NaN.
@@ -220,7 +220,7 @@ def _lower_div(ctx: Any, operands: Any, params: Any):
     return ctx.op1("stablehlo.divide", result, [x, y])
 
 
-def _is_constant_zero(x: Any) -> bool:
+def _is_constant_zero(x) -> bool:
     """Whether the complex MLIR value `x` is a scalar constant, zero, or an array made of one."""
     while getattr(x.owner, "name", None) == "stablehlo.broadcast_in_dim":
         x = x.owner.operands[0]
@@ -253,7 +253,7 @@ def rem(x: Any, y: Any) -> Any:
     return bind1(rem_p, x, y)
 
 
-def _truncated(x: Any):
+def _truncated(x):
     return mul(sign(x), floor(abs(x)))
 
 
@@ -277,7 +277,7 @@ def abs(x: Any) -> Any:
     return bind1(abs_p, x)
 
 
-def _abs_tangent(t: Any, y: Any, x: Any):
+def _abs_tangent(t, y, x):
     if kind_of(type_of(x).dtype) != "complex":
         return select(ge(x, constant_like(x, 0)), t, neg(t))
     # d|x| = Re(dx conj(x)) / |x|
@@ -310,7 +310,7 @@ def sign(x: Any) -> Any:
     return bind1(sign_p, x)
 
 
-def _lower_sign(ctx: Any, operands: Any, params: Any):
+def _lower_sign(ctx, operands, params):
     [result] = ctx.avals_out
     if kind_of(result.dtype) != "unsigned":
         return ctx.op1("stablehlo.sign", result, operands)
@@ -396,14 +396,14 @@ class Pow(Elementwise):
             )
 
 
-def _lower_pow(ctx: Any, operands: Any, params: Any):
+def _lower_pow(ctx, operands, params):
     [result], (x, y) = ctx.avals_out, operands
     if ctx.avals_in[1].dtype != result.dtype:
         y = ctx.convert(y, result)
     return ctx.op1("stablehlo.power", result, [x, y])
 
 
-def _pow_by_base(t: Any, z: Any, x: Any, y: Any):
+def _pow_by_base(t, z, x, y):
     if kind_of(type_of(y).dtype) not in INTEGER:
         base = converted(x, type_of(x).dtype) if type_of(x).weak_type else x
         return mul(t, mul(y, pow(base, sub(y, constant_like(y, 1)))))
@@ -415,7 +415,7 @@ def _pow_by_base(t: Any, z: Any, x: Any, y: Any):
     return mul(t, select(is_zero, full_as(slope, 0), slope))
 
 
-def _pow_by_exponent(t: Any, z: Any, x: Any, y: Any):
+def _pow_by_exponent(t, z, x, y):
     return mul(t, mul(log(nonzero(x)), z))  # 0ʸ log 0 is taken for 0ʸ log 1
 
 
@@ -463,7 +463,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return bind1(integer_pow_p, x, params=params)
 
 
-def _lower_integer_pow(ctx: Any, operands: Any, params: IntegerPowParams):
+def _lower_integer_pow(ctx, operands, params: IntegerPowParams):
     [result], [x] = ctx.avals_out, operands
     if params.y == 3:  # complex products round by their order, and the reference cubes in this one
         return ctx.op1(
@@ -486,7 +486,7 @@ def _lower_integer_pow(ctx: Any, operands: Any, params: IntegerPowParams):
     return power
 
 
-def _integer_pow_tangent(t: Any, z: Any, x: Any, *, params: IntegerPowParams):
+def _integer_pow_tangent(t, z, x, *, params: IntegerPowParams):
     n = params.y
     if n == 0:
         return Zero(type_of(t))
@@ -523,7 +523,7 @@ def square(x: Any) -> Any:
     return bind1(square_p, x)
 
 
-def _lower_square(ctx: Any, operands: Any, params: Any):
+def _lower_square(ctx, operands, params):
     [result], [x] = ctx.avals_out, operands
     if kind_of(result.dtype) in INTEGER:
         return ctx.op1("stablehlo.multiply", result, [x, x])
@@ -644,7 +644,7 @@ def ceil(x: Any) -> Any:
     return bind1(ceil_p, x)
 
 
-def _lower_round(ctx: Any, operands: Any, params: RoundParams):
+def _lower_round(ctx, operands, params: RoundParams):
     away = params.rounding_method is RoundingMethod.AWAY_FROM_ZERO
     return ctx.op1(
         f"stablehlo.round_nearest_{'afz' if away else 'even'}", ctx.avals_out[0], operands

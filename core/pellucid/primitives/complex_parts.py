@@ -109,7 +109,7 @@ def conj(x: Any) -> Any:
     return bind1(conj_p, x, params=ConjParams(type_of(x).dtype))
 
 
-def _lower_conj(ctx: Any, operands: Any, params: ConjParams):
+def _lower_conj(ctx, operands, params: ConjParams):
     result = ctx.avals_out[0]
     part = shaped_array(result.shape, real_dtype(result.dtype))
     if kind_of(params.input_dtype) == "floating":
@@ -119,11 +119,11 @@ def _lower_conj(ctx: Any, operands: Any, params: ConjParams):
     return ctx.op1("stablehlo.complex", result, [x, y])
 
 
-def _conj_result(dtype: Any) -> np.dtype:
+def _conj_result(dtype) -> np.dtype:
     return dtype if kind_of(dtype) == "complex" else complex_dtype(dtype)
 
 
-def _conj_transpose(c: Any, x: Any, *, params: ConjParams):
+def _conj_transpose(c, x, *, params: ConjParams):
     back = conj(c)
     return real(back) if kind_of(params.input_dtype) == "floating" else back
 

@@ -70,7 +70,7 @@ def aligned_at_one_dim(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple
     return aligned, target
 
 
-def _repeated(x: Any, size: int, position: int, shown: Any):
+def _repeated(x, size: int, position: int, shown):
     """`x` repeated along a new dimension, laid out there as a value whose type shows the sharding `shown`."""
     aval: Any = type_of(x)
     sharding = sharding_with_dim(aval, position, shown)
@@ -148,7 +148,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
     return bind1(concatenate_p, *arrays, params=ConcatenateParams(operator.index(dimension)))
 
 
-def _listed(operands: Any, name: str) -> list[Any]:
+def _listed(operands, name: str) -> list[Any]:
     """`operands` as a list; the rows of an array if it is one."""
     if isinstance(operands, (list, tuple)):
         return list(operands)
@@ -269,9 +269,7 @@ class Split(Parting[SplitParams]):
 split_p = Split()
 
 
-def _piece(
-    ctx: Any, x: Any, aval: ShapedArray, axis: int, start: int, size: int, result: ShapedArray
-):
+def _piece(ctx, x, aval: ShapedArray, axis: int, start: int, size: int, result: ShapedArray):
     """The lowered `size` elements from `start` along `axis` of `x`, a value of type `aval`."""
     shape = physical(aval).shape
     starts = resized((0,) * len(shape), axis, start)

@@ -315,7 +315,7 @@ def _products(lhs: ShapedArray, result: ShapedArray, params: DotGeneralParams) -
 
 
 def _contracted_as_one(
-    ctx: Any, operands: Operands, avals: Sequence[ShapedArray], dims: CanonicalDimensions
+    ctx, operands: Operands, avals: Sequence[ShapedArray], dims: CanonicalDimensions
 ) -> tuple[Sequence[Any], CanonicalDimensions]:
     """Operands whose contracted axes are merged into one, where they are neighbours, in the same order, in both.
 

@@ -94,7 +94,7 @@ class ConvertElementType(Folds, Elementwise[ConvertElementTypeParams]):
         return [y], [bind1(self, tangents[0], params=params)]
 
 
-def _lower_convert(ctx: Any, operands: Any, params: ConvertElementTypeParams):
+def _lower_convert(ctx, operands, params: ConvertElementTypeParams):
     [x], [aval], result = operands, ctx.avals_in, ctx.avals_out[0]
     if aval.dtype == result.dtype:
         return x
@@ -218,12 +218,12 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     return bind1(reduce_precision_p, operand, params=params)
 
 
-def _lower_reduce_precision(ctx: Any, operands: Any, params: ReducePrecisionParams):
+def _lower_reduce_precision(ctx, operands, params: ReducePrecisionParams):
     attributes = {name: ctx.integer(value, 32) for name, value in params._asdict().items()}
     return ctx.op1("stablehlo.reduce_precision", ctx.avals_out[0], operands, attributes)
 
 
-def _reduced(t: Any, *_: Any, params: ReducePrecisionParams):
+def _reduced(t, *_, params: ReducePrecisionParams):
     return bind1(reduce_precision_p, t, params=params)
 
 

@@ -228,7 +228,7 @@ def _fast_order(ndim: int) -> ConvDimensionNumbers:
     )
 
 
-def _in_fast_order(lhs: Any, rhs: Any, *fields: Any):
+def _in_fast_order(lhs, rhs, *fields):
     """A convolution of transposed operands, which XLA's kernels on the CPU take.
 
     XLA's pass for it looks at a program's outermost computation only: not into loops, nor calls that stay calls.
@@ -246,7 +246,7 @@ def _in_fast_order(lhs: Any, rhs: Any, *fields: Any):
     return transpose(result, inverse_permutation(out_spec))
 
 
-def _is_cut_right(ctx: Any, kernel: Any, params: ConvParams) -> bool:
+def _is_cut_right(ctx, kernel, params: ConvParams) -> bool:
     """Whether values are right where positions are cut (see `CUT_POSITIONS`).
 
     A kernel is made whole only if nothing has to be exchanged for it.
@@ -306,7 +306,7 @@ def _check_operands(lhs: ShapedArray, rhs: ShapedArray, params: ConvParams) -> N
         )
 
 
-def _result_dtype(dtype: Any, preferred: Any):
+def _result_dtype(dtype, preferred):
     """Dtype of a convolution; `preferred` must be of the same kind (or floating for integers) and no narrower."""
     if preferred is None:
         return dtype
@@ -324,7 +324,7 @@ def _result_dtype(dtype: Any, preferred: Any):
     return preferred
 
 
-def _folded(x: Any, axis: int, into: int, within: int = 1):
+def _folded(x, axis: int, into: int, within: int = 1):
     """`x` with `axis` merged into the axis that is `into` without it: each of `within` parts is repeated along `axis`."""
     moved = move_axis(x, axis, into)
     shape = type_of(moved).shape
@@ -334,7 +334,7 @@ def _folded(x: Any, axis: int, into: int, within: int = 1):
     return reshape(moved, (*shape[:into], shape[into] * shape[into + 1], *shape[into + 2 :]))
 
 
-def _unfolded(x: Any, axis: int, size: int, within: int = 1):
+def _unfolded(x, axis: int, size: int, within: int = 1):
     """`x` with its `axis`, made by `_folded`, split again; the axis of length `size` is at `axis`."""
     shape = type_of(x).shape
     rest = shape[axis] // (size * within)
@@ -344,7 +344,7 @@ def _unfolded(x: Any, axis: int, size: int, within: int = 1):
     return reshape(split, resized(shape, axis, size, within * rest))
 
 
-def _regrouped(x: Any, source: int, target: int, groups: int):
+def _regrouped(x, source: int, target: int, groups: int):
     """`x` with its axis `source`, which is (groups, rest), left with the rest; axis `target` becomes (groups, itself)."""
     shape = list(type_of(x).shape)
     split = reshape(x, resized(shape, source, groups, shape[source] // groups))
@@ -354,7 +354,7 @@ def _regrouped(x: Any, source: int, target: int, groups: int):
     return reshape(moved, shape)
 
 
-def _dimensions_attribute(ctx: Any, numbers: ConvDimensionNumbers):
+def _dimensions_attribute(ctx, numbers: ConvDimensionNumbers):
     """`#stablehlo.conv`."""
 
     def text(spec: Ints, first: str, second: str) -> str:
@@ -369,7 +369,7 @@ def _dimensions_attribute(ctx: Any, numbers: ConvDimensionNumbers):
     )
 
 
-def _padded_before(lhs: Any, rhs: Any, *fields: Any):
+def _padded_before(lhs, rhs, *fields):
     """A convolution whose left operand is dilated, padded and cut by itself."""
     params = ConvParams(*fields)
     aval = type_of(lhs)
@@ -384,7 +384,7 @@ def _padded_before(lhs: Any, rhs: Any, *fields: Any):
     )
 
 
-def _complex_by_parts(lhs: Any, rhs: Any, *fields: Any):
+def _complex_by_parts(lhs, rhs, *fields):
     """A complex convolution by three real ones: (a + bi)(c + di) = (k - m) + (k + l)i.
 
     k = (a + b)c, l = a(d - c), m = b(c + d). CPUs and GPUs have real convolutions only.
@@ -455,7 +455,7 @@ def conv_general_dilated(
     return bind1(conv_general_dilated_p, lhs, rhs, params=params)
 
 
-def _shapes(lhs: Any, rhs: Any, caller: str) -> tuple[Shape, Shape]:
+def _shapes(lhs, rhs, caller: str) -> tuple[Shape, Shape]:
     lhs_aval, rhs_aval = type_of(lhs), type_of(rhs)
     if lhs_aval.ndim != rhs_aval.ndim or lhs_aval.ndim < 2:
         raise ShapeError(

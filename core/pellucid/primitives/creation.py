@@ -202,7 +202,7 @@ def full_like(
     return full(sizes, fill_value, aval.dtype if dtype is None else dtype, sharding=sharding)
 
 
-def _check_real(x: Any, dtype: Any, name: str) -> None:
+def _check_real(x, dtype, name: str) -> None:
     """Raise DtypeError if `x` is complex and `dtype` is one of real numbers."""
     if kind_of(type_of(x).dtype) == "complex" and kind_of(dtype) not in ("complex", "bool"):
         raise DtypeError(
@@ -225,7 +225,7 @@ def layout_of(x: Any, shape: Shape) -> Any:
     return x._sharding if same or x._sharding.num_devices == 1 else None
 
 
-def _filled(sizes: Shape, scalar: Any, sharding: Any):
+def _filled(sizes: Shape, scalar, sharding):
     """`scalar` repeated to `sizes` and placed by `sharding`; no device makes more than its part."""
     if not context.trace.is_eager:
         if sharding is None or type_sharding(sharding, len(sizes)) is not None:

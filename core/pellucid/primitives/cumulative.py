@@ -150,7 +150,7 @@ def scanned_pairs(combine: Callable[[Pair, Pair], Pair], pair: Pair, axis: int) 
     return x, t
 
 
-def _interleaved(even: Any, odd: Any, axis: int):
+def _interleaved(even, odd, axis: int):
     """Elements of `even` and `odd` in turn along `axis`; `even` has as many, or one more."""
     aval: Any = type_of(even)
     n_even, n_odd = aval.shape[axis], type_of(odd).shape[axis]
@@ -182,7 +182,7 @@ def _log_sum_pair(a: Pair, b: Pair) -> Pair:
     return z, bind1(add_any_p, mul(t, weights[0]), mul(u, weights[1]))
 
 
-def _finite(x: Any, z: Any):
+def _finite(x, z):
     """`x`, but 0 where it is infinite and equal to `z`, except for one that is minus infinity beside z."""
     aval: Any = type_of(x)
     is_infinite = eq(x, np.asarray(np.inf, aval.dtype))

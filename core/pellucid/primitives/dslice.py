@@ -36,7 +36,7 @@ class Slice:
         return f"Slice(start={self.start!r}, size={self.size}, stride={self.stride})"
 
 
-def _unflatten(data: Any, children: Any) -> Slice:
+def _unflatten(data, children) -> Slice:
     return Slice(*children, *data)
 
 

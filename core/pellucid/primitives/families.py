@@ -51,7 +51,7 @@ def kind_of(dtype: Any) -> str:
     return kind
 
 
-def _kind_of(dtype: Any) -> str:
+def _kind_of(dtype) -> str:
     if isinstance(dtype, dtypes.ExtendedDType):
         return "key"
     if dtype == dtypes.float0:
@@ -162,7 +162,7 @@ class Elementwise(Shown, Primitive[P]):
     def factors(self, avals, results, params):
         return pointwise(avals, results)
 
-    def _more(self, params: Any) -> dict[str, Any]:
+    def _more(self, params) -> dict[str, Any]:
         return {"params": params} if self.rules_take_params else {}
 
     def _shape(self, avals: Avals) -> Shape:

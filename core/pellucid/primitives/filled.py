@@ -66,7 +66,7 @@ def filled(aval: Any, value: int) -> Any:
     return vary(full, aval.varying)
 
 
-def _filled_addends(aval: Any, value: int):
+def _filled_addends(aval, value: int):
     """The same where devices hold addends: of zeros such are zeros; of others one device has all, where XLA lays it out."""
     shown = aval.shown_sharding
     if value and shown.spec.unreduced.intersection(shown.mesh.manual_axes):
@@ -90,7 +90,7 @@ def zero_like_elements(x: Any) -> Any:
     return zeros(marked(scalar, Marks(shown.spec.unreduced), shown.mesh))
 
 
-def _host_scalar(aval: Any, value: int):
+def _host_scalar(aval, value: int):
     """A scalar of type `aval` as programs show it: a literal."""
     if aval.weak_type:
         for kind in (float, int, complex):

@@ -75,7 +75,7 @@ class Term:
         return self._differs(other)
 
 
-def _operand(x: Any, as_term: Callable[[Any], Term]):
+def _operand(x, as_term: Callable[[Any], Term]):
     return x.value if type(x) is Term else as_term(x).value
 
 

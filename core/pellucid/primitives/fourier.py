@@ -125,7 +125,7 @@ class Fft(Movement[FftParams]):
         return [ctx.op1("stablehlo.fft", result, [x], attributes)]
 
 
-def _by_mirror_image(length: int, factor: float, aval: Any):
+def _by_mirror_image(length: int, factor: float, aval):
     """For each frequency of a real signal of `length`, `factor` if it has a mirror image, else 1; broadcasts to `aval`."""
     size = aval.shape[-1]
     alone_at_end = int(length % 2 == 0 and length > 1)
@@ -137,7 +137,7 @@ def _by_mirror_image(length: int, factor: float, aval: Any):
 fft_p = Fft()
 
 
-def _canonical_type(fft_type: Any) -> FftType:
+def _canonical_type(fft_type) -> FftType:
     if isinstance(fft_type, FftType):
         return fft_type
     if isinstance(fft_type, str) and fft_type.upper() in FftType.__members__:

@@ -68,7 +68,7 @@ _BOOL = np.dtype(bool)
 # What the two lowerings share ---------------------------------------------------------------------
 
 
-def _lowered_indices(ctx: Any, indices: Any, aval: ShapedArray) -> tuple[Any, ShapedArray]:
+def _lowered_indices(ctx, indices, aval: ShapedArray) -> tuple[Any, ShapedArray]:
     """Indices of at least 32 bits, whose vectors each device has whole.
 
     A narrower dtype may not hold the operand's sizes.
@@ -81,16 +81,14 @@ def _lowered_indices(ctx: Any, indices: Any, aval: ShapedArray) -> tuple[Any, Sh
     return indices, aval
 
 
-def _last_starts(ctx: Any, indices: ShapedArray, operand: Shape, axes: Ints, windows: Shape):
+def _last_starts(ctx, indices: ShapedArray, operand: Shape, axes: Ints, windows: Shape):
     """For each index vector, the largest indices at which a window still lies in the operand."""
     largest = np.iinfo(indices.dtype).max
     last = np.array([min(operand[a] - windows[a], largest) for a in axes], indices.dtype)
     return ctx.broadcast(ctx.constant(last), (indices.ndim - 1,), indices)
 
 
-def _dimension_numbers(
-    ctx: Any, numbers: Any, windows: ShapedArray, indices: ShapedArray
-) -> ir.Attribute:
+def _dimension_numbers(ctx, numbers, windows: ShapedArray, indices: ShapedArray) -> ir.Attribute:
     """`#stablehlo.gather` or `#stablehlo.scatter`; axes of elements, in `windows`, are window axes, too."""
     window_dims, collapsed, index_map, batching, indices_batching = numbers
     inner = range(windows.ndim, windows.ndim + len(element_shape(windows)))
@@ -107,9 +105,7 @@ def _dimension_numbers(
     return ctx.attribute(f"#stablehlo.{'gather' if is_gather else 'scatter'}<{', '.join(shown)}>")
 
 
-def _words_of_windows(
-    numbers: Any, dims: Words, indices_ndim: int, ndim: int
-) -> tuple[Words, Words]:
+def _words_of_windows(numbers, dims: Words, indices_ndim: int, ndim: int) -> tuple[Words, Words]:
     """Factors of the indices and of the windows' array, for an operand with factors `dims`."""
     window_dims, _, _, batching, indices_batching = numbers
     points = words(indices_ndim, len(dims), mark="!")
@@ -222,9 +218,7 @@ class Gather(JointlyLinear[GatherParams]):
         fill = ctx.full(stored, fill_in(result.dtype, params))
         return [ctx.op1("stablehlo.select", result, [mask, gathered, fill])]
 
-    def _inside(
-        self, ctx: Any, indices: Any, aval: ShapedArray, shape: Shape, params: GatherParams
-    ):
+    def _inside(self, ctx, indices, aval: ShapedArray, shape: Shape, params: GatherParams):
         """For each index vector, whether its window lies in the operand."""
         last = _last_starts(
             ctx, aval, shape, params.dimension_numbers.start_index_map, params.slice_sizes
@@ -317,7 +311,7 @@ def gather(
 # Scattering ---------------------------------------------------------------------------------------
 
 
-def _scattered_copy(x: Any, indices: Any, updates: Any, combine: Any, *fields: Any):
+def _scattered_copy(x, indices, updates, combine, *fields):
     """A scatter of one window that doesn't write in place."""
     params = ScatterParams(*fields)
     aval, window, replace = type_of(x), type_of(updates), registry["scatter"]
@@ -327,7 +321,7 @@ def _scattered_copy(x: Any, indices: Any, updates: Any, combine: Any, *fields: A
     return select_n(written, x, combine(x, new) if combine else new)
 
 
-def _may_be_sliced(ctx: Any, x: Any) -> bool:
+def _may_be_sliced(ctx, x) -> bool:
     """Whether `x` is a dynamic slice, or may become one where devices have parts."""
     is_slice = getattr(x.owner, "name", None) == "stablehlo.dynamic_slice"
     return ctx.has_fault(SCATTER_OF_ONE_WINDOW) and (
@@ -439,12 +433,12 @@ class Scatter(Shown, Primitive[ScatterParams]):
         return {**super().printed_params(equation), "update_consts": (), "update_jaxpr": program}
 
 
-def _replaced(old: Any, new: Any):
+def _replaced(old, new):
     return new
 
 
 @cached(256)
-def _update_program(combine: Callable[[Any, Any], Any], dtype: Any) -> ClosedJaxpr:
+def _update_program(combine: Callable[[Any, Any], Any], dtype) -> ClosedJaxpr:
     scalar = shaped_array((), dtype)
     with use_lineage(LOWERED):
         return ClosedJaxpr(*stage(lambda old, new: [combine(old, new)], [scalar, scalar]))

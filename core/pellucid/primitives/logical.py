@@ -263,7 +263,7 @@ shift_right_logical_p = _bitwise("shift_right_logical", cheap=False)
 population_count_p = _bitwise("population_count", "popcnt", cheap=False)
 
 
-def _lower_clz(ctx: Any, operands: Operands, params: Any):
+def _lower_clz(ctx, operands: Operands, params):
     [aval] = ctx.avals_in
     if kind_of(aval.dtype) != "signed" or not ctx.has_fault(SIGNED_LEADING_ZEROS):
         return ctx.op1("stablehlo.count_leading_zeros", aval, operands)
@@ -367,7 +367,7 @@ class SelectN(JointlyLinear[Any]):
 select_n_p = SelectN()
 
 
-def _part(which: Any, i: int, cotangent: Any, zero: Any):
+def _part(which, i: int, cotangent, zero):
     """The cotangent of case `i`: the result's where that case was chosen."""
     if type_of(which).dtype == np.bool_:
         return select_n(which, zero, cotangent) if i else select_n(which, cotangent, zero)
@@ -382,14 +382,14 @@ def _batched_shape(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[Sha
     return (axis.size, *type_of(operands[0]).shape), 0
 
 
-def _with_axis(x: Any, dim: BatchDim, target: int, shape: Shape):
+def _with_axis(x, dim: BatchDim, target: int, shape: Shape):
     """`x` with its batch axis at `target`, repeated to `shape` if it has none."""
     if dim is not None:
         return move_axis(x, dim, target)
     return broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i != target])
 
 
-def _with_axis_or_scalar(x: Any, dim: BatchDim, target: int, shape: Shape):
+def _with_axis_or_scalar(x, dim: BatchDim, target: int, shape: Shape):
     """As `_with_axis` for an `x` that may be a scalar: a batch of scalars is repeated, one scalar is not."""
     ndim = type_of(x).ndim
     if dim is None and ndim == 0:
@@ -461,13 +461,13 @@ class Clamp(Elementwise):
         return bind(self, low, _with_axis(x, dim, target, shape), high), [target]
 
 
-def _where(condition: Any, t: Any, x: Any):
+def _where(condition, t, x):
     """The tangent `t`, of `x`'s shape or a scalar, where `condition`; else zero."""
     t = broadcast_to(t, type_of(x).shape)
     return select(condition, t, zeros(type_of(t)))
 
 
-def _lower_clamp(ctx: Any, operands: Operands, params: Any):
+def _lower_clamp(ctx, operands: Operands, params):
     [result] = ctx.avals_out
     if kind_of(result.dtype) != "bool" or not ctx.has_fault(CLAMP_OF_BOOLEANS):
         return ctx.op1("stablehlo.clamp", result, operands)

@@ -126,7 +126,7 @@ def monoid_body(ctx: Any, region: ir.Region, monoid: Monoid, dtype: DType) -> No
 _OPPOSITES = {"max": "min", "min": "max"}
 
 
-def _opposite_body(ctx: Any, region: ir.Region, monoid: Monoid, dtype: DType) -> None:
+def _opposite_body(ctx, region: ir.Region, monoid: Monoid, dtype: DType) -> None:
     """Fill `region` with an extreme of scalars as the negated opposite of their negatives."""
     aval = shaped_array((), dtype)
     with ctx.inside(region, [aval, aval]) as operands:
@@ -180,7 +180,7 @@ def through_integers(
     return ctx.op1("stablehlo.bitcast_convert", result, [bits])
 
 
-def _reversed_below_zero(ctx: Any, bits: ir.Value, aval: ShapedArray) -> ir.Value:
+def _reversed_below_zero(ctx, bits: ir.Value, aval: ShapedArray) -> ir.Value:
     """`bits` of floating numbers as integers in the order of these numbers, and back again.
 
     The largest and the smallest of these integers are bits of NaN.

@@ -194,7 +194,7 @@ class Pad(JointlyLinear[PadParams]):
         is_needed = is_linear(operands[1])
         return unpadded, sub(_total(cotangent), _total(unpadded)) if is_needed else None
 
-    def _unpadded(self, cotangent: Any, params: PadParams):
+    def _unpadded(self, cotangent, params: PadParams):
         """The elements of `cotangent` at which those of the operand are; 0 where they were cut away."""
         config = params.padding_config
         zero = zero_like_elements(cotangent)
@@ -244,7 +244,7 @@ def lowered_pad(
 pad_p = Pad()
 
 
-def _total(x: Any):
+def _total(x):
     """The sum of all elements of `x`."""
     return reduce_sum(x, range(type_of(x).ndim))
 

@@ -107,7 +107,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
         ]
 
 
-def _moved(aval: Any, destination: Any):
+def _moved(aval, destination):
     """The type of a value of type `aval` at `destination`."""
     if isinstance(destination, Sharding):
         destination.check_compatible_aval(aval.shape)
@@ -115,7 +115,7 @@ def _moved(aval: Any, destination: Any):
     return aval.update(memory_space=_space(destination))
 
 
-def _lowered_put(ctx: Any, x: Any, aval: Any, destination: Any):
+def _lowered_put(ctx, x, aval, destination):
     """A value of type `aval` at `destination` within a program."""
     if isinstance(destination, Sharding) and destination.num_devices > 1:
         x = ctx.constrain(x, destination, aval)
@@ -127,7 +127,7 @@ def _lowered_put(ctx: Any, x: Any, aval: Any, destination: Any):
 device_put_p = DevicePut()
 
 
-def _in_memory(ctx: Any, x: Any, aval: Any, kind: str | None):
+def _in_memory(ctx, x, aval, kind: str | None):
     """`x` in memory of a kind.
 
     On the CPU all memories are one, so only results of a program can be of a kind; their types say it.
@@ -147,16 +147,16 @@ def _in_memory(ctx: Any, x: Any, aval: Any, kind: str | None):
     )
 
 
-def _kind(destination: Any) -> str | None:
+def _kind(destination) -> str | None:
     """The memory kind that a destination asks for."""
     return getattr(destination, "memory_kind", None)
 
 
-def _space(destination: Any) -> MemorySpace | None:
+def _space(destination) -> MemorySpace | None:
     return space_of_kind(_kind(destination))
 
 
-def _batched_place(place: Any, dim: BatchDim):
+def _batched_place(place, dim: BatchDim):
     """The place of a batch whose elements go to `place`."""
     if not isinstance(place, NamedSharding) or dim is None:
         return place
@@ -193,7 +193,7 @@ def device_put(
     )
 
 
-def _checked_place(place: Any):
+def _checked_place(place):
     """`place` as it stands among the params; raises for what is no place."""
     if isinstance(place, (MemorySpace, Device)):
         return place

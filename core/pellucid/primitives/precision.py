@@ -84,9 +84,7 @@ class _Recipe(NamedTuple):
     """Dtypes in which the device can give the result; it is converted from the first to others."""
 
 
-def _recipe(
-    precision: Any, accumulation: Any, inputs: Sequence[Any], operations: int = 1
-) -> _Recipe:
+def _recipe(precision, accumulation, inputs: Sequence[Any], operations: int = 1) -> _Recipe:
     return _Recipe(precision, accumulation, operations, False, tuple(inputs), (accumulation,))
 
 
@@ -279,14 +277,14 @@ def _same_algorithm(algorithm: DotAlgorithm, recipe: _Recipe) -> bool:
     )  # fmt: skip
 
 
-def _unsupported(precision: Any, platform: str) -> CompilationError:
+def _unsupported(precision, platform: str) -> CompilationError:
     return CompilationError(
         f"dot_general can't run the algorithm {precision} on {platform}.",
         do=f"There it runs {', '.join(sorted(_ON_CPU))}.",
     )
 
 
-def _attribute(ctx: Any, algorithm: DotAlgorithm):
+def _attribute(ctx, algorithm: DotAlgorithm):
     def name(dtype: Any) -> str:
         return "tf32" if isinstance(dtype, str) else str(ctx.element_type(np.dtype(dtype)))
 

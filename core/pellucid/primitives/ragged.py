@@ -267,7 +267,7 @@ def _span(start: int, count: int) -> Axes:
     return tuple(range(start, start + count))
 
 
-def _with_prefix(axis: BatchAxis, group_sizes: Any, dim: BatchDim, prefix: Ints):
+def _with_prefix(axis: BatchAxis, group_sizes, dim: BatchDim, prefix: Ints):
     """Group sizes for each element of the batch and of the axes of sizes `prefix`."""
     shape = type_of(group_sizes).shape
     if dim is not None:
@@ -324,7 +324,7 @@ def _check_groups(
         )
 
 
-def _by_masking(lhs: Any, rhs: Any, group_sizes: Any, *fields: Any):
+def _by_masking(lhs, rhs, group_sizes, *fields):
     """The definition: a copy of the operand for each group, zero outside it, and one product of them all."""
     params = RaggedParams(*fields)
     numbers = params.ragged_dot_dimension_numbers
@@ -344,7 +344,7 @@ def _by_masking(lhs: Any, rhs: Any, group_sizes: Any, *fields: Any):
     return bind1(dot_general_p, masked, rhs, params=dot._replace(dimension_numbers=dims))
 
 
-def _masked(x: Any, group_sizes: Any, prefix: Ints, ragged: int):
+def _masked(x, group_sizes, prefix: Ints, ragged: int):
     """For each group a copy of `x`, zero where the index along axis `ragged` is not of the group; groups are axis 0."""
     aval: Any = type_of(x)
     sizes: Any = type_of(group_sizes)

@@ -312,7 +312,7 @@ class ArgExtreme(OfOneArray[ArgExtremeParams]):
         return [reduction.results[1]]
 
 
-def _arg_extreme(primitive: ArgExtreme, operand: Any, axis: int, index_dtype: Any):
+def _arg_extreme(primitive: ArgExtreme, operand, axis: int, index_dtype):
     index_dtype = dtypes.check_user_dtype(index_dtype, primitive.name)
     if kind_of(index_dtype) not in INTEGER:
         raise ArgumentTypeError(

@@ -126,7 +126,7 @@ def _keeping_batch(sharding: NamedSharding, dim: int, old: PartitionSpec) -> Nam
     return sharding.with_spec(spec.update(partitions=entries))
 
 
-def _from_mesh(source: AnyMesh | None, xs: Any, out_shardings: Any):
+def _from_mesh(source: AnyMesh | None, xs, out_shardings):
     """`reshard` of values that are over the mesh `source`, where their types don't say."""
     with_paths, structure = tree_flatten_with_path(xs)
     stated = broadcast_prefix(
@@ -140,7 +140,7 @@ def _from_mesh(source: AnyMesh | None, xs: Any, out_shardings: Any):
     )
 
 
-def _resharded(x: Any, stated: Any, path: str, source: AnyMesh | None):
+def _resharded(x, stated, path: str, source: AnyMesh | None):
     sharding = stated_sharding("reshard", stated)
     if not isinstance(sharding, NamedSharding):
         raise ShardingArgumentError(
@@ -251,7 +251,7 @@ def explicit_axes(
     return inside
 
 
-def _mesh_of(caller: str, args: Any):
+def _mesh_of(caller: str, args):
     """The current mesh, else the one that the types of the arrays `args` show."""
     mesh = get_abstract_mesh()
     if mesh.empty:
@@ -265,7 +265,7 @@ def _mesh_of(caller: str, args: Any):
     return mesh
 
 
-def _axes_of(mesh: Any, axes: Any, caller: str) -> tuple[Any, ...]:
+def _axes_of(mesh, axes, caller: str) -> tuple[Any, ...]:
     if axes is None:
         return mesh.axis_names
     names = (axes,) if isinstance(axes, str) else tuple(axes)
@@ -275,7 +275,7 @@ def _axes_of(mesh: Any, axes: Any, caller: str) -> tuple[Any, ...]:
     return names
 
 
-def _without_axes(xs: Any, mesh: Any):
+def _without_axes(xs, mesh):
     """The tree `xs`, with types that show only axes that are Explicit in `mesh`; no data moves."""
 
     def cast(x):
@@ -290,12 +290,12 @@ def _without_axes(xs: Any, mesh: Any):
     return tree_map(cast, xs)
 
 
-def _shown(x: Any):
+def _shown(x):
     """The sharding that the type of `x` shows; None also for what is no array."""
     return getattr(getattr(x, "aval", None), "shown_sharding", None)
 
 
-def _over_axes_of(x: Any, mesh: AbstractMesh):
+def _over_axes_of(x, mesh: AbstractMesh):
     """The array `x` as it is, over its own mesh with the axis types of `mesh`."""
     sharding = x.sharding
     retyped = sharding.mesh.update(axis_types=mesh.axis_types)

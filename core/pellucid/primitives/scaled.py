@@ -85,9 +85,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
         return ctx.from_python(_by_scaling, operands, params)
 
 
-def _by_scaling(
-    lhs: Any, rhs: Any, lhs_scale: Any, rhs_scale: Any, numbers: CanonicalDimensions, preferred: Any
-):
+def _by_scaling(lhs, rhs, lhs_scale, rhs_scale, numbers: CanonicalDimensions, preferred):
     """The definition: operands times their scales, in bfloat16, and their product."""
     (lhs_contract, rhs_contract), _ = numbers
     return bind1(
@@ -96,7 +94,7 @@ def _by_scaling(
     )  # fmt: skip
 
 
-def _scaled(x: Any, scale: Any, axes: Axes):
+def _scaled(x, scale, axes: Axes):
     """`x` times its scale, whose elements are repeated along blocks of `axes`, in bfloat16."""
     shape = type_of(x).shape
     for a in axes:
@@ -152,7 +150,7 @@ def scaled_dot(
     return bind1(scaled_dot_p, lhs, rhs, *scales, params=ScaledDotParams(numbers, preferred))
 
 
-def _unit_scale(aval: Any, axes: Axes):
+def _unit_scale(aval, axes: Axes):
     """A scale of ones, with one block along each contracted axis."""
     shape = tuple([1 if a in axes else n for a, n in enumerate(aval.shape)])
     return converted(ones(shaped_array(shape, _BF16)), dtypes.as_dtype("float8_e8m0fnu"))

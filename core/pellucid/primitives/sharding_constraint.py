@@ -110,7 +110,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     )
 
 
-def _constrained_as(x: Any, stated: Any, path: str):
+def _constrained_as(x, stated, path: str):
     """One array, laid out as a user stated it."""
     name = "with_sharding_constraint"
     place = stated.sharding if isinstance(stated, Format) else stated
@@ -140,7 +140,7 @@ def constrained(x: Any, sharding: Any, path: str = "x") -> Any:
     return bind1(sharding_constraint_p, x, params=ShardingConstraintParams(sharding))
 
 
-def _over_auto_axes(x: Any, sharding: NamedSharding, path: str) -> NamedSharding | None:
+def _over_auto_axes(x, sharding: NamedSharding, path: str) -> NamedSharding | None:
     """`sharding`, provided that the type of `x` agrees over Explicit axes; None if there are no others.
 
     Raises: LayoutAssertionError if it doesn't; PartitionSpecError if only some of the mesh's axes are Explicit and

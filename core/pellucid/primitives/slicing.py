@@ -72,7 +72,7 @@ def slice_in_dim(
     return slice(operand, starts, limits, strides)
 
 
-def _from_front(index: Any, size: Any):
+def _from_front(index, size):
     index = canonical_size(index)
     return index + size if index < 0 else index
 
@@ -117,7 +117,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Ints) -> Any:
     return gather(src, concatenate(columns, 1), numbers, sizes)
 
 
-def _within(index: Any, size: int):
+def _within(index, size: int):
     """`index` modulo `size`."""
     return wrapped(rem(index, type_of(index).dtype.type(size)), size)
 
@@ -163,7 +163,7 @@ def start_scalars(
     ]
 
 
-def _listed_starts(name: str, start_indices: Any) -> list[Any]:
+def _listed_starts(name: str, start_indices) -> list[Any]:
     if isinstance(start_indices, (list, tuple)):
         return list(start_indices)
     aval = type_of(start_indices)
@@ -380,7 +380,7 @@ def dynamic_index_in_dim(
     return window if keepdims else squeeze(window, (axis,))
 
 
-def _along(axis: int, ndim: int, index: Any, wrap: bool) -> tuple[list[Any], list[bool]]:
+def _along(axis: int, ndim: int, index, wrap: bool) -> tuple[list[Any], list[bool]]:
     """Start indices that are 0 but along `axis`, and which of them may be negative."""
     starts: list[Any] = [0] * ndim
     starts[axis] = index
@@ -436,7 +436,7 @@ class DynamicUpdateSlice(_Window[NoParams]):
 dynamic_update_slice_p = DynamicUpdateSlice()
 
 
-def _updated_copy(x: Any, update: Any, *starts: Any):
+def _updated_copy(x, update, *starts):
     """`dynamic_update_slice` that doesn't write in place."""
     aval, window = type_of(x), type_of(update)
     yes, no = ones(window.update(dtype=_BOOL)), zeros(aval.update(dtype=_BOOL))

@@ -142,7 +142,7 @@ def _comparator(dtypes: tuple[Any, ...], num_keys: int) -> ClosedJaxpr:
         return ClosedJaxpr(*stage(comes_first, avals))
 
 
-def _ordered_parts(x: Any) -> list[Any]:
+def _ordered_parts(x) -> list[Any]:
     """Real numbers, with one zero and one NaN only, by whose total order `x` is ordered."""
     match kind_of(type_of(x).dtype):
         case "complex":
@@ -358,7 +358,7 @@ approx_top_k_p = ApproxTopK()
 
 
 @cached(64)
-def _better(dtype: Any, greater: bool) -> ClosedJaxpr:
+def _better(dtype, greater: bool) -> ClosedJaxpr:
     """The program that compares two elements; their positions come along unused."""
     element, position = shaped_array((), dtype), shaped_array((), _INT32)
     compare = gt if greater else lt

@@ -75,7 +75,7 @@ def erf_inv(x: Any) -> Any:
     return bind1(erf_inv_p, x)
 
 
-def _gaussian(t: Any, x: Any, factor: float):
+def _gaussian(t, x, factor: float):
     return mul(constant_like(x, factor), mul(t, exp(neg(square(x)))))
 
 
@@ -135,7 +135,7 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
     return bind1(random_gamma_grad_p, a, x)
 
 
-def _density(a: Any, x: Any):
+def _density(a, x):
     """xᵃ⁻¹ e⁻ˣ / Γ(a), the derivative of P(a, x) by x."""
     return exp(sub(add(neg(x), mul(sub(a, constant_like(a, 1)), log(x))), lgamma(a)))
 
@@ -170,7 +170,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return bind1(regularized_incomplete_beta_p, a, b, x)
 
 
-def _beta_density(t: Any, y: Any, a: Any, b: Any, x: Any):
+def _beta_density(t, y, a, b, x):
     one = constant_like(a, 1)
     log_beta = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
     logs = add(mul(sub(b, one), log1p(neg(x))), mul(sub(a, one), log(x)))
@@ -240,7 +240,7 @@ def _bessel_i0e(x: formulas.Term) -> formulas.Term:
     return formulas.select(x <= 8, inside, outside)
 
 
-def _i1e_slope(t: Any, y: Any, x: Any):
+def _i1e_slope(t, y, x):
     # I₁'(x) = I₀(x) - I₁(x)/x, whose limit at 0 is 1/2.
     small = constant_like(x, dtypes.finfo(type_of(x).dtype).eps)
     away = gt(absolute(x), small)

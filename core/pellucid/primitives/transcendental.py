@@ -85,7 +85,7 @@ def logistic(x: Any, *, accuracy: Any = None) -> Any:
     return bind1(logistic_p, x, params=accuracy_params(accuracy))
 
 
-def _lower_exp2(ctx: Any, operands: Any, params: AccuracyParams):
+def _lower_exp2(ctx, operands, params: AccuracyParams):
     [result] = ctx.avals_out
     exponent = ctx.op1("stablehlo.multiply", result, [ctx.full(result, math.log(2)), *operands])
     return ctx.op1("stablehlo.exponential", result, [exponent], accuracy_attributes(ctx, params))
@@ -95,7 +95,7 @@ _MIN_OF_LOG1P = -0.25
 """Least argument of the compiler's log1p; down to -0.5, log(1 + x) is off by 1.4 units in the last place."""
 
 
-def _lower_log1p(ctx: Any, operands: Any, params: AccuracyParams):
+def _lower_log1p(ctx, operands, params: AccuracyParams):
     [x], [aval] = operands, ctx.avals_out
     value = with_accuracy("log_plus_one")(ctx, operands, params)
     if aval.dtype != np.float64 or not ctx.has_fault(LOG1P_IN_THE_MIDDLE):
@@ -107,7 +107,7 @@ def _lower_log1p(ctx: Any, operands: Any, params: AccuracyParams):
     return ctx.op1("stablehlo.select", aval, [is_below, below, value])
 
 
-def _lower_logistic(ctx: Any, operands: Any, params: AccuracyParams):
+def _lower_logistic(ctx, operands, params: AccuracyParams):
     [result] = ctx.avals_out
     one = ctx.full(result, 1)
     power = ctx.op1(
@@ -242,11 +242,11 @@ def _complex_circular(function: str):
     return lower
 
 
-def _one_minus_square(x: Any):
+def _one_minus_square(x):
     return sub(constant_like(x, 1), square(x))
 
 
-def _sum_of_squares(x: Any, y: Any):
+def _sum_of_squares(x, y):
     return add(square(x), square(y))
 
 
@@ -329,7 +329,7 @@ def atanh(x: Any) -> Any:
     return bind1(atanh_p, x)
 
 
-def _atanh_tangent(t: Any, y: Any, x: Any):
+def _atanh_tangent(t, y, x):
     one = constant_like(x, 1)
     return mul(integer_pow(add(one, x), -1), div(t, sub(one, x)))
 

@@ -99,5 +99,5 @@ def unified(primitive: Primitive[Any], operands: tuple[Any, ...]) -> tuple[Any, 
     return tuple([vary(x, axes) if _joins(x, axes) else x for x in operands])
 
 
-def _joins(x: Any, axes: frozenset[Any]) -> bool:
+def _joins(x, axes: frozenset[Any]) -> bool:
     return isinstance(x, Tracer) and type(x.aval) is ShapedArray and x.aval.varying != axes

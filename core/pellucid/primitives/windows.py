@@ -199,7 +199,7 @@ def _windows(params: GatherParams | ScatterParams) -> WindowParams:
 _DIRECTIONS = {"ge": "GE", "le": "LE"}
 
 
-def _worst(select: Primitive[Any], dtype: Any):
+def _worst(select: Primitive[Any], dtype):
     """The value over which `select` prefers any other."""
     return (lowest if select.name == "ge" else highest)(dtype)
 

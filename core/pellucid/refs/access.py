@@ -144,13 +144,13 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "swap") -> Any:
     return _swap(_function_name, ref, idx, value)
 
 
-def _swap(caller: str, ref: Any, idx: Any, value: Any):
+def _swap(caller: str, ref, idx, value):
     base, steps = _steps(caller, ref, idx)
     value = _fitting(caller, RefView(base, tuple(steps)), value)
     return _replaced(base, steps, value, indexing.written)
 
 
-def _replaced(base: Any, steps: list[Step], value: Any, update: Callable[..., Any]):
+def _replaced(base, steps: list[Step], value, update: Callable[..., Any]):
     """The old part of `base` at `steps`, which `update(array, index, operands, value)` changes."""
     first, *inner = steps
     if not inner:
@@ -184,13 +184,13 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     bind(addupdate_p, base, x, *first[1], params=_params(first))
 
 
-def _reference(caller: str, ref: Any):
+def _reference(caller: str, ref):
     if not is_reference(ref):
         raise ArgumentTypeError(f"{caller} takes a reference.", got=f"got {type(ref).__name__}")
     return ref
 
 
-def _steps(caller: str, ref: Any, idx: Any) -> tuple[Any, list[Step]]:
+def _steps(caller: str, ref, idx) -> tuple[Any, list[Step]]:
     """(the reference, the steps that lead to its part `ref[idx]`), for a reference or a view of one."""
     if type(ref) is not RefView:
         _reference(caller, ref)
@@ -204,11 +204,11 @@ def _params(step: Step) -> PartParams:
     return PartParams(index)
 
 
-def _get(ref: Any, step: Step):
+def _get(ref, step: Step):
     return bind1(get_p, ref, *step[1], params=_params(step))
 
 
-def _read(part: Any, steps: Sequence[Step]):
+def _read(part, steps: Sequence[Step]):
     for step, operands in steps:
         part = (
             indexing.read(part, step, operands)
@@ -218,7 +218,7 @@ def _read(part: Any, steps: Sequence[Step]):
     return part
 
 
-def _updated(part: Any, steps: Sequence[Step], value: Any, update: Callable[..., Any]):
+def _updated(part, steps: Sequence[Step], value, update: Callable[..., Any]):
     """`part` with its part at `steps` changed by `update(array, index, operands, value)`."""
     [(step, operands), *rest] = steps
     if not rest:
@@ -229,7 +229,7 @@ def _updated(part: Any, steps: Sequence[Step], value: Any, update: Callable[...,
     return step.inverted(inner)
 
 
-def _fitting(caller: str, view: RefView, value: Any):
+def _fitting(caller: str, view: RefView, value):
     """`value` with the type of the part `view`: repeated to its shape, weak numbers converted to its dtype."""
     if is_reference(value):
         raise ArgumentTypeError(

@@ -181,7 +181,7 @@ def _moving_window(caller: str, entry: Slice, dim: int) -> Window:
     return window if window.start is None else window._replace(start=window.start % max(dim, 1))
 
 
-def _position(caller: str, entry: Any, dim: int):
+def _position(caller: str, entry, dim: int):
     """An integer scalar or array, as the operand it becomes."""
     if (
         entry is None
@@ -230,7 +230,7 @@ class _Settled(NamedTuple):
     starts: Values
 
 
-def _settled(array: Any, index: RefIndex, operands: Operands) -> _Settled:
+def _settled(array, index: RefIndex, operands: Operands) -> _Settled:
     """The part of `array` that windows with traced starts select."""
     starts: Values = []
     rest: Values = []
@@ -299,14 +299,14 @@ def added(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
     return _combined(array, index, operands, new, scatter_add)
 
 
-def _combined(array: Any, index: RefIndex, operands: Operands, new: Any, combine: Any):
+def _combined(array, index: RefIndex, operands: Operands, new, combine):
     if not _has_moving_windows(index):
         return _updated(array, index, operands, new, combine)
     part, inner, rest, starts = _settled(array, index, operands)
     return dynamic_update_slice(array, _updated(part, inner, rest, new, combine), starts)
 
 
-def _sliced(array: Any, index: RefIndex):
+def _sliced(array, index: RefIndex):
     """The windows of `array`, with the axes whole that have operands."""
     windows = [Window(0, d) if e is None else e for e, d in strict_zip(index.entries, index.shape)]
     if all(w.covers(d) for w, d in strict_zip(windows, index.shape)):
@@ -353,7 +353,7 @@ def _gather_numbers(index: RefIndex, operands: Operands) -> GatherDimensionNumbe
     return GatherDimensionNumbers(_offset_axes(index, operands), axes, axes)
 
 
-def _updated(array: Any, index: RefIndex, operands: Operands, new: Any, combine: Any):
+def _updated(array, index: RefIndex, operands: Operands, new, combine):
     """`array` with `new` scattered by `combine` into the whole windows, one axis after another."""
     partial = [
         i
@@ -389,5 +389,5 @@ def _updated(array: Any, index: RefIndex, operands: Operands, new: Any, combine:
     )  # fmt: skip
 
 
-def _replaced(items: tuple[Any, ...], position: int, item: Any) -> tuple[Any, ...]:
+def _replaced(items: tuple[Any, ...], position: int, item) -> tuple[Any, ...]:
     return (*items[:position], item, *items[position + 1 :])

@@ -199,7 +199,7 @@ class PartParams(NamedTuple):
 
 
 @cached(2048)
-def _compiled(function: Any, index: RefIndex, *, donates: bool):
+def _compiled(function, index: RefIndex, *, donates: bool):
     """`function` (of an array, the index, its operands, a new value) as a compiled program on arrays."""
 
     def on_arrays(array, operands, *new):
@@ -209,7 +209,7 @@ def _compiled(function: Any, index: RefIndex, *, donates: bool):
     return jit(on_arrays, donate_argnums=(0,) if donates else ())
 
 
-def _swapped(array: Any, index: RefIndex, operands: Operands, new: Any) -> tuple[Any, Any]:
+def _swapped(array, index: RefIndex, operands: Operands, new) -> tuple[Any, Any]:
     return (
         indexing.written(array, index, operands, new),
         indexing.read(array, index, operands),
@@ -254,7 +254,7 @@ class Get(Shown, OfReference[PartParams]):
         return f"{results} <- {_part(equation, operands[0], operands[1:])}"
 
 
-def _part(equation: Any, ref: str, operands: Sequence[str]) -> str:
+def _part(equation, ref: str, operands: Sequence[str]) -> str:
     return f"{ref}[{equation.params.index.text(operands)}]"
 
 
@@ -364,7 +364,7 @@ class Swap(Write):
         return f"{results}, {part} <- {part}, {value}"
 
 
-def _typed(atom: Any, shown: str) -> str:
+def _typed(atom, shown: str) -> str:
     """A literal with its type, a variable alone."""
     return f"{shown}:{atom.aval.text()}" if hasattr(atom, "val") else shown
 

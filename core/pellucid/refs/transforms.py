@@ -68,7 +68,7 @@ class Bitcast(NamedTuple):
 Transform = Reshaped | Transposed | Bitcast
 
 
-def _cast_shape(shape: Shape, dtype: Any, new_dtype: Any) -> Shape:
+def _cast_shape(shape: Shape, dtype, new_dtype) -> Shape:
     """Raises: ShapeError for a shape without rows, or whose rows don't make up whole ones of the other width."""
     old_bits, new_bits = dtypes.itemsize_bits(dtype), dtypes.itemsize_bits(new_dtype)
     if old_bits == new_bits:
@@ -82,7 +82,7 @@ def _cast_shape(shape: Shape, dtype: Any, new_dtype: Any) -> Shape:
     return (*shape[:-2], shape[-2] * old_bits // new_bits, shape[-1])
 
 
-def _cast(array: Any, dtype: Any, new_dtype: Any):
+def _cast(array, dtype, new_dtype):
     old_bits, new_bits = dtypes.itemsize_bits(dtype), dtypes.itemsize_bits(new_dtype)
     if old_bits == new_bits:
         return bitcast_convert_type(array, new_dtype)

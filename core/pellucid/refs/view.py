@@ -141,7 +141,7 @@ def bitcast(ref: Any, dtype: Any) -> RefView:
     return _transformed("bitcast", ref, cast)
 
 
-def _transformed(caller: str, ref: Any, transform: Transform) -> RefView:
+def _transformed(caller: str, ref, transform: Transform) -> RefView:
     base, steps = steps_of(caller, ref, ...)
     return RefView(base, (*steps, (transform, ())))
 
@@ -164,7 +164,7 @@ def steps_of(caller: str, ref: Any, index: Any) -> tuple[Any, list[Step]]:
     return ref.ref, steps
 
 
-def _unflattened(kinds: Any, children: Any) -> RefView:
+def _unflattened(kinds, children) -> RefView:
     return RefView(children[0], tuple(zip(kinds, children[1:], strict=True)))
 
 

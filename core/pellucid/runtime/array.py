@@ -40,7 +40,7 @@ setattr(ArrayImpl, "__getattr__", late_attribute)  # until the NumPy API is ther
 
 for _name in ("shape", "dtype", "ndim", "size", "weak_type", "nbytes"):
     # One C-level getter on top of another: no Python frame for the attributes that are read most.
-    def _getter(array: Any, _name: str = _name):
+    def _getter(array, _name: str = _name):
         return getattr(array.aval, _name)
 
     setattr(ArrayImpl, _name, property(_getter))

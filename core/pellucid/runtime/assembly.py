@@ -53,7 +53,7 @@ def make_array_from_callback(
 
 
 def _from_callback(
-    name: str, shape: Shape, sharding: Sharding, data_callback: Callable[[Any], Any], dtype: Any
+    name: str, shape: Shape, sharding: Sharding, data_callback: Callable[[Any], Any], dtype
 ) -> ArrayImpl:
     data_by_index, parts = {}, []
     for index in sharding.addressable_devices_indices_map(shape).values():
@@ -143,14 +143,14 @@ def make_array_from_process_local_data(
     )
 
 
-def _is_shape(shape: Any) -> bool:
+def _is_shape(shape) -> bool:
     return shape is None or (
         isinstance(shape, (tuple, list))
         and all(size is None or hasattr(size, "__index__") for size in shape)
     )
 
 
-def _from_local(sharding: Sharding, data: Any, global_shape: Any) -> ArrayImpl:
+def _from_local(sharding: Sharding, data, global_shape) -> ArrayImpl:
     name = "make_array_from_process_local_data"
     data = np.asarray(data)
     aval: Any = type_of(data)
@@ -203,7 +203,7 @@ def _checked_sharding(name: str, sharding: Sharding) -> Sharding:
     return checked
 
 
-def _checked_shape(name: str, shape: Any, sharding: Sharding) -> Shape:
+def _checked_shape(name: str, shape, sharding: Sharding) -> Shape:
     """`shape` as a tuple of sizes that `sharding` cuts evenly."""
     try:
         sizes = ints(shape)
@@ -215,7 +215,7 @@ def _checked_shape(name: str, shape: Any, sharding: Sharding) -> Shape:
     return sizes
 
 
-def _checked_parts(name: str, shape: Shape, sharding: Sharding, parts: Sequence[Any], dtype: Any):
+def _checked_parts(name: str, shape: Shape, sharding: Sharding, parts: Sequence[Any], dtype):
     """The type of the array made of `parts`.
 
     Raises: ArgumentValueError for parts that don't fit together, and for no parts without `dtype`.

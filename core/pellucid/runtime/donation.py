@@ -35,7 +35,7 @@ def note_put(aval: Any, source: Any) -> None:
     _add(aval, Donor("device_put", "x", source))
 
 
-def _add(aval: Any, donor: Donor) -> None:
+def _add(aval, donor: Donor) -> None:
     donors = _donors.setdefault(aval, [])
     if donor not in donors:
         donors.append(donor)

@@ -117,7 +117,7 @@ class Executable:
                 if reordered is not x and reordered.is_deleted():  # donated
                     x.delete()
 
-    def _start(self, start: Callable[[Any], Any], arguments: Any, operands: Operands):
+    def _start(self, start: Callable[[Any], Any], arguments, operands: Operands):
         """`start(arguments)`, which were placed as needed from `operands`; with other processes, if there are any."""
         if self._shared is None:
             return start(arguments)
@@ -211,7 +211,7 @@ class Executable:
         return not self.is_small and allocated_bytes(self.loaded) >= _MIN_LARGE_BYTES
 
 
-def _is_taken_as_it_is(argument: Any, sharding: Sharding, layout: DeviceLayout) -> bool:
+def _is_taken_as_it_is(argument, sharding: Sharding, layout: DeviceLayout) -> bool:
     """Whether C++ may hand over an argument: it asks Python to move an array only from another number of devices."""
     if type(argument) is not arrays.ArrayImpl:
         return type(argument) is not ExtendedArray
@@ -241,7 +241,7 @@ def _handler(aval: ShapedArray, sharding: Sharding, committed: bool) -> Callable
     return lambda shards: ExtendedArray(aval, words(shards))
 
 
-def _layout_of_argument(argument: Any):
+def _layout_of_argument(argument):
     """Layout that C++ gets for an argument: None if it may take the argument as it is.
 
     C++ would read a NumPy array's memory while the program runs, and show what is written to it meanwhile.

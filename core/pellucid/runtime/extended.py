@@ -40,7 +40,7 @@ def of_words(dtype: Any, words: Any) -> ExtendedArray:
     return ExtendedArray(aval_at(shaped_array(words.shape[:ndim], dtype), words._sharding), words)
 
 
-def _not_numbers(array: ExtendedArray, *_: Any, **__: Any):
+def _not_numbers(array: ExtendedArray, *_, **__):
     raise ArrayConversionError(
         f"elements of dtype {array.dtype} are no numbers.",
         got=array.aval.text(),

@@ -104,7 +104,7 @@ def _real(array: ArrayImpl, python_type: type):
     return _scalar(array, python_type)
 
 
-def _from_pickle(function: Any, arguments: Any, state: Any, facts: dict[str, Any]):
+def _from_pickle(function, arguments, state, facts: dict[str, Any]):
     """The array that was pickled, on the default device of this process."""
     value = function(*arguments)
     value.__setstate__(state)

@@ -96,7 +96,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     return copied(array) if copy else array
 
 
-def _single_device(device: Any) -> Device | None:
+def _single_device(device) -> Device | None:
     if isinstance(device, SingleDeviceSharding):
         return device._device
     if device is not None and hasattr(device, "device_set"):

@@ -109,7 +109,7 @@ class LaunchPoint:
         self._entry = program.entry
         self._layout = layout
 
-    def _to_xla_layout(self, dtype: Any):
+    def _to_xla_layout(self, dtype):
         launched = peers.admit(self._proposal)
         # Python looks for signals neither here nor before C++ starts the program: what is noted is launched.
         launched += self._entry

@@ -104,7 +104,7 @@ def put_host(
     return result
 
 
-def _as_numpy(value: Any, dtype: Any) -> np.ndarray:
+def _as_numpy(value, dtype) -> np.ndarray:
     try:
         return np.asarray(value, dtype=dtype)
     except OverflowError:
@@ -147,7 +147,7 @@ def put_shards(
     return _put(aval, sharding, shards, devices, committed=True, explicit=True)
 
 
-def _publish(direction: Any, result: ArrayImpl, n_bytes: int, start: float) -> None:
+def _publish(direction, result: ArrayImpl, n_bytes: int, start: float) -> None:
     """Publish a transfer; it is waited for, so that its seconds are those of the transfer."""
     result.block_until_ready()
     publish(on.transfer_finished, TransferFinished(direction, n_bytes, time.perf_counter() - start))
@@ -273,7 +273,7 @@ def _moved(x: ArrayImpl, sharding: Sharding, committed: bool) -> ArrayImpl:
     return put_host(value_of(x), aval, sharding, committed, explicit=True)
 
 
-def _moved_addends(x: ArrayImpl, sharding: Any, committed: bool) -> ArrayImpl:
+def _moved_addends(x: ArrayImpl, sharding, committed: bool) -> ArrayImpl:
     """`x` laid out as `sharding`, where devices hold addends before or after: a program exchanges them."""
     old = x._sharding
     if old == sharding:
@@ -416,7 +416,7 @@ def put_leaf(
     return result
 
 
-def _check_equal_everywhere(x: Any, aval: ShapedArray, sharding: Sharding) -> None:
+def _check_equal_everywhere(x, aval: ShapedArray, sharding: Sharding) -> None:
     """Raise AgreementError where processes put different values: each gives the parts of its own devices."""
     contents = peers.digest([_as_numpy(x, physical(aval).dtype)])
     peers.agree(
@@ -436,7 +436,7 @@ def _here(x: ArrayImpl, sharding: Sharding, committed: bool, may_alias: bool | N
     return share_memory(arrays.assemble(aval, sharding, _parts(x), committed), x)
 
 
-def _in_space(x: Any, space: MemorySpace) -> Sharding | None:
+def _in_space(x, space: MemorySpace) -> Sharding | None:
     """The sharding of `x` in a memory space; None where it may stay."""
     if space.memory_kind is None:
         return None
@@ -445,7 +445,7 @@ def _in_space(x: Any, space: MemorySpace) -> Sharding | None:
     )
 
 
-def _check_source(x: ArrayImpl, src: Any) -> None:
+def _check_source(x: ArrayImpl, src) -> None:
     source = sharding_for(src)
     if source is not None and not source.is_equivalent_to(x._sharding, x.ndim):
         raise ArgumentValueError(
@@ -454,7 +454,7 @@ def _check_source(x: ArrayImpl, src: Any) -> None:
         )
 
 
-def _check_leaves(caller: str, name: str, tree: Any) -> None:
+def _check_leaves(caller: str, name: str, tree) -> None:
     """Raise ArgumentTypeError that names the leaves of `tree`, the argument `name`, that are no arrays, if there are any."""
     wrong = []
     for path, leaf in tree_flatten_with_path(tree)[0]:
@@ -469,7 +469,7 @@ def _check_leaves(caller: str, name: str, tree: Any) -> None:
         ) from None
 
 
-def _check_places(x: Any, places: Sequence[tuple[Any, Any, Any, Any]]) -> None:
+def _check_places(x, places: Sequence[tuple[Any, Any, Any, Any]]) -> None:
     """Raise ShardingError that names the first array of the tree `x` that can't be placed as asked, if there is one."""
     for (path, leaf), (place, *_) in strict_zip(tree_flatten_with_path(x)[0], places):
         sharding = None if isinstance(place, MemorySpace) else sharding_for(place)
@@ -550,7 +550,7 @@ def device_get(x: Any) -> Any:
     return tree_map(_got, x)
 
 
-def _got(leaf: Any):
+def _got(leaf):
     if type(leaf) is ArrayImpl:
         return fetched(leaf, explicit=True)
     if type(leaf) is ExtendedArray:
@@ -581,7 +581,7 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
-def _arrays_and_others(x: Any) -> tuple[list[ArrayImpl], Values]:
+def _arrays_and_others(x) -> tuple[list[ArrayImpl], Values]:
     """The leaves of the tree `x` that are arrays, and the other ones."""
     leaves = tree_flatten(x)[0]
     of_device = [leaf for leaf in leaves if type(leaf) is ArrayImpl]

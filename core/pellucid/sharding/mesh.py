@@ -438,7 +438,7 @@ def _new_mesh(
     )
 
 
-def _canonical_names(caller: str, names: Any) -> tuple[AxisName, ...]:
+def _canonical_names(caller: str, names) -> tuple[AxisName, ...]:
     if isinstance(names, str):
         return (names,)
     if not isinstance(names, Iterable):
@@ -459,7 +459,7 @@ def _canonical_names(caller: str, names: Any) -> tuple[AxisName, ...]:
     return names
 
 
-def _canonical_types(caller: str, types: Any, names: tuple[AxisName, ...]) -> tuple[AxisType, ...]:
+def _canonical_types(caller: str, types, names: tuple[AxisName, ...]) -> tuple[AxisType, ...]:
     if types is None:
         return (AxisType.Auto,) * len(names)
     types = (types,) if isinstance(types, AxisType) else tuple(types)

@@ -191,7 +191,7 @@ def sharding_of_tiles(
     return GSPMDSharding(devices, tiles, checked_memory_kind(devices, memory_kind))
 
 
-def _check_types(mesh: Any, spec: Any) -> None:
+def _check_types(mesh, spec) -> None:
     if not isinstance(mesh, (Mesh, AbstractMesh)):
         raise ShardingArgumentError(
             "NamedSharding: `mesh` is a Mesh or an AbstractMesh.",

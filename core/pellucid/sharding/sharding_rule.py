@@ -260,7 +260,7 @@ def _parsed(text: str, rule: str) -> ArrayMapping:
     return ArrayMapping(*dims)
 
 
-def _check_factor(factor: Any) -> None:
+def _check_factor(factor) -> None:
     if not isinstance(factor, str) or not _FACTOR.fullmatch(factor):
         raise ShardingArgumentError(
             "sharding rule: a factor is a letter, followed by letters, digits and underscores.",

@@ -203,7 +203,7 @@ def _devices_or_default(caller: str, devices: Sequence[Any] | None) -> list[Any]
     return list(late("devices")())
 
 
-def _checked_shape(caller: str, shape: Any) -> Shape:
+def _checked_shape(caller: str, shape) -> Shape:
     if isinstance(shape, int) or not isinstance(shape, Iterable):
         raise ShardingArgumentError(
             f"{caller}: the shape of a mesh is a sequence of sizes.",

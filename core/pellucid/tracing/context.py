@@ -223,7 +223,7 @@ def named_call(fun: Function, *, name: str | None = None) -> Function:
     return functools.wraps(fun)(named_scope(_checked_name("named_call", scope_name))(fun))
 
 
-def _checked_name(caller: str, name: Any) -> str:
+def _checked_name(caller: str, name) -> str:
     if not isinstance(name, str):
         raise ArgumentTypeError(
             f"{caller} takes a name that is a string.", got=f"name: {type(name).__name__}"

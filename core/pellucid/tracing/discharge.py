@@ -161,7 +161,7 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
             values.update(strict_zip(equation.results, results))
 
 
-def _knows_references(equation: Any, operands: Operands) -> bool:
+def _knows_references(equation, operands: Operands) -> bool:
     if any(type(x) is Cell for x in operands) or any(map(is_reference, equation.results)):
         return True
     return isinstance(equation.primitive, Programs) and any(

@@ -231,11 +231,11 @@ def _is_ours(module: str) -> bool:
     return module.partition(".")[0] in ("pellucid", "jaxlib")
 
 
-def _is_pure(module: Any) -> bool:
+def _is_pure(module) -> bool:
     return module in _PURE or (isinstance(module, str) and _is_ours(module))
 
 
-def _is_value(x: Any) -> bool:
+def _is_value(x) -> bool:
     """Whether `x` can't change: a type of a program, or an object of a class of ours that hashes its content."""
     kind = type(x)
     if isinstance(x, AbstractValue):

@@ -294,7 +294,7 @@ class FunctionSpec(NamedTuple):
         return tuple(flags)
 
 
-def _has_type(x: Any) -> bool:
+def _has_type(x) -> bool:
     try:
         type_of(x)
     except ArgumentTypeError:
@@ -302,6 +302,6 @@ def _has_type(x: Any) -> bool:
     return True
 
 
-def _kind_of(x: Any) -> str:
+def _kind_of(x) -> str:
     dtype = getattr(x, "dtype", None)
     return type(x).__name__ if dtype is None else f"{type(x).__name__} of dtype {dtype}"

@@ -34,7 +34,7 @@ def keepers(value: Any, depth: int = 3) -> list[str]:
     return chains[:10]
 
 
-def _described(holder: Any, target: Any) -> str | None:
+def _described(holder, target) -> str | None:
     if isinstance(holder, dict):
         names = [key for key, value in holder.items() if value is target]
         if "__name__" in holder and names:
@@ -49,7 +49,7 @@ def _described(holder: Any, target: Any) -> str | None:
     return None
 
 
-def _tracers_of(trace: Any) -> list[Any]:
+def _tracers_of(trace) -> list[Any]:
     """The tracers of `trace` that exist."""
     return [
         x
@@ -58,7 +58,7 @@ def _tracers_of(trace: Any) -> list[Any]:
     ]
 
 
-def _references(trace: Any) -> int:
+def _references(trace) -> int:
     return sys.getrefcount(trace)
 
 

@@ -78,7 +78,7 @@ class Tracer(Described):
             do=do,
         )
 
-    def _scalar(self, use: str, convert: Any, kind: type[ConcretizationError], do: str):
+    def _scalar(self, use: str, convert, kind: type[ConcretizationError], do: str):
         if self.aval.shape != () and self.aval.size != 1:
             raise TypeError(
                 f"only arrays with one element can be used as {use}, got {self.aval.text()}."

@@ -36,7 +36,7 @@ def type_of_numpy(x: Any) -> AbstractValue:
 
 
 @cached(4096)
-def _type_of_shape(shape: Shape, dtype: Any, _is_x64: bool) -> AbstractValue:
+def _type_of_shape(shape: Shape, dtype, _is_x64: bool) -> AbstractValue:
     if dtype not in dtypes.SUPPORTED:
         raise ArgumentTypeError(
             f"arrays can't have NumPy's dtype {dtype}.",
@@ -77,7 +77,7 @@ def types_of(values: Iterable[Any]) -> list[Any]:
     return [type_of(x) for x in values]
 
 
-def _handler_for(x: Any) -> Callable[[Any], AbstractValue]:
+def _handler_for(x) -> Callable[[Any], AbstractValue]:
     if isinstance(x, np.generic):  # first, because np.float64 is a Python float too
         type_handlers[type(x)] = type_of_numpy
         return type_of_numpy

@@ -81,7 +81,7 @@ def checked_leaves(
     return checked
 
 
-def _narrowed(x: Any, aval: Any):
+def _narrowed(x, aval):
     dtype = getattr(x, "dtype", None)
     if dtype is None or dtype == aval.dtype:
         return x

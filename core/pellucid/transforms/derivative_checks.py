@@ -155,12 +155,12 @@ def _check_orders(
             )
 
 
-def _linearized(f: Function, primals: Any, tangents: Any) -> tuple[Any, Any]:
+def _linearized(f: Function, primals, tangents) -> tuple[Any, Any]:
     value, push = linearize(f, *primals)
     return value, push(*tangents)
 
 
-def _pushed_forward(forward: Function, n: int, *operands: Any):
+def _pushed_forward(forward: Function, n: int, *operands):
     """Results and tangents, for operands that are as many primals as tangents."""
     return forward(operands[:n], operands[n:])
 
@@ -179,7 +179,7 @@ class _Settings(NamedTuple):
         return expected.size * (atol + rtol * np.abs(expected))
 
 
-def _tolerance(tolerance: Tolerance, dtype: Any) -> float:
+def _tolerance(tolerance: Tolerance, dtype) -> float:
     by_dtype = tolerance if isinstance(tolerance, Mapping) else {}
     if tolerance is not None and not isinstance(tolerance, Mapping):
         return tolerance
@@ -241,7 +241,7 @@ class _Point:
             return [np.where(a == b, 0, a - b) / (2 * step) for a, b in strict_zip(ahead, behind)]
 
 
-def _flat_jvp(point: _Point, f_jvp: Any, moving: Operands, tangents: Operands):
+def _flat_jvp(point: _Point, f_jvp, moving: Operands, tangents: Operands):
     """Floating results of `f_jvp`, and their tangents."""
     results, out = f_jvp(point.arguments(moving), point.tangents(tangents))
     pairs = strict_zip(tree_flatten(results)[0], tree_flatten(out)[0])
@@ -249,7 +249,7 @@ def _flat_jvp(point: _Point, f_jvp: Any, moving: Operands, tangents: Operands):
     return [x for x, _ in floating], [t for _, t in floating]
 
 
-def _flat_vjp(point: _Point, f_vjp: Any, *moving: Any):
+def _flat_vjp(point: _Point, f_vjp, *moving):
     """Floating results of `f_vjp`, and a function from their cotangents to those of the leaves that move."""
     results, pull = f_vjp(*point.arguments(moving))
     leaves, structure = tree_flatten(results)
@@ -263,7 +263,7 @@ def _flat_vjp(point: _Point, f_vjp: Any, *moving: Any):
     return [x for x in leaves if _moves(x)], flat_pull
 
 
-def _compare_jvp(point: _Point, forward: Any, settings: _Settings, what: str) -> None:
+def _compare_jvp(point: _Point, forward, settings: _Settings, what: str) -> None:
     def disagreements(direction: Operands) -> list[str]:
         _, tangents = forward(point.moving, direction)
         expected = point.differences(direction, settings.eps)
@@ -286,7 +286,7 @@ def _compare_jvp(point: _Point, forward: Any, settings: _Settings, what: str) ->
     _blame(point, direction, disagreements, what)
 
 
-def _compare_vjp(point: _Point, backward: Any, settings: _Settings, what: str) -> None:
+def _compare_vjp(point: _Point, backward, settings: _Settings, what: str) -> None:
     values, pull = backward(*point.moving)
     _check_values(point, values, settings, what)
     cotangents = _random_like(values, 1)
@@ -302,7 +302,7 @@ def _compare_vjp(point: _Point, backward: Any, settings: _Settings, what: str) -
     _blame(point, point.direction(0), disagreements, what)
 
 
-def _blame(point: _Point, direction: Operands, disagreements: Any, what: str) -> None:
+def _blame(point: _Point, direction: Operands, disagreements, what: str) -> None:
     """Raise DerivativeMismatchError if something disagrees along `direction`, by argument where one alone does too."""
     together = disagreements(direction)
     if not together:
@@ -330,10 +330,10 @@ def _check_values(point: _Point, values: Operands, settings: _Settings, what: st
 
 
 def _disagreement(
-    actual: Any,
-    expected: Any,
+    actual,
+    expected,
     settings: _Settings,
-    dtype: Any = None,
+    dtype=None,
     words: tuple[str, str] = ("the derivative is", "central differences give"),
 ) -> str | None:
     """Where `actual` is furthest from `expected`, if that is further than allowed."""
@@ -357,23 +357,23 @@ def _disagreement(
 # Leaves -------------------------------------------------------------------------------------------------
 
 
-def _moves(x: Any) -> bool:
+def _moves(x) -> bool:
     """Whether `x` has a tangent."""
     return dtypes.is_inexact(type_of(x).dtype)
 
 
-def _wide(x: Any) -> np.ndarray:
+def _wide(x) -> np.ndarray:
     """`x` in double precision."""
     kind = np.complex128 if np.dtype(type_of(x).dtype).kind == "c" else np.float64
     return np.asarray(x).astype(kind)
 
 
-def _like(x: Any, value: np.ndarray):
+def _like(x, value: np.ndarray):
     """`value` as the kind of thing that `x` is: a number, or an array of its dtype."""
     return value.item() if isinstance(x, (float, complex)) else value.astype(type_of(x).dtype)
 
 
-def _moved(step: float, x: Any, direction: Any):
+def _moved(step: float, x, direction):
     return _like(x, np.asarray(_wide(x) + step * _wide(direction)))
 
 
@@ -400,7 +400,7 @@ def _narrowest(leaves: Operands):
     )
 
 
-def _best_step(x: Any) -> float:
+def _best_step(x) -> float:
     return float(dtypes.finfo(type_of(x).dtype).eps) ** (1 / 3)
 
 

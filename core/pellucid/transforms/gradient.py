@@ -410,7 +410,7 @@ def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: st
     return checked
 
 
-def _check_addends(aval: Any, unreduced: Iterable[Any], path: str, name: str) -> None:
+def _check_addends(aval, unreduced: Iterable[Any], path: str, name: str) -> None:
     """Raise ArgumentValueError if a cotangent of `aval`, `unreduced` over some axes, would count once per position.
 
     In `shard_map` each position has its own cotangent of a reduced value, and their sum is the cotangent.

@@ -206,14 +206,14 @@ def hessian(
     )
 
 
-def _as_entries(part: Any, aval: Any, shape: Shape):
+def _as_entries(part, aval, shape: Shape):
     """Part of a Jacobian in its `shape`, with the dtype and weak type of `aval`; of complex entries the real part."""
     if aval.dtype.kind != "c" and type_of(part).dtype.kind == "c":
         part = real(part)
     return reshape(convert_element_type(part, aval.dtype, aval.weak_type), shape)
 
 
-def _check_forward_input(aval: Any, path: Callable[[], str], holomorphic: bool) -> None:
+def _check_forward_input(aval, path: Callable[[], str], holomorphic: bool) -> None:
     if holomorphic and aval.dtype.kind != "c":
         raise DtypeError(
             "jacfwd with holomorphic=True needs complex inputs.", got=f"{path()}: {aval.text()}"

@@ -100,7 +100,7 @@ def jet(
     return tree.unflatten([y[0] for y in curves]), tree.unflatten(derivatives)
 
 
-def _checked_order(primals: Any, series: Any) -> int:
+def _checked_order(primals, series) -> int:
     """The common length of all series."""
     if not isinstance(primals, (tuple, list)) or not isinstance(series, (tuple, list)):
         raise ArgumentTypeError(
@@ -202,28 +202,28 @@ class JetTrace(Trace):
 # Algebra with zeros -------------------------------------------------------------------------------------
 
 
-def _filled(c: Any, like: Any):
+def _filled(c, like):
     """The coefficient `c` of a curve through `like`, as a tangent."""
     return Zero(type_of(like).tangent()) if c is None else c
 
 
-def _scaled(x: Any, factor: float):
+def _scaled(x, factor: float):
     return x if x is None or factor == 1.0 else mul(x, constant_like(x, factor))
 
 
-def _times(x: Any, y: Any):
+def _times(x, y):
     return None if x is None or y is None else mul(x, y)
 
 
-def _plus(x: Any, y: Any):
+def _plus(x, y):
     return y if x is None else x if y is None else add(x, y)
 
 
-def _minus(x: Any, y: Any):
+def _minus(x, y):
     return x if y is None else neg(y) if x is None else sub(x, y)
 
 
-def _sum(terms: Any):
+def _sum(terms):
     total = None
     for term in terms:
         total = _plus(total, term)
@@ -243,9 +243,7 @@ def _integral(x: Coefficients, slope: Coefficients, k: int):
 # Rules ----------------------------------------------------------------------------------------------------
 
 
-def _multilinear(
-    primitive: Primitive[Any], curves: list[Coefficients], params: Any
-) -> Coefficients:
+def _multilinear(primitive: Primitive[Any], curves: list[Coefficients], params) -> Coefficients:
     """The k-th coefficient is the sum of all products of coefficients whose orders add up to k."""
     total = len(curves[0])
     passive = primitive.traits.passive_operands(len(curves))
@@ -270,7 +268,7 @@ def _quotient(x: Coefficients, y: Coefficients) -> Coefficients:
     return z
 
 
-def _over(x: Any, y: Any):
+def _over(x, y):
     return None if x is None else div(x, y)
 
 
@@ -278,7 +276,7 @@ def _squared(x: Coefficients) -> Coefficients:
     return [_product(x, x, k) for k in range(len(x))]
 
 
-def _integer_power(params: Any, x: Coefficients) -> Coefficients:
+def _integer_power(params, x: Coefficients) -> Coefficients:
     n = abs(params.y)
     one = [add(mul(x[0], constant_like(x[0], 0)), constant_like(x[0], 1)), *[None] * (len(x) - 1)]
     power: Coefficients | None = None
@@ -360,9 +358,7 @@ _RULES: dict[Primitive[Any], Function] = {
 """`rule(params, *curves)` of primitives that aren't linear; `Traits.linear` decides for those that are."""
 
 
-def _linear(
-    primitive: Primitive[Any], curves: list[Coefficients], params: Any
-) -> list[Coefficients]:
+def _linear(primitive: Primitive[Any], curves: list[Coefficients], params) -> list[Coefficients]:
     """Of a primitive linear in what varies, each coefficient is a tangent."""
     primals = tuple([c[0] for c in curves])
     results: list[Coefficients] = [[y] for y in context.trace.interpret(primitive, primals, params)]

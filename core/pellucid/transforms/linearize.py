@@ -481,7 +481,7 @@ def _with_fewer_residuals(
     )
 
 
-def _belongs(x: Any, trace: StagingTrace) -> bool:
+def _belongs(x, trace: StagingTrace) -> bool:
     return type(x) is StagingTracer and x._trace is trace
 
 

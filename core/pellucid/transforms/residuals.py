@@ -62,7 +62,7 @@ def residuals_of(function: Function, *args: Any, **kwargs: Any) -> list[Residual
     )
 
 
-def _described(residual: Any, positions: dict[Any, int], paths: tuple[str, ...]) -> Residual:
+def _described(residual, positions: dict[Any, int], paths: tuple[str, ...]) -> Residual:
     aval = type_of(residual)
     if type(residual) is not StagingTracer:
         return Residual(aval, "from a constant", None)

@@ -90,7 +90,7 @@ class Container:
         raise NotImplementedError(type(self))
 
 
-def _with_containers(method: Callable[..., Any], tree: Any, values: Operands, dims: Dims):
+def _with_containers(method: Callable[..., Any], tree, values: Operands, dims: Dims):
     """`tree` of `values`, with `method` applied to each container in it."""
     nodes = tree.unflatten(values)
     if not Container.__subclasses__():
@@ -186,7 +186,7 @@ def _shown_sharding(leaves: Operands, dims: Dims) -> NamedSharding | None:
     return common
 
 
-def _check_axes(what: str, axes: Any) -> None:
+def _check_axes(what: str, axes) -> None:
     if not (axes is None or isinstance(axes, (int, tuple)) or what == "out_axes") or isinstance(
         axes, bool
     ):
@@ -269,12 +269,12 @@ def batch_size(
 
 
 def _placed(
-    fun: Any,
+    fun,
     axis: BatchAxis,
-    x: Any,
+    x,
     dim: BatchDim,
     out_axis: int | None,
-    out_tree: Any,
+    out_tree,
     index: int,
     sum_match: bool,
 ):
@@ -302,7 +302,7 @@ def _placed(
     return brought_to(axis, x, dim, out_axis % ndim)
 
 
-def _cant_place(fun: Any, out_tree: Any, index: int, problem: str, do: str) -> ArgumentValueError:
+def _cant_place(fun, out_tree, index: int, problem: str, do: str) -> ArgumentValueError:
     path = flatten_with_path(out_tree.unflatten(range(out_tree.num_leaves)))[0][index][0]
     return ArgumentValueError(
         f"vmap out_axes don't fit the result of `{name_of(fun)}`.",

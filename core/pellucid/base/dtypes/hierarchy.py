@@ -52,14 +52,14 @@ def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
 
 
 @cached(4096)
-def _issubdtype(a: Any, b: Any) -> bool:
+def _issubdtype(a, b) -> bool:
     if isinstance(b, ExtendedDType):
         return b == a
     a_type, b_type = _scalar_type(a), _scalar_type(b)
     return issubclass(a_type, b_type) or issubclass(_CATEGORY.get(a_type, a_type), b_type)
 
 
-def _scalar_type(dtype: Any) -> type:
+def _scalar_type(dtype) -> type:
     if isinstance(dtype, ExtendedDType):
         return dtype.type
     if isinstance(dtype, type) and issubclass(dtype, np.generic):
@@ -83,7 +83,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     return any(_is_of_kind(the_dtype, one) for one in kinds)
 
 
-def _is_of_kind(dtype: np.dtype[Any], kind: Any) -> bool:
+def _is_of_kind(dtype: np.dtype[Any], kind) -> bool:
     if isinstance(kind, str) and kind in KINDS:
         return dtype in KINDS[kind]
     try:

@@ -32,7 +32,7 @@ def raise_failure(tree: Any, predicate: IsLeafWithPath | None, error: Exception)
     raise error
 
 
-def _search(tree: Any, predicate: IsLeafWithPath | None) -> tuple[TreeError | None, KeyPath]:
+def _search(tree, predicate: IsLeafWithPath | None) -> tuple[TreeError | None, KeyPath]:
     """Diagnosis of a tree and the path to its faulty node; no diagnosis where the user's own code is at fault.
 
     Goes depth first, as the flattening does, but on a list instead of Python's stack.
@@ -65,7 +65,7 @@ def _search(tree: Any, predicate: IsLeafWithPath | None) -> tuple[TreeError | No
     return None, ()
 
 
-def _children(node: Any, path: KeyPath, predicate: IsLeafWithPath | None) -> list[tuple[Any, Any]]:
+def _children(node, path: KeyPath, predicate: IsLeafWithPath | None) -> list[tuple[Any, Any]]:
     if predicate is not None:
         answer = predicate(path, node)
         if answer is not None and not isinstance(answer, bool):
@@ -96,7 +96,7 @@ def _unsortable(node: dict[Any, Any], path: KeyPath) -> UnsortableKeysError:
     )
 
 
-def _cyclic(node: Any, path: KeyPath, first: KeyPath) -> CyclicTreeError:
+def _cyclic(node, path: KeyPath, first: KeyPath) -> CyclicTreeError:
     return CyclicTreeError(
         "A tree contains itself, so it has no end.",
         got=f"{shown_path('tree', path)}: the same {type(node).__qualname__} as"

@@ -155,7 +155,7 @@ def _keys_text(structure: PyTreeDef, other: PyTreeDef) -> str:
     return text
 
 
-def _is_equal(a: Any, b: Any) -> bool:
+def _is_equal(a, b) -> bool:
     try:
         return a is b or bool(a == b)
     except Exception:  # `==` of the user's class, or of an array, where no truth value exists

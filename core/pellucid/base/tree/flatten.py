@@ -186,7 +186,7 @@ def require_structures(caller: str, *treedefs: Any) -> None:
             )
 
 
-def _with_path(is_leaf: Any) -> IsLeafWithPath | None:
+def _with_path(is_leaf) -> IsLeafWithPath | None:
     """`is_leaf` as a predicate that is given the path, too."""
     return None if is_leaf is None else lambda _, node: is_leaf(node)
 

@@ -146,7 +146,7 @@ def _columns(caller: str, treedef: PyTreeDef, rest: Sequence[Any]) -> list[list[
     ]
 
 
-def _first_inner_structure(outer_treedef: PyTreeDef, tree: Any) -> PyTreeDef:
+def _first_inner_structure(outer_treedef: PyTreeDef, tree) -> PyTreeDef:
     subtrees = flatten_up_to(outer_treedef, tree, caller="tree_transpose")
     if not subtrees:
         raise TreeTransposeError(

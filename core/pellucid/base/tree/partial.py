@@ -47,7 +47,7 @@ class _Whole:
         return repr(self.function)
 
 
-def _unflatten(func: Any, children: Any) -> Partial:
+def _unflatten(func, children) -> Partial:
     args, keywords = children
     return Partial(func, *args, **keywords)
 

@@ -46,14 +46,14 @@ def index_keys(count: int) -> tuple[FlattenedIndexKey, ...]:
     return tuple(map(FlattenedIndexKey, range(count)))
 
 
-def _bare(key: Any) -> str:
+def _bare(key) -> str:
     match key:
         case DictKey(value) | FlattenedIndexKey(value) | GetAttrKey(value) | SequenceKey(value):
             return str(value)
     return str(key)
 
 
-def _quoted(key: Any) -> str:
+def _quoted(key) -> str:
     if isinstance(key, DictKey) and isinstance(key.key, str):
         return f"[{json.dumps(key.key, ensure_ascii=False)}]"
     return str(key)

@@ -123,7 +123,7 @@ def _leaf_counts(prefix: PyTreeDef, full: PyTreeDef) -> list[int] | None:
     return counts
 
 
-def _prefix_differences(prefix: PyTreeDef, full: Any) -> list[Difference]:
+def _prefix_differences(prefix: PyTreeDef, full) -> list[Difference]:
     leaves, structure = tree_flatten(full)
     return structure_differences(prefix, structure, leaves=leaves, is_prefix=True)
 

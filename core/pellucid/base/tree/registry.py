@@ -238,7 +238,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], A
     return _node("flatten_one_level_with_keys", pytree.flatten_one_level_with_keys(tree), tree)
 
 
-def _node(caller: str, node: tuple[Any, Any] | None, tree: Any) -> tuple[Any, Any]:
+def _node(caller: str, node: tuple[Any, Any] | None, tree) -> tuple[Any, Any]:
     if node is None:
         raise TreeError(
             f"{caller}: can't take a leaf apart.",
@@ -248,7 +248,7 @@ def _node(caller: str, node: tuple[Any, Any] | None, tree: Any) -> tuple[Any, An
     return node
 
 
-def _register(caller: str, register: Callable[..., Any], nodetype: Any, *parts: Any) -> None:
+def _register(caller: str, register: Callable[..., Any], nodetype, *parts) -> None:
     if not isinstance(nodetype, type):
         raise TreeArgumentError(
             f"{caller}: the node type must be a class.", got=type(nodetype).__qualname__

@@ -1,7 +1,5 @@
 """Static data of nodes: they are compared whenever two structures are."""
 
-from typing import Any
-
 from pellucid.base.tree.differences import child_keys
 from pellucid.base.tree.errors import StaticDataError
 from pellucid.base.tree.paths import KeyPath, shown_path
@@ -38,7 +36,7 @@ def _visit(treedef: PyTreeDef, path: KeyPath, caller: str, name: str) -> None:
             _visit(child, (*path, key), caller, name)
 
 
-def _compare(data: Any) -> None:
+def _compare(data) -> None:
     """Compare `data` as another object with the same content would be compared with it."""
     if isinstance(data, dict):
         data = list(data.values())
@@ -49,7 +47,7 @@ def _compare(data: Any) -> None:
         bool(data == data)  # noqa: PLR0124
 
 
-def _type_text(data: Any) -> str:
+def _type_text(data) -> str:
     if isinstance(data, tuple):
         return f"tuple of {', '.join(_type_text(item) for item in data)}"
     return type(data).__qualname__

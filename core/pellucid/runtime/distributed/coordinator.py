@@ -170,7 +170,7 @@ class Coordinator:
             self._job = secrets.token_hex(8)
             self._tell("complete", job=self._job)
 
-    def _tell(self, event: str, **fields: Any) -> None:
+    def _tell(self, event: str, **fields) -> None:
         for writer in self._members.values():
             wire.send(writer, event, **fields)
 

@@ -7,7 +7,6 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 from pellucid.base import config
 from pellucid.base.caching import clear_caches
@@ -248,7 +247,7 @@ def _plan(
     return Plan(host, port, bind_host, bind_port, count, process, *timeouts, partition_index)
 
 
-def _host_and_port(name: str, address: Any) -> tuple[str, int]:
+def _host_and_port(name: str, address) -> tuple[str, int]:
     if not isinstance(address, str):
         raise ArgumentTypeError(
             f"distributed.initialize: {name} is a string.", got=type(address).__name__

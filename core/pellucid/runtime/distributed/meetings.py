@@ -154,7 +154,7 @@ class Meetings:
     def _start_together(
         self,
         start: Callable[[Any], T],
-        argument: Any,
+        argument,
         proposal: peers.Proposal,
         seconds: float | None = None,
     ) -> T:
@@ -200,11 +200,11 @@ class Meetings:
         if failure is not None:
             raise failure
 
-    def _say(self, event: str, **fields: Any) -> None:
+    def _say(self, event: str, **fields) -> None:
         with self._sending:
             self._send(event, **fields)
 
-    def _send(self, event: str, **fields: Any) -> None:
+    def _send(self, event: str, **fields) -> None:
         assert self._connection is not None
         with contextlib.suppress(OSError):  # then nothing will be heard, either
             self._connection.sendall(wire.line(event, **fields))
