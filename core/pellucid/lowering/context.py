@@ -478,20 +478,10 @@ class LoweringContext:
         with self.inside(region, [aval, aval]) as operands:
             self.op("stablehlo.return", [], [self.op1(op, aval, operands)])
 
-    def jaxpr_body(
-        self,
-        region: ir.Region,
-        jaxpr: Any,
-        consts: Values = (),
-        extra_avals: Avals = (),
-    ) -> None:
-        """Fill `region` with the program `jaxpr` (its arguments are the block's) and return its results.
-
-        `extra_avals` are further block arguments that the program doesn't see.
-        """
-        with self.inside(region, [*jaxpr.in_avals, *extra_avals]) as operands:
-            results = self.inline(jaxpr, consts, operands[: len(jaxpr.invars)])
-            self.op("stablehlo.return", [], results)
+    def jaxpr_body(self, region: ir.Region, jaxpr: Any, consts: Values = ()) -> None:
+        """Fill `region` with the program `jaxpr` (its arguments are the block's) and return its results."""
+        with self.inside(region, jaxpr.in_avals) as operands:
+            self.op("stablehlo.return", [], self.inline(jaxpr, consts, operands))
 
     # Programs ---------------------------------------------------------------------------------
 

@@ -92,10 +92,10 @@ def check_elements(name: str, avals: Avals, accepts: Accepts) -> None:
             )
 
 
-def check_one_dtype(name: str, avals: Avals, what: str = "operands", do: str | None = None) -> None:
+def check_one_dtype(name: str, avals: Avals, do: str) -> None:
     """Raise DtypeError unless all `avals` have one dtype."""
     if any(a.dtype != avals[0].dtype for a in avals):
-        raise DtypeError(f"{name} needs {what} of one dtype.", got=texts("operand", avals), do=do)
+        raise DtypeError(f"{name} needs operands of one dtype.", got=texts("operand", avals), do=do)
 
 
 def texts(what: str, avals: Avals) -> list[str]:

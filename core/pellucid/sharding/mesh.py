@@ -60,6 +60,20 @@ class AbstractDevice:
         )
 
 
+def _axes_of_type(axis_type: AxisType) -> functools.cached_property[tuple[AxisName, ...]]:
+    """Property of a mesh: names of its axes of a type."""
+    return functools.cached_property(
+        lambda mesh: tuple(n for n, t in mesh.axis_type_by_name.items() if t is axis_type)
+    )
+
+
+def _all_axes_are(axis_type: AxisType) -> functools.cached_property[bool]:
+    """Property of a mesh: whether it has axes, all of a type."""
+    return functools.cached_property(
+        lambda mesh: not mesh.empty and all(t is axis_type for t in mesh.axis_types)
+    )
+
+
 class _NamedAxes(Interned):
     """Named, sized and typed axes: the base of meshes and abstract meshes.
 
@@ -95,41 +109,18 @@ class _NamedAxes(Interned):
         """Types of the axes by name."""
         return dict(zip(self.axis_names, self.axis_types, strict=True))
 
-    def _axes_of_type(self, axis_type: AxisType) -> tuple[AxisName, ...]:
-        return tuple(n for n, t in self.axis_type_by_name.items() if t is axis_type)
-
-    @functools.cached_property
-    def auto_axes(self) -> tuple[AxisName, ...]:
-        """Names of the axes of type Auto."""
-        return self._axes_of_type(AxisType.Auto)
-
-    @functools.cached_property
-    def explicit_axes(self) -> tuple[AxisName, ...]:
-        """Names of the axes of type Explicit."""
-        return self._axes_of_type(AxisType.Explicit)
-
-    @functools.cached_property
-    def manual_axes(self) -> tuple[AxisName, ...]:
-        """Names of the axes of type Manual."""
-        return self._axes_of_type(AxisType.Manual)
-
-    def _all_axes_are(self, axis_type: AxisType) -> bool:
-        return not self.empty and all(t is axis_type for t in self.axis_types)
-
-    @functools.cached_property
-    def are_all_axes_auto(self) -> bool:
-        """Whether the compiler decides over every axis."""
-        return self._all_axes_are(AxisType.Auto)
-
-    @functools.cached_property
-    def are_all_axes_explicit(self) -> bool:
-        """Whether types decide over every axis."""
-        return self._all_axes_are(AxisType.Explicit)
-
-    @functools.cached_property
-    def are_all_axes_manual(self) -> bool:
-        """Whether the user's code decides over every axis."""
-        return self._all_axes_are(AxisType.Manual)
+    auto_axes = _axes_of_type(AxisType.Auto)
+    """Names of the axes of type Auto."""
+    explicit_axes = _axes_of_type(AxisType.Explicit)
+    """Names of the axes of type Explicit."""
+    manual_axes = _axes_of_type(AxisType.Manual)
+    """Names of the axes of type Manual."""
+    are_all_axes_auto = _all_axes_are(AxisType.Auto)
+    """Whether the compiler decides over every axis."""
+    are_all_axes_explicit = _all_axes_are(AxisType.Explicit)
+    """Whether types decide over every axis."""
+    are_all_axes_manual = _all_axes_are(AxisType.Manual)
+    """Whether the user's code decides over every axis."""
 
     def _axes_text(self) -> str:
         axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)

@@ -8,8 +8,10 @@ from typing import Any
 
 from pellucid.base.errors import LeakError
 
+_MAX_CHAIN_LENGTH = 3
 
-def keepers(value: Any, depth: int = 3) -> list[str]:
+
+def keepers(value: Any) -> list[str]:
     """Chains of containers that hold `value`, in words, nearest holder first."""
     chains: list[str] = []
     ignored = {id(value)}
@@ -27,7 +29,7 @@ def keepers(value: Any, depth: int = 3) -> list[str]:
             if step is None:
                 continue
             chains.append(f"{path}{step}")
-            if level < depth:
+            if level < _MAX_CHAIN_LENGTH:
                 visit(holder, f"{path}{step} <- ", level + 1)
 
     visit(value, "", 1)
