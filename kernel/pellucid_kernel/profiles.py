@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pellucid_kernel.panels.panel import Handler
-from pellucid_profiler.record import session_timeline
-from pellucid_profiler.schema import TimelineRecord
+from pellucid_profiler.record import session_perfetto, session_timeline
+from pellucid_profiler.schema import PerfettoRecord, TimelineRecord
 
 
 def _timeline(request: Mapping[str, Any]) -> TimelineRecord:
@@ -15,5 +15,9 @@ def _timeline(request: Mapping[str, Any]) -> TimelineRecord:
     return session_timeline(*numbers)
 
 
-HANDLERS: Mapping[str, Handler] = {"show_timeline": _timeline}
+def _perfetto(request: Mapping[str, Any]) -> PerfettoRecord:
+    return session_perfetto(int(request["session"]))
+
+
+HANDLERS: Mapping[str, Handler] = {"show_timeline": _timeline, "show_perfetto": _perfetto}
 """Handlers of requests, by their kind."""

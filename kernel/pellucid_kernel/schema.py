@@ -14,7 +14,7 @@ from pellucid.introspect.schema import (
     Record,
     ShardingRecord,
 )
-from pellucid_profiler.schema import TimelineRecord
+from pellucid_profiler.schema import PerfettoRecord, TimelineRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,24 @@ class TimelineRequest(Record):
     kind: Literal["show_timeline"] = "show_timeline"
 
 
-Request = FollowRequest | ProgramRequest | FreeArrayRequest | LetGoRequest | TimelineRequest
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerfettoRequest(Record):
+    """Asks for a profiled session as a Perfetto trace, and for the page of Perfetto's user interface."""
+
+    request: int
+    session: int
+    """`ProfileRecord.session`."""
+    kind: Literal["show_perfetto"] = "show_perfetto"
+
+
+Request = (
+    FollowRequest
+    | ProgramRequest
+    | FreeArrayRequest
+    | LetGoRequest
+    | TimelineRequest
+    | PerfettoRequest
+)
 """Messages from a panel."""
 
 
@@ -99,7 +116,7 @@ State = ProgramsState | DevicesState
 """State of a panel: sent when it comes into sight and after each cell."""
 
 
-Shown = ProgramRecord | FunctionShardingRecord | CompiledRecord | TimelineRecord
+Shown = ProgramRecord | FunctionShardingRecord | CompiledRecord | TimelineRecord | PerfettoRecord
 """Views that a request can ask for."""
 
 

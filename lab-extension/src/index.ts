@@ -6,6 +6,7 @@ import { explorer } from './plugins/explorer';
 import { launcher } from './plugins/launcher';
 import { lineTimesPlugin } from './plugins/line_times';
 import { panels } from './plugins/panels';
+import { perfetto } from './plugins/perfetto';
 import { records } from './plugins/records';
 import { settings } from './plugins/view_settings';
 
@@ -17,5 +18,6 @@ export default [
   launcher,
   cellLines,
   lineTimesPlugin,
+  perfetto,
   debuggerPlugin,
 ];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import weakref
 from collections.abc import Callable
@@ -13,10 +14,13 @@ from pellucid.introspect.errors import ArgumentValueError
 from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.findings import findings
 from pellucid_profiler.part_records import part_records
+from pellucid_profiler.perfetto import perfetto_trace
+from pellucid_profiler.perfetto_ui import linked_ui
 from pellucid_profiler.schema import (
     DeviceShareColumns,
     FindingRecord,
     OperationColumns,
+    PerfettoRecord,
     ProfiledCompilationRecord,
     ProfiledLineColumns,
     ProfileRecord,
@@ -91,6 +95,21 @@ def session_timeline(number: int, begin_ns: int, end_ns: int, columns: int) -> T
 
     Raises: ArgumentValueError if this process has no such session, or no longer.
     """
+    session = _shown_session(number)
+    return timeline(session, begin_ns, end_ns, columns, _order(session)[1])
+
+
+def session_perfetto(number: int) -> PerfettoRecord:
+    """The session whose record has a number, for Perfetto's user interface.
+
+    Raises: ArgumentValueError if this process has no such session, or no longer; UnsupportedError without the interface.
+    """
+    session = _shown_session(number)
+    trace = base64.b64encode(perfetto_trace(session)).decode()
+    return PerfettoRecord(page=linked_ui(), trace=trace)
+
+
+def _shown_session(number: int) -> Session:
     session = _sessions.get(number)
     if session is None:
         raise ArgumentValueError(
@@ -98,7 +117,7 @@ def session_timeline(number: int, begin_ns: int, end_ns: int, columns: int) -> T
             got=f"session {number}",
             do="Keep it in a variable, and run the cell again.",
         )
-    return timeline(session, begin_ns, end_ns, columns, _order(session)[1])
+    return session
 
 
 def _number(session: Session) -> int:

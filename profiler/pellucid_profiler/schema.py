@@ -332,6 +332,18 @@ class ProfileRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PerfettoRecord(Record):
+    """A session for Perfetto's user interface."""
+
+    page: str
+    """Address of its page, below JupyterLab's `lab/extensions/`."""
+    trace: str
+    """The Perfetto trace in base 64."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["perfetto"] = "perfetto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileComparisonRecord(Record):
     """Time of lines in two sessions; the lines add up to the operations' time of each."""
 

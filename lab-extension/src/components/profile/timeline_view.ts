@@ -64,6 +64,7 @@ export class TimelineView {
     private readonly profile: Profile,
     private readonly selection: Selection,
     private readonly load: LoadTimeline | null,
+    openPerfetto: (() => void) | null = null,
   ) {
     const { timeline } = profile;
     this.overview = tilesOf(timeline);
@@ -86,6 +87,7 @@ export class TimelineView {
         button('Zoom out', 'M3 8h10', () => this.zoom(0.5)),
         button('Show all', 'M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4', () => this.showAll()),
         this.legend(),
+        openPerfetto === null ? null : perfettoButton(openPerfetto),
         this.note,
       ),
       el('div', { class: 'pl-timeline-scroll' }, this.pane.element),
@@ -485,6 +487,12 @@ function clipped(context: CanvasRenderingContext2D, text: string, room: number):
   }
   const length = Math.floor((text.length * room) / width) - 1;
   return length > 1 ? `${text.slice(0, length)}…` : '';
+}
+
+function perfettoButton(open: () => void): HTMLElement {
+  const button = el('button', { type: 'button', class: 'pl-action' }, 'Open in Perfetto');
+  button.addEventListener('click', open);
+  return button;
 }
 
 export const timelineStyle = `
