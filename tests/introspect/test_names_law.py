@@ -11,6 +11,7 @@ from corpus import models
 
 import pellucid as pl
 from pellucid.introspect.bodies import programs_within
+from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.program import argument_names, value_names
 from pellucid.tracing.staging import StagingTracer
 from pellucid.tree_util import tree_leaves
@@ -81,4 +82,80 @@ def test_derivatives_take_no_name_of_the_line_that_they_are_of() -> None:
     primitives = {
         names[v].name: e.primitive.name for e in jaxpr.equations for v in e.results if v in names
     }
-    assert primitives == {"y": "tanh", "updated": "sub"}
+    derived = {"d(w)": "transpose", "d(y)": "mul", "result[0]": "div"}
+    assert primitives == {"y": "tanh", "updated": "sub"} | derived
+
+
+# Cotangents
+
+
+def perceptron(params, x, labels):
+    hidden = pl.numpy.tanh(x @ params["w1"] + params["b1"])
+    logits = hidden @ params["w2"]
+    logp = logits - pl.nn.logsumexp(logits, axis=-1, keepdims=True)
+    return -(logp * labels).sum(-1).mean()
+
+
+def shared(params, x, labels):
+    """Every value is used more than once."""
+    first = pl.numpy.sin(x @ params["w1"])
+    second = first * (first @ params["w1"][:3]) + first
+    logits = second @ params["w2"] + first @ params["w2"]
+    return ((logits - labels) ** 2).sum() + (second**2).sum() + (params["b1"] * first).sum()
+
+
+def looped(params, x, labels):
+    def step(h, _):
+        inner = pl.numpy.cos(h * params["b1"])
+        return inner, inner.sum()
+
+    last, sums = pl.lax.scan(step, x @ params["w1"], None, length=3)
+    logits = pl.checkpoint(lambda last: last @ params["w2"])(last)
+    return ((logits - labels) ** 2).mean() + sums.max()
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        (perceptron, {"params['w1']", "params['b1']", "params['w2']", "hidden", "logits", "logp"}),
+        (shared, {"params['b1']", "first"}),
+        (looped, {"params['w1']"}),
+    ],
+)
+def test_a_cotangent_is_the_derivative_by_the_value_that_it_is_named_of(loss, expected) -> None:
+    random = np.random.default_rng(3)
+    shapes = {"w1": (4, 3), "b1": (3,), "w2": (3, 2)}
+    params = {name: random.normal(size=shape) for name, shape in shapes.items()}
+    arguments = (params, random.normal(size=(5, 4)), random.normal(size=(5, 2)))
+    program = pl.make_jaxpr(pl.value_and_grad(loss))(*arguments)
+    jaxpr, operands = program.jaxpr, pl.tree.leaves(arguments)
+    names = {v: name.name for v, name in value_names(jaxpr).items()}
+    variables = {name: v for v, name in names.items()}
+    cotangents = {v: names[v][2:-1] for v in names if names[v].startswith("d(")}
+    assert {*cotangents.values()} >= expected
+    forward = [e for e in jaxpr.equations if transformation_of(e) != "transpose"]
+    everything = jaxpr.replace(outvars=[*cotangents])
+    values = pl.core.eval_jaxpr(everything, program.consts, *operands)
+    for value, name in zip(values, cotangents.values(), strict=True):
+        primal = variables[name]
+        # The same program, in which the value is one more argument instead of a result.
+        rest = [e for e in forward if primal not in e.results]
+        inputs = [v for v in jaxpr.invars if v is not primal]
+        kept = [x for v, x in zip(jaxpr.invars, operands, strict=True) if v is not primal]
+        opened = jaxpr.replace(invars=[primal, *inputs], equations=rest, outvars=jaxpr.outvars[:1])
+        point = pl.core.eval_jaxpr(jaxpr.replace(outvars=[primal]), program.consts, *operands)[0]
+        derivative = pl.grad(
+            lambda x, opened=opened, kept=kept: pl.core.eval_jaxpr(
+                opened, program.consts, x, *kept
+            )[0]
+        )(point)
+        np.testing.assert_allclose(value, derivative, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_results_without_a_name_have_their_path() -> None:
+    def step(w, x):
+        return {"new": w - 0.1, "all": [x * 2.0, w]}
+
+    jaxpr = pl.make_jaxpr(step)(np.ones(3), np.ones(3)).jaxpr
+    names = value_names(jaxpr)
+    assert [names[v].name for v in jaxpr.outvars] == ["result['all'][0]", "w", "result['new']"]

@@ -25,7 +25,6 @@ from pellucid.base.errors import (
 from pellucid.base.events import CacheLooked, logger, on, publish
 from pellucid.base.functional import strict_zip
 from pellucid.base.source import capture
-from pellucid.base.tree import keystr
 from pellucid.base.typing import Function
 from pellucid.compilation import interception, key_reuse
 from pellucid.compilation.finite import check_results, is_checking
@@ -59,7 +58,13 @@ from pellucid.sharding.layout import Layout
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import ValueProgram, check_distinct, check_results_are_values
 from pellucid.tracing.fingerprint import fingerprint
-from pellucid.tracing.function import Call, FunctionSpec, name_of, resolve_arguments
+from pellucid.tracing.function import (
+    Call,
+    FunctionSpec,
+    name_of,
+    resolve_arguments,
+    result_paths,
+)
 from pellucid.tracing.replay import replay
 from pellucid.tracing.reuse import Reuses, note_reuse
 from pellucid.tracing.staging import stage
@@ -69,7 +74,7 @@ from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.calls import UNHASHABLE, make_call
 from pellucid.xla.flags import trace_context
-from pellucid.xla.pytree import flatten, flatten_with_path
+from pellucid.xla.pytree import flatten
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -172,15 +177,6 @@ def _layout_of(x, has_effects: bool) -> Layout | None:
     layout = x.format.layout
     is_usual = layout is None or layout.major_to_minor == tuple(range(x.ndim))
     return None if is_usual else layout
-
-
-def _result_names(tree) -> list[str | None]:
-    """A name for each result, `result['w']`; None for all where a class of the user takes no placeholders."""
-    try:
-        paths, _ = flatten_with_path(tree.unflatten(range(tree.num_leaves)))
-    except Exception:  # whatever a class of the user raises
-        return [None] * tree.num_leaves
-    return [f"result{keystr(path)}" for path, _ in paths]
 
 
 def _fits(value: int, dtype) -> bool:
@@ -385,7 +381,7 @@ class Jitted:
             trees.append(tree)
             return results
 
-        debug = spec.debug_info(call)
+        debug = spec.debug_info(call, trees)
         arguments = for_arguments(self.in_shardings, spec.name, call, lambda: debug.argument_names)
         jaxpr, consts = stage(flat, typed_by(arguments, call.avals), debug)
         if not self.share:
@@ -432,7 +428,7 @@ class Jitted:
             keep_unused=self.keep_unused, committed=place.committed,
             compiler_options=self.compiler_options, mesh=place.mesh,
             argument_names=self.argument_names(program),
-            result_names=values.of_results(_result_names(program.out_tree)) or (),
+            result_names=values.of_results(result_paths(program.out_tree)) or (),
             argument_layouts=values.of_inputs(program.in_layouts),
             result_layouts=values.of_results(program.out_layouts),
         )  # fmt: skip

@@ -334,7 +334,7 @@ def _traced(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> tuple[Close
         trees.append(tree)
         return results
 
-    program = ClosedJaxpr(*stage(flat, call.avals, spec.debug_info(call)))
+    program = ClosedJaxpr(*stage(flat, call.avals, spec.debug_info(call, trees)))
     return program, program.out_avals, trees[0]
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from pellucid.introspect import schema
 from pellucid.introspect.bodies import bodies_of, programs_within
 from pellucid.introspect.columns import ProgramColumns
+from pellucid.introspect.cotangents import cotangent_names
 from pellucid.introspect.lineage import Made, origins_of, transformation_of
 from pellucid.introspect.spans import Naming, Spans
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
@@ -59,7 +60,7 @@ class ValueName(NamedTuple):
 
     name: str
     function: str
-    """The function whose variable it is; empty for the arguments of a program."""
+    """The function whose variable it is; empty for arguments, cotangents and paths of results."""
 
 
 def value_names(jaxpr: Jaxpr) -> dict[Var, ValueName]:
@@ -73,6 +74,8 @@ def value_names(jaxpr: Jaxpr) -> dict[Var, ValueName]:
         for _, naming, assigned in writer.namings(jaxpr):
             function = writer.spans.function(naming.place)
             names |= {v: ValueName(name, function) for v, name in assigned.items()}
+        derived = _derived_names(jaxpr, {v: name.name for v, name in names.items()})
+        names |= {v: ValueName(name, "") for v, name in derived.items()}
         jaxpr.memo["value names"] = names
     return jaxpr.memo["value names"]
 
@@ -83,6 +86,17 @@ def argument_names(jaxpr: Jaxpr) -> dict[Var, str]:
     unnamed = len(jaxpr.invars) - len(names)
     padded = [*[""] * unnamed, *names] if unnamed >= 0 else [""] * len(jaxpr.invars)
     return dict(zip(jaxpr.invars, padded, strict=True))
+
+
+def _derived_names(jaxpr: Jaxpr, names: dict[Var, str]) -> dict[Var, str]:
+    """Names for cotangents of named values, and for results that have no other name: their path, `result[0]`."""
+    derived = cotangent_names(jaxpr, names)
+    paths = jaxpr.debug.result_names if jaxpr.debug is not None else ()
+    if len(paths) == len(jaxpr.outvars) > 1:
+        for v, path in zip(jaxpr.outvars, paths, strict=True):
+            if type(v) is Var and v not in names:
+                derived.setdefault(v, path)
+    return derived
 
 
 def name_of(jaxpr: Jaxpr) -> str:
@@ -166,8 +180,10 @@ class _JaxprWriter:
         )
 
     def user_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
-        """The user's names for results of equations."""
-        return {v: name for _, _, names in self.namings(jaxpr) for v, name in names.items()}
+        """The user's names for results of equations, and those derived from them."""
+        names = {v: name for _, _, names in self.namings(jaxpr) for v, name in names.items()}
+        arguments = {v: name for v, name in argument_names(jaxpr).items() if name}
+        return names | _derived_names(jaxpr, arguments | names)
 
     def namings(self, jaxpr: Jaxpr) -> Iterator[tuple[Equation, Naming, dict[Var, str]]]:
         """Equations with the assignments that name their results, and the names.

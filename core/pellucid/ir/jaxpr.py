@@ -297,18 +297,29 @@ class ClosedJaxpr:
 
 
 class DebugInfo:
-    """Names for messages: that of a program's function, and those of its arguments.
+    """Names for messages: that of a program's function, and those of its arguments and results.
 
-    The names may be given as a function; they are then worked out when a message needs them.
+    The names may be given as functions; they are then worked out when a message needs them.
     """
 
-    __slots__ = ("_names", "name")
+    __slots__ = ("_names", "_result_names", "name")
 
     def __init__(
-        self, name: str, argument_names: Sequence[str] | Callable[[], Sequence[str]] = ()
+        self,
+        name: str,
+        argument_names: Sequence[str] | Callable[[], Sequence[str]] = (),
+        result_names: Sequence[str] | Callable[[], Sequence[str]] = (),
     ) -> None:
         self.name = name
         self._names = argument_names
+        self._result_names = result_names
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """A name for each result, as `result['w']`; empty where they are not known."""
+        names = self._result_names() if callable(self._result_names) else self._result_names
+        self._result_names = names = tuple(names)
+        return names
 
     @property
     def argument_names(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import CellType, FunctionType
 from typing import Any, NamedTuple
 
@@ -264,8 +264,8 @@ class FunctionSpec(NamedTuple):
             kwargs[key] = value
         return self.function(*args, **kwargs)
 
-    def debug_info(self, call: Call) -> DebugInfo:
-        """Names for messages about this call."""
+    def debug_info(self, call: Call, out_trees: Sequence[Any] = ()) -> DebugInfo:
+        """Names for messages about this call; `out_trees` gets the structure of the result when the function has run."""
         # Programs keep this: neither the call, which refers to its arguments, nor what the function captured.
         tree, spec = call.tree, self._replace(function=_without_captured(self.function))
 
@@ -273,7 +273,10 @@ class FunctionSpec(NamedTuple):
             args, kwargs = tree.unflatten(range(tree.num_leaves))
             return spec.argument_paths(args, kwargs)
 
-        return DebugInfo(self.name, names)
+        def result_names() -> Sequence[str]:
+            return [name or "" for name in result_paths(out_trees[0])] if out_trees else ()
+
+        return DebugInfo(self.name, names, result_names)
 
     def donated(self, call: Call) -> Mask:
         """For each leaf, whether its argument is donated."""
@@ -292,6 +295,15 @@ class FunctionSpec(NamedTuple):
         for key, child in strict_zip(keys, kwargs.children()):
             flags += [key in self.donated_names] * child.num_leaves
         return tuple(flags)
+
+
+def result_paths(tree) -> list[str | None]:
+    """A name for each result, `result['w']`; None for all where a class of the user takes no placeholders."""
+    try:
+        paths, _ = flatten_with_path(tree.unflatten(range(tree.num_leaves)))
+    except Exception:  # whatever a class of the user raises
+        return [None] * tree.num_leaves
+    return [f"result{keystr(path)}" for path, _ in paths]
 
 
 def _has_type(x) -> bool:
