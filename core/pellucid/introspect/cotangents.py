@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pellucid.introspect.lineage import origins_of, transformation_of
-from pellucid.ir.jaxpr import Equation, Jaxpr, Literal, Var
+from pellucid.ir.jaxpr import Equation, Jaxpr, Var
 
 
 def cotangent_names(jaxpr: Jaxpr, names: Mapping[Var, str]) -> dict[Var, str]:
@@ -23,7 +23,7 @@ def cotangent_names(jaxpr: Jaxpr, names: Mapping[Var, str]) -> dict[Var, str]:
     users: dict[Var, list[Equation]] = {}
     for equation in jaxpr.equations:
         for v in equation.operands:
-            if type(v) is not Literal:
+            if isinstance(v, Var):
                 users.setdefault(v, []).append(equation)
     backward = next(i for i, e in enumerate(jaxpr.equations) if transformation_of(e) == "transpose")
     forward = {*jaxpr.equations[:backward]}
@@ -35,7 +35,7 @@ def cotangent_names(jaxpr: Jaxpr, names: Mapping[Var, str]) -> dict[Var, str]:
             v
             for e in group
             for v in e.operands
-            if type(v) is not Literal
+            if isinstance(v, Var)
             and v not in inside
             and v in definers
             and transformation_of(definers[v]) == "transpose"
@@ -45,7 +45,7 @@ def cotangent_names(jaxpr: Jaxpr, names: Mapping[Var, str]) -> dict[Var, str]:
         ]
         if len(equation.results) == 1:
             _name(equation.results[0], taken, names, cotangents)
-        operands = [v for v in equation.operands if type(v) is not Literal]
+        operands = [v for v in equation.operands if isinstance(v, Var)]
         for operand in operands:
             # An addition passes its cotangent on without an equation of its own.
             others = [e for e in users[operand] if e is not equation and e in forward]

@@ -37,7 +37,7 @@ def nonzero(tangents: Operands) -> Values:
 
 
 def linear_parts(operands: Operands, cotangents: Operands) -> tuple[Mask, list[Any], Values]:
-    """What transposes a program: which `operands` are linear, types of `cotangents` (None for `Zero`), the other operands."""
+    """Arguments of `transpose_jaxpr`: which `operands` are linear, types of `cotangents` (None for `Zero`), the other operands."""
     linear = [*map(is_linear, operands)]
     avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
     return linear, avals, [x for x in operands if not is_linear(x)]

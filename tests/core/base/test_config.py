@@ -101,6 +101,8 @@ of_call("default_device", "gpu", jnp.sin, X)
 of_call("no_execution", True, jnp.sin, X)
 of_call("allow_f16_reductions", False, lambda x: lax.reduce_sum(x.astype("float16"), (0,)), X)
 of_call("random_seed_offset", 5, lambda: random.bits(random.key(1)))
+
+
 @row("call_repeated_layers", False)
 def _(tmp_path, monkeypatch):
     def layers(x):
