@@ -9,6 +9,8 @@ import pytest
 
 # Meshes and shardings are tested on eight virtual devices of the CPU. Read when the first client starts.
 os.environ.setdefault("PELLUCID_NUM_CPU_DEVICES", "8")
+# Kernels would keep their executables in the user's folder of caches.
+os.environ.setdefault("PELLUCID_COMPILATION_CACHE_DIR", "")
 
 # An example may use these names without importing them.
 EXAMPLE_NAMES = {"np": "numpy", "pl": "pellucid", "jnp": "pellucid.numpy", "lax": "pellucid.lax"}

@@ -12,9 +12,17 @@ SECONDS = 120
 
 
 @contextmanager
-def kernel(devices: str | None = None) -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
-    """A kernel started with `devices` asked for in its environment: its manager and a client."""
+def kernel(
+    devices: str | None = None, cache_home: str | None = None
+) -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
+    """A kernel started with `devices` asked for in its environment: its manager and a client.
+
+    With `cache_home` it keeps executables as it does for users, below that folder.
+    """
     environment = {k: v for k, v in os.environ.items() if k != "PELLUCID_NUM_CPU_DEVICES"}
+    if cache_home is not None:
+        del environment["PELLUCID_COMPILATION_CACHE_DIR"]
+        environment["XDG_CACHE_HOME"] = cache_home
     if devices is not None:
         environment["PELLUCID_NUM_CPU_DEVICES"] = devices
     manager, client = start_new_kernel(

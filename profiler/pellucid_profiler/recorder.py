@@ -6,7 +6,7 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from pathlib import Path
 from types import TracebackType
@@ -274,12 +274,12 @@ class Observed(NamedTuple):
 
 def session_of(
     recorded: bytes,
-    loaded_modules: Callable[[Container[str]], Mapping[int, OptimizedModule]],
+    loaded_modules: Callable[[Mapping[int, set[str]]], Mapping[int, OptimizedModule]],
     observed: Observed,
 ) -> Session:
     """The session of XLA's recording, a serialized XSpace, joined to its programs.
 
-    `loaded_modules` gives the programs that are called one of some names, by their numbers.
+    `loaded_modules` returns programs by their numbers, from the names that each number has in the recording.
     Raises: ArgumentValueError for bytes that are no whole recording.
     """
     events, end_ns = _without_draining(read_events(recorded))
@@ -287,8 +287,12 @@ def session_of(
     spans = spans_of(events, operations)
     is_kernel = events.texts_are(spans.name, KERNEL)
     kernels = {kernel_name(events.names[i]) for i in np.unique(spans.detail[is_kernel]) if i >= 0}
-    modules = {events.names[i] for i in np.unique(events.stat("hlo_module")) if i >= 0}
-    loaded = loaded_modules(modules)
+    modules = events.stat("hlo_module")[operations.event]
+    names_by_program: dict[int, set[str]] = {}
+    for number, name in np.unique(np.stack((operations.program, modules)), axis=1).T.tolist():
+        if name >= 0:
+            names_by_program.setdefault(number, set()).add(events.names[name])
+    loaded = loaded_modules(names_by_program)
     memory = _memory_of(
         {number: each for number, each in loaded.items() if number in operations.program}
     )

@@ -70,6 +70,9 @@ class RecordedModule:
         """The HLO with metadata."""
         return recording.hlo_text(self._module)
 
+    def origins(self) -> None:
+        """None: the lines are in the text."""
+
     def buffer_assignment(self) -> bytes:
         """A serialized BufferAssignmentProto; empty where there is none."""
         return self._assignment

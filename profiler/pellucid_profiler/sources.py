@@ -24,6 +24,10 @@ class OptimizedModule(Protocol):
         """The HLO with metadata."""
         ...
 
+    def origins(self) -> Mapping[int, Any] | None:
+        """This process's equations for those of a program that another process compiled; None for others."""
+        ...
+
     def buffer_assignment(self) -> bytes:
         """A serialized BufferAssignmentProto; empty where the platform keeps none."""
         ...
@@ -133,7 +137,7 @@ def program_info(
     loaded: OptimizedModule, instructions: Iterable[str], meshes: Iterable[Mapping[str, int]] = ()
 ) -> ProgramInfo:
     """A loaded program, of which `instructions` ran; `meshes` have the sizes of axes that collectives may go along."""
-    module = analysis.HloModule(loaded.text())
+    module = analysis.HloModule(loaded.text(), loaded.origins())
     places = {
         number: Place(frame.file, frame.line, frame.function)
         for number, frame in module.frames.items()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -408,12 +408,11 @@ def running(
     module: Module,
     meshes: Mapping[str, DeclaredMesh],
     plan: Sequence[Exchange],
-    id_here: Callable[[int], int],
 ) -> list[Exchange]:
     """The exchanges of an optimized program.
 
     Axes are those of the mesh, the program's own first among `meshes`, over which `plan` has an exchange of the same
-    equation. `id_here` gives the id that an equation has in this process.
+    equation.
     """
     main_mesh = next(iter(meshes))
     planned_over = {each.equation: each.mesh for each in reversed(plan)}
@@ -426,16 +425,14 @@ def running(
                 continue
             cause, operand_bytes, note = _moved_by(instruction, operation, instructions)
             origin = _origin_of(cause, instructions)
-            origin = instruction.equation if origin is None else origin
-            calls = tuple(map(id_here, around))
-            equation = None if origin is None else id_here(origin)
+            equation = instruction.equation if origin is None else origin
             mesh = planned_over.get(equation, main_mesh)
             axes, size = _group_of(instruction, operation, meshes[mesh])
             sent = sent_bytes(operation, operand_bytes, size)
             if size > 1:
                 exchanges.append(
                     Exchange(
-                        operation, axes, size, sent, runs, equation, calls, mesh,
+                        operation, axes, size, sent, runs, equation, around, mesh,
                         note=note,
                     )
                 )  # fmt: skip

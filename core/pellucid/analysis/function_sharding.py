@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -101,22 +101,13 @@ def _writer(traced: Traced, lowered: Any, has_texts: bool = True) -> _Writer:
     return _Writer(traced, program, mesh, reading, propagation)
 
 
-class _Executable(NamedTuple):
-    """A compiled program, and ids by which its operations are joined to equations."""
-
-    loaded: Any
-    equation_ids: dict[int, int]
-    """The ids of this process for those in the executable that another process gave."""
-
-
-def _compiled(lowered: Any) -> tuple[_Executable | None, str]:
-    """The compiled program, or None and the reason why there is none."""
+def _compiled(lowered: Any) -> tuple[Any, str]:
+    """XLA's executable, or None and the reason why there is none."""
     program = lowered._lowered
     if program.request.placement.abstract_mesh is None:
-        executable = lowered.compile()._executable
-        return _Executable(executable.loaded, executable.equation_ids or {}), ""
+        return lowered.compile()._executable.loaded, ""
     try:
-        return _Executable(compile_without_devices(program), {}), ""
+        return compile_without_devices(program), ""
     except AbstractPlacementError as error:
         return None, error.what
 
@@ -162,7 +153,7 @@ class _Writer:
         self.meshes = self.named_meshes()
         self.mesh_records = {next(iter(self.meshes)): mesh_record(mesh)}
 
-    def record(self, compiled: _Executable | None, why_not: str) -> schema.FunctionShardingRecord:
+    def record(self, compiled: Any, why_not: str) -> schema.FunctionShardingRecord:
         """The record; `compiled` is None where the program can't be compiled, for the reason `why_not`."""
         values_by_number = self.propagation.values
         layouts = [values[0].layout if values else None for values in values_by_number]
@@ -278,11 +269,11 @@ class _Writer:
         total = program.types[program.values.type[self.values.value(number)]].bytes or 0
         return total if layout is None else total / layout.parts(self.meshes)
 
-    def peak(self, compiled: _Executable | None, device_bytes: Sequence[float]) -> int:
+    def peak(self, compiled: Any, device_bytes: Sequence[float]) -> int:
         """The most bytes that a run needs on each device."""
         if compiled is None:
             return math.ceil(estimated_peak_bytes(self.sites, self.programs, device_bytes))
-        return peak_bytes(compiled.loaded.get_compiled_memory_stats())
+        return peak_bytes(compiled.get_compiled_memory_stats())
 
     # Exchanges ------------------------------------------------------------------------------------
 
@@ -292,9 +283,9 @@ class _Writer:
         with self.propagation.context:
             return planned(self.propagation, next(iter(self.meshes)), self.equations, stated)
 
-    def running(self, compiled: _Executable, plan: list[Exchange]) -> list[Exchange]:
-        ids, (module, _) = compiled.equation_ids, module_of(compiled.loaded)
-        exchanges = running(module, self.meshes, plan, lambda id: ids.get(id, id))
+    def running(self, compiled: Any, plan: list[Exchange]) -> list[Exchange]:
+        module, _ = module_of(compiled)
+        exchanges = running(module, self.meshes, plan)
         return explained(exchanges, plan, self.equations, self.mesh.size)
 
     def collective(self, each: Exchange) -> schema.CollectiveRecord:

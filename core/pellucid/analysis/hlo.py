@@ -6,12 +6,14 @@ The text is what all releases of XLA give; the binary form has the same facts an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pellucid.analysis.shapes import Shape, hlo_shapes
-from pellucid.base.source import Frame
+from pellucid.base.functional import strict_zip
+from pellucid.base.source import Frame, user_frame
 from pellucid.introspect.lineage import equation_id
+from pellucid.runtime.executable import from_disk
 from pellucid.xla import hlo as xla_hlo
 
 
@@ -71,14 +73,33 @@ class Run(NamedTuple):
 
 
 class Module:
-    """An optimized HLO module, read from its text."""
+    """An optimized HLO module, read from its text.
 
-    def __init__(self, text: str) -> None:
+    `origins` are those of a program that another process compiled (`runtime.executable.FromDisk`): in place of the equations
+    and lines of that process its instructions have those of this one.
+    """
+
+    def __init__(self, text: str, origins: Mapping[int, Any] | None = None) -> None:
         self.computations = parse(text)
         """The entry first."""
-        self.by_name = {each.name: each for each in self.computations}
         self.frames = source_frames(text)
         """The places that instructions come from, by number."""
+        if origins is not None:
+            self._take_origins(origins)
+        self.by_name = {each.name: each for each in self.computations}
+
+    def _take_origins(self, origins: Mapping[int, Any]) -> None:
+        frames = [user_frame(origin.source) for origin in origins.values()]
+        self.frames = dict(enumerate(filter(None, dict.fromkeys(frames)), 1))
+        numbers = {frame: number for number, frame in self.frames.items()}
+        places = {
+            number: (origin.id, numbers.get(frame, 0) if frame else 0)
+            for (number, origin), frame in strict_zip(origins.items(), frames)
+        }
+        for computation in self.computations:
+            for i, each in enumerate(computation.instructions):
+                equation, frame = places.get(each.equation or -1, (None, 0))
+                computation.instructions[i] = each._replace(equation=equation, frame=frame)
 
     def called(self, instruction: Instruction) -> list[Computation]:
         """The computations that an instruction calls."""
@@ -106,7 +127,8 @@ class Module:
 def module_of(executable: Any) -> tuple[Module, Any]:
     """The first module of XLA's executable, read, and as XLA has it."""
     [module, *_] = executable.hlo_modules()
-    return Module(xla_hlo.full_text(module)), module
+    facts = from_disk(executable)
+    return Module(xla_hlo.full_text(module), facts and facts.origins), module
 
 
 _HEADER = re.compile(r"^(ENTRY )?%?([\w.$-]+) \(.*\{$")

@@ -19,28 +19,33 @@ import stat
 import tempfile
 import time
 import zlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base import config
 from pellucid.base.caching import cached
 from pellucid.base.errors import ConfigError
 from pellucid.base.events import logger
+from pellucid.base.functional import strict_zip
+from pellucid.lowering.module import Origin
 from pellucid.xla import mlir
 from pellucid.xla.compile import JaxRuntimeError, LoadedExecutable, deserialize, jaxlib_version
+from pellucid.xla.profiling import module_id
 
-_MAGIC = b"pellucid executable 1\n"
+_MAGIC = b"pellucid executable 2\n"
 _SUFFIX = ".executable"
 _ABANDONED_SECONDS = 3600.0
 """Age in seconds of temporary files that a process that died has left."""
-_EQUATION = re.compile(r'"e(\d+):"')
 
 
 class Cached(NamedTuple):
     """An executable from disk."""
 
     loaded: LoadedExecutable
-    equation_ids: dict[int, int]
-    """From the ids of equations in its metadata, which another process gave, to this process's ids."""
+    origins: dict[int, Origin]
+    """This process's equations by the ids in the executable's metadata, which another process gave."""
+    program_id: int
+    """The program's number in recordings, which is that of the process that compiled it."""
 
 
 # The folder -----------------------------------------------------------------------------------------
@@ -174,8 +179,10 @@ def load(key: str, lowered: Any, options: Any) -> Cached | None:
         return None
     with contextlib.suppress(OSError):
         os.utime(path)  # its last use, for eviction: the file system's own times can't be relied on
-    pairs = zip(header["equation_ids"], _equation_ids(lowered.module.module), strict=False)
-    return Cached(loaded, {stored: new for stored, new in pairs if stored >= 0})
+    origins = lowered.module.origins
+    if header["primitives"] != _primitives(origins):
+        return Cached(loaded, {}, header["program_id"])
+    return Cached(loaded, dict(strict_zip(header["equation_ids"], origins)), header["program_id"])
 
 
 def _taken_apart(key: str, data: bytes) -> tuple[dict[str, Any], bytes]:
@@ -208,7 +215,9 @@ def store(key: str, lowered: Any, loaded: LoadedExecutable, seconds: float) -> N
         "name": lowered.request.name,
         "seconds": round(seconds, 3),
         "sha256": hashlib.sha256(compressed).hexdigest(),
-        "equation_ids": _equation_ids(lowered.module.module),
+        "equation_ids": [origin.id for origin in lowered.module.origins],
+        "primitives": _primitives(lowered.module.origins),
+        "program_id": module_id(loaded.hlo_modules()[0]),
     }
     data = b"".join((_MAGIC, json.dumps(header).encode(), b"\n", compressed))
     limit = config.compilation_cache_max_size.value
@@ -258,17 +267,6 @@ def _evict(home: pathlib.Path, limit: int) -> None:
         total -= size
 
 
-def _equation_ids(module) -> list[int]:
-    """Ids of equations in the locations of `module`, in the order of its operations.
-
-    Equal programs have their operations in equal order, so two such lists say which id became which.
-    """
-    ids = []
-
-    def note(operation):
-        match = _EQUATION.search(str(operation.location))
-        ids.append(int(match[1]) if match else -1)
-        return mlir.ADVANCE
-
-    module.operation.walk(note, mlir.PRE_ORDER)
-    return ids
+def _primitives(origins: Sequence[Origin]) -> str:
+    """A digest of the primitives that a module was lowered from: equal ones have their equations in equal order."""
+    return hashlib.sha256("\n".join(o.primitive for o in origins).encode()).hexdigest()

@@ -37,7 +37,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
 from pellucid.ir.rewriting import constants_as_inputs, inlined, remove_dead_equations
 from pellucid.ir.rules import Avals, Mask, Values
 from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module, ordered
-from pellucid.runtime.executable import Executable
+from pellucid.runtime.executable import Executable, FromDisk
 from pellucid.runtime.failures import callback_failure
 from pellucid.sharding.errors import AbstractPlacementError
 from pellucid.sharding.layout import AutoLayout, Layout
@@ -187,11 +187,11 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
     start = time.perf_counter()
     options = _compile_options(lowered, placement.platform, placement.devices)
 
-    def build(_: LoweredProgram) -> tuple[Any, str, dict[int, int] | None]:
+    def build(_: LoweredProgram) -> tuple[Any, str, disk_cache.Cached | None]:
         key = disk_cache.key_of(lowered, options)
         cached = disk_cache.load(key, lowered, options) if key is not None else None
         if cached is not None:
-            return cached.loaded, "disk", cached.equation_ids
+            return cached.loaded, "disk", cached
         if on.compilation_started:
             publish(on.compilation_started, CompilationStarted(request.name))
         before = time.perf_counter()
@@ -206,9 +206,9 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
             disk_cache.store(key, lowered, loaded, time.perf_counter() - before)
         return loaded, "miss", None
 
-    loaded, cache, equation_ids = run_pass("compile with XLA", build, lowered)
+    loaded, cache, cached = run_pass("compile with XLA", build, lowered)
     seconds = time.perf_counter() - start
-    executable = _executable(lowered, loaded, equation_ids)
+    executable = _executable(lowered, loaded, cached)
     if config.log_compiles.value:
         logger.warning("compiled %s in %.3f s (%s)", request.name, seconds, cache)
     if on.compilation_finished:
@@ -275,7 +275,7 @@ def compile_program(program: ClosedJaxpr, request: Request) -> Executable:
 
 
 def _executable(
-    lowered: LoweredProgram, loaded: LoadedExecutable, equation_ids: dict[int, int] | None
+    lowered: LoweredProgram, loaded: LoadedExecutable, cached: disk_cache.Cached | None
 ) -> Executable:
     request, jaxpr = lowered.request, lowered.jaxpr
     arguments, results = _placements(lowered, loaded)
@@ -297,7 +297,7 @@ def _executable(
         has_layouts=bool(request.argument_layouts or request.result_layouts),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
         digest=_digest(lowered),
-        equation_ids=equation_ids,
+        from_disk=None if cached is None else FromDisk(cached.origins, cached.program_id),
     )
 
 

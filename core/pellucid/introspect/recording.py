@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Container
+import itertools
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from pellucid.base.source import is_user_file
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.loops import fori_loop
 from pellucid.runtime import platforms
+from pellucid.runtime.executable import from_disk
 from pellucid.runtime.transfer import device_put
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.xla import hlo as xla_hlo
@@ -119,6 +121,11 @@ class LoadedModule(NamedTuple):
         """The HLO with metadata, as `analysis.hlo.Module` reads it."""
         return xla_hlo.full_text(self.module)
 
+    def origins(self) -> Mapping[int, Any] | None:
+        """This process's equations for those of a program that another process compiled; None for others."""
+        facts = from_disk(self.executable)
+        return facts and facts.origins
+
 
 def hlo_text(proto: bytes) -> str:
     """A serialized HloModuleProto as text with metadata."""
@@ -165,15 +172,25 @@ def live_executables() -> list[Any]:
     return [each for client in platforms.started_clients() for each in client.live_executables()]
 
 
-def loaded_modules(executables: list[Any], names: Container[str]) -> dict[int, LoadedModule]:
-    """The modules of `executables` that are called one of `names`, by their number in recordings."""
-    modules = [(module, each) for each in executables for module in each.hlo_modules()]
-    numbered = [
-        (module_id(module), module, each) for module, each in modules if module.name in names
-    ]
-    return {
-        number: LoadedModule(number, module.name, module, each) for number, module, each in numbered
-    }
+def loaded_modules(
+    executables: list[Any], names: Mapping[int, Collection[str]]
+) -> dict[int, LoadedModule]:
+    """Modules of `executables` by their number in recordings, of those that have the one name in `names[number]`.
+
+    Programs that other processes compiled have those processes' numbers. Where that makes a program ambiguous, it is
+    left out.
+    """
+    wanted = {*itertools.chain.from_iterable(names.values())}
+    candidates: dict[int, list[LoadedModule]] = {}
+    for each in dict.fromkeys(executables):
+        facts = from_disk(each)
+        for module in each.hlo_modules():
+            if module.name in wanted:
+                number = module_id(module) if facts is None else facts.program_id
+                if {*names.get(number, ())} == {module.name}:
+                    loaded = LoadedModule(number, module.name, module, each)
+                    candidates.setdefault(number, []).append(loaded)
+    return {number: modules[0] for number, modules in candidates.items() if len(modules) == 1}
 
 
 __all__ = [

@@ -32,6 +32,14 @@ LOWERED = Lineage("lower", ())
 """Of equations that a lowering rule makes: they are where the equation is that is lowered."""
 
 
+class Origin(NamedTuple):
+    """An equation that was lowered."""
+
+    id: int
+    source: Any
+    primitive: str
+
+
 class ModuleOptions(NamedTuple):
     """Options of a module besides its program."""
 
@@ -74,6 +82,8 @@ class LoweredModule(NamedTuple):
     """Most times that one shared function is called; it guides how XLA treats calls. 0 where all should be inlined."""
     largest_contraction: float
     """Most products that one matrix multiplication takes, infinite if one is in a loop."""
+    origins: list[Origin]
+    """The equations in the order in which they were lowered, which is the same for equal programs."""
 
 
 class Listener(Protocol):
@@ -112,7 +122,7 @@ def lower_module(
         module, context, lowering.ctx.host_callbacks, lowering.ctx.host_failures, lowering.ctx.keep_alive,
         lowering.ctx.checks, lowering.ordered_effects,
         0 if lowering.ctx.is_slow_in_calls else max(lowering.call_counts.values(), default=0),
-        lowering.ctx.largest_contraction,
+        lowering.ctx.largest_contraction, lowering.origins,
     )  # fmt: skip
 
 
@@ -128,6 +138,7 @@ class ModuleLowering:
         self.ctx.module_lowering = self
         self.context = context
         self.module = ir.Module.create()
+        self.origins: list[Origin] = []
         self.functions: dict[Any, str] = {}
         self.call_counts: dict[str, int] = {}
         self.contractions: dict[str, float] = {}
@@ -442,6 +453,7 @@ class ModuleLowering:
             return
         ctx = self.ctx
         self.equation, self.leaf = equation, equation.primitive.name
+        self.origins.append(Origin(equation.id, equation.source, self.leaf))
         path, ctx.frontend_attributes = self.scope_facts(equation.scope)
         self.path = self.prefix + path
         stack = equation.source

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,23 @@ from pellucid.xla.shardings import Device, DeviceLayout
 
 _MIN_LARGE_BYTES = 64 << 20
 """Allocated bytes of a program from which on the detour over Python (4 us) does not show in its run."""
+
+
+class FromDisk(NamedTuple):
+    """Facts of a program that another process compiled."""
+
+    origins: Mapping[int, Any]
+    """This process's equations, each with `id` and `source`, by the ids in the program's metadata."""
+    program_id: int
+    """The program's number in recordings."""
+
+
+_from_disk: weakref.WeakSet[Executable] = weakref.WeakSet()
+
+
+def from_disk(loaded: LoadedExecutable) -> FromDisk | None:
+    """Facts of XLA's executable `loaded` if another process compiled it, else None."""
+    return next((each.from_disk for each in _from_disk if each.loaded is loaded), None)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -65,10 +83,11 @@ class Executable:
     """Whether arguments or results may lie in memory otherwise than is usual on their devices."""
     keep_alive: Any = None
     digest: str = ""
-    equation_ids: dict[int, int] | None = None
-    """For a program from disk: from the equation ids in its metadata to this process's."""
+    from_disk: FromDisk | None = None
 
     def __post_init__(self) -> None:
+        if self.from_disk is not None:
+            _from_disk.add(self)
         if self.has_layouts and self.effects:
             raise UnsupportedError(
                 f"`{self.name}` has effects in an order, and can't choose the order of elements in memory too.",

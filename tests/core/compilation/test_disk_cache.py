@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 import pellucid  # noqa: F401
+from pellucid.analysis.hlo import Module, module_of
 from pellucid.base import config
 from pellucid.base.caching import clear_caches
 from pellucid.base.errors import ConfigError
 from pellucid.base.events import CompilationFinished, counting
 from pellucid.compilation import disk_cache
 from pellucid.higher_order.jitted import jit
+from pellucid.introspect import recording
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.transcendental import sin
 from pellucid.xla.compile import compile_options
@@ -110,9 +112,37 @@ def test_equations_of_a_stored_program_are_found_again(folder):
     compiled = second.compile()
     stored = [e.id for e in first._lowered.jaxpr.equations]
     mine = [e.id for e in second._lowered.jaxpr.equations]
-    ids = compiled._executable.equation_ids
+    origins = compiled._executable.from_disk.origins
     assert stored != mine
-    assert [ids[i] for i in stored] == mine
+    assert [origins[i].id for i in stored] == mine
+
+
+def test_tools_see_the_equations_and_lines_of_this_process(folder):
+    def chain(x):
+        return sin(add(x, x))
+
+    outcomes(jit(chain), X)
+    clear_caches()
+
+    def chain(x):  # the same again, some lines below
+        y = add(x, x)
+        return sin(y)
+
+    lowered = jit(chain).lower(X)
+    compiled = lowered.compile()
+    facts = compiled._executable.from_disk
+    [module] = recording.loaded_modules(
+        [compiled._executable.loaded], {facts.program_id: {"jit_chain"}}
+    ).values()
+    for hlo in (
+        Module(module.text(), module.origins()),
+        module_of(compiled._executable.loaded)[0],
+    ):
+        instructions = [i for c in hlo.computations for i in c.instructions if i.equation]
+        ids = [e.id for e in lowered._lowered.jaxpr.equations]
+        assert {i.equation for i in instructions} == {*ids}
+        lines = {hlo.frames[i.frame].text for i in instructions}
+        assert lines == {"y = add(x, x)", "return sin(y)"}
 
 
 DAMAGES = {
@@ -120,7 +150,7 @@ DAMAGES = {
     "one bit": lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
     "empty": lambda data: b"",
     "foreign": lambda data: b"something else entirely\n" * 100,
-    "other version": lambda data: data.replace(b"executable 1", b"executable 0", 1),
+    "other version": lambda data: data.replace(b"executable 2", b"executable 1", 1),
     "other key": lambda data: data.replace(b'"key": "', b'"key": "f', 1),
     "bad header": lambda data: data.replace(b"{", b"[[[", 1),
     "header without fields": lambda data: data.split(b"\n")[0] + b"\n[]\n",
@@ -290,6 +320,7 @@ def test_processes_share_a_folder(tmp_path):
         "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache"),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     }
+    del environment["PELLUCID_COMPILATION_CACHE_DIR"]  # which goes before
 
     def start(**more):
         return subprocess.Popen(
