@@ -31,7 +31,7 @@ def cotangent_names(jaxpr: Jaxpr, names: Mapping[Var, str]) -> dict[Var, str]:
     cotangents: dict[Var, str] = {}
     for equation, group in transposes.items():
         inside = {v for e in group for v in e.results}
-        taken = [
+        incoming = [
             v
             for e in group
             for v in e.operands
@@ -44,10 +44,10 @@ def cotangent_names(jaxpr: Jaxpr, names: Mapping[Var, str]) -> dict[Var, str]:
             v for v in inside if v in outputs or any(user not in group for user in users.get(v, ()))
         ]
         if len(equation.results) == 1:
-            _name(equation.results[0], taken, names, cotangents)
+            _name(equation.results[0], incoming, names, cotangents)
         operands = [v for v in equation.operands if isinstance(v, Var)]
         for operand in operands:
-            # An addition passes its cotangent on without an equation of its own.
+            # An addition passes its cotangent on without an equation of its equations_by_id.
             others = [e for e in users[operand] if e is not equation and e in forward]
             alike = [v for v in operands if _shape(v) == _shape(operand)]
             if not others and len(alike) == 1:
@@ -57,14 +57,14 @@ def cotangent_names(jaxpr: Jaxpr, names: Mapping[Var, str]) -> dict[Var, str]:
 
 def _transposes(jaxpr: Jaxpr) -> dict[Equation, list[Equation]]:
     """For each equation of a program its transposes in the same program."""
-    own = {e.id: e for e in jaxpr.equations}
-    ids = frozenset(own)
+    equations_by_id = {e.id: e for e in jaxpr.equations}
+    ids = frozenset(equations_by_id)
     transposes: dict[Equation, list[Equation]] = {}
     for equation in jaxpr.equations:
         if transformation_of(equation) == "transpose":
             origins = origins_of(equation, ids)
             if len(origins) == 1:
-                transposes.setdefault(own[origins[0].id], []).append(equation)
+                transposes.setdefault(equations_by_id[origins[0].id], []).append(equation)
     return transposes
 
 

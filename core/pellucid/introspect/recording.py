@@ -180,12 +180,12 @@ def loaded_modules(
     Programs that other processes compiled have those processes' numbers. Where that makes a program ambiguous, it is
     left out.
     """
-    wanted = {*itertools.chain.from_iterable(names.values())}
+    names_to_find = {*itertools.chain.from_iterable(names.values())}
     candidates: dict[int, list[LoadedModule]] = {}
     for each in dict.fromkeys(executables):
         facts = from_disk(each)
         for module in each.hlo_modules():
-            if module.name in wanted:
+            if module.name in names_to_find:
                 number = module_id(module) if facts is None else facts.program_id
                 if {*names.get(number, ())} == {module.name}:
                     loaded = LoadedModule(number, module.name, module, each)
