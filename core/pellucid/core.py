@@ -14,6 +14,7 @@ from pellucid.ir.jaxpr import (
     DropVar as DropVar,
     subjaxprs as jaxprs_in_params,
 )
+from pellucid.tracing import values as _values
 from pellucid.tracing.context import ensure_compile_time_eval as ensure_compile_time_eval
 from pellucid.tracing.replay import eval_jaxpr as eval_jaxpr
 from pellucid.tracing.trace import Trace as Trace, get_opaque_trace_state as get_opaque_trace_state
@@ -23,3 +24,10 @@ from pellucid.tracing.tracer import (
     is_concrete as is_concrete,
 )
 from pellucid.tracing.values import is_array_like as valid_jaxtype
+
+pytype_aval_mappings = dict(_values.type_handlers)
+"""For types of values that are taken as arrays: the function that gives a value's type.
+
+Libraries may register types of their own; values of these are refused as operands all the same, until they have a method
+`__jax_array__`.
+"""

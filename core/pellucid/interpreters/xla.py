@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from pellucid.base.typing import Function
 from pellucid.compilation.eager import compiled_primitive
 from pellucid.ir.primitive import Primitive, params_of
+from pellucid.tracing.values import type_of
 
 
 def apply_primitive(prim: Primitive[Any], *args: Any, **params: Any) -> Any:
@@ -20,4 +24,14 @@ def apply_primitive(prim: Primitive[Any], *args: Any, **params: Any) -> Any:
     return list(results) if prim.multiple_results else results[0]
 
 
-__all__ = ["apply_primitive"]
+canonicalize_dtype_handlers: dict[type, Function] = {
+    kind: lambda x, canonicalize_scalar_dtypes=True: np.asarray(x, type_of(x).dtype)
+    for kind in (np.ndarray, np.generic, bool, int, float, complex)
+}
+"""For types of values that are taken as arrays: the function that gives the array.
+
+Libraries may register types of their own; values of these are refused as operands all the same, until they have a method
+`__jax_array__`.
+"""
+
+__all__ = ["apply_primitive", "canonicalize_dtype_handlers"]

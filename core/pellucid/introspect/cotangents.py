@@ -47,7 +47,7 @@ def cotangent_names(jaxpr: Jaxpr, names: Mapping[Var, str]) -> dict[Var, str]:
             _name(equation.results[0], incoming, names, cotangents)
         operands = [v for v in equation.operands if isinstance(v, Var)]
         for operand in operands:
-            # An addition passes its cotangent on without an equation of its equations_by_id.
+            # An addition passes its cotangent on without an equation of its own.
             others = [e for e in users[operand] if e is not equation and e in forward]
             alike = [v for v in operands if _shape(v) == _shape(operand)]
             if not others and len(alike) == 1:

@@ -72,6 +72,11 @@ class _Placement(shardings.Sharding if TYPE_CHECKING else object):
         return tuple(self._devices_for("_device_assignment"))
 
     @property
+    def _addressable_device_assignment(self) -> tuple[Device, ...]:
+        """Those of `_device_assignment` that belong to this process; orbax reads arrays onto them."""
+        return tuple(self._devices_for("_addressable_device_assignment").addressable_device_list)
+
+    @property
     def device_set(self) -> set[Device]:
         """The devices that hold a part of the value."""
         return set(self._devices_for("device_set"))

@@ -81,7 +81,8 @@ class OpaqueTraceState:
     __slots__ = ("_trace",)
 
     def __init__(self, trace: Trace) -> None:
-        self._trace = weakref.ref(trace)
+        # The bottom trace is made when it is first used, so that two objects may stand for it.
+        self._trace = None if trace.is_eager else weakref.ref(trace)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OpaqueTraceState) and self._trace == other._trace

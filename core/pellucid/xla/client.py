@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 else:
     Client = _jax.Client
 JaxRuntimeError = _jax.JaxRuntimeError
+ifrt_programs = _jax.ifrt_programs
 
 _FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 

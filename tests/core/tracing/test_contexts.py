@@ -1,5 +1,8 @@
 """Contexts of the top level: what is traced and run under them, and how they are kept apart."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from corpus import tracing_contexts
@@ -66,6 +69,14 @@ def test_traces_are_told_apart():
     assert states[0] == states[1] == state()
     assert states[2] == states[3]
     assert states[0] != states[2]
+
+
+def test_the_eager_trace_is_one_before_its_first_use():
+    program = (
+        "import pellucid as pl; before = pl.core.get_opaque_trace_state(); pl.numpy.ones(2) + 1; "
+        "assert before == pl.core.get_opaque_trace_state()"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_tracers_are_told_apart_by_their_transformation():

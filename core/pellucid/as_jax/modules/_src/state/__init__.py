@@ -1,0 +1,1 @@
+"""References as `jax._src.state`."""

@@ -1,0 +1,5 @@
+"""Lists of devices as `jax.experimental.colocated_python.serialization`."""
+
+from pellucid.xla.shardings import DeviceList
+
+__all__ = ["DeviceList"]

@@ -1,0 +1,1 @@
+"""Arrays in files, under the names of `jax.experimental.array_serialization`."""
