@@ -260,16 +260,24 @@ def test_a_tile_tells_what_it_holds(show: Show) -> None:
 def test_an_exchange_leads_to_the_call_that_needs_it(show: Show) -> None:
     page = show("sharded_calls", size=(1200, 1000))
     expect(page.locator(".pl-axes")).to_contain_text("and mesh")
-    expect(page.locator(".pl-sharded-right")).to_contain_text("Estimated: ")
+    expect(page.locator(".pl-overview")).to_contain_text("Estimated: ")
     table = page.get_by_role("table", name="Collectives by kind")
-    expect(
-        table.get_by_role("row").filter(has_text="all-reduce over line (mesh line=8)")
-    ).to_contain_text("2")
-    second = page.locator(".pl-line").filter(has_text="inside block").nth(1)
+    page.get_by_role("button", name="kinds more").click()
+    line = table.get_by_role("row").filter(has_text="all-reduce over line (mesh line=8)")
+    expect(line).to_contain_text("2")
+    # It begins at the exchange that moves most: what, how many bytes, which line.
+    expect(page.locator(".pl-exchange h4")).to_contain_text("⇄ ")
+    rows = page.locator(".pl-sharding-rows .pl-line")
+    second = rows.filter(has_text="inside block").nth(1)
     second.locator(".pl-fold-sign").click()
-    page.locator(".pl-collectives li").filter(has_text="all-reduce over data (").click()
+    table.get_by_role("row").filter(has_text="all-reduce over data").first.get_by_role(
+        "button"
+    ).click()
+    expect(page.locator(".pl-exchange h4")).to_contain_text("all-reduce over data (")
+    page.get_by_role("tab", name="Graph").click()
     expect_selected(page, "dot_general")
-    page.locator(".pl-line").filter(has_text="P('model', 'data')").first.click()
+    page.get_by_role("tab", name="Values").click()
+    rows.filter(has_text="P('model', 'data')").first.click()
     expect(page.locator(".pl-value-detail")).to_contain_text("P('model', 'data')")
 
 
@@ -278,9 +286,10 @@ def test_a_function_says_why_its_values_lie_so_and_what_is_moved(show: Show) -> 
     expect(page.locator("header").first).to_contain_text("2 of them resharding")
     expect(page.locator(".pl-line-amber")).to_have_count(2)
     status = page.locator(".pl-sharded-left > .pl-array-status")
-    page.locator(".pl-line").filter(has_text="tanh").hover()
+    rows = page.locator(".pl-sharding-rows .pl-line")
+    rows.filter(has_text="tanh").hover()
     expect(status).to_contain_text("1 MiB on each device; data: argument `x`; model: argument `w1`")
-    page.locator(".pl-line").filter(has_text="transpose").click()
+    rows.filter(has_text="transpose").click()
     expect_selected(page, "transpose")
     why = page.locator(".pl-why")
     expect(why).to_contain_text("follows dimension 0 of y₁ through transpose")
@@ -288,6 +297,39 @@ def test_a_function_says_why_its_values_lie_so_and_what_is_moved(show: Show) -> 
     why.get_by_role("button").last.click()
     expect_selected(page, "sharding_constraint")
     expect(page.get_by_text("Peak memory of each device")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [420, 900, 1600])
+def test_the_sharding_of_values_is_a_table(show: Show, width: int) -> None:
+    page = show("sharded_function", size=(width, 620))
+    rows = page.locator(".pl-sharding-rows .pl-line")
+    spec = rows.filter(has_text="tanh").locator(".pl-cell-spec")
+    expect(spec).to_have_attribute("title", re.compile("dimension 0 is divided over data"))
+    edges = page.locator(".pl-sharding-rows .pl-cell-spec, .pl-column-names .pl-cell-spec")
+    lefts = edges.evaluate_all("cells => cells.map(cell => cell.getBoundingClientRect().left)")
+    assert max(lefts) - min(lefts) <= 1
+    before = rows.count()
+    page.get_by_label("Kind of row").select_option("exchanges")
+    expect(rows).to_have_count(4)
+    expect(rows.filter(has_text="⇄")).to_have_count(4)
+    page.get_by_label("Kind of row").select_option("all rows")
+    page.get_by_label("Mesh axis").select_option("model")
+    expect(page.locator(".pl-filters")).to_contain_text("rows")
+    assert rows.count() < before
+    rows.first.click()
+    if width < 800:
+        page.get_by_role("tab", name="Selected").click()
+    expect(page.locator(".pl-why")).to_be_visible()
+    expect(page.locator(".pl-value-detail")).to_be_visible()
+
+
+def test_a_mesh_is_drawn_as_a_mesh(show: Show) -> None:
+    page = show("mesh")
+    expect(page.locator("header")).to_contain_text("data=2, model=4")
+    expect(page.locator(".pl-tiles")).to_have_count(0)
+    page.locator(".pl-mesh canvas").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".pl-array-status")).to_have_text("device 0 (data=0 model=0, process 0)")
 
 
 def test_a_lens_lights_up_all_stages(show: Show) -> None:

@@ -40,6 +40,7 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "gradient": traced.gradient,
     "pattern": traced.pattern,
     "wide": lambda: programs.wide().record(),
+    "mesh": traced.mesh,
     "sharding_simple": shardings.simple,
     "sharding_replicated": shardings.replicated,
     "sharding_uneven": shardings.uneven,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid.introspect import schema
@@ -58,3 +60,10 @@ def unrolled(x):
 def pattern() -> schema.ProgramRecord:
     """15,000 equations: six of them, 2,500 times."""
     return pl.analysis.program(unrolled, pl.ShapeDtypeStruct((8,), "float32"))
+
+
+def mesh() -> schema.ShardingRecord:
+    """A mesh itself, of two axes."""
+    record = pl.introspect.sharding(pl.sharding.AbstractMesh((2, 4), ("data", "model")))
+    placed = dataclasses.replace(record.mesh, device_ids=[*range(8)], process_indices=[0] * 8)
+    return dataclasses.replace(record, mesh=placed)

@@ -205,6 +205,17 @@ def test_the_text_names_the_processes_of_each_part():
     assert "devices 2, 3 of process 2: [2:4, 0:4]" in text
 
 
+def test_a_mesh_is_its_devices_in_rows():
+    mesh = pl.sharding.AbstractMesh((2, 3), ("data", "model"))
+    figure = pl.viz.sharding(mesh)
+    assert repr(figure).splitlines() == [
+        "mesh data=2, model=3 of 6 abstract devices; along model:",
+        "  data=0: 0 1 2",
+        "  data=1: 3 4 5",
+    ]
+    assert "mesh data=2, model=3" in re.sub("<.*?>", "", figure.bundle()["text/html"])
+
+
 def test_a_function_tells_of_its_calls_and_meshes():
     mesh = pl.sharding.Mesh(np.array(pl.devices()).reshape(2, 4), ("data", "model"))
     line = pl.NamedSharding(pl.sharding.Mesh(mesh.devices.reshape(8), ("line",)), pl.P("line"))

@@ -658,6 +658,7 @@ class ShardingRecord(Record):
     name: str
     """The user's name for the array; empty where there is none."""
     type: str
+    """`mesh` for a mesh itself, whose devices are the parts; empty for a sharding without a shape."""
     dtype: str
     shape: list[int]
     item_bytes: float

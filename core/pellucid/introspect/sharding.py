@@ -41,7 +41,7 @@ def sharding(
     """
     if isinstance(x, Mesh | AbstractMesh):
         sizes = tuple(x.shape.values())
-        return _record(NamedSharding(x, PartitionSpec(*x.axis_names)), sizes, "", "", 0.0, name)
+        return _record(NamedSharding(x, PartitionSpec(*x.axis_names)), sizes, "mesh", "", 0.0, name)
     if isinstance(x, Sharding):
         sizes = _smallest_shape(x) if shape is None else tuple(shape)
         text = "" if shape is None else f"[{','.join(map(str, sizes))}]"

@@ -189,7 +189,7 @@ function viewOf(
       return explorer;
     }
     case 'sharding':
-      return new ArrayView(root, placedArrayOf(record));
+      return new ArrayView(root, placedArrayOf(record), events);
     case 'function_sharding':
       return new FunctionShardingView(root, record, layouts, events);
     case 'lens':

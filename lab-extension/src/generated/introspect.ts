@@ -512,6 +512,9 @@ export interface MemoryRecord {
 export interface ShardingRecord {
   /** The user's name for the array; empty where there is none. */
   readonly name: string;
+  /**
+   * `mesh` for a mesh itself, whose devices are the parts; empty for a sharding without a shape.
+   */
   readonly type: string;
   readonly dtype: string;
   readonly shape: readonly number[];

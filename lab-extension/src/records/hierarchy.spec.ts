@@ -92,14 +92,16 @@ describe('groups', () => {
   });
 
   test.each([
-    ['train_step', ['forward loss', 'backward loss', 'lambda, line 23']],
+    ['train_step', ['forward loss', 'backward loss', 'lambda, line N']],
     ['gradient', ['forward', 'backward']],
   ])('of %s are its forward and its backward pass', (name, names) => {
     const program = sampleProgram(name);
     const children = new Hierarchy(program).body(0).children as readonly Group[];
     expect(
       children.map(child =>
-        `${child.kind === 'pass' ? '' : child.transformation} ${child.label}`.trim(),
+        `${child.kind === 'pass' ? '' : child.transformation} ${child.label}`
+          .trim()
+          .replace(/line \d+/, 'line N'),
       ),
     ).toEqual(names);
     children.slice(0, 2).forEach((child, index) => {

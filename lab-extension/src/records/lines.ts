@@ -8,6 +8,10 @@ export interface Token {
   readonly kind: TokenKind;
   /** The value that the text names; -1 or absent for none. */
   readonly value?: number;
+  /** The column of a table that the text stands in. */
+  readonly column?: string;
+  /** What the text means, for somebody who points at it. */
+  readonly title?: string;
 }
 
 /** Texts are made when a line is looked at: a program may have 100,000 of them. */

@@ -7,7 +7,6 @@ import type {
   SpecRecord,
 } from '../generated/introspect';
 import { RecordError, integers, starts } from './columns';
-import type { LineSource, Token } from './lines';
 import { Program } from './program';
 import { Mesh } from './tiles';
 
@@ -48,6 +47,8 @@ export interface Total {
   readonly count: number;
   /** Bytes that one device sends in one run of the program. */
   readonly bytes: number;
+  /** The one that moves most. */
+  readonly largest: CollectiveRecord;
 }
 
 /** Values have a number for each site where the body that they belong to runs. */
@@ -233,11 +234,13 @@ export class ShardedFunction {
   /** The exchanges of each kind together, those that move most first. */
   get totals(): Total[] {
     const totals = new Map<string, Total>();
-    for (const { operation, axes, mesh, ...each } of this.collectives) {
+    for (const each of this.collectives) {
+      const { operation, axes, mesh } = each;
       const key = [operation, mesh, ...axes].join();
-      const known = totals.get(key) ?? { operation, axes, mesh, count: 0, bytes: 0 };
-      const bytes = known.bytes + each.bytes_per_device * (each.runs ?? 1);
-      totals.set(key, { ...known, count: known.count + 1, bytes });
+      const known = totals.get(key) ?? { operation, axes, mesh, count: 0, bytes: 0, largest: each };
+      const largest = sentBytes(each) > sentBytes(known.largest) ? each : known.largest;
+      const bytes = known.bytes + sentBytes(each);
+      totals.set(key, { ...known, count: known.count + 1, bytes, largest });
     }
     return [...totals.values()].sort((a, b) => b.bytes - a.bytes);
   }
@@ -288,7 +291,7 @@ function sumsBefore(counts: readonly number[]): number[] {
   return counts.map(count => (sum += count) - count);
 }
 
-function append<Key, Item>(lists: Map<Key, Item[]>, key: Key, item: Item): void {
+export function append<Key, Item>(lists: Map<Key, Item[]>, key: Key, item: Item): void {
   const known = lists.get(key);
   if (known === undefined) {
     lists.set(key, [item]);
@@ -305,153 +308,4 @@ export function sentBytes(collective: CollectiveRecord): number {
 /** Whether an exchange is one that the user did not ask for and may want to avoid. */
 export function isCostly(collective: CollectiveRecord): boolean {
   return collective.reason === 'reshard' || collective.reason === 'full_replication';
-}
-
-/** What one line shows. */
-interface Row {
-  readonly site: number;
-  /** -1 on lines of exchanges and on those that begin a site. */
-  readonly number: number;
-  readonly exchange: CollectiveRecord | null;
-  /** The equation that the line belongs to; -1 for inputs. */
-  readonly maker: number;
-  readonly depth: number;
-  /** The line after the last one of a site; 0 for a line that begins none. */
-  foldEnd: number;
-}
-
-/** A program with more lines than this shows at first only those of the whole program. */
-const MOST_UNFOLDED = 400;
-
-/** One line for each value, one more for each exchange that its equation causes; then what the equation runs. */
-export class ShardingLines implements LineSource {
-  private readonly rows: Row[] = [];
-  private readonly linesOfEquation = new Map<number, number[]>();
-  private readonly lineOfNumber = new Map<number, number>();
-
-  constructor(
-    private readonly sharded: ShardedFunction,
-    private readonly describe: (collective: CollectiveRecord) => string,
-  ) {
-    this.addSite(sharded.sites[0]!, 0);
-    sharded.collectivesOf(-1, -1).forEach(each => this.add(0, -1, each, -1, 0));
-  }
-
-  get count(): number {
-    return this.rows.length;
-  }
-
-  /** The site that the equation of a line is at. */
-  siteAt(line: number): number {
-    const { site, foldEnd } = this.rows[line]!;
-    return foldEnd > 0 ? this.sharded.sites[site]!.parent : site;
-  }
-
-  /** The number of the value on a line; -1 for none. */
-  numberAt(line: number): number {
-    return this.rows[line]!.number;
-  }
-
-  exchangeAt(line: number): CollectiveRecord | null {
-    return this.rows[line]!.exchange;
-  }
-
-  lineOf(number: number): number {
-    return this.lineOfNumber.get(number) ?? -1;
-  }
-
-  number = (line: number): string => {
-    const { maker, number } = this.rows[line]!;
-    return maker < 0 || number < 0 ? '' : String(maker);
-  };
-
-  depth = (line: number): number => this.rows[line]!.depth;
-
-  foldEnd = (line: number): number => this.rows[line]!.foldEnd;
-
-  startsFolded = (line: number): boolean =>
-    this.count > MOST_UNFOLDED && this.rows[line]!.foldEnd > 0;
-
-  equations = (line: number): readonly number[] => {
-    const { maker } = this.rows[line]!;
-    return maker < 0 ? [] : [maker];
-  };
-
-  linesOf = (equation: number): readonly number[] => this.linesOfEquation.get(equation) ?? [];
-
-  tokens = (line: number): Token[] => {
-    const { site, number, exchange, maker, foldEnd } = this.rows[line]!;
-    const { program } = this.sharded;
-    if (exchange !== null) {
-      return [{ text: this.describe(exchange), kind: 'plain' }];
-    }
-    if (foldEnd > 0) {
-      return [{ text: this.siteText(site), kind: 'note' }];
-    }
-    const value = this.sharded.valueOf(number);
-    const spec = this.sharded.specOf(number);
-    const why = this.sharded.whyText(number);
-    return [
-      { text: program.valueName(value), kind: 'name', value },
-      { text: ':', kind: 'plain' },
-      { text: program.typeOf(value).text, kind: 'type' },
-      { text: '  ', kind: 'plain' },
-      spec === null
-        ? { text: 'not known', kind: 'note' }
-        : {
-            text: this.sharded.specText(spec),
-            kind: spec.unreduced_axes.length > 0 ? 'literal' : 'keyword',
-          },
-      { text: maker < 0 ? '' : `  ${program.primitive(maker)}`, kind: 'param' },
-      { text: why === '' ? '' : `  ${why}`, kind: 'note' },
-    ];
-  };
-
-  /** `inside layer, each device along model for itself`. */
-  private siteText(index: number): string {
-    const { sharded } = this;
-    const site = sharded.sites[index]!;
-    const around = sharded.sites[site.parent]?.manualAxes.length ?? 0;
-    const own = site.manualAxes.slice(around);
-    const alone = own.length > 0 ? `, each device along ${own.join(', ')} for itself` : '';
-    return `inside ${sharded.program.bodies[site.body]!.name}${alone}`;
-  }
-
-  private addSite(site: Site, depth: number): void {
-    const { sharded } = this;
-    const { program } = sharded;
-    const { inputs, first, end } = program.bodies[site.body]!;
-    const addValue = (value: number, maker: number): void => {
-      const number = sharded.numberAt(site.index, value);
-      this.lineOfNumber.set(number, this.count);
-      this.add(site.index, number, null, maker, depth);
-    };
-    inputs.forEach(value => addValue(value, -1));
-    for (let equation = first; equation < end; equation++) {
-      program.resultsOf(equation).forEach(value => addValue(value, equation));
-      for (const exchange of sharded.collectivesOf(site.index, equation)) {
-        this.add(site.index, -1, exchange, equation, depth + 1);
-      }
-      for (const inner of sharded.sitesOf(site.index, equation)) {
-        const heading = this.add(inner.index, -1, null, equation, depth + 1);
-        this.addSite(inner, depth + 2);
-        heading.foldEnd = this.count;
-      }
-    }
-  }
-
-  private add(
-    site: number,
-    number: number,
-    exchange: CollectiveRecord | null,
-    maker: number,
-    depth: number,
-  ): Row {
-    const row = { site, number, exchange, maker, depth, foldEnd: 0 };
-    if (maker >= 0) {
-      append(this.linesOfEquation, maker, this.count);
-    }
-    this.rows.push(row);
-    return row;
-  }
 }

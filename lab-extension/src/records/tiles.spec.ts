@@ -3,7 +3,14 @@ import type { FunctionShardingRecord, ShardingRecord } from '../generated/intros
 import { SHARDINGS, sample } from '../testing/samples';
 import { RecordError } from './columns';
 import { lineText } from './lines';
-import { ShardedFunction, ShardingLines, isCostly } from './sharded_function';
+import { ShardedFunction, isCostly } from './sharded_function';
+import {
+  NO_FILTER,
+  ShardingLines,
+  explainSpec,
+  explainType,
+  type RowFilter,
+} from './sharding_lines';
 import {
   Mesh,
   bordersOf,
@@ -67,12 +74,12 @@ describe('a sharded function', () => {
 
   test('has a line for each value and for each exchange', () => {
     const shown = sharded();
-    const lines = new ShardingLines(shown, each => each.operation);
+    const lines = new ShardingLines(shown, { exchange: each => each.operation, bytes: String });
     const within = shown.sites.length - 1;
     expect(lines.count).toBe(shown.program.valueCount + shown.collectives.length + within);
     const text = Array.from({ length: lines.count }, (_, line) => lineText(lines, line));
-    expect(text[0]).toBe("x:f32[512,1024]  P('data',)  data: argument `x`");
-    expect(text.filter(each => each === 'all-reduce')).toHaveLength(2);
+    expect(text[0]).toBe("x  f32[512,1024]  P('data',)  1048576    data: argument `x`");
+    expect(text.filter(each => each.trim() === 'all-reduce')).toHaveLength(2);
     expect(shown.collectives.filter(isCostly).map(each => each.operation)).toEqual([
       'all-to-all',
       'all-to-all',
@@ -123,9 +130,9 @@ describe('a sharded function', () => {
         expect(shown.siteOf(shown.numberAt(index, value))).toBe(index);
       }
     }
-    const lines = new ShardingLines(shown, each => each.operation);
+    const lines = new ShardingLines(shown, { exchange: each => each.operation, bytes: String });
     const text = Array.from({ length: lines.count }, (_, line) => lineText(lines, line));
-    const headings = text.filter(each => each.startsWith('inside '));
+    const headings = text.map(each => each.trim()).filter(each => each.startsWith('inside '));
     expect(headings.filter(each => each === 'inside block')).toHaveLength(3);
     expect(headings.at(-1)).toBe('inside <lambda>, each device along line for itself');
   });
@@ -147,5 +154,41 @@ describe('a sharded function', () => {
     expect(shown.specText(spec)).toBe("P('line',) (mesh line=8)");
     const number = shown.record.layouts.sharding.indexOf(shown.record.shardings.indexOf(spec));
     expect(shown.axesOf(number)).toEqual([2]);
+  });
+
+  test('shows the rows that pass a filter', () => {
+    const shown = new ShardedFunction(sample('sharded_calls'));
+    const lines = new ShardingLines(shown, { exchange: each => each.operation, bytes: String });
+    const all = lines.count;
+    const count = (filter: Partial<RowFilter>): number => {
+      lines.setFilter({ ...NO_FILTER, ...filter });
+      return lines.count;
+    };
+    const exchanges = count({ kind: 'exchanges' });
+    expect(exchanges).toBe(shown.collectives.length);
+    const axis = count({ kind: 'exchanges', axis: 'data' });
+    expect(axis).toBe(shown.collectives.filter(each => each.axes.includes('data')).length);
+    const [whole, divided] = [count({ kind: 'whole' }), count({ kind: 'divided' })];
+    const headings = shown.sites.length - 1;
+    expect(exchanges + whole + divided + headings).toBe(all);
+    const large = count({ kind: 'whole', leastBytes: 1024 });
+    expect(large).toBeLessThan(whole);
+    for (let line = 0; line < large; line++) {
+      expect(shown.specOf(lines.numberAt(line))!.dim_axes.flat()).toEqual([]);
+      expect(shown.deviceBytes(lines.numberAt(line))).toBeGreaterThanOrEqual(1024);
+    }
+    expect(count({ text: 'no such name' })).toBe(0);
+    lines.setFilter(NO_FILTER);
+    expect(lines.count).toBe(all);
+  });
+
+  test('says what a spec and the marks of a type mean', () => {
+    const mesh = new Mesh(record().meshes[0]!);
+    const spec = { ...record().shardings[0]!, text: 'P', dim_axes: [['data'], []] };
+    expect(explainSpec(spec, mesh)).toBe(
+      'P: dimension 0 is divided over data; dimension 1 is whole; devices along model hold copies.',
+    );
+    expect(explainType('f32[8]{V:ring}')).toContain('a value of its own (varying)');
+    expect(explainType('f32[8]')).toBe('');
   });
 });

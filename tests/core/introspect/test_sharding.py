@@ -51,6 +51,7 @@ def test_uneven_parts_end_with_the_array():
 
 def test_a_mesh_is_one_element_on_each_device(mesh):
     record = introspect.sharding(mesh)
+    assert record.type == "mesh"
     assert (record.shape, record.device_tiles, record.item_bytes) == ([2, 4], list(range(8)), 0)
 
 

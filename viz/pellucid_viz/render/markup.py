@@ -31,6 +31,7 @@ from pellucid_viz.render.sharded import (
     by_cost,
     collective_row,
     is_costly,
+    mesh_text,
     site_rows,
     summary,
     where_text,
@@ -171,7 +172,8 @@ def _sharding(record: ShardingRecord) -> str:
             for tile, devices in enumerate(holders)
         ),
     )
-    title = f"<code>{html.escape(f'{record.type} {record.spec.text}'.strip())}</code>"
+    name = mesh_text(mesh) if record.type == "mesh" else record.spec.text
+    title = f"<code>{html.escape(f'{record.type} {name}'.strip())}</code>"
     count = tile_count(record)
     word = "part" if count == 1 else "parts"
     listed = f"<details><summary>{count} {word} on {len(ids)} devices</summary>{parts}</details>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from pellucid.introspect.schema import (
     LadderRecord,
     LensRecord,
     MemoryRecord,
+    MeshRecord,
     MissesRecord,
     MissRecord,
     ProgramRecord,
@@ -186,8 +188,10 @@ def frame_lines(frame: ErrorFrameRecord) -> Iterator[tuple[int, str, bool]]:
 
 
 def sharding_text(record: ShardingRecord) -> str:
-    """The parts of an array with the devices that hold them."""
+    """The parts of an array with the devices that hold them; of a mesh its devices in rows along the last axis."""
     mesh = record.mesh
+    if record.type == "mesh":
+        return _mesh_rows(mesh)
     name = ": ".join(part for part in (record.name, record.type) if part)
     head = f"{name or 'array'} as {record.spec.text} on mesh {mesh_text(mesh)}"
     lines = []
@@ -202,6 +206,26 @@ def sharding_text(record: ShardingRecord) -> str:
             where = f" of process {names}"
         lines.append(f"  devices {ids}{where}: {tile_text(record, tile)}")
     return "\n".join([head, *lines])
+
+
+def _mesh_rows(mesh: MeshRecord) -> str:
+    ids = [*map(str, mesh.device_ids or range(math.prod(mesh.axis_sizes)))]
+    labels = ids
+    if len(set(mesh.process_indices)) > 1:
+        owners = zip(ids, mesh.process_indices, strict=True)
+        labels = [f"{device} (process {process})" for device, process in owners]
+    *outer, last = mesh.axis_names or [""]
+    columns = mesh.axis_sizes[-1] if mesh.axis_sizes else 1
+    kind = f"{len(ids)} {mesh.platform or 'abstract'} devices"
+    lines = [f"mesh {mesh_text(mesh)} of {kind}; along {last}:" if last else f"mesh of {kind}"]
+    for row, place in enumerate(itertools.product(*map(range, mesh.axis_sizes[:-1]))):
+        if row == _MOST_ROWS:
+            lines += more_rows(len(ids) // columns, "row")
+            break
+        where = " ".join(f"{name}={index}" for name, index in zip(outer, place, strict=True))
+        row_labels = " ".join(labels[row * columns : (row + 1) * columns])
+        lines.append(f"  {where}: {row_labels}" if where else f"  {row_labels}")
+    return "\n".join(lines)
 
 
 def spans_processes(record: ShardingRecord) -> bool:

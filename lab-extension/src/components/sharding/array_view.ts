@@ -14,6 +14,7 @@ import {
 import { CanvasPane } from '../canvas_pane';
 import { Disposables, el } from '../dom';
 import { counted, oneLine, quantity, whole } from '../format';
+import type { ProgramEvents } from '../source_link';
 import { readTheme, type Theme } from '../theme';
 import { deviceColors, type ColorBy } from './colors';
 import { deviceAt, layMesh, paintMesh, type MeshLayout } from './mesh_picture';
@@ -27,6 +28,8 @@ export interface PlacedArray {
   readonly mesh: Mesh;
   readonly spec: SpecRecord;
   readonly tiles: Tiles;
+  /** Whether it is a mesh itself, whose devices are the parts. */
+  readonly isMesh?: boolean;
   /** Axes along which each device has an array of its own. */
   readonly manualAxes?: readonly string[];
 }
@@ -40,8 +43,14 @@ export function placedArrayOf(record: ShardingRecord): PlacedArray {
     mesh,
     spec: record.spec,
     tiles: tilesOfRecord(record, mesh),
+    isMesh: record.type === 'mesh',
   };
 }
+
+/** Heights in pixels: of a row of devices, and of what is above and below them. */
+const ROW = 54;
+const AROUND_MESH = 150;
+const MOST_ROWS = 6;
 
 /** A screen reader is told so many devices one by one. */
 const MOST_LISTED = 128;
@@ -68,6 +77,7 @@ export class ArrayView {
   constructor(
     private readonly root: HTMLElement,
     private readonly array: PlacedArray,
+    events: ProgramEvents = {},
   ) {
     this.theme = readTheme(root);
     this.view = firstView(array);
@@ -113,6 +123,10 @@ export class ArrayView {
     this.listen();
     this.recolor();
     this.say(null);
+    const rows = array.mesh.axisSizes.at(-2) ?? 1;
+    if (array.isMesh === true && array.mesh.axisSizes.length <= 2 && rows <= MOST_ROWS) {
+      events.onHeight?.(AROUND_MESH + rows * ROW);
+    }
   }
 
   dispose(): void {
@@ -140,7 +154,7 @@ export class ArrayView {
         { class: 'pl-code' },
         [oneLine(array.name, 80), oneLine(array.type, 80)].filter(Boolean).join(': '),
       ),
-      el('code', {}, oneLine(array.spec.text, 120)),
+      el('code', {}, array.isMesh === true ? meshText(array.mesh) : oneLine(array.spec.text, 120)),
       this.facts().map(([text, tone]) => el('span', { class: `pl-chip ${tone}` }, text)),
       this.buildColorBy(),
     );
@@ -160,7 +174,9 @@ export class ArrayView {
       el(
         'div',
         { class: 'pl-array-main' },
-        el('div', { class: 'pl-array-left' }, this.sliders, this.tilesPane.element),
+        array.isMesh === true
+          ? null
+          : el('div', { class: 'pl-array-left' }, this.sliders, this.tilesPane.element),
         el('div', { class: 'pl-array-right' }, this.meshPane.element, bytes),
       ),
       this.status,
@@ -170,8 +186,14 @@ export class ArrayView {
 
   private facts(): [string, string][] {
     const { mesh, spec, tiles } = this.array;
+    const kind = mesh.isAbstract
+      ? 'abstract device'
+      : `${oneLine(mesh.record.platform, 20)} device`.trim();
     const facts: [string, string][] = [
-      [counted(mesh.deviceCount, mesh.isAbstract ? 'abstract device' : 'device'), ''],
+      [counted(mesh.deviceCount, kind), ''],
+      ...(mesh.processCount > 1
+        ? [[`${mesh.processCount} processes: p0, p1, …`, ''] as [string, string]]
+        : []),
       ...(this.array.itemBytes > 0 ? [[this.bytesText(), ''] as [string, string]] : []),
     ];
     const { manualAxes = [] } = this.array;
@@ -383,6 +405,9 @@ export class ArrayView {
       .map((name, axis) => `${oneLine(name, 20)}=${mesh.coordinate(device, axis)}`)
       .join(' ');
     const process = mesh.isAbstract ? '' : `, process ${mesh.process(device)}`;
+    if (this.array.isMesh === true) {
+      return `device ${mesh.deviceId(device)} (${place}${process})`;
+    }
     const tile = tiles.tileOfDevice[device]!;
     const holds =
       tile < 0
@@ -394,13 +419,16 @@ export class ArrayView {
   private summary(): string {
     const { array } = this;
     const facts = this.facts().map(([text]) => text);
-    return [`${array.type} as ${array.spec.text}`, ...facts]
-      .map(text => oneLine(text, 120))
-      .join('; ');
+    const what = array.isMesh === true ? meshText(array.mesh) : array.spec.text;
+    return [`${array.type} as ${what}`, ...facts].map(text => oneLine(text, 120)).join('; ');
   }
 
   private say(sentence: string | null): void {
-    this.status.textContent = sentence ?? 'Point at a tile or a device to see what it holds.';
+    const hint =
+      this.array.isMesh === true
+        ? 'Point at a device to see where it is.'
+        : 'Point at a tile or a device to see what it holds.';
+    this.status.textContent = sentence ?? hint;
     this.status.classList.toggle('pl-muted', sentence === null);
   }
 

@@ -3,13 +3,8 @@
 import type { CollectiveRecord, FunctionShardingRecord } from '../../generated/introspect';
 import type { LayoutClient } from '../../layout/client';
 import type { Program } from '../../records/program';
-import {
-  ShardedFunction,
-  ShardingLines,
-  isCostly,
-  sentBytes,
-  type Hop,
-} from '../../records/sharded_function';
+import { ShardedFunction, isCostly, sentBytes, type Hop } from '../../records/sharded_function';
+import { NO_FILTER, ShardingLines, type RowFilter } from '../../records/sharding_lines';
 import { tilesOfSpec } from '../../records/tiles';
 import { CanvasPane } from '../canvas_pane';
 import { el, type Content } from '../dom';
@@ -27,8 +22,10 @@ import { ArrayView, paintBars } from './array_view';
 import { axisColor, deviceColors } from './colors';
 import { REASONS } from './reasons';
 
-const MOST_LISTED = 200;
 const MOST_HOPS = 12;
+const MOST_KINDS = 3;
+
+type Pane = 'table' | 'graph' | 'value';
 
 export class FunctionShardingView {
   readonly element: HTMLElement;
@@ -39,6 +36,10 @@ export class FunctionShardingView {
   private readonly graph: GraphView;
   private readonly model: GraphModel;
   private readonly detail = el('div', { class: 'pl-value-detail' });
+  /** The exchange that is shown. */
+  private readonly chosen = el('div', { class: 'pl-exchange' });
+  private readonly tabs = new Map<Pane, HTMLButtonElement>();
+  private filter: RowFilter = NO_FILTER;
   private readonly whyList = el('div', { class: 'pl-why' });
   private readonly legend = el('span', { class: 'pl-axes' });
   private readonly status = el('div', { class: 'pl-array-status pl-muted', 'aria-live': 'polite' });
@@ -58,13 +59,16 @@ export class FunctionShardingView {
     const sharded = new ShardedFunction(record);
     this.sharded = sharded;
     this.sourceLink = new SourceLink(events.notebook);
-    this.lines = new ShardingLines(sharded, each => this.collectiveText(each));
+    this.lines = new ShardingLines(sharded, {
+      exchange: each => `⇄ ${this.collectiveText(each)}`,
+      bytes: count => quantity(count, 'B'),
+    });
     this.table = new LinesView('Sharding of every value', this.lines, {
       onHover: (equations, line) => this.hoverLine(equations, line),
       onClick: (_, line) => this.pickLine(line),
       onGo: equations => this.sourceLink.go(sharded.program, equations),
     });
-    this.table.element.classList.add('pl-has-hulls');
+    this.table.element.classList.add('pl-has-hulls', 'pl-sharding-rows');
     this.model = new GraphModel(sharded.program, layouts);
     this.graph = new GraphView(root, this.model, {
       onHover: equations => {
@@ -104,12 +108,38 @@ export class FunctionShardingView {
     this.element = this.build();
     this.showColors();
     this.ready = this.model.openComfortably();
+    this.showFirst();
+  }
+
+  /** Begins at the exchange that moves most; without any, at a value that is divided. */
+  private showFirst(): void {
+    const { sharded } = this;
+    const [largest] = [...sharded.collectives].sort((a, b) => sentBytes(b) - sentBytes(a));
     const { outputs, inputs } = sharded.program.bodies[0]!;
     const numbers = [...outputs, ...inputs]
       .filter(operand => operand >= 0)
       .map(value => sharded.numberAt(0, value));
-    // One that is divided shows more.
     this.select(numbers.find(each => sharded.axesOf(each).length > 0) ?? numbers[0] ?? -1);
+    if (largest !== undefined) {
+      this.selectExchange(largest);
+      requestAnimationFrame(() => this.table.showLine(this.lines.lineOfExchange(largest)));
+    }
+  }
+
+  /** Shows the value that an exchange is for, and says what is moved. */
+  private selectExchange(exchange: CollectiveRecord): void {
+    const { program } = this.sharded;
+    if (program.ids[exchange.equation] === undefined) {
+      return;
+    }
+    const [result] = program.resultsOf(exchange.equation);
+    if (result !== undefined && exchange.site >= 0) {
+      this.select(this.sharded.numberAt(exchange.site, result));
+    }
+    this.chosen.replaceChildren(...this.exchangeParts(exchange));
+    this.sourceLink.show(program, [exchange.equation]);
+    this.table.setLinked([exchange.equation]);
+    this.graph.setLinked([exchange.equation]);
   }
 
   dispose(): void {
@@ -254,10 +284,15 @@ export class FunctionShardingView {
   }
 
   private pickLine(line: number): void {
-    this.select(this.lines.numberAt(line));
+    const exchange = this.lines.exchangeAt(line);
     const [equation] = this.lines.equations(line);
     if (equation !== undefined) {
       this.goTo(equation, this.lines.siteAt(line));
+    }
+    if (exchange !== null) {
+      this.selectExchange(exchange);
+    } else {
+      this.select(this.lines.numberAt(line));
     }
   }
 
@@ -271,6 +306,7 @@ export class FunctionShardingView {
       return;
     }
     this.number = number;
+    this.chosen.replaceChildren();
     const { program } = this.sharded;
     const spec = this.sharded.specOf(number);
     const mesh = this.sharded.meshOf(number);
@@ -396,41 +432,186 @@ export class FunctionShardingView {
         { class: 'pl-chip', title: record.not_compiled },
         record.basis === 'compiler' ? 'of the compiled program' : 'estimate, not compiled',
       ),
-      this.sourceLink.element,
     );
     this.status.textContent = HINT;
-    const tables = el(
+    const why = el('section', { class: 'pl-pad' }, el('h4', {}, 'Why it lies so'), this.whyList);
+    const right = el(
+      'div',
+      { class: 'pl-sharded-right', 'data-pane': 'value' },
+      el('div', { class: 'pl-chosen' }, this.chosen, this.sourceLink.element),
+      this.detail,
+      why,
+      this.differences(),
+    );
+    const left = el(
       'div',
       { class: 'pl-sharded-left' },
-      this.table.element,
+      el(
+        'div',
+        { class: 'pl-sharding-table', 'data-pane': 'table' },
+        columnNames(),
+        this.table.element,
+      ),
       this.graph.element,
       this.status,
     );
-    const right = el(
-      'div',
-      { class: 'pl-sharded-right' },
-      this.detail,
-      el('section', { class: 'pl-pad' }, el('h4', {}, 'Why it is so'), this.whyList),
-      el(
-        'section',
-        { class: 'pl-pad' },
-        el('h4', {}, 'Collectives'),
-        record.basis === 'compiler'
-          ? null
-          : el('p', { class: 'pl-muted' }, `Estimated: ${oneLine(record.not_compiled, 300)}`),
-        this.collectiveList(),
-      ),
-      this.differences(),
-      this.peakPane === null
-        ? null
-        : el('section', { class: 'pl-pad' }, el('h4', {}, this.peakTitle()), this.peakPane.element),
-    );
-    return el(
+    this.graph.element.dataset['pane'] = 'graph';
+    const main = el(
       'div',
       { class: 'pl-array pl-sharded' },
       header,
-      el('div', { class: 'pl-sharded-main' }, tables, right),
+      this.overview(),
+      el('div', { class: 'pl-bar' }, this.paneTabs(), this.filterBar()),
+      el('div', { class: 'pl-sharded-main' }, left, right),
     );
+    main.dataset['shown'] = 'table';
+    return main;
+  }
+
+  private paneTabs(): HTMLElement {
+    const names: [Pane, string][] = [
+      ['table', 'Values'],
+      ['graph', 'Graph'],
+      ['value', 'Selected'],
+    ];
+    return el(
+      'div',
+      { class: 'pl-tabs', role: 'tablist' },
+      names.map(([pane, name]) => {
+        const tab = el(
+          'button',
+          { type: 'button', role: 'tab', class: `pl-tab pl-pane-tab-${pane}` },
+          name,
+        );
+        tab.setAttribute('aria-selected', String(pane === 'table'));
+        tab.addEventListener('click', () => this.showPane(pane));
+        this.tabs.set(pane, tab);
+        return tab;
+      }),
+    );
+  }
+
+  private showPane(pane: Pane): void {
+    this.element.dataset['shown'] = pane;
+    this.tabs.forEach((tab, name) => tab.setAttribute('aria-selected', String(name === pane)));
+  }
+
+  /** What is exchanged, by kind, and the memory of each device. */
+  private overview(): HTMLElement | null {
+    const { record, collectives } = this.sharded;
+    const estimate =
+      record.basis === 'compiler'
+        ? null
+        : el('p', { class: 'pl-muted' }, `Estimated: ${oneLine(record.not_compiled, 300)}`);
+    const peak =
+      this.peakPane === null
+        ? null
+        : el(
+            'section',
+            { class: 'pl-peak' },
+            el('h4', {}, this.peakTitle()),
+            this.peakPane.element,
+          );
+    const exchanges =
+      collectives.length === 0
+        ? el('p', { class: 'pl-muted' }, 'Devices exchange nothing.')
+        : this.totalsTable();
+    return el('div', { class: 'pl-overview' }, el('section', {}, estimate, exchanges), peak);
+  }
+
+  /** Totals of the kinds that move most; the others on request. */
+  private totalsTable(most = MOST_KINDS): HTMLElement {
+    const { totals, bytesSent } = this.sharded;
+    const rows = totals
+      .slice(0, most)
+      .map((each): Content[] => [
+        `${oneLine(each.operation, 40)} over ${this.axesText(each)}`,
+        String(each.count),
+        quantity(each.bytes, 'B'),
+        meter(each.bytes / bytesSent),
+        this.exchangeLink(each.largest),
+      ]);
+    const table = tableOf('Collectives by kind', TOTALS, rows);
+    const more = totals.length - rows.length;
+    if (more <= 0) {
+      return table;
+    }
+    const text = `${counted(more, 'kind')} more`;
+    const button = el('button', { type: 'button', class: 'pl-link' }, text);
+    const place = el('div', { class: 'pl-totals' }, table, button);
+    button.addEventListener('click', () => place.replaceWith(this.totalsTable(Infinity)));
+    return place;
+  }
+
+  /** Leads to an exchange, by its line. */
+  private exchangeLink(exchange: CollectiveRecord): HTMLElement {
+    const place = this.lines.place(exchange.equation) || 'no line known';
+    const text = `${quantity(sentBytes(exchange), 'B')} at ${place}`;
+    const title = this.place(exchange.equation);
+    const link = el('button', { type: 'button', class: 'pl-link', title }, oneLine(text, 60));
+    link.addEventListener('click', () => {
+      this.selectExchange(exchange);
+      this.goTo(exchange.equation, exchange.site);
+      this.table.showLine(this.lines.lineOfExchange(exchange));
+      this.showPane('table');
+    });
+    return link;
+  }
+
+  /** An exchange in words: what, how much, why, where. */
+  private exchangeParts(exchange: CollectiveRecord): Content[] & Node[] {
+    return [
+      el('h4', {}, `⇄ ${this.collectiveText(exchange)}`),
+      ...(exchange.note === '' ? [] : [el('p', {}, oneLine(exchange.note, 300))]),
+    ];
+  }
+
+  private filterBar(): HTMLElement {
+    const kinds: [RowFilter['kind'], string][] = [
+      ['all', 'all rows'],
+      ['exchanges', 'exchanges only'],
+      ['whole', 'whole on every device'],
+      ['divided', 'divided values'],
+    ];
+    const sizes: [number, string][] = [
+      [0, 'any size'],
+      [1024, 'from 1 KiB'],
+      [1 << 20, 'from 1 MiB'],
+      [1 << 30, 'from 1 GiB'],
+    ];
+    const axes = [...new Set(this.sharded.meshes.flatMap(mesh => mesh.axisNames))];
+    const kind = choice('Kind of row', kinds);
+    const size = choice('Bytes on each device', sizes);
+    const axis = choice('Mesh axis', [
+      ['', 'any axis'],
+      ...axes.map(name => [name, name] as const),
+    ]);
+    const text = el('input', {
+      class: 'pl-filter',
+      type: 'search',
+      placeholder: 'Name, type or line',
+      'aria-label': 'Show rows whose name, type or line has this text',
+    });
+    const count = el('span', { class: 'pl-muted', 'aria-live': 'polite' });
+    const apply = (): void => {
+      const filter = {
+        kind: kind.value as RowFilter['kind'],
+        leastBytes: Number(size.value),
+        axis: axis.value,
+        text: text.value.trim(),
+      };
+      const isOn =
+        filter.kind !== 'all' || filter.leastBytes > 0 || filter.axis + filter.text !== '';
+      this.filter = isOn ? filter : NO_FILTER;
+      this.lines.setFilter(this.filter);
+      this.table.reload();
+      count.textContent = isOn ? counted(this.lines.count, 'row') : '';
+    };
+    for (const control of [kind, size, axis, text]) {
+      control.addEventListener('input', apply);
+    }
+    text.addEventListener('keydown', event => event.stopPropagation());
+    return el('div', { class: 'pl-filters' }, kind, size, axis, text, count);
   }
 
   private peakTitle(): string {
@@ -442,49 +623,6 @@ export class FunctionShardingView {
       this.sharded.record.device_peak_bytes.reduce((a, b) => Math.max(a, b), 0),
       'B',
     );
-  }
-
-  private collectiveList(): HTMLElement {
-    const { collectives } = this.sharded;
-    if (collectives.length === 0) {
-      return el('p', { class: 'pl-muted' }, 'Devices exchange nothing.');
-    }
-    const { totals } = this.sharded;
-    const items = [...collectives]
-      .sort((a, b) => sentBytes(b) - sentBytes(a))
-      .slice(0, MOST_LISTED)
-      .map(each => {
-        const item = el(
-          'li',
-          { class: isCostly(each) ? 'pl-amber-text' : '' },
-          this.collectiveText(each),
-          el('span', { class: 'pl-muted' }, ` ${this.place(each.equation)}`),
-          each.note === '' ? null : el('div', { class: 'pl-note' }, oneLine(each.note, 300)),
-        );
-        if (this.sharded.program.ids[each.equation] !== undefined) {
-          item.addEventListener('click', () => this.goTo(each.equation, each.site));
-          item.addEventListener('pointerenter', () => {
-            this.table.setLinked([each.equation], true);
-            this.graph.setLinked([each.equation]);
-          });
-        }
-        return item;
-      });
-    const more = collectives.length - items.length;
-    if (more > 0) {
-      items.push(el('li', { class: 'pl-muted' }, `and ${more} more, which move less`));
-    }
-    const list = el('ul', { class: 'pl-collectives' }, items);
-    if (totals.length === collectives.length) {
-      return list;
-    }
-    const rows = totals.map(each => [
-      `${oneLine(each.operation, 40)} over ${this.axesText(each)}`,
-      String(each.count),
-      quantity(each.bytes, 'B'),
-      meter(each.bytes / this.sharded.bytesSent),
-    ]);
-    return el('div', {}, tableOf('Collectives by kind', TOTALS, rows), list);
   }
 
   private axesText({ axes, mesh }: { axes: readonly string[]; mesh: number }): string {
@@ -520,20 +658,95 @@ export class FunctionShardingView {
 const TOTALS: readonly Column[] = [
   { name: 'kind' },
   { name: 'times', isNumber: true },
-  { name: 'each device sends', isNumber: true },
+  { name: 'sent per device', isNumber: true },
   { name: '' },
+  { name: 'the largest' },
 ];
+
+/** The names of the table's columns, over its rows. */
+function columnNames(): HTMLElement {
+  const names: [string, string][] = [
+    ['value', 'value'],
+    ['type', 'type'],
+    ['spec', 'spec'],
+    ['bytes', 'per device'],
+    ['line', 'line'],
+    ['by', 'laid out by'],
+  ];
+  return el(
+    'div',
+    { class: 'pl-column-names', 'aria-hidden': 'true' },
+    el('span', { class: 'pl-gutter' }),
+    el(
+      'span',
+      { class: 'pl-line-text' },
+      names.map(([key, name]) => el('span', { class: `pl-cell-${key}` }, name)),
+    ),
+  );
+}
+
+function choice(
+  label: string,
+  options: readonly (readonly [string | number, string])[],
+): HTMLSelectElement {
+  return el(
+    'select',
+    { class: 'pl-select', 'aria-label': label, title: label },
+    options.map(([value, name]) => el('option', { value }, name)),
+  );
+}
 
 const HINT = 'Point at a value to see where it lies, and who said so.';
 
 export const functionShardingStyle = `
 .pl-sharded { container-type: inline-size; }
+.pl-overview { display: flex; flex-wrap: wrap; gap: 4px 20px; padding: 4px 0; border-bottom: 1px solid var(--pl-line); flex: none; }
+.pl-overview > section { flex: 3 1 380px; min-width: 0; }
+.pl-overview > .pl-peak { flex: 1 1 160px; padding: 4px 12px; }
+.pl-overview p { margin: 4px 12px; font-size: 12px; }
+.pl-overview h4, .pl-exchange h4 { margin: 0 0 4px; font-size: 12px; font-weight: 600; }
+.pl-overview .pl-bytes { height: 36px; }
+.pl-overview .pl-table td, .pl-overview .pl-table th { padding: 2px 12px; border-bottom: 0; }
+.pl-overview .pl-table td { white-space: nowrap; overflow-wrap: normal; }
+.pl-totals > .pl-link { margin: 0 12px; }
+.pl-overview > section { max-height: 190px; overflow: auto; }
+.pl-overview .pl-meter { min-width: 40px; }
+.pl-chosen > .pl-source-link { display: block; padding: 2px 14px 6px; }
 .pl-sharded-main { display: flex; flex: 1; min-height: 0; min-width: 0; }
-.pl-sharded-left { flex: 3 1 420px; display: flex; flex-direction: column; min-width: 0; min-height: 320px; border-right: 1px solid var(--pl-line); }
+.pl-sharded-left { flex: 3 1 420px; display: flex; flex-direction: column; min-width: 0; min-height: 0; border-right: 1px solid var(--pl-line); }
 .pl-sharded-left > * { flex: 1 1 50%; height: auto; min-height: 0; }
-.pl-sharded-left > .pl-array-status { flex: none; max-height: 4.6em; overflow: auto; }
-.pl-sharded-left > .pl-graph { border-top: 1px solid var(--pl-line); }
-.pl-sharded-right { flex: 2 1 360px; min-width: 0; overflow: auto; height: 100%; }
+.pl-sharded-left > .pl-array-status { flex: none; height: 25px; min-height: 0; padding: 3px 12px; overflow: hidden; white-space: nowrap; text-overflow: ellipsis; }
+.pl-sharding-table { display: flex; flex-direction: column; min-height: 0; container: pl-sharding-table / inline-size; }
+.pl-sharding-table > .pl-lines { flex: 1; height: auto; }
+.pl-bar { display: flex; flex-wrap: wrap; align-items: center; border-bottom: 1px solid var(--pl-line); flex: none; }
+.pl-bar > .pl-tabs { border-bottom: 0; }
+.pl-filters { display: flex; flex: 1 1 300px; flex-wrap: wrap; align-items: center; gap: 4px 8px; padding: 3px 10px; font-size: 12px; }
+.pl-sharded:not([data-shown='table']) .pl-filters { visibility: hidden; }
+.pl-filters .pl-select { min-width: 0; flex: 0 1 auto; }
+.pl-filter { flex: 1 1 110px; min-width: 90px; height: 26px; border: 1px solid var(--pl-line); border-radius: 6px; padding: 0 8px; background: var(--pl-bg); }
+.pl-column-names { display: flex; flex: none; border-bottom: 1px solid var(--pl-line); color: var(--pl-muted); font: 600 11px/20px var(--pl-code); border-left: 2px solid transparent; }
+.pl-column-names > .pl-gutter, .pl-sharding-rows.pl-has-hulls .pl-gutter { min-width: 60px; }
+.pl-sharding-rows .pl-rows { width: 100%; }
+.pl-column-names > .pl-line-text, .pl-sharding-rows .pl-line-text {
+  display: grid; flex: 1; min-width: 0; padding-right: 8px; column-gap: 10px;
+  grid-template-columns: minmax(0, 22fr) minmax(0, 15fr) minmax(0, 22fr) 66px minmax(0, 16fr) minmax(0, 25fr);
+}
+.pl-column-names > .pl-line-text > span, .pl-sharding-rows .pl-cell { overflow: hidden; text-overflow: ellipsis; white-space: pre; min-width: 0; }
+.pl-cell-bytes { text-align: right; }
+.pl-sharding-rows .pl-cell-all { grid-column: 1 / -1; }
+@container pl-sharding-table (max-width: 700px) {
+  .pl-column-names > .pl-line-text, .pl-sharding-rows .pl-line-text { grid-template-columns: minmax(0, 24fr) minmax(0, 24fr) 66px minmax(0, 18fr); }
+  .pl-cell-type, .pl-cell-by { display: none; }
+}
+@container pl-sharding-table (max-width: 480px) {
+  .pl-column-names > .pl-line-text, .pl-sharding-rows .pl-line-text { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr) 66px; }
+  .pl-cell-line { display: none; }
+  .pl-column-names > .pl-gutter, .pl-sharding-rows.pl-has-hulls .pl-gutter { min-width: 48px; }
+}
+.pl-sharded-right { flex: 2 1 300px; min-width: 0; overflow: auto; }
+.pl-sharded[data-shown='table'] .pl-sharded-left > [data-pane='graph'], .pl-sharded[data-shown='graph'] .pl-sharded-left > [data-pane='table'] { display: none; }
+.pl-exchange:not(:empty) { padding: 8px 14px; border-bottom: 1px solid var(--pl-line); border-left: 3px solid var(--pl-collective); }
+.pl-exchange p { margin: 2px 0; font-size: 12px; }
 .pl-value-detail { border-bottom: 1px solid var(--pl-line); }
 .pl-value-detail > .pl-array { height: auto; }
 .pl-value-detail .pl-array-left, .pl-value-detail .pl-array-right { min-height: 230px; }
@@ -541,26 +754,31 @@ export const functionShardingStyle = `
 .pl-value-detail .pl-array-right { flex-basis: 200px; }
 .pl-pad { padding: 8px 14px; margin: 0; }
 .pl-pad h4 { margin: 0 0 4px; font-size: 12px; color: var(--pl-muted); font-weight: 600; }
-.pl-why ol, .pl-collectives { margin: 0; padding-left: 20px; }
+.pl-why ol { margin: 0; padding-left: 20px; }
 .pl-why code { font: 600 12px var(--pl-code); }
 .pl-why p { margin: 0; }
 .pl-axes { display: inline-flex; flex-wrap: wrap; gap: 4px 10px; font-size: 12px; }
 .pl-axes > span { display: inline-flex; align-items: center; gap: 5px; }
 .pl-axes i { width: 11px; height: 11px; border-radius: 3px; }
-.pl-why li, .pl-collectives li { padding: 1px 0; overflow-wrap: anywhere; }
-.pl-collectives { list-style: none; padding-left: 0; }
+.pl-why li { padding: 1px 0; overflow-wrap: anywhere; }
 .pl-pad > p { margin: 0 0 6px; }
 .pl-pad .pl-table { margin-bottom: 8px; }
-.pl-collectives li { padding: 3px 0 3px 10px; border-left: 3px solid var(--pl-line); margin-bottom: 4px; }
-.pl-collectives .pl-amber-text { border-left-color: var(--pl-amber); }
 .pl-amber-text { color: var(--pl-amber); }
 .pl-note { color: var(--pl-text); }
 .pl-line-amber { background: var(--pl-amber-soft); color: var(--pl-amber); }
 .pl-line-amber .pl-gutter { background: var(--pl-amber-soft) !important; color: var(--pl-amber); }
 .pl-line-exchange { color: var(--pl-collective); }
+@container (min-width: 801px) {
+  .pl-bar > .pl-tabs > .pl-pane-tab-value { display: none; }
+  .pl-sharded[data-shown='value'] .pl-sharded-left > [data-pane='graph'] { display: none; }
+}
 @container (max-width: 800px) {
-  .pl-sharded-main { display: block; overflow: auto; }
-  .pl-sharded-left { height: 560px; border-right: 0; border-bottom: 1px solid var(--pl-line); }
-  .pl-sharded-right { height: auto; overflow: visible; }
+  .pl-overview .pl-table :is(th, td):is(:nth-child(2), :nth-child(4)) { display: none; }
+  .pl-overview .pl-table .pl-link { max-width: 150px; overflow: hidden; text-overflow: ellipsis; }
+  .pl-overview .pl-table td { white-space: normal; }
+  .pl-overview .pl-table :is(th, td) { padding: 2px 6px 2px 12px; }
+  .pl-overview > .pl-peak { display: none; }
+  .pl-sharded:not([data-shown='value']) .pl-sharded-right, .pl-sharded[data-shown='value'] .pl-sharded-left { display: none; }
+  .pl-sharded-left { border-right: 0; }
 }
 `;

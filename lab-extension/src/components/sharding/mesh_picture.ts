@@ -110,7 +110,20 @@ export function paintMesh(
     context.fillStyle = inkOn(theme);
     for (const box of boxes) {
       const id = String(mesh.deviceId(box.device));
-      context.fillText(id, box.left + cell / 2, box.top + cell / 2 + 0.5, cell - 3);
+      const hasProcess = mesh.processCount > 1 && cell >= 30;
+      const middle = box.top + cell / 2 + (hasProcess ? -5 : 0.5);
+      context.fillText(id, box.left + cell / 2, middle, cell - 3);
+      if (hasProcess) {
+        context.save();
+        context.font = `10px ${theme.code}`;
+        context.fillText(
+          `p${mesh.process(box.device)}`,
+          box.left + cell / 2,
+          middle + 14,
+          cell - 3,
+        );
+        context.restore();
+      }
     }
   }
   context.strokeStyle = theme.color('accent');

@@ -143,6 +143,15 @@ export class LinesView {
     return (this.rowOf(line) + 0.5) * ROW_HEIGHT - this.element.scrollTop;
   }
 
+  /** Draws a source whose lines are others now. */
+  reload(): void {
+    this.folded.clear();
+    this.foldAtFirst();
+    this.current = -1;
+    this.element.scrollTop = 0;
+    this.refresh();
+  }
+
   /** Draws everything anew, after the source has changed. */
   refresh(): void {
     this.shown.clear();
@@ -286,13 +295,18 @@ export class LinesView {
   private text(line: number, tokens: readonly Token[], isFolded: boolean): HTMLElement {
     const text = el('span', { class: 'pl-line-text' });
     text.style.paddingLeft = `${this.source.depth(line)}ch`;
-    for (const { text: content, kind, value } of tokens) {
-      if (kind === 'plain') {
+    for (const { text: content, kind, value, column, title } of tokens) {
+      if (kind === 'plain' && column === undefined) {
         text.append(oneLine(content, LONGEST_LINE));
         continue;
       }
       const isValue = value !== undefined && value >= 0;
-      const attributes = { class: `pl-t-${kind}`, 'data-value': isValue ? value : null };
+      const cell = column === undefined ? '' : ` pl-cell pl-cell-${column}`;
+      const attributes = {
+        class: `pl-t-${kind}${cell}`,
+        'data-value': isValue ? value : null,
+        title: title === undefined || title === '' ? null : title,
+      };
       text.append(el('span', attributes, oneLine(content, LONGEST_TOKEN)));
     }
     if (isFolded) {
