@@ -332,8 +332,52 @@ def test_a_mesh_is_drawn_as_a_mesh(show: Show) -> None:
     expect(page.locator(".pl-array-status")).to_have_text("device 0 (data=0 model=0, process 0)")
 
 
+@pytest.mark.parametrize("width", [420, 900, 1600])
+def test_a_lens_shows_two_stages_of_choice(show: Show, width: int) -> None:
+    page = show("compiled_step", size=(width, 700))
+    python, hlo = page.get_by_role("region", name="Python"), page.get_by_role("region", name="HLO")
+    # It begins at the function and at its entry; lines without equations are left out.
+    expect(hlo.locator(".pl-line").filter(has_text="ENTRY")).to_be_in_viewport()
+    expect(python.locator(".pl-line").filter(has_text="def step")).to_be_in_viewport()
+    expect(python.locator(".pl-line").filter(has_text="class")).to_have_count(0)
+    python.locator(".pl-line").filter(has_text="jnp.tanh").click()
+    expect(hlo.locator(".pl-linked").first).to_be_in_viewport()
+    page.get_by_label("Stage of pane 1").select_option("StableHLO")
+    expect(python).to_have_count(0)
+    stablehlo = page.get_by_role("region", name="StableHLO")
+    expect(stablehlo.locator(".pl-line").filter(has_text="@main")).to_have_count(1)
+    page.get_by_label("Search the lines").fill("tanh")
+    page.keyboard.press("Enter")
+    expect(page.locator(".pl-pane-tools .pl-search-count")).to_contain_text("1 of")
+    expect(stablehlo.locator(".pl-linked").first).to_contain_text("stablehlo.tanh")
+    # Details are folded, and said when pointed at.
+    folded = stablehlo.locator(".pl-line").filter(has_text="dot_general").locator(".pl-t-note")
+    expect(folded.first).to_have_attribute("title", re.compile("contracting_dims"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_strip_between_two_stages_is_dragged(show: Show) -> None:
+    page = show("ladder", size=(1000, 600))
+    left = page.locator(".pl-column").first
+    before = left.bounding_box()
+    strip = page.locator(".pl-gap").bounding_box()
+    assert before is not None
+    assert strip is not None
+    page.mouse.move(strip["x"] + 10, strip["y"] + 100)
+    page.mouse.down()
+    page.mouse.move(strip["x"] + 160, strip["y"] + 100)
+    page.mouse.up()
+    after = left.bounding_box()
+    assert after is not None
+    assert after["width"] - before["width"] == pytest.approx(150, abs=12)
+    # A stage stands beside the one that it was made from.
+    page.get_by_label("Stage of pane 2").select_option("transpose")
+    expect(page.get_by_label("Stage of pane 1").locator("option:checked")).to_have_text("linearize")
+
+
 def test_a_lens_lights_up_all_stages(show: Show) -> None:
     page = show("lens", size=(1700, 760))
+    page.get_by_label("Number of panes").select_option("4 panes")
     column = page.get_by_role("region", name="jaxpr")
     column.locator(".pl-line").filter(has_text="tanh").hover()
     for name, text in [

@@ -39,6 +39,7 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "train_step": traced.train_step,
     "gradient": traced.gradient,
     "pattern": traced.pattern,
+    "compiled_step": traced.compiled_step,
     "wide": lambda: programs.wide().record(),
     "mesh": traced.mesh,
     "sharding_simple": shardings.simple,

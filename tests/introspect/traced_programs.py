@@ -40,6 +40,13 @@ def train_step() -> schema.ProgramRecord:
     return pl.analysis.program(step, params, images, pl.ShapeDtypeStruct((32, 10), "float32"))
 
 
+def compiled_step() -> schema.LensRecord:
+    """The step through the compiler."""
+    params = {"hidden": _layer(784, 128), "out": _layer(128, 10)}
+    images = pl.ShapeDtypeStruct((32, 784), "float32")
+    return pl.analysis.lens(step, params, images, pl.ShapeDtypeStruct((32, 10), "float32"))
+
+
 def gradient() -> schema.ProgramRecord:
     """The gradient alone: all of its equations come from one function."""
     params = {"hidden": _layer(784, 128), "out": _layer(128, 10)}

@@ -10,6 +10,7 @@ export type LinkedSets = readonly ReadonlySet<number>[];
 export class Links {
   /** For each pair of linked programs, equations of the first to equations of the second. */
   private readonly steps: Map<number, number[]>[][];
+  private readonly chains = new Map<string, readonly number[]>();
 
   constructor(
     readonly programs: readonly Program[],
@@ -36,6 +37,17 @@ export class Links {
   /** Equations of `to` that `equation` of `from` is linked with directly. */
   direct(from: number, equation: number, to: number): readonly number[] {
     return this.steps[from]![to]!.get(equation) ?? [];
+  }
+
+  /** Equations of `to` that an equation of `from` is linked with over any number of links; remembered. */
+  between(from: number, equation: number, to: number): readonly number[] {
+    const key = `${from}:${to}:${equation}`;
+    let ends = this.chains.get(key);
+    if (ends === undefined) {
+      ends = [...this.from(from, [equation])[to]!];
+      this.chains.set(key, ends);
+    }
+    return ends;
   }
 
   /** Equations of every program that `equations` of one are linked with, over any number of links. */

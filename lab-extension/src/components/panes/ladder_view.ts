@@ -3,6 +3,7 @@
 import type { LadderRecord } from '../../generated/introspect';
 import { Links } from '../../records/links';
 import { listingOf } from '../../records/listing';
+import { FoldedDetails } from '../../records/reduced_lines';
 import { Program } from '../../records/program';
 import { el } from '../dom';
 import { counted, oneLine } from '../format';
@@ -24,8 +25,7 @@ export class LadderView {
       title: oneLine(record.transformations[index] ?? '', 40) || 'as written',
       note: counted(program.equationCount, 'equation'),
       program: index,
-      lines: listingOf(program),
-      isJoined: true,
+      lines: new FoldedDetails(listingOf(program)),
     }));
     const mark = (pane: Pane, line: number): LineMark | null => {
       // An equation without an origin is the transformation's own.
@@ -36,7 +36,19 @@ export class LadderView {
         links.direct(pane.program, equation, pane.program - 1).length === 0;
       return isNew ? { className: 'pl-line-new' } : null;
     };
-    this.panes = new LinkedPanes(root, panes, links, mark, programs, events);
+    this.panes = new LinkedPanes(
+      root,
+      panes,
+      links,
+      mark,
+      programs,
+      events,
+      [0, 1].slice(0, panes.length),
+      stage => {
+        const link = record.links.find(each => each.target === programs[stage]!.key);
+        return programs.findIndex(program => program.key === link?.source);
+      },
+    );
     this.element = el(
       'div',
       { class: 'pl-array' },

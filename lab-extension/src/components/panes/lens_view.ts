@@ -3,7 +3,9 @@
 import type { LensRecord } from '../../generated/introspect';
 import { Links, hullsOf, type Hull } from '../../records/links';
 import { listingOf } from '../../records/listing';
+import { lineText, type LineSource } from '../../records/lines';
 import { Program } from '../../records/program';
+import { FoldedDetails, PartneredLines } from '../../records/reduced_lines';
 import { SourceLines } from '../../records/source_lines';
 import { el } from '../dom';
 import { counted, oneLine } from '../format';
@@ -23,6 +25,7 @@ export class LensView {
   readonly ready = Promise.resolve();
   readonly programs: readonly Program[];
   private readonly panes: LinkedPanes;
+  private readonly python: SourceLines | null;
   private readonly hulls: readonly Hull[];
   private readonly hullColors: readonly string[];
   /** For each program and equation the hulls that hold it. */
@@ -49,7 +52,9 @@ export class LensView {
         }),
       ),
     );
-    const panes = lensPanes(programs);
+    const sourced = programs.find(program => program.sources.length > 0);
+    this.python = sourced === undefined ? null : new SourceLines(sourced);
+    const panes = lensPanes(programs, this.python);
     this.panes = new LinkedPanes(
       root,
       panes,
@@ -57,6 +62,8 @@ export class LensView {
       (pane, line) => this.mark(pane, line),
       programs,
       events,
+      // What somebody asks first: what the lines become in the end.
+      panes.length > 2 ? [0, panes.length - 1] : panes.map((_, index) => index),
     );
     const fusions = this.hulls.length > 0 ? counted(this.hulls.length, 'fusion') : null;
     this.element = el(
@@ -93,7 +100,8 @@ export class LensView {
   private mark(pane: Pane, line: number): LineMark | null {
     const inside = new Set<number>();
     const equations = pane.lines.equations(line);
-    const own = pane.lines instanceof SourceLines ? pane.lines.own(line) : equations;
+    const python = pane.lines instanceof PartneredLines ? pane.lines.original(line) : -1;
+    const own = python < 0 ? equations : (this.python?.own(python) ?? []);
     for (const equation of Array.from(own)) {
       this.hullsAt[pane.program]!.get(equation)?.forEach(hull => inside.add(hull));
     }
@@ -103,26 +111,48 @@ export class LensView {
   }
 }
 
-function lensPanes(programs: readonly Program[]): Pane[] {
+/** Where the text of a stage begins to be about the function. */
+const STARTS: Readonly<Record<string, RegExp>> = { stablehlo: /@main/, hlo: /^ENTRY/ };
+
+/** The first line that matches; 0 where none does. */
+function lineMatching(lines: LineSource, pattern: RegExp): number {
+  for (let line = 0; line < lines.count; line++) {
+    if (pattern.test(lineText(lines, line))) {
+      return line;
+    }
+  }
+  return 0;
+}
+
+function lensPanes(programs: readonly Program[], python: SourceLines | null): Pane[] {
   const panes: Pane[] = [];
-  const sourced = programs.findIndex(program => program.sources.length > 0);
-  if (sourced >= 0) {
+  if (python !== null) {
+    const program = programs.find(each => each.sources.length > 0)!;
+    const functions = new Set(
+      Array.from({ length: program.spanCount }, (_, span) =>
+        program.span(span).function.split('.').at(-1),
+      ),
+    );
+    const isHeading = (line: number): boolean =>
+      functions.has(/^\s*def (\w+)/.exec(lineText(python, line))?.[1] ?? '');
+    const lines = new PartneredLines(python, isHeading);
     panes.push({
       title: 'Python',
-      note: '',
-      program: sourced,
-      lines: new SourceLines(programs[sourced]!),
-      isJoined: false,
+      note: 'lines with equations',
+      program: programs.indexOf(program),
+      lines,
+      start: lineMatching(lines, new RegExp(`^\\s*def ${program.name.replace(/\W/g, '\\$&')}\\b`)),
     });
   }
-  programs.forEach((program, index) =>
+  programs.forEach((program, index) => {
+    const lines = new FoldedDetails(listingOf(program));
     panes.push({
       title: TITLES[program.dialect] ?? program.dialect,
       note: counted(program.equationCount, program.dialect === 'jaxpr' ? 'equation' : 'operation'),
       program: index,
-      lines: listingOf(program),
-      isJoined: true,
-    }),
-  );
+      lines,
+      start: lineMatching(lines, STARTS[program.dialect] ?? /(?!)/),
+    });
+  });
   return panes;
 }

@@ -1,9 +1,9 @@
 /** Texts side by side, with lines between what belongs together. */
 
-import type { LineSource } from '../../records/lines';
+import { lineText, type LineSource } from '../../records/lines';
 import type { Links, LinkedSets } from '../../records/links';
 import { Disposables, el } from '../dom';
-import { oneLine } from '../format';
+import { counted, oneLine } from '../format';
 import type { Program } from '../../records/program';
 import { SourceLink, type ProgramEvents } from '../source_link';
 import { LinesView, type LineMark } from '../text/lines_view';
@@ -16,22 +16,34 @@ export interface Pane {
   /** Place of its program in the links. */
   readonly program: number;
   readonly lines: LineSource;
-  /** Whether lines are drawn between this pane and the one before it. */
-  readonly isJoined: boolean;
+  /** The line that the pane begins at; 0 for its first. */
+  readonly start?: number;
 }
 
 const MOST_CURVES = 600;
+/** Width in pixels that a pane must not fall below. */
+const LEAST_WIDTH = 140;
+/** Below this width of the view the panes stand one above the other. */
+const NARROW = 640;
 
+/** Two or more panes at a time, each with a choice of its stage; lines join neighbours. */
 export class LinkedPanes {
   readonly element: HTMLElement;
   private readonly views: LinesView[];
-  private readonly gaps: (CanvasPane | null)[];
   private readonly columns: HTMLElement[];
+  private readonly gaps: readonly CanvasPane[];
+  private readonly pickers: readonly HTMLSelectElement[];
+  private readonly stagesPlace = el('div', { class: 'pl-columns' });
   private readonly disposables = new Disposables();
+  private readonly searchCount = el('span', { class: 'pl-search-count', 'aria-live': 'polite' });
   /** Where the selected line comes from. */
   readonly place: SourceLink;
   private pinned: LinkedSets | null = null;
   private shown: LinkedSets | null = null;
+  /** The panes that are shown, from left to right. */
+  private stages: number[];
+  private found: { readonly pane: number; readonly line: number }[] = [];
+  private foundAt = -1;
 
   constructor(
     private readonly root: HTMLElement,
@@ -40,81 +52,201 @@ export class LinkedPanes {
     marks: (pane: Pane, line: number) => LineMark | null,
     private readonly programs: readonly Program[],
     private readonly events: ProgramEvents,
+    first: readonly number[],
+    /** The stage that another one was made from; it is shown in front of that one when somebody chooses it. */
+    private readonly sourceOf: (stage: number) => number = () => -1,
   ) {
     this.place = new SourceLink(events.notebook);
-    this.views = panes.map((pane, index) => {
+    this.stages = [...first];
+    this.views = panes.map(pane => {
       const view = new LinesView(pane.title, pane.lines, {
         onHover: equations => this.hover(pane, equations),
-        onClick: equations => this.pin(pane, index, equations),
+        onClick: equations => this.pin(pane, panes.indexOf(pane), equations),
         onGo: equations => this.place.go(programs[pane.program]!, equations),
-        onScroll: () => this.drawGaps(index),
+        onScroll: () => this.drawGaps(),
       });
       view.setMarks(line => marks(pane, line));
+      view.startAt(pane.start ?? 0);
       return view;
     });
-    this.gaps = panes.map((pane, index) =>
-      index === 0 || !pane.isJoined
-        ? null
-        : new CanvasPane('pl-gap', '', (context, width, height) =>
-            this.paintGap(context, index, width, height),
-          ),
-    );
-    this.gaps.forEach(gap => gap?.canvas.setAttribute('tabindex', '-1'));
+    this.gaps = panes.slice(1).map((_, index) => {
+      const gap = new CanvasPane('pl-gap', '', (context, width, height) =>
+        this.paintGap(context, index, width, height),
+      );
+      gap.canvas.setAttribute('tabindex', '-1');
+      return gap;
+    });
+    this.gaps.forEach((gap, index) => this.letDivide(gap.element, index));
+    this.pickers = panes.map((pane, slot) => this.buildPicker(slot, pane.title));
     this.columns = panes.map((pane, index) =>
-      el(
-        'section',
-        { class: 'pl-column', 'aria-label': pane.title },
-        el('h3', {}, oneLine(pane.title, 60), el('span', { class: 'pl-muted' }, ` ${pane.note}`)),
-        this.views[index]!.element,
-      ),
+      el('section', { class: 'pl-column', 'aria-label': pane.title }, this.views[index]!.element),
     );
-    const toggles = panes.length > 2 ? this.buildToggles() : null;
-    const columns = el(
-      'div',
-      { class: 'pl-columns' },
-      this.columns.map((column, index) => [this.gaps[index]?.element ?? null, column]),
-    );
-    this.element = el('div', { class: 'pl-linked-panes' }, toggles, columns);
+    this.element = el('div', { class: 'pl-linked-panes' }, this.buildToolbar(), this.stagesPlace);
+    const observer = new ResizeObserver(([entry]) => {
+      const width = entry?.contentRect.width ?? 0;
+      this.element.classList.toggle('pl-stacked', width > 0 && width < NARROW);
+    });
+    observer.observe(this.element);
+    this.disposables.add(() => observer.disconnect());
+    this.arrange();
   }
 
   dispose(): void {
     this.views.forEach(view => view.dispose());
-    this.gaps.forEach(gap => gap?.dispose());
+    this.gaps.forEach(gap => gap.dispose());
     this.disposables.dispose();
   }
 
   themeChanged(): void {
     this.views.forEach(view => view.refresh());
-    this.gaps.forEach(gap => gap?.draw());
+    this.gaps.forEach(gap => gap.draw());
   }
 
-  private buildToggles(): HTMLElement {
-    return el(
-      'div',
-      { class: 'pl-pane-toggles', role: 'toolbar', 'aria-label': 'Panes' },
-      this.panes.map((pane, index) => {
-        const button = el(
-          'button',
-          { type: 'button', class: 'pl-action', 'aria-pressed': 'true' },
-          oneLine(pane.title, 40),
-        );
-        this.disposables.listen(button, 'click', () => {
-          const column = this.columns[index]!;
-          column.hidden = !column.hidden;
-          button.setAttribute('aria-pressed', String(!column.hidden));
-          this.hideGaps();
-        });
-        return button;
-      }),
+  /** Puts the chosen stages side by side. */
+  private arrange(): void {
+    const parts = this.stages.flatMap((stage, slot) => {
+      const column = this.columns[stage]!;
+      const heading = el(
+        'h3',
+        {},
+        this.pickers[slot]!,
+        el('span', { class: 'pl-muted' }, ` ${this.panes[stage]!.note}`),
+      );
+      column.querySelector('h3')?.remove();
+      column.prepend(heading);
+      this.pickers[slot]!.value = String(stage);
+      return slot === 0 ? [column] : [this.gaps[slot - 1]!.element, column];
+    });
+    this.stagesPlace.replaceChildren(...parts);
+    this.show(this.shown, -1);
+  }
+
+  /** The choice of the stage that one of the panes shows; a stage that another one shows changes places with it. */
+  private buildPicker(slot: number, title: string): HTMLSelectElement {
+    const picker = el(
+      'select',
+      { class: 'pl-select', 'aria-label': `Stage of pane ${slot + 1}`, title },
+      this.panes.map((pane, index) => el('option', { value: index }, oneLine(pane.title, 60))),
     );
+    this.disposables.listen(picker, 'change', () => {
+      const stage = Number(picker.value);
+      const other = this.stages.indexOf(stage);
+      if (other >= 0) {
+        this.stages[other] = this.stages[slot]!;
+      }
+      this.stages[slot] = stage;
+      const source = this.sourceOf(stage);
+      if (slot > 0 && source >= 0 && !this.stages.includes(source)) {
+        this.stages[slot - 1] = source;
+      }
+      this.columns.forEach(column => (column.style.flex = ''));
+      this.arrange();
+    });
+    return picker;
   }
 
-  /** A gap between two columns of which one is hidden would join what is not linked. */
-  private hideGaps(): void {
-    this.gaps.forEach((gap, index) => {
-      if (gap !== null) {
-        gap.element.hidden = this.columns[index]!.hidden || this.columns[index - 1]!.hidden;
+  private buildToolbar(): HTMLElement {
+    const count = el(
+      'select',
+      { class: 'pl-select', 'aria-label': 'Number of panes' },
+      this.panes
+        .slice(1)
+        .map((_, index) =>
+          el(
+            'option',
+            { value: index + 2, selected: index + 2 === this.stages.length },
+            counted(index + 2, 'pane'),
+          ),
+        ),
+    );
+    this.disposables.listen(count, 'change', () => this.setCount(Number(count.value)));
+    const search = el('input', {
+      class: 'pl-filter',
+      type: 'search',
+      placeholder: 'Search all stages',
+      'aria-label': 'Search the lines of all stages',
+      spellcheck: 'false',
+    });
+    this.disposables.listen(search, 'input', () => this.search(search.value));
+    this.disposables.listen(search, 'keydown', event => {
+      if (event.key === 'Enter') {
+        this.step(event.shiftKey ? -1 : 1);
+        event.preventDefault();
       }
+      event.stopPropagation();
+    });
+    return el('div', { class: 'pl-pane-tools' }, search, this.searchCount, count);
+  }
+
+  /** Shows more stages behind those that are shown, or fewer. */
+  private setCount(count: number): void {
+    const others = this.panes.map((_, index) => index).filter(each => !this.stages.includes(each));
+    this.stages = [...this.stages, ...others].slice(0, count);
+    if (count === this.panes.length) {
+      this.stages.sort((a, b) => a - b);
+    }
+    this.columns.forEach(column => (column.style.flex = ''));
+    this.arrange();
+  }
+
+  private search(text: string): void {
+    const wanted = text.trim().toLowerCase();
+    this.foundAt = -1;
+    this.found = [];
+    this.panes.forEach(({ lines }, pane) => {
+      const matches: number[] = [];
+      for (let line = 0; wanted !== '' && line < lines.count; line++) {
+        if (lineText(lines, line).toLowerCase().includes(wanted)) {
+          matches.push(line);
+          this.found.push({ pane, line });
+        }
+      }
+      this.views[pane]!.setMatchedLines(matches);
+    });
+    this.sayFound(wanted !== '');
+  }
+
+  /** Goes to the next match in the panes that are shown, and brings what belongs to it into sight. */
+  private step(by: number): void {
+    const found = this.found.filter(each => this.stages.includes(each.pane));
+    if (found.length === 0) {
+      return;
+    }
+    this.foundAt = (this.foundAt + by + found.length) % found.length;
+    const { pane, line } = found[this.foundAt]!;
+    this.pin(this.panes[pane]!, pane, this.panes[pane]!.lines.equations(line));
+    this.views[pane]!.showLine(line);
+    this.sayFound(true);
+  }
+
+  private sayFound(isSearching: boolean): void {
+    const shown = this.found.filter(each => this.stages.includes(each.pane)).length;
+    const elsewhere = this.found.length - shown;
+    const more = elsewhere > 0 ? `, ${elsewhere} in other stages` : '';
+    const at = this.foundAt >= 0 ? `${this.foundAt + 1} of ` : '';
+    this.searchCount.textContent = isSearching ? `${at}${counted(shown, 'line')}${more}` : '';
+  }
+
+  /** Lets the strip between two panes be dragged. */
+  private letDivide(strip: HTMLElement, index: number): void {
+    strip.title = 'Drag to change the widths';
+    this.disposables.listen(strip, 'pointerdown', event => {
+      strip.setPointerCapture(event.pointerId);
+      event.preventDefault();
+    });
+    this.disposables.listen(strip, 'pointermove', event => {
+      if (!strip.hasPointerCapture(event.pointerId)) {
+        return;
+      }
+      const [left, right] = [this.stages[index]!, this.stages[index + 1]!].map(
+        stage => this.columns[stage]!,
+      ) as [HTMLElement, HTMLElement];
+      const start = left.getBoundingClientRect().left;
+      const both = right.getBoundingClientRect().right - start - strip.offsetWidth;
+      const width = Math.max(LEAST_WIDTH, Math.min(both - LEAST_WIDTH, event.clientX - start));
+      left.style.flex = `${width} 1 0`;
+      right.style.flex = `${both - width} 1 0`;
+      this.drawGaps();
     });
   }
 
@@ -147,12 +279,11 @@ export class LinkedPanes {
       const set = sets?.[this.panes[index]!.program];
       view.setLinked(set === undefined ? [] : [...set], from >= 0 && index !== from);
     });
-    this.gaps.forEach(gap => gap?.draw());
+    this.drawGaps();
   }
 
-  private drawGaps(index: number): void {
-    this.gaps[index]?.draw();
-    this.gaps[index + 1]?.draw();
+  private drawGaps(): void {
+    this.gaps.slice(0, this.stages.length - 1).forEach(gap => gap.draw());
   }
 
   /** Curves from lines of the pane before to lines of this one. */
@@ -163,8 +294,12 @@ export class LinkedPanes {
     height: number,
   ): void {
     const theme = readTheme(this.root);
-    const [left, right] = [this.views[index - 1]!, this.views[index]!];
-    const [leftPane, rightPane] = [this.panes[index - 1]!, this.panes[index]!];
+    const [from, to] = [this.stages[index], this.stages[index + 1]];
+    if (from === undefined || to === undefined) {
+      return;
+    }
+    const [left, right] = [this.views[from]!, this.views[to]!];
+    const [leftPane, rightPane] = [this.panes[from]!, this.panes[to]!];
     const lit = this.shown?.[leftPane.program];
     let count = 0;
     const curves: [number, number, boolean][] = [];
@@ -177,15 +312,15 @@ export class LinkedPanes {
         const ends =
           leftPane.program === rightPane.program
             ? [equation]
-            : this.links.direct(leftPane.program, equation, rightPane.program);
+            : this.links.between(leftPane.program, equation, rightPane.program);
         for (const end of ends) {
           const [target] = rightPane.lines.linesOf(end);
-          if (target !== undefined && count++ < MOST_CURVES) {
-            curves.push([
-              left.rowMiddle(line),
-              right.rowMiddle(target),
-              lit?.has(equation) === true,
-            ]);
+          const isLit = lit?.has(equation) === true;
+          const middle = target === undefined ? NaN : right.rowMiddle(target);
+          // Of lines out of sight only the lit ones say where they are.
+          const isInSight = middle >= 0 && middle <= height;
+          if ((isLit || isInSight) && !Number.isNaN(middle) && count++ < MOST_CURVES) {
+            curves.push([left.rowMiddle(line), middle, isLit]);
           }
         }
       }
@@ -212,14 +347,18 @@ export class LinkedPanes {
 
 export const linkedPanesStyle = `
 .pl-linked-panes { display: flex; flex-direction: column; flex: 1; min-height: 0; min-width: 0; }
-.pl-pane-toggles { display: flex; flex-wrap: wrap; gap: 6px; padding: 6px 12px; border-bottom: 1px solid var(--pl-line); }
-.pl-pane-toggles .pl-action[aria-pressed='false'] { color: var(--pl-faint) !important; text-decoration: line-through; }
+.pl-pane-tools { display: flex; flex-wrap: wrap; align-items: center; gap: 6px; padding: 4px 12px; border-bottom: 1px solid var(--pl-line); }
+.pl-pane-tools .pl-filter { flex: 0 1 240px; }
+.pl-pane-tools > .pl-select { margin-left: auto; }
 .pl-columns { display: flex; flex: 1; min-height: 0; overflow-x: auto; }
 .pl-column { flex: 1 1 0; min-width: 220px; display: flex; flex-direction: column; min-height: 0; }
-.pl-column[hidden], .pl-gap[hidden] { display: none; }
-.pl-column > h3 { margin: 0; padding: 5px 12px; font-size: 12px; border-bottom: 1px solid var(--pl-line); white-space: nowrap; overflow: hidden; text-overflow: ellipsis; flex: none; }
+.pl-column > h3 { margin: 0; padding: 3px 8px; font-size: 12px; border-bottom: 1px solid var(--pl-line); white-space: nowrap; overflow: hidden; text-overflow: ellipsis; flex: none; }
 .pl-column > h3 > span { font-weight: 400; }
 .pl-column > .pl-lines { flex: 1; height: auto; }
 .pl-column + .pl-column { border-left: 1px solid var(--pl-line); }
-.pl-gap { flex: none; width: 36px; margin-top: 30px; }
+.pl-gap { flex: none; width: 36px; margin-top: 30px; cursor: col-resize; touch-action: none; }
+.pl-stacked > .pl-columns { flex-direction: column; overflow: hidden; }
+.pl-stacked > .pl-columns > .pl-gap { display: none; }
+.pl-stacked .pl-column { min-width: 0; }
+.pl-stacked .pl-column + .pl-column, .pl-stacked .pl-gap + .pl-column { border-left: 0; border-top: 1px solid var(--pl-line); }
 `;

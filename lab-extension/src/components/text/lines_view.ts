@@ -51,6 +51,8 @@ export class LinesView {
   private current = -1;
   private shown = new Map<number, Row>();
   private frame = 0;
+  /** The line that the view begins at until somebody moves; -1 afterwards. */
+  private start = -1;
   /** Its last height in sight. A notebook takes cells out of the page and puts them back, and no change of size is told. */
   private height = 0;
 
@@ -69,6 +71,9 @@ export class LinesView {
     this.listen();
     const observer = new ResizeObserver(() => {
       this.height = this.element.clientHeight || this.height;
+      if (this.start >= 0) {
+        this.element.scrollTop = this.rowOf(this.start) * ROW_HEIGHT;
+      }
       this.draw();
     });
     observer.observe(this.element);
@@ -119,8 +124,20 @@ export class LinesView {
     this.draw();
   }
 
+  /** Shows a line at the top, also after changes of size, until somebody moves. */
+  startAt(line: number): void {
+    this.start = line;
+  }
+
+  /** Marks lines by their numbers. */
+  setMatchedLines(lines: readonly number[]): void {
+    this.matched = new Set(lines);
+    this.draw();
+  }
+
   /** Scrolls as little as it takes to see a line; opens what folds it away. */
   showLine(line: number): void {
+    this.start = -1;
     let changed = false;
     for (const fold of this.folded) {
       if (line > fold && line < this.source.foldEnd(fold)) {
@@ -341,6 +358,9 @@ export class LinesView {
   private listen(): void {
     const { element, disposables } = this;
     disposables.listen(element, 'scroll', () => this.draw());
+    for (const move of ['wheel', 'pointerdown', 'keydown'] as const) {
+      disposables.listen(element, move, () => (this.start = -1), { passive: true });
+    }
     disposables.listen(element, 'pointermove', event => {
       const target = event.target as HTMLElement;
       const value = Number(target.dataset?.['value'] ?? -1);

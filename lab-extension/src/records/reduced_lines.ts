@@ -1,0 +1,124 @@
+/** A text with less on each line, or with fewer lines: what linked panes show of a stage. */
+
+import type { LineSource, Token } from './lines';
+
+/** The lines of a source that have equations, and a sign in place of each stretch of others. */
+export class PartneredLines implements LineSource {
+  /** Lines of the source; -1 for a sign. */
+  private readonly lines: number[] = [];
+  private readonly lineOf = new Map<number, number>();
+
+  constructor(
+    private readonly source: LineSource,
+    isHeading: (line: number) => boolean,
+  ) {
+    for (let line = 0; line < source.count; line++) {
+      if (source.equations(line).length > 0 || isHeading(line)) {
+        this.lineOf.set(line, this.lines.length);
+        this.lines.push(line);
+      } else if (this.lines.length > 0 && this.lines.at(-1) !== -1) {
+        this.lines.push(-1);
+      }
+    }
+    if (this.lines.at(-1) === -1) {
+      this.lines.pop();
+    }
+  }
+
+  get count(): number {
+    return this.lines.length;
+  }
+
+  /** The line of the source that stands at a line; -1 for a sign. */
+  original(line: number): number {
+    return this.lines[line]!;
+  }
+
+  number = (line: number): string => this.at(line, each => this.source.number(each), '');
+
+  depth = (line: number): number => this.at(line, each => this.source.depth(each), 0);
+
+  foldEnd = (): number => 0;
+
+  startsFolded = (): boolean => false;
+
+  equations = (line: number): ArrayLike<number> =>
+    this.at<ArrayLike<number>>(line, each => this.source.equations(each), []);
+
+  linesOf = (equation: number): readonly number[] =>
+    this.source.linesOf(equation).flatMap(line => this.lineOf.get(line) ?? []);
+
+  tokens = (line: number): readonly Token[] =>
+    this.at<readonly Token[]>(line, each => this.source.tokens(each), [
+      { text: '⋯', kind: 'note', title: 'lines without equations' },
+    ]);
+
+  private at<T>(line: number, read: (line: number) => T, otherwise: T): T {
+    const original = this.lines[line]!;
+    return original < 0 ? otherwise : read(original);
+  }
+}
+
+/** A source whose lines show `[…]` in place of params and of other details. */
+export class FoldedDetails implements LineSource {
+  constructor(private readonly source: LineSource) {}
+
+  get count(): number {
+    return this.source.count;
+  }
+
+  number = (line: number): string => this.source.number(line);
+
+  depth = (line: number): number => this.source.depth(line);
+
+  foldEnd = (line: number): number => this.source.foldEnd(line);
+
+  startsFolded = (line: number): boolean => this.source.startsFolded(line);
+
+  equations = (line: number): ArrayLike<number> => this.source.equations(line);
+
+  linesOf = (equation: number): readonly number[] => this.source.linesOf(equation);
+
+  tokens = (line: number): readonly Token[] => foldedDetails(this.source.tokens(line));
+}
+
+/** Brackets of params in a jaxpr; of StableHLO and HLO what stands between operands and type, or behind the operands. */
+/** Shorter details than this stay. */
+const LEAST_FOLDED = 12;
+const DETAILS = [
+  /\[\w+=.*\](?= |$)/,
+  /, (?:[a-z_]+ ?= ?|dims = )[^:]*(?= : )/,
+  /(?<=\)), (?!calls=|body=|condition=|to_apply=|branch)[a-z_]+=.*$/,
+  /, (?:metadata|backend_config|is_scheduled)=.*$/,
+  /(?<= : )\(.*\)(?= -> )/,
+];
+
+/** Tokens with a sign in place of their details, which it says when pointed at. */
+export function foldedDetails(tokens: readonly Token[]): readonly Token[] {
+  const text = tokens.map(token => token.text).join('');
+  const found = DETAILS.map(pattern => pattern.exec(text)).find(each => each !== null);
+  if (found === undefined || found === null || found[0].length < LEAST_FOLDED) {
+    return tokens;
+  }
+  const [start, end] = [found.index, found.index + found[0].length];
+  const result: Token[] = [];
+  let at = 0;
+  for (const token of tokens) {
+    const next = at + token.text.length;
+    if (next <= start || at >= end) {
+      result.push(token);
+    } else {
+      if (at < start) {
+        result.push({ ...token, text: token.text.slice(0, start - at) });
+      }
+      if (at <= start) {
+        result.push({ text: '[…]', kind: 'note', title: found[0] });
+      }
+      if (next > end) {
+        result.push({ ...token, text: token.text.slice(end - at) });
+      }
+    }
+    at = next;
+  }
+  return result;
+}
