@@ -4,6 +4,7 @@ from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     DeviceError,
+    EffectsError,
     ExecutionError,
     NonFiniteError,
     PellucidError,
@@ -13,6 +14,7 @@ from pellucid.base.errors import (
 __all__ = [
     "ArgumentTypeError",
     "ArgumentValueError",
+    "EffectsError",
     "DeviceError",
     "ExecutionError",
     "NonFiniteError",

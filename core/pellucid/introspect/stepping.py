@@ -108,7 +108,10 @@ class Frame:
         if self.positions is None:
             return values
         part = self.positions.part
-        return [part(a.aval, x, position) for a, x in strict_zip(atoms, values)]
+        return [
+            np.asarray(a.val) if type(a) is Literal else part(a.aval, x, position)
+            for a, x in strict_zip(atoms, values)
+        ]
 
     def obstacle(self, position: int) -> str:
         """Why an equation, of which `call` gave None, can't be entered at the positions of a `shard_map`; empty if it can."""

@@ -10,19 +10,29 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pellucid_kernel.debug.differences import Difference, FirstDifference
     from pellucid_kernel.debug.divergence import Divergence, diverge
     from pellucid_kernel.debug.failures import post_mortem
     from pellucid_kernel.debug.finders import Finding, debug, exceeds, find, isinf, isnan
     from pellucid_kernel.debug.gradients import Explanation, explain_grad
     from pellucid_kernel.debug.recordings import record
-    from pellucid_kernel.debug.session import Breakpoint, Difference, Session, StackFrame
+    from pellucid_kernel.debug.session import Breakpoint, Session, StackFrame
     from pellucid_kernel.debug.terminal import Prompt, prompt
 
 __all__ = [
-    "Breakpoint", "Difference", "Divergence", "Explanation", "Finding", "Prompt", "Session", "StackFrame", "debug", "diverge",
+    "Breakpoint", "Difference", "Divergence", "Explanation", "Finding", "FirstDifference", "Prompt", "Session", "StackFrame", "debug", "diverge",
     "exceeds", "explain_grad", "find", "isinf", "isnan", "post_mortem", "prompt", "record",
 ]  # fmt: skip
-_MODULES = ("divergence", "failures", "finders", "gradients", "recordings", "session", "terminal")
+_MODULES = (
+    "differences",
+    "divergence",
+    "failures",
+    "finders",
+    "gradients",
+    "recordings",
+    "session",
+    "terminal",
+)
 
 
 def __getattr__(name: str) -> Any:

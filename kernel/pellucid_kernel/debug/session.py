@@ -30,6 +30,12 @@ from pellucid.introspect.stepping import (
 )
 from pellucid.tree_util import tree_leaves
 from pellucid_kernel.debug.conditions import Outer, array_of, search_of
+from pellucid_kernel.debug.differences import (
+    Difference,
+    FirstDifference,
+    differences,
+    first_difference,
+)
 from pellucid_kernel.debug.places import Stack, places_of
 from pellucid_kernel.debug.stepper import Level, NextRun, Stepper
 
@@ -65,15 +71,6 @@ class StackFrame(NamedTuple):
         file = cell_name(self.file) or os.path.basename(self.file)
         place = f"{file}:{self.line}" if file else "no line of yours"
         return f"{self.function or 'program'}  {place}{f'  {self.run}' if self.run else ''}"
-
-
-class Difference(NamedTuple):
-    """How a result of the debugged run differs from that of the compiled one."""
-
-    result: int
-    """Its number among the results."""
-    ulps: float
-    """The largest distance of two elements, in units of the last place; 0 for results that are equal to the bit."""
 
 
 _Stops = dict[Any, tuple[int, list[Breakpoint]]]
@@ -122,6 +119,7 @@ class Session:
     def _begin(self, program: Any, operands: list[Any], budget: int) -> None:
         self._program, self._operands = program, operands
         self._stepper = Stepper(frame_of(program, *operands), budget)
+        self._stepper.passed = self._say_passed
         self._places = places_of(self._stepper.top.frame.jaxpr)
         self._names: dict[str, Any] = {}
         self.breakpoints: list[Breakpoint] = []
@@ -489,8 +487,14 @@ class Session:
             )
         if compiled is None:
             compiled = compiled_results(self._program, *self._operands)
-        pairs = zip(self._stepper.top.frame.results(), compiled, strict=True)
-        return [Difference(i, ulps(a, b)) for i, (a, b) in enumerate(pairs)]
+        return differences(self._stepper.top.frame.results(), compiled)
+
+    def first_difference(self, max_equations: int | None = None) -> FirstDifference | None:
+        """The first operation that rounds otherwise alone than in the compiled call, see `differences`; it runs both.
+
+        None for a call that calls Python for values, and one of more than `max_equations`.
+        """
+        return first_difference(self._program, self._operands, max_equations)
 
     def to_failure(self) -> Session:
         """Go on to the call of Python that fails, or to the end if none does; those before it are made again."""
@@ -733,6 +737,9 @@ class Session:
             return f"(over {len(frame.positions)} positions)"
         return f"({frame.positions.all()[position]})"
 
+    def _say_passed(self, equation: Any, obstacle: str) -> None:
+        self.log(f"breakpoints within `{equation.primitive.name}` were passed: {obstacle}")
+
     def _give_reason(self, text: str) -> None:
         self._reason = self._stepper.place(), text
 
@@ -794,21 +801,6 @@ def counts(hit_condition: str, hit: int) -> bool:
         "==": hit == number, "=": hit == number, ">": hit > number, "<": hit < number,
         ">=": hit >= number, "<=": hit <= number,
     }[sign]  # fmt: skip
-
-
-def ulps(a: Any, b: Any) -> float:
-    """The largest distance of two arrays' elements in units of the last place of `b`; infinite where one is NaN alone."""
-    x: Any = np.asarray(a)
-    y: Any = np.asarray(b)
-    if np.array_equal(x, y, equal_nan=x.dtype.kind in "fc"):
-        return 0.0
-    if x.dtype.kind == "c":
-        return max(ulps(x.real, y.real), ulps(x.imag, y.imag))
-    if x.dtype.kind != "f":
-        return float("inf")
-    differs = ~((x == y) | (np.isnan(x) & np.isnan(y)))
-    distance = np.abs(x[differs].astype(np.float64) - y[differs]) / np.spacing(np.abs(y[differs]))
-    return float(np.max(np.where(np.isnan(distance), np.inf, distance)))
 
 
 def _is_on(stack: Stack, lines: Stack) -> bool:

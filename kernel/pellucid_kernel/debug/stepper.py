@@ -37,6 +37,8 @@ class Stepper:
     def __init__(self, frame: Frame, budget: int = 1 << 30) -> None:
         self.levels = [Level(frame)]
         self.budget = budget
+        self.passed: Callable[[Any, str], Any] | None = None
+        """Called with an equation of which `run_to` can't enter the programs, though it is to stop there, and why."""
 
     @property
     def top(self) -> Level:
@@ -176,6 +178,8 @@ class Stepper:
                 return True
             else:
                 self.forward(into=True)
+                if (obstacle := frame.obstacle(target)) and self.passed is not None:
+                    self.passed(frame.jaxpr.equations[target], obstacle)
             self._keep_to_budget()
 
     def run_back_to(self, matches: Matches, next_run: NextRun | None = None) -> bool:

@@ -28,6 +28,8 @@ from pellucid_kernel.debug.session import BUDGET, Breakpoint, Session
 Move = Callable[[Session], Any]
 STEPS = frozenset(("next", "stepIn", "stepOut"))
 """Commands after which the line of Python behind the call is the next place to stop."""
+MAX_COMPARED_EQUATIONS = 300
+"""Maximum number of equations of a program that runs once more, one by one, to name where results begin to differ."""
 MOVES: dict[str, Move] = {
     "continue": Session.run,
     "next": Session.next,
@@ -266,9 +268,11 @@ class Stops:
         different = [each for each in session.differences(compiled) if each.ulps]
         if different:
             worst = max(different, key=lambda each: each.ulps)
+            first = session.first_difference(MAX_COMPARED_EQUATIONS)
             self._say(
                 f"{name}: stepped, {len(different)} of {len(compiled)} results differ from those of the compiled program, "
                 f"which it gives: result {worst.result} by {worst.ulps:g} units of the last place"
+                + (f"; {first}" if first else "")
             )
 
 

@@ -508,6 +508,26 @@ def test_addends_are_shown_at_their_positions() -> None:
         np.testing.assert_array_equal(session.finish(), [12, 18])
 
 
+def test_breakpoints_in_branches_of_which_positions_take_others_are_passed_in_words() -> None:
+    def local(x):
+        i = lax.axis_index("x")
+
+        def odd(x):
+            return x * 3.0
+
+        return lax.cond(i % 2 == 0, lambda x: x + 1.0, odd, x)
+
+    mesh = pl.make_mesh((8,), ("x",), axis_types=(pl.sharding.AxisType.Auto,))
+    mapped = pl.shard_map(local, mesh=mesh, in_specs=pl.P("x"), out_specs=pl.P("x"))
+    session = debug(mapped)(jnp.arange(8.0))
+    messages: list[str] = []
+    session.log = messages.append
+    session.break_at(local.__code__.co_firstlineno + 4)
+    assert session.run().is_done
+    [message] = messages
+    assert message.startswith("breakpoints within `cond` were passed: positions run it in")
+
+
 def test_a_program_with_tokens_at_positions_is_stepped_over_in_words() -> None:
     mesh = pl.make_mesh((4,), ("x",), axis_types=(pl.sharding.AxisType.Auto,))
 

@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 from corpus import (
     addend_programs,
+    collectives,
+    compositions,
     effect_programs,
     explicit_programs,
     manual_programs,
+    models,
+    sharded_programs,
     transform_programs,
 )
 from rotation import rotating
@@ -17,7 +21,7 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid.introspect.stepping import compiled_results, frame_of
-from pellucid_kernel.debug.session import ulps
+from pellucid_kernel.debug.differences import first_difference, ulps
 from pellucid_kernel.debug.stepper import Stepper
 from tests.core.higher_order.repeat_until import repeat_until
 
@@ -29,6 +33,9 @@ PROGRAMS = {
     f"{corpus.__name__.rpartition('.')[2]}-{program.__name__}-{i}": (program, arguments)
     for corpus, entries in (
         (transform_programs, transform_programs.PROGRAMS),
+        (compositions, compositions.PROGRAMS),
+        (models, models.PROGRAMS),
+        (sharded_programs, sharded_programs.PROGRAMS),
         (effect_programs, effect_programs.VALUES.values()),
     )
     for i, (program, arguments) in enumerate(entries)
@@ -42,10 +49,14 @@ def stepper_of(function, *args):
     return Stepper(frame_of(program, *leaves)), program, leaves
 
 
+MAX_PLACES = 1000
+"""Places of a program that is stepped through all programs within; in a longer one these are stepped over."""
+
+
 def walked(stepper, *, into=True):
-    """The places on the way to the end."""
+    """The places on the way to the end; the first ones of a long way."""
     places = [stepper.place()]
-    while not stepper.is_done:
+    while not stepper.is_done and not (into and len(places) > MAX_PLACES):
         stepper.forward(into=into)
         places.append(stepper.place())
     return places
@@ -59,22 +70,29 @@ def walked_back(stepper, *, into=True):
     return places
 
 
-@pytest.mark.parametrize("name", rotating([(name,) for name in PROGRAMS], lambda case: case[0]))
+@pytest.mark.parametrize(
+    "name", rotating([(name,) for name in PROGRAMS], lambda case: case[0].partition("-")[0])
+)
 def test_a_program_is_stepped_to_its_end_and_back(name) -> None:
     program, arguments = PROGRAMS[name]
-    stepper, closed, leaves = stepper_of(lambda *xs: program(pl, *xs), *arguments)
-    places = walked(stepper)
+    texts = [x for x in arguments if isinstance(x, str)]
+    function = lambda *xs: program(pl, *xs, *texts)
+    stepper, closed, leaves = stepper_of(function, *arguments[: len(arguments) - len(texts)])
+    places, into = walked(stepper), True
+    if not stepper.is_done:
+        stepper.restart()
+        places, into = walked(stepper, into=False), False
     results = stepper.top.frame.results()
-    assert walked_back(stepper)[::-1] == places
-    assert walked(stepper) == places
+    assert walked_back(stepper, into=into)[::-1] == places
+    assert walked(stepper, into=into) == places
     again = stepper.top.frame.results()
     expected = compiled_results(closed, *leaves)
-    for ours, once_more, theirs in zip(results, again, expected, strict=True):
-        np.testing.assert_array_equal(ours, once_more)
-        if jnp.issubdtype(theirs.dtype, jnp.inexact):
+    assert [ulps(a, b) for a, b in zip(results, again, strict=True)] == [0.0] * len(results)
+    if any(ulps(a, b) for a, b in zip(results, expected, strict=True)):
+        assert first_difference(closed, leaves) is not None
+        for ours, theirs in zip(results, expected, strict=True):
+            assert jnp.issubdtype(theirs.dtype, jnp.inexact)
             np.testing.assert_allclose(ours, theirs, 2e-5, 2e-6)
-        else:
-            np.testing.assert_array_equal(ours, theirs)
 
 
 MANUAL = {
@@ -100,6 +118,25 @@ def test_programs_of_shard_map_are_stepped_at_all_positions(case) -> None:
     assert depth
     for ours, theirs in zip(results, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, *tolerances)
+
+
+COLLECTIVES = {
+    f"{name}-{way}": (name, way)
+    for way in ("mapped", "unchecked")
+    for name in collectives.ROWS
+    if name != "ragged_all_to_all"  # the compiler has none for CPUs
+}
+
+
+@pytest.mark.rotates
+@pytest.mark.parametrize("case", COLLECTIVES)
+def test_collectives_are_stepped_to_the_bit(case) -> None:
+    name, way = COLLECTIVES[case]
+    function, values = collectives.WAYS[way](pl, name), collectives.values(name)
+    results, expected, depth = stepped_at_positions(function, values)
+    assert depth
+    for ours, theirs in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def stepped_at_positions(function, *arguments):
@@ -322,3 +359,22 @@ def test_donated_operands_stay() -> None:
 )
 def test_distances_in_units_of_the_last_place(a, b, distance) -> None:
     assert ulps(np.float32(a), np.float32(b)) == distance
+    assert ulps(jnp.asarray(a, jnp.bfloat16), jnp.asarray(a, jnp.bfloat16)) == 0
+
+
+def test_the_first_operation_that_rounds_otherwise_is_named() -> None:
+    def function(x):
+        y = x + 1.0
+        return jnp.exp(y * 1.7) * y - jnp.sin(y) / 3.1
+
+    x = jnp.linspace(0.0, 5.0, 4096)
+    program = pl.make_jaxpr(lambda x, key: (pl.lax.map(function, x), pl.random.split(key)))
+    program = program(x, pl.random.key(0))
+    results = compiled_results(program, x, pl.random.key(0))
+    assert ulps(results[1], results[1]) == 0
+    assert ulps(results[1], results[1][::-1]) == np.inf
+    difference = first_difference(pl.make_jaxpr(function)(x), [x])
+    assert difference is not None
+    if difference.primitive:  # which depends on the processor
+        assert difference.ulps
+        assert ":" in difference.line
