@@ -19,7 +19,7 @@ from ipykernel.debugger import Debugger
 from IPython.core.getipython import get_ipython
 
 from pellucid_kernel.debug.breakpoints import Breakpoints, Options
-from pellucid_kernel.debug.values import References, summary
+from pellucid_kernel.debug.values import References, is_array, summary
 
 if TYPE_CHECKING:
     from pellucid_kernel.debug.frames import View
@@ -58,6 +58,8 @@ class PellucidDebugger(Debugger):
             "setVariable": _set,
             "setExpression": _set,
             "pellucid/program": _program,
+            "pellucid/figure": _figure,
+            "pellucid/position": _choose,
         }
 
     # The kernel ---------------------------------------------------------------------------------------------
@@ -312,6 +314,10 @@ def _rich(view: View, arguments: Mapping[str, Any]) -> Message:
         value = view.evaluate(arguments["variableName"], arguments.get("frameId"))
     except Exception:  # a name of another stop
         return {"data": {}, "metadata": {}}
+    if is_array(value):
+        # The figure of its values even where a cell shows a small array as text, or one over devices by its parts.
+        figure = importlib.import_module("pellucid_viz").array(value)
+        return {"data": figure.bundle() | {"text/plain": repr(value)}, "metadata": {}}
     data, metadata = shell.display_formatter.format(value)
     return {"data": data, "metadata": metadata}
 
@@ -330,6 +336,15 @@ def _copy(view: View, arguments: Mapping[str, Any]) -> Message:
     value = view.evaluate(arguments["srcVariableName"], arguments.get("srcFrameId"))
     shell.user_ns[arguments["dstVariableName"]] = value
     return {"value": repr(value)}
+
+
+def _figure(view: View, arguments: Mapping[str, Any]) -> Message:
+    return view.figure(arguments["name"], arguments.get("frameId"), arguments.get("index") or ())
+
+
+def _choose(view: View, arguments: Mapping[str, Any]) -> Message:
+    view.choose(arguments.get("position"))
+    return {}
 
 
 def _program(view: View, arguments: Mapping[str, Any]) -> Message:

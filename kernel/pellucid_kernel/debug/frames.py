@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
+from pellucid import analysis
 from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.program import JaxprReading, name_of, read_jaxpr
 from pellucid.introspect.values import bytes_text
@@ -141,6 +143,38 @@ class View:
             return None
         return eval(code, names)  # noqa: S307 - the user asks for it
 
+    def _variables(self, frame: ProgramFrame | FrameType | None) -> dict[str, Any]:
+        """The values of a frame by the user's names; those of the innermost for None."""
+        if isinstance(frame, FrameType):
+            return dict(_public(frame.f_locals))
+        return self.stop.session.variables(-1 if frame is None else frame.index)
+
+    def _listed(self, frame: ProgramFrame | FrameType | None) -> list[dict[str, Any]]:
+        """The arrays of a frame, for which nothing is read."""
+        is_innermost = not isinstance(frame, FrameType) and self.stop.session.stack()[
+            -1 if frame is None else frame.index
+        ].level + 1 == len(self.stop.session.levels)
+        return [
+            {"name": name, "type": summary(value, reads=False), "canSet": is_innermost}
+            for name, value in self._variables(frame).items()
+            if hasattr(value, "dtype")
+        ]
+
+    def figure(self, name: str, number: int | None, index: Sequence[int]) -> dict[str, Any]:
+        """The record of a variable's values at an index along the dimensions before the last two."""
+        frame = self._frames.get(number or 0)
+        variables = self._variables(frame)
+        value = variables[name] if name in variables else self.evaluate(name, number)
+        leading = [*value.shape[:-2]] if value.ndim > 2 else []
+        chosen = [
+            min(i, n - 1) for i, n in zip([*index, *[0] * len(leading)], leading, strict=False)
+        ]
+        return {"record": analysis.array_values(value, chosen).to_dict(), "leading": leading}
+
+    def choose(self, position: int | None) -> None:
+        """Show the values at one position of a `shard_map`, or at all."""
+        self.stop.session.position = position
+
     # The program --------------------------------------------------------------------------------------------
 
     def program(self, number: int | None, version: str | None, shown: str | None) -> dict[str, Any]:
@@ -168,6 +202,9 @@ class View:
             "isInnermost": level is levels[-1],
             "iteration": iteration_of(level),
             "path": [name_of(each.frame.jaxpr) for each in outer],
+            "variables": self._listed(frame),
+            "positions": [str(position) for position in session.positions()],
+            "chosen": chosen,
             "values": {
                 str(reading.values[v]): summary(level.frame.shown([v], chosen)[0])
                 for v in list(level.frame.values)

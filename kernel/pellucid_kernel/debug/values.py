@@ -43,7 +43,7 @@ class References:
 
     def variable(self, name: str, value: Any) -> dict[str, Any]:
         """A variable of the protocol. Front ends show its type, which therefore says all in one line."""
-        has_parts = _is_array(value) or (isinstance(value, (Mapping, list, tuple)) and len(value))
+        has_parts = is_array(value) or (isinstance(value, (Mapping, list, tuple)) and len(value))
         number = self.number(lambda: parts_of(name, value)) if has_parts else 0
         return {
             "name": name, "value": value_text(value), "type": self.summary(value), "evaluateName": name,
@@ -60,7 +60,7 @@ def summary(value: Any, *, reads: bool = True) -> str:
     if not _has_core():
         return _type_text(value)
     short_text = importlib.import_module("pellucid.introspect").short_text
-    if not _is_array(value):
+    if not is_array(value):
         return short_text(value) or _type_text(value)
     text = short_text(value) or f"ndarray {value.dtype}{[*value.shape]}"
     if not (reads and _is_readable(value) and 0 < value.size <= MAX_READ):
@@ -73,7 +73,7 @@ def summary(value: Any, *, reads: bool = True) -> str:
 
 def value_text(value: Any) -> str:
     """A short text; of an array only where it has one element."""
-    if _is_array(value):
+    if is_array(value):
         return (
             str(value) if value.size == 1 and _is_readable(value) else summary(value, reads=False)
         )
@@ -89,7 +89,7 @@ def parts_of(name: str, value: Any) -> Parts:
         for key, each in itertools.islice(value.items(), MAX_PARTS):
             yield f"{name}[{key!r}]", each
         return
-    if not _is_array(value):
+    if not is_array(value):
         fields = getattr(value, "_fields", None)
         for i, each in enumerate(value[:MAX_PARTS]):
             yield (f"{name}.{fields[i]}" if fields else f"{name}[{i}]"), each
@@ -113,7 +113,8 @@ def _has_core() -> bool:
     return "pellucid.wiring" in sys.modules
 
 
-def _is_array(value: Any) -> bool:
+def is_array(value: Any) -> bool:
+    """Whether a value is an array of the library's or NumPy's."""
     kind = type(value)
     return _is_numpys(value) or (
         kind.__module__.startswith("jaxlib") and kind.__name__ == "ArrayImpl"

@@ -8,6 +8,7 @@ import {
   type ListedBreakpoint,
   type Standing,
 } from '../components/debugger/stopped_program';
+import type { VariableFigure } from '../components/debugger/variables_pane';
 import { lineIcon } from './icons';
 import { makeLayoutWorker } from './layout_worker';
 
@@ -31,7 +32,7 @@ const BACK = [
     id: 'pellucid:reverse-continue',
     request: 'reverseContinue',
     label: 'Continue Backwards',
-    keys: ['Shift F9'],
+    keys: ['Ctrl F9'],
     icon: lineIcon('reverse-continue', 'M13 3v10L6 8ZM4 3v10'),
   },
 ] as const;
@@ -88,14 +89,37 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
         stopped.fail(reply.message ?? `${command} failed`);
       }
     };
+    const answered = async (command: string, parameters: object): Promise<unknown> => {
+      const { success, message, body } = await ask(command, parameters);
+      if (!success) {
+        throw new Error(message ?? `${command} failed`);
+      }
+      return body;
+    };
+    const { model } = service;
+    const frameId = (): number | undefined => model.callstack.frame?.id;
     const stopped = new StoppedProgram(
       {
-        onPosition: position => inBackground(tell('pellucid/goto', { position })),
+        onEquation: position => inBackground(tell('pellucid/goto', { position })),
         onIteration: iteration => inBackground(tell('pellucid/goto', { iteration })),
         onOptions: ({ path, line, condition, hitCondition, logMessage }) => {
           const options = { path, line, condition, hitCondition, logMessage };
           inBackground(tell('pellucid/breakpoint', options).then(listBreakpoints));
         },
+        onFigure: async (name, index) =>
+          (await answered('pellucid/figure', {
+            frameId: frameId(),
+            name,
+            index,
+          })) as VariableFigure,
+        onSet: async (expression, value) => {
+          await answered('setExpression', { frameId: frameId(), expression, value });
+          // The variables of the debugger's own view follow from the frame, as after an evaluation.
+          model.callstack.frame = { ...model.callstack.frame! };
+          await refresh();
+        },
+        onPosition: position =>
+          inBackground(tell('pellucid/position', { position }).then(refreshLater)),
         onWatch: condition =>
           inBackground(tell('pellucid/watch', { condition: condition === '' ? null : condition })),
       },
@@ -126,8 +150,7 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
         return;
       }
       const { shown } = stopped;
-      const frameId = service.model.callstack.frame?.id;
-      const request = { frameId, version: shown?.version, program: shown?.program };
+      const request = { frameId: frameId(), version: shown?.version, program: shown?.program };
       const { success, body, message } = await ask('pellucid/program', request);
       if (asked !== latest) {
         return;
@@ -138,7 +161,6 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
         stopped.show(body as Standing);
       }
     };
-    const { model } = service;
     const refreshLater = (): void => inBackground(refresh());
     model.callstack.framesChanged.connect(refreshLater);
     model.callstack.currentFrameChanged.connect(refreshLater);

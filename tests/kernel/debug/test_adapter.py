@@ -126,6 +126,26 @@ def test_an_edited_value_is_computed_with_until_one_goes_back(debugged: Debugged
     assert line.startswith("loss gives results of edited values: y in loss")
 
 
+def test_a_variable_is_drawn_at_a_slice_and_set_by_its_frame(debugged: DebuggedKernel) -> None:
+    debugged.break_at(DEFINE, Z)
+    debugged.run(CALL)
+    frame = debugged.stopped()[0]["id"]
+    standing = debugged.body("pellucid/program", frameId=frame)
+    assert {v["name"]: v["type"] for v in standing["variables"]}["sums"] == "f32[20]"
+    assert all(v["canSet"] for v in standing["variables"])
+    assert (standing["positions"], standing["chosen"]) == ([], None)
+    figure = debugged.body("pellucid/figure", frameId=frame, name="out")
+    assert (figure["record"]["kind"], figure["leading"]) == ("array_values", [])
+    debugged.body("setExpression", frameId=frame, expression="out", value="jnp.full(3, 7.0)")
+    figure = debugged.body("pellucid/figure", frameId=frame, name="out", index=[4])
+    assert (figure["record"]["low"], figure["record"]["high"]) == (7.0, 7.0)
+    rich = debugged.body("richInspectVariables", variableName="out", frameId=frame)
+    assert "application/vnd.pellucid.array-values.v1+json" in rich["data"]
+    refused = debugged.request("pellucid/figure", frameId=frame, name="nothing")
+    assert "NameError" in refused["message"]
+    debugged.finish()
+
+
 def test_an_eager_derivative_is_stopped_in_forwards_and_backwards(debugged: DebuggedKernel) -> None:
     code = "before = 1\nfloat(pl.grad(loss)(ws, x).sum())"
     plain = run(debugged.client, code)["result"]

@@ -1,12 +1,13 @@
 // @vitest-environment jsdom
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
-import type { ProgramRecord } from '../../generated/introspect';
+import type { ArrayValuesRecord, ProgramRecord } from '../../generated/introspect';
 import { installPage, place, settled } from '../../testing/dom';
 import { Program } from '../../records/program';
 import { sample } from '../../testing/samples';
 import { StoppedProgram, type ListedBreakpoint, type Standing } from './stopped_program';
 
 const record = sample<ProgramRecord>('mlp');
+const values = sample<ArrayValuesRecord>('array_values');
 const [first, second] = record.equations.id;
 const STANDING: Standing = {
   version: 'v1',
@@ -18,6 +19,9 @@ const STANDING: Standing = {
   isInnermost: true,
   iteration: { run: 3, runs: 20 },
   path: ['outer'],
+  variables: [],
+  positions: [],
+  chosen: null,
   values: {},
 };
 const BREAKPOINT: ListedBreakpoint = {
@@ -35,10 +39,13 @@ let stopped: StoppedProgram | null = null;
 
 function shown(standing: Standing | null = STANDING) {
   const events = {
-    onPosition: vi.fn(),
+    onEquation: vi.fn(),
     onIteration: vi.fn(),
     onOptions: vi.fn(),
     onWatch: vi.fn(),
+    onFigure: vi.fn(() => Promise.resolve({ record: values, leading: [2] })),
+    onSet: vi.fn(() => Promise.resolve()),
+    onPosition: vi.fn(),
   };
   stopped = new StoppedProgram(events);
   place().append(stopped.element);
@@ -106,7 +113,7 @@ test('offers no equation beyond the last', () => {
   const slider = input(element, 'Equation');
   expect(slider.max).toBe('4');
   enter(slider, '9');
-  expect(events.onPosition).toHaveBeenCalledWith(4);
+  expect(events.onEquation).toHaveBeenCalledWith(4);
   program.show({ ...STANDING, record: null, equation: null, position: 5 });
   expect([slider.max, slider.value]).toEqual(['5', '5']);
 });
@@ -142,4 +149,70 @@ test('edits the options of a breakpoint', () => {
   expect(events.onWatch).toHaveBeenCalledWith('');
   program.showBreakpoints([], null);
   expect(element.querySelector('fieldset')).toBeNull();
+});
+
+const VARIABLES = {
+  ...STANDING,
+  record: null,
+  variables: [
+    { name: 'y', type: 'f32[2,3,4]', canSet: true },
+    { name: 'w', type: 'f32[3]', canSet: false },
+  ],
+};
+const options = (element: HTMLElement): HTMLElement[] => [
+  ...element.querySelectorAll<HTMLElement>('[role="option"]'),
+];
+
+test('draws a variable at a slice, and keeps it from step to step', async () => {
+  const { program, element, events } = shown();
+  program.show(VARIABLES);
+  expect(options(element).map(each => each.textContent)).toEqual(['y f32[2,3,4]', 'w f32[3]']);
+  options(element)[0]!.click();
+  await settled();
+  expect(events.onFigure).toHaveBeenCalledWith('y', []);
+  const figure = element.querySelector('.pellucid-variables-figure > div')!;
+  expect(figure.shadowRoot!.textContent).toContain(values.type);
+  enter(input(element, 'Index along dimension 0'), '1');
+  await settled();
+  expect(events.onFigure).toHaveBeenLastCalledWith('y', [1]);
+  program.show({ ...VARIABLES, version: 'v2' });
+  await settled();
+  expect(options(element)[0]!.getAttribute('aria-selected')).toBe('true');
+  expect(events.onFigure).toHaveBeenCalledTimes(3);
+  options(element)[0]!.click();
+  await settled();
+  expect(element.querySelector('.pellucid-variables-figure')!.childElementCount).toBe(0);
+});
+
+test('sets a variable of the innermost program, and says what failed', async () => {
+  const { program, element, events } = shown();
+  program.show(VARIABLES);
+  options(element)[1]!.click();
+  await settled();
+  expect(input(element, 'Value of w').parentElement!.hidden).toBe(true);
+  options(element)[0]!.click();
+  await settled();
+  const field = input(element, 'Value of y');
+  expect(field.parentElement!.hidden).toBe(false);
+  enter(field, 'y * 0');
+  await settled();
+  expect(events.onSet).toHaveBeenCalledWith('y', 'y * 0');
+  expect(field.value).toBe('');
+  events.onSet.mockRejectedValueOnce(new Error('an edited value has the type of its variable'));
+  enter(field, '1');
+  await settled();
+  expect(element.querySelector('[role="alert"]')!.textContent).toContain('an edited value');
+  expect(field.value).toBe('1');
+});
+
+test('chooses a position of a shard_map', () => {
+  const { program, element, events } = shown();
+  program.show({ ...VARIABLES, positions: ['position x=0', 'position x=1'], chosen: 1 });
+  const select = element.querySelector('select')!;
+  expect(select.value).toBe('1');
+  select.value = '';
+  select.dispatchEvent(new Event('change'));
+  expect(events.onPosition).toHaveBeenCalledWith(null);
+  program.show(VARIABLES);
+  expect(select.parentElement!.hidden).toBe(true);
 });

@@ -4,6 +4,7 @@ import { el } from '../dom';
 import { whole } from '../format';
 import { ProgramExplorer } from '../explorer/program_explorer';
 import { mount, type Mounted, type ViewOptions } from '../view';
+import { VariablesPane, type ListedVariable, type VariablesEvents } from './variables_pane';
 
 /** What the kernel says of the program of a frame (`pellucid/program`). */
 export interface Standing {
@@ -21,6 +22,12 @@ export interface Standing {
   readonly iteration: { readonly run: number; readonly runs: number | null } | null;
   /** Names of the programs around it, outermost first. */
   readonly path: readonly string[];
+  /** Arrays of the frame. */
+  readonly variables: readonly ListedVariable[];
+  /** Positions of the `shard_map` around this place; none outside of one. */
+  readonly positions: readonly string[];
+  /** Index of the position whose values are shown; null for all. */
+  readonly chosen: number | null;
   /** Short texts of the values that are known, by number. */
   readonly values: Readonly<Record<string, string>>;
 }
@@ -44,8 +51,8 @@ export interface ListedBreakpoint {
   readonly message: string;
 }
 
-export interface StoppedEvents {
-  readonly onPosition: (position: number) => void;
+export interface StoppedEvents extends VariablesEvents {
+  readonly onEquation: (position: number) => void;
   readonly onIteration: (run: number) => void;
   readonly onOptions: (breakpoint: ListedBreakpoint) => void;
   readonly onWatch: (condition: string) => void;
@@ -79,6 +86,8 @@ export class StoppedProgram {
     'aria-label': 'Stop before the first value for which',
     title: 'isnan, isinf, or an expression of a result x, as abs(x) > 1e4',
   });
+  private readonly stops = el('details', { class: 'pellucid-stopped-options', open: true });
+  private readonly variables: VariablesPane;
   private mounted: Mounted | null = null;
   private standing: Standing | null = null;
   private isMoving = false;
@@ -87,18 +96,24 @@ export class StoppedProgram {
     private readonly events: StoppedEvents,
     private readonly options: ViewOptions = {},
   ) {
-    this.slider.addEventListener('change', () => events.onPosition(Number(this.slider.value)));
+    this.slider.addEventListener('change', () => events.onEquation(Number(this.slider.value)));
     this.iteration.addEventListener('change', () =>
       events.onIteration(Number(this.iteration.value)),
     );
     this.watch.addEventListener('change', () => events.onWatch(this.watch.value));
+    this.variables = new VariablesPane(events);
+    this.stops.append(
+      el('summary', {}, 'When to stop'),
+      el('label', { class: 'pellucid-stopped-watch' }, 'Stop at a value with ', this.watch),
+      this.conditions,
+    );
     this.element.append(
       this.place,
       this.slider,
       this.iterations,
+      this.stops,
+      this.variables.element,
       this.graph,
-      el('label', { class: 'pellucid-stopped-watch' }, 'Stop at a value with ', this.watch),
-      this.conditions,
     );
     this.end();
   }
@@ -112,6 +127,9 @@ export class StoppedProgram {
   }
 
   show(standing: Standing): void {
+    if (this.standing === null) {
+      this.stops.open = false; // it would leave little room for the program
+    }
     this.standing = standing;
     this.isMoving = false;
     this.element.classList.add('pellucid-is-stopped');
@@ -127,6 +145,7 @@ export class StoppedProgram {
     }
     this.place.textContent = this.describe(standing);
     this.setMoves(standing);
+    this.variables.show(standing.variables, standing.positions, standing.chosen);
     const { explorer } = this;
     explorer?.graph.relabel();
     const row = this.nextRow(standing);
@@ -183,10 +202,12 @@ export class StoppedProgram {
   /** Nothing is stopped. */
   end(): void {
     this.standing = null;
+    this.stops.open = true;
     this.isMoving = false;
     this.mounted?.dispose();
     this.mounted = null;
     this.graph.replaceChildren();
+    this.variables.show([], [], null);
     this.element.classList.remove('pellucid-is-stopped', 'pellucid-is-moving');
     this.place.textContent =
       'No program is stopped. Set a breakpoint at a line of a jitted function, and run its cell.';
@@ -224,6 +245,7 @@ export class StoppedProgram {
   }
 
   dispose(): void {
+    this.variables.dispose();
     this.mounted?.dispose();
     this.mounted = null;
   }

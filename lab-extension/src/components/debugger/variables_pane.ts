@@ -1,0 +1,194 @@
+/** The arrays of a stopped frame: one of them drawn, at a slice, with a field for another value. */
+
+import { el } from '../dom';
+import { oneLine, whole } from '../format';
+import { mount, type Mounted } from '../view';
+
+/** An array of the frame, by the user's name. */
+export interface ListedVariable {
+  readonly name: string;
+  readonly type: string;
+  /** Whether it is one of the innermost program. */
+  readonly canSet: boolean;
+}
+
+/** The values of an array at a slice (`pellucid/figure`). */
+export interface VariableFigure {
+  readonly record: unknown;
+  /** Sizes of the dimensions before the last two. */
+  readonly leading: readonly number[];
+}
+
+export interface VariablesEvents {
+  /** Asks for the figure of a variable; rejected with the text of a failure. */
+  readonly onFigure: (name: string, index: readonly number[]) => Promise<VariableFigure>;
+  /** Gives a variable the value of an expression; rejected with the text of a failure. */
+  readonly onSet: (name: string, expression: string) => Promise<void>;
+  /** Shows the values at one position of a `shard_map`, or, for null, at all. */
+  readonly onPosition: (index: number | null) => void;
+}
+
+export class VariablesPane {
+  readonly element = el('div', { class: 'pellucid-variables' });
+  private readonly positions = el('select', { 'aria-label': 'Position whose values are shown' });
+  private readonly position = el('label', { hidden: true }, 'Values at ', this.positions);
+  private readonly list = el('div', {
+    class: 'pellucid-variables-list',
+    role: 'listbox',
+    'aria-label': 'Arrays of the frame',
+  });
+  private readonly indices = el('div', { class: 'pellucid-variables-index', hidden: true });
+  private readonly figure = el('div', { class: 'pellucid-variables-figure' });
+  private readonly value = el('input', { type: 'text', title: 'An expression, as x * 0' });
+  private readonly setter = el('label', { hidden: true }, 'Set to ', this.value);
+  private readonly failure = el('div', { class: 'pellucid-variables-failure', role: 'alert' });
+  private variables: readonly ListedVariable[] = [];
+  private selected: string | null = null;
+  private index: readonly number[] = [];
+  private mounted: Mounted | null = null;
+  /** Number of the last figure that was asked for. */
+  private latest = 0;
+
+  constructor(private readonly events: VariablesEvents) {
+    this.positions.addEventListener('change', () => {
+      const { value } = this.positions;
+      events.onPosition(value === '' ? null : Number(value));
+    });
+    this.value.addEventListener('change', () => void this.set());
+    this.element.append(
+      this.position,
+      this.list,
+      this.indices,
+      this.setter,
+      this.failure,
+      this.figure,
+    );
+  }
+
+  /** Shows the arrays of a frame; the one that was drawn stays drawn if there is one of its name. */
+  show(
+    variables: readonly ListedVariable[],
+    positions: readonly string[],
+    chosen: number | null,
+  ): void {
+    this.variables = variables;
+    this.position.hidden = positions.length === 0;
+    this.positions.replaceChildren(
+      el('option', { value: '' }, 'all positions'),
+      ...positions.map((text, i) => el('option', { value: i }, text)),
+    );
+    this.positions.value = chosen === null ? '' : String(chosen);
+    this.drawList();
+    void this.draw();
+  }
+
+  dispose(): void {
+    this.latest += 1;
+    this.mounted?.dispose();
+    this.mounted = null;
+    this.figure.replaceChildren();
+  }
+
+  private get current(): ListedVariable | undefined {
+    return this.variables.find(variable => variable.name === this.selected);
+  }
+
+  private drawList(): void {
+    this.list.hidden = this.variables.length === 0;
+    this.list.replaceChildren(
+      ...this.variables.map(({ name, type }) => {
+        const option = el(
+          'button',
+          {
+            type: 'button',
+            role: 'option',
+            title: `Draw the values of ${oneLine(name, 60)}`,
+            'aria-selected': String(name === this.selected),
+          },
+          el('code', {}, oneLine(name, 60)),
+          ` ${oneLine(type, 80)}`,
+        );
+        option.addEventListener('click', () => {
+          this.selected = name === this.selected ? null : name;
+          this.index = [];
+          this.drawList();
+          void this.draw();
+        });
+        return option;
+      }),
+    );
+  }
+
+  private async draw(): Promise<void> {
+    const asked = ++this.latest;
+    const { current } = this;
+    this.setter.hidden = current?.canSet !== true;
+    this.failure.textContent = '';
+    if (current === undefined) {
+      this.indices.hidden = true;
+      this.mounted?.dispose();
+      this.mounted = null;
+      this.figure.replaceChildren();
+      return;
+    }
+    this.value.setAttribute('aria-label', `Value of ${current.name} from here on`);
+    try {
+      const { record, leading } = await this.events.onFigure(current.name, this.index);
+      if (asked !== this.latest) {
+        return;
+      }
+      this.drawIndices(leading);
+      if (this.mounted === null) {
+        this.mounted = mount(this.figure.appendChild(el('div')), record);
+      } else {
+        this.mounted.show(record);
+      }
+    } catch (error) {
+      if (asked === this.latest) {
+        this.failure.textContent = messageOf(error);
+      }
+    }
+  }
+
+  private drawIndices(leading: readonly number[]): void {
+    this.indices.hidden = leading.length === 0;
+    if (this.indices.childElementCount === leading.length) {
+      return; // what is typed into stays
+    }
+    this.indices.replaceChildren(
+      ...leading.map((size, dimension) => {
+        const input = el('input', {
+          type: 'number',
+          min: 0,
+          max: size - 1,
+          value: 0,
+          'aria-label': `Index along dimension ${dimension}`,
+        });
+        input.addEventListener('change', () => {
+          const inputs = [...this.indices.querySelectorAll('input')];
+          this.index = inputs.map(each => Math.max(Math.trunc(Number(each.value)) || 0, 0));
+          void this.draw();
+        });
+        return el('label', {}, input, ` of ${whole(size)}`);
+      }),
+    );
+  }
+
+  private async set(): Promise<void> {
+    const { current } = this;
+    const expression = this.value.value.trim();
+    if (current === undefined || expression === '') {
+      return;
+    }
+    try {
+      await this.events.onSet(current.name, expression);
+      this.value.value = '';
+    } catch (error) {
+      this.failure.textContent = messageOf(error);
+    }
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
