@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -31,7 +32,7 @@ def loss(ws, x):
 batched = pl.jit(lambda ws, xs: pl.vmap(pl.grad(loss, argnums=1), (None, 0))(ws, xs))
 ws, xs = jnp.arange(20.0) / 20, jnp.arange(8.0).reshape(2, 4)"""
 CALL = "value = batched(ws, xs)\nprint(value.tolist())"
-SQRT, LAYER, BODY = 9, 11, 12
+SQRT, LAYER, BODY, RETURN = 9, 11, 12, 14
 LONG = """import pellucid as pl, pellucid.numpy as jnp
 
 @pl.jit
@@ -97,6 +98,17 @@ class Debugger:
         for i, name in enumerate(names):
             expect(self.frames.nth(i)).to_have_text(name)
 
+    def option(self, line: int, label: str, text: str) -> None:
+        """Write an option of the breakpoint at a line into its field of the section."""
+        field = self.program.locator("fieldset", has_text=f"line {line}").get_by_label(label)
+        field.fill(text)
+        field.press("Enter")
+
+    def draw(self, name: str) -> Locator:
+        """The figure of a variable, which is drawn by a click on its name."""
+        self.program.get_by_role("option", name=re.compile(rf"^{re.escape(name)} ")).click()
+        return self.program.locator(".pellucid-variables-figure")
+
     @property
     def variables(self) -> Locator:
         """The tree of variables."""
@@ -129,11 +141,108 @@ def test_a_jitted_gradient_is_stepped_both_ways(lab: Lab) -> None:
     debugger.at(LAYER)
     debugger.stack(re.compile("iteration 17 of 20"))
     lab.screenshots("debugger_iteration")
+    figure = debugger.draw("c")
+    expect(figure).to_contain_text("f32[2,4]")
+    expect(figure.get_by_role("img", name="Heat map")).to_be_visible()
+    lab.screenshots("debugger_variable")
     debugger.press("pellucid:reverse-continue")
     debugger.stack(re.compile("iteration 16 of 20"))
+    # The figure follows the stop.
+    expect(figure.get_by_role("img", name="Heat map")).to_be_visible()
     debugger.press("terminate")
     expect(lab.output_of(1)).to_have_text(undebugged)
     expect(debugger.place).to_contain_text("No program is stopped")
+
+
+def test_a_value_is_set_beside_its_figure(lab: Lab) -> None:
+    lab.page.set_viewport_size({"width": 1600, "height": 900})
+    call = "print(pl.jit(loss)(ws, xs[0]).tolist())"
+    lab.open_notebook("set.ipynb", [DEFINE, call])
+    undebugged = lab.output_of(1).inner_text()
+    debugger = Debugger(lab)
+    debugger.begin()
+    debugger.break_at(RETURN)
+    debugger.run()
+    debugger.at(RETURN)
+    figure = debugger.draw("sums")
+    expect(figure).to_contain_text("f32[20]")
+    field = debugger.program.get_by_label("Value of sums from here on")
+    field.fill("sums[:3]")
+    field.press("Enter")
+    expect(debugger.program.get_by_role("alert")).to_contain_text("has the type of its variable")
+    lab.screenshots("debugger_set_failed")
+    field.fill("jnp.full(20, 100.0)")
+    field.press("Enter")
+    expect(figure).to_contain_text("100 to 100")
+    expect(debugger.variables).to_contain_text("in [100, 100]")
+    lab.screenshots("debugger_set")
+    debugger.press("continue")
+    expect(lab.output_of(1)).not_to_have_text(undebugged)
+    expect(lab.output_of(1)).to_contain_text("200")
+
+
+def test_breakpoints_have_options_and_steps_have_keys(lab: Lab) -> None:
+    lab.page.set_viewport_size({"width": 1600, "height": 900})
+    lab.open_notebook("options.ipynb", [DEFINE, CALL])
+    undebugged = lab.output_of(1).inner_text()
+    debugger = Debugger(lab)
+    debugger.begin()
+    debugger.break_at(LAYER)
+    debugger.option(LAYER, "only if", "w > 0.8")
+    debugger.break_at(BODY)
+    debugger.option(BODY, "hits", "% 19")
+    debugger.option(BODY, "print", "sum {c.sum().shape}")
+    lab.screenshots("debugger_options")
+    debugger.run()
+    debugger.stack(re.compile("iteration 17 of 20"))
+    debugger.frames.first.click()
+    for key, place in (("F10", BODY), ("Shift+F10", LAYER), ("F11", 5)):
+        lab.page.keyboard.press(key)
+        debugger.at(place)
+    lab.page.keyboard.press("Shift+F11")
+    debugger.stack(re.compile("iteration 17 of 20"))
+    lab.page.keyboard.press("F9")
+    debugger.stack(re.compile("iteration 18 of 20"))
+    lab.page.keyboard.press("Control+F9")
+    debugger.stack(re.compile("iteration 17 of 20"))
+    debugger.program.get_by_text("When to stop").click()
+    debugger.option(LAYER, "only if", "w > nothing")
+    lab.page.keyboard.press("Escape")
+    debugger.press("pellucid:reverse-continue")
+    # A condition that raises stops in each run.
+    debugger.stack(re.compile("iteration 16 of 20"))
+    debugger.press("terminate")
+    expect(lab.output_of(1).last).to_contain_text(undebugged)
+
+
+def test_a_stop_outlives_a_change_of_notebook(lab: Lab) -> None:
+    metadata = {"kernelspec": {"name": "pellucid", "display_name": "pellucid"}}
+    other = nbformat.v4.new_notebook(metadata=metadata)
+    nbformat.write(other, lab.server.root / "other.ipynb")
+    lab.open_notebook("stopped.ipynb", [DEFINE, CALL])
+    undebugged = lab.output_of(1).inner_text()
+    debugger = Debugger(lab)
+    debugger.begin()
+    debugger.break_at(BODY)
+    debugger.run()
+    debugger.stack(re.compile("iteration 0 of 20"))
+    tabs = lab.page.locator("#jp-main-dock-panel .lm-TabBar-tabLabel")
+    tabs.filter(has_text="stopped.ipynb").wait_for()
+    lab.page.evaluate(
+        "path => void window.jupyterapp.commands.execute('docmanager:open', { path })",
+        "other.ipynb",
+    )
+    tabs.filter(has_text="other.ipynb").wait_for()
+    # JupyterLab brings the stopped notebook back to the front.
+    lab.page.wait_for_timeout(3000)
+    expect(debugger.place).to_contain_text("before")
+    debugger.press("pellucid:step-back")
+    debugger.at(BODY - 1)
+    debugger.press("terminate")
+    expect(lab.output_of(1)).to_have_text(undebugged)
+    tabs.filter(has_text="other.ipynb").click()
+    expect(debugger.place).to_contain_text("No program is stopped")
+    lab.screenshots("debugger_other_notebook")
 
 
 def test_a_nan_of_the_backward_pass_is_found(lab: Lab) -> None:
@@ -196,6 +305,30 @@ def test_a_narrow_section_follows_a_long_program(lab: Lab) -> None:
     lab.screenshots("debugger_long_outer")
     debugger.press("terminate")
     expect(lab.output_of(1)).to_have_text(undebugged)
+
+
+def test_comparisons_and_gradients_are_drawn(lab: Lab) -> None:
+    lab.page.set_viewport_size({"width": 1200, "height": 1400})
+    diverging = (
+        "import numpy as np\n"
+        "def exponential(x):\n    y = x @ x.T\n    z = jnp.tanh(y)\n    return jnp.exp(3 * z).sum()\n"
+        "half = pl.debugger.diverge(exponential, (np.eye(4, 3, dtype=np.float32) / 3,), a=jnp.float16, b=jnp.float32)\n"
+        "half"
+    )
+    explained = (
+        "pl.debugger.explain_grad(lambda x, y: loss(ws, x) + 0 * y.sum(), (0, 1))(xs[0], xs[1])"
+    )
+    lab.open_notebook("comparisons.ipynb", [DEFINE, diverging, explained])
+    divergence, gradient = lab.output_of(1), lab.output_of(2)
+    expect(divergence).to_contain_text("operations differ")
+    chart = divergence.get_by_role("img", name="Error of each operation")
+    chart.hover()
+    expect(divergence.locator("output")).to_have_text(re.compile(r"^\d+ of \d+: "))
+    expect(gradient.get_by_role("table", name="Gradients")).to_contain_text("NaN")
+    gradient.scroll_into_view_if_needed()
+    lab.screenshots("comparisons")
+    lab.page.set_viewport_size({"width": 700, "height": 1400})
+    lab.screenshots("comparisons_narrow")
 
 
 def test_a_recorded_run_opens_without_a_kernel(lab: Lab, tmp_path: Path) -> None:

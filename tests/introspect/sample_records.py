@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.introspect import (
     sample_arrays as arrays,
+    sample_comparisons as comparisons,
     sample_profiles as profiles,
     sample_programs as programs,
     sample_recordings as recordings,
@@ -62,6 +63,11 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "array_values": arrays.plane,
     "array_values_parts": arrays.with_parts,
     "array_values_deleted": arrays.deleted,
+    "divergence": comparisons.divergence,
+    "divergence_equal": comparisons.equal,
+    "divergence_10k": lambda: comparisons.divergence(10_000),
+    "gradient": comparisons.gradient,
+    "gradient_empty": comparisons.no_gradients,
     "recording": recordings.run,
     "recording_empty": recordings.empty,
     "profile": lambda: profiles.session().record(),

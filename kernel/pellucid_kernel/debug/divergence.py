@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import html
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -12,6 +13,8 @@ import pellucid as pl
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid.introspect.evaluation import Evaluation, evaluated
 from pellucid.introspect.stepping import line_text
+from pellucid_kernel.debug.schema import ComparedEquationColumns, DivergenceRecord
+from pellucid_viz.figure import Figure
 
 MAX_ROWS = 12
 """Maximum number of equations in the text of a comparison."""
@@ -86,6 +89,27 @@ class Divergence:
 
     def __repr__(self) -> str:
         return f"Divergence({self})"
+
+    def record(self) -> DivergenceRecord:
+        """The comparison as front ends draw it."""
+        return DivergenceRecord(
+            a=self._names[0],
+            b=self._names[1],
+            equations=ComparedEquationColumns(
+                primitive=[row.primitive for row in self.rows],
+                line=[row.line for row in self.rows],
+                error=[finite(row.error) for row in self.rows],
+                operand_error=[finite(row.operand_error) for row in self.rows],
+            ),
+            unmatched=self.unmatched,
+        )
+
+    def figure(self) -> Figure:
+        """The errors of the equations in their order, drawn; in a notebook the comparison shows it by itself."""
+        return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return self.figure().bundle()
 
 
 def diverge(
@@ -196,6 +220,15 @@ def distance(a: Any, b: Any) -> float:
     scale = np.max(np.abs(y[is_finite]), initial=0.0)
     error = np.max(np.abs(x[is_finite] - y[is_finite]), initial=0.0)
     return float(error / scale) if scale else float("inf")
+
+
+def finite(x: float) -> float | None:
+    """A number that JSON has; None for NaN and infinity.
+
+    >>> finite(0.5), finite(float("inf"))
+    (0.5, None)
+    """
+    return x if np.isfinite(x) else None
 
 
 def _numbers(x: Any) -> np.ndarray:

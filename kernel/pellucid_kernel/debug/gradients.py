@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +13,10 @@ import pellucid as pl
 from pellucid.introspect.evaluation import Evaluation, evaluated
 from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.stepping import can_enter, line_text
+from pellucid_kernel.debug.divergence import finite
 from pellucid_kernel.debug.finders import Finding, find, isinf, isnan, range_text
+from pellucid_kernel.debug.schema import CotangentColumns, GradientColumns, GradientRecord
+from pellucid_viz.figure import Figure
 
 MAX_PATH = 8
 """Maximum number of operations of a path in the text of an explanation."""
@@ -48,6 +52,7 @@ class Explanation:
         cotangents: list[Cotangent],
         gradients: list[Gradient],
         origins: list[str],
+        operands: list[list[str]],
         finding: Finding | None,
     ) -> None:
         self.cotangents = cotangents
@@ -56,6 +61,9 @@ class Explanation:
         self.finding = finding
         """The first such value, where a fault comes out of a loop or a branch: with its iteration, and a session there."""
         self._origins = origins
+        self._operands = (
+            operands  # for each gradient the ranges of those of the first operation of its path
+        )
 
     @property
     def faults(self) -> list[Gradient]:
@@ -73,6 +81,35 @@ class Explanation:
 
     def __repr__(self) -> str:
         return f"Explanation({self})"
+
+    def record(self) -> GradientRecord:
+        """The explanation as front ends draw it."""
+        return GradientRecord(
+            cotangents=CotangentColumns(
+                line=[c.line for c in self.cotangents],
+                primitive=[c.primitive for c in self.cotangents],
+                norm=[finite(c.norm) for c in self.cotangents],
+                fault=[c.fault for c in self.cotangents],
+            ),
+            gradients=GradientColumns(
+                name=[g.name for g in self.gradients],
+                norm=[finite(g.norm) for g in self.gradients],
+                fault=[g.fault for g in self.gradients],
+                path=[
+                    [f"`{e.primitive.name}`: {line_text(e)}" for e in g.path]
+                    for g in self.gradients
+                ],
+            ),
+            operands=self._operands,
+            within="" if self.finding is None else str(self.finding),
+        )
+
+    def figure(self) -> Figure:
+        """The norms by line and the paths of faults, drawn; in a notebook the explanation shows it by itself."""
+        return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return self.figure().bundle()
 
 
 def explain_grad(
@@ -107,9 +144,12 @@ def explain_grad(
         for each in paths.values():
             if can_enter(each.path[0]) and each.fault != "zero":
                 finding = find(derivative, isnan if each.fault == "NaN" else isinf)(*args, **kwargs)
-        return Explanation(
-            _cotangents(run), gradients, _origin_texts(run, paths.values(), gradients), finding
-        )
+        operands = [
+            [range_text(run.read(a)) for a in g.path[0].operands] if g.path else []
+            for g in gradients
+        ]
+        origins = _origin_texts(run, paths.values(), gradients)
+        return Explanation(_cotangents(run), gradients, origins, operands, finding)
 
     return explained
 

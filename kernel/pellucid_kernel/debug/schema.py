@@ -48,3 +48,67 @@ class RecordingRecord(Record):
     """Whether the run went on after the last stop that was recorded."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["recording"] = "recording"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedEquationColumns(Record):
+    """Equations that two runs have in common, in the order in which they run."""
+
+    primitive: list[str]
+    line: list[str]
+    """The user's line."""
+    error: list[float | None]
+    """Largest difference of two elements, relative to the largest element; None where one isn't finite."""
+    operand_error: list[float | None]
+    """The largest error among its operands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DivergenceRecord(Record):
+    """How two ways of running a call differ, equation by equation."""
+
+    a: str
+    b: str
+    """Names of the two ways."""
+    equations: ComparedEquationColumns
+    unmatched: int
+    """Number of equations that only one of the runs has."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["divergence"] = "divergence"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CotangentColumns(Record):
+    """Cotangents by lines of the forward pass, in the order of the backward pass."""
+
+    line: list[str]
+    primitive: list[str]
+    norm: list[float | None]
+    """Euclidean norm, of finite elements; None where it overflows."""
+    fault: list[str]
+    """`NaN`, `infinite` or `zero`; empty for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradientColumns(Record):
+    """Derivatives by leaves of the arguments."""
+
+    name: list[str]
+    norm: list[float | None]
+    fault: list[str]
+    path: list[list[str]]
+    """Operations along which a fault came, the first one first, each with its line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradientRecord(Record):
+    """A gradient with the cotangents of its backward pass."""
+
+    cotangents: CotangentColumns
+    gradients: GradientColumns
+    operands: list[list[str]]
+    """For each gradient the ranges of the operands of the first operation of its path."""
+    within: str
+    """Where in a loop or a branch the fault begins; empty where it begins outside."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["gradient"] = "gradient"

@@ -23,6 +23,11 @@ const OTHERS = [
   'array_values',
   'array_values_parts',
   'array_values_deleted',
+  'divergence',
+  'divergence_equal',
+  'divergence_10k',
+  'gradient',
+  'gradient_empty',
   'recording',
   'recording_empty',
 ];

@@ -19,6 +19,8 @@ import { FunctionShardingView, functionShardingStyle } from './sharding/function
 import { comparisonStyle, comparisonView } from './profile/comparison_view';
 import { ProfileView, profileStyle, type ProfileEvents } from './profile/profile_view';
 import { WhatIfView, whatIfStyle, type PlacementRequest } from './sharding/what_if_view';
+import { divergenceStyle, divergenceView } from './debugger/divergence_view';
+import { gradientStyle, gradientView } from './debugger/gradient_view';
 import { RecordingView, recordingStyle } from './debugger/recording_view';
 import { ArrayValuesView, arrayValuesStyle } from './values/array_values_view';
 import { canvasPaneStyle } from './canvas_pane';
@@ -111,6 +113,8 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     comparisonStyle,
     whatIfStyle,
     recordingStyle,
+    divergenceStyle,
+    gradientStyle,
     arrayValuesStyle,
   ].join('\n');
   const root = el('div', { class: 'pl-root' });
@@ -214,6 +218,10 @@ function viewOf(
       return new WhatIfView(root, record, options.onPlacement);
     case 'array_values':
       return new ArrayValuesView(root, record);
+    case 'divergence':
+      return divergenceView(record);
+    case 'gradient':
+      return gradientView(record);
     case 'recording':
       return new RecordingView(record);
     case 'error':

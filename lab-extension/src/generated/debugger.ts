@@ -39,3 +39,59 @@ export interface RecordingRecord {
   readonly schema_version: number;
   readonly kind: "recording";
 }
+
+/** Equations that two runs have in common, in the order in which they run. */
+export interface ComparedEquationColumns {
+  readonly primitive: readonly string[];
+  /** The user's line. */
+  readonly line: readonly string[];
+  /**
+   * Largest difference of two elements, relative to the largest element; None where one isn't finite.
+   */
+  readonly error: readonly (number | null)[];
+  /** The largest error among its operands. */
+  readonly operand_error: readonly (number | null)[];
+}
+
+/** How two ways of running a call differ, equation by equation. */
+export interface DivergenceRecord {
+  readonly a: string;
+  /** Names of the two ways. */
+  readonly b: string;
+  readonly equations: ComparedEquationColumns;
+  /** Number of equations that only one of the runs has. */
+  readonly unmatched: number;
+  readonly schema_version: number;
+  readonly kind: "divergence";
+}
+
+/** Cotangents by lines of the forward pass, in the order of the backward pass. */
+export interface CotangentColumns {
+  readonly line: readonly string[];
+  readonly primitive: readonly string[];
+  /** Euclidean norm, of finite elements; None where it overflows. */
+  readonly norm: readonly (number | null)[];
+  /** `NaN`, `infinite` or `zero`; empty for none. */
+  readonly fault: readonly string[];
+}
+
+/** Derivatives by leaves of the arguments. */
+export interface GradientColumns {
+  readonly name: readonly string[];
+  readonly norm: readonly (number | null)[];
+  readonly fault: readonly string[];
+  /** Operations along which a fault came, the first one first, each with its line. */
+  readonly path: readonly (readonly string[])[];
+}
+
+/** A gradient with the cotangents of its backward pass. */
+export interface GradientRecord {
+  readonly cotangents: CotangentColumns;
+  readonly gradients: GradientColumns;
+  /** For each gradient the ranges of the operands of the first operation of its path. */
+  readonly operands: readonly (readonly string[])[];
+  /** Where in a loop or a branch the fault begins; empty where it begins outside. */
+  readonly within: string;
+  readonly schema_version: number;
+  readonly kind: "gradient";
+}

@@ -16,7 +16,7 @@ import {
   type ShardingRecord,
   type WhatIfRecord,
 } from '../generated/introspect';
-import type { RecordingRecord } from '../generated/debugger';
+import type { DivergenceRecord, GradientRecord, RecordingRecord } from '../generated/debugger';
 import type { ProfileComparisonRecord, ProfileRecord } from '../generated/profiler';
 import { RecordError } from './columns';
 
@@ -25,8 +25,10 @@ export type AnyRecord =
   | ArrayValuesRecord
   | CompiledRecord
   | DiffRecord
+  | DivergenceRecord
   | ErrorRecord
   | FunctionShardingRecord
+  | GradientRecord
   | LadderRecord
   | LensRecord
   | MemoryRecord

@@ -248,3 +248,10 @@ def test_a_kernel_that_is_shut_down_lets_the_program_run_on(debugged: DebuggedKe
     debugged.stopped()
     debugged.client.shutdown()
     assert debugged.client.get_control_msg(timeout=SECONDS)["content"]["status"] == "ok"
+
+
+def test_a_kernel_without_a_debugger_has_no_variables_of_frames() -> None:
+    with kernel() as (_, client):
+        debugged = DebuggedKernel(client)
+        assert debugged.body("variables", variablesReference=7) == {"variables": []}
+        assert debugged.body("scopes", frameId=7) == {"scopes": []}

@@ -205,3 +205,18 @@ def test_other_errors_and_donated_operands_are_refused() -> None:
         donating(jnp.array([-1.0]))
     with pytest.raises(ValueError, match="were donated"):
         post_mortem(error.value)
+
+
+def test_comparisons_and_explanations_are_figures() -> None:
+    divergence = diverge(
+        lambda x: jnp.exp(x * 12.0), (np.ones(2, np.float32),), a=np.float16, b=np.float32
+    )
+    bundle = divergence._repr_mimebundle_()
+    record = bundle["application/vnd.pellucid.divergence.v1+json"]
+    assert record["equations"]["error"][-1] is None
+    assert bundle["text/plain"] == str(divergence)
+    explanation = explain_grad(lambda x: jnp.sqrt(x * 0.0), 0)(1.0)
+    record = explanation._repr_mimebundle_()["application/vnd.pellucid.gradient.v1+json"]
+    assert record["gradients"]["fault"] == ["NaN"]
+    assert record["gradients"]["path"][0][-1].startswith("`mul`")
+    assert record["operands"][0]

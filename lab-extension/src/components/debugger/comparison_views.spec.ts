@@ -1,0 +1,76 @@
+// @vitest-environment jsdom
+import { beforeAll, expect, test } from 'vitest';
+import type { DivergenceRecord, GradientRecord } from '../../generated/debugger';
+import { installPage } from '../../testing/dom';
+import { sample } from '../../testing/samples';
+import { divergenceView } from './divergence_view';
+import { gradientView } from './gradient_view';
+
+beforeAll(installPage);
+
+const texts = (element: Element, selector: string): string[] =>
+  [...element.querySelectorAll(selector)].map(each => each.textContent);
+const divergence = (name: string): HTMLElement =>
+  divergenceView(sample<DivergenceRecord>(name)).element;
+
+test('names the first and the largest error', () => {
+  const element = divergence('divergence');
+  expect(texts(element, '.pl-chip')).toEqual([
+    '35 of 40 operations differ',
+    '2 operations without counterpart',
+  ]);
+  expect(texts(element, 'p')).toEqual([
+    'First differ at <b>add</b> 1e-7 layer (In[3]:6)',
+    'Largest error at dot_general not finite layer (In[3]:5)',
+  ]);
+});
+
+test('draws an error for each operation, and marks one that is not finite', () => {
+  const element = divergence('divergence');
+  const points = [...element.querySelectorAll('circle')];
+  expect(points).toHaveLength(40);
+  const heights = points.map(point => Number(point.getAttribute('cy')));
+  expect(heights[4]).toBeGreaterThan(heights[5]!);
+  expect(heights[20]).toBeLessThan(heights[10]!);
+  expect(points.at(-1)!.getAttribute('class')).toBe('pl-errors-infinite');
+  expect(Math.min(...heights)).toBe(heights.at(-1));
+});
+
+test('lists the operations whose error grows most in their order', () => {
+  const rows = texts(divergence('divergence'), 'tbody tr');
+  expect(rows).toHaveLength(12);
+  expect(rows[0]).toBe('<b>add</b>layer (In[3]:6)1e-7new');
+  expect(rows.at(-1)).toBe('dot_generallayer (In[3]:5)not finite∞');
+});
+
+test('draws many operations in some points', () => {
+  expect(divergence('divergence_10k').querySelectorAll('circle')).toHaveLength(200);
+});
+
+test('says that runs are equal', () => {
+  const element = divergence('divergence_equal');
+  expect(texts(element, '.pl-chip')).toEqual(['equal to the bit']);
+  expect(element.querySelector('svg')).toBeNull();
+});
+
+test('shows the norms of a gradient and where a fault begins', () => {
+  const { element } = gradientView(sample<GradientRecord>('gradient'));
+  expect(texts(element, '.pl-chip')).toEqual([
+    '2 arguments',
+    '2 NaN, infinite or zero',
+    'NaN',
+    'NaN',
+    'zero',
+  ]);
+  const rows = texts(element, 'tbody tr');
+  expect(rows[1]).toBe('<i>layer</i> (In[2]:4)dot_general250 ');
+  expect(rows[3]).toContain('operand 1: f32[3] in [0, 0], 1 infinite1 operation on the way');
+  expect(rows[4]).toContain('doesn’t depend on it');
+  const bars = [...element.querySelectorAll<HTMLElement>('.pl-meter > span')];
+  expect(bars.map(bar => Math.round(parseFloat(bar.style.width)))).toEqual([80, 100, 78, 75, 0]);
+});
+
+test('shows a gradient of nothing', () => {
+  const { element } = gradientView(sample<GradientRecord>('gradient_empty'));
+  expect(element.textContent).toContain('comes to no line');
+});

@@ -1,0 +1,65 @@
+"""Sample comparisons of runs, and explanations of gradients."""
+
+from __future__ import annotations
+
+from pellucid_kernel.debug.schema import (
+    ComparedEquationColumns,
+    CotangentColumns,
+    DivergenceRecord,
+    GradientColumns,
+    GradientRecord,
+)
+
+
+def divergence(count: int = 40) -> DivergenceRecord:
+    """Errors that begin at the sixth equation, grow, and end in an infinite one."""
+    errors = [0.0] * 5 + [1e-7 * 1.6 ** min(i, 33) for i in range(count - 6)]
+    return DivergenceRecord(
+        a="float16",
+        b="float32",
+        equations=ComparedEquationColumns(
+            primitive=[("dot_general", "tanh", "<b>add</b>")[i % 3] for i in range(count)],
+            line=[f"layer (In[3]:{i % 7 + 1})" for i in range(count)],
+            error=[*errors, None],
+            operand_error=[0.0, *errors],
+        ),
+        unmatched=2,
+    )
+
+
+def equal() -> DivergenceRecord:
+    """Runs that are equal to the bit."""
+    columns = ComparedEquationColumns(
+        primitive=["sin"], line=[""], error=[0.0], operand_error=[0.0]
+    )
+    return DivergenceRecord(a="jit", b="eager", equations=columns, unmatched=0)
+
+
+def gradient() -> GradientRecord:
+    """A NaN that begins at the square root, and an argument of which the result doesn't depend."""
+    return GradientRecord(
+        cotangents=CotangentColumns(
+            line=["loss (In[2]:9)", "<i>layer</i> (In[2]:4)", "loss (In[2]:6)"],
+            primitive=["mul", "dot_general", "mul"],
+            norm=[1.0, 250.0, 0.5],
+            fault=["", "", "NaN"],
+        ),
+        gradients=GradientColumns(
+            name=["args[0]['w']", "args[1]"],
+            norm=[0.25, 0.0],
+            fault=["NaN", "zero"],
+            path=[["`mul`: loss (In[2]:6)", "`dot_general`: layer (In[2]:4)"], []],
+        ),
+        operands=[["f32[3] in [0, 1]", "f32[3] in [0, 0], 1 infinite"], []],
+        within="",
+    )
+
+
+def no_gradients() -> GradientRecord:
+    """The gradient of no argument."""
+    return GradientRecord(
+        cotangents=CotangentColumns(line=[], primitive=[], norm=[], fault=[]),
+        gradients=GradientColumns(name=[], norm=[], fault=[], path=[]),
+        operands=[],
+        within="",
+    )
