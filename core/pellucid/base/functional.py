@@ -1,10 +1,10 @@
-"""Iteration that checks lengths, and sequences of integers."""
+"""Iteration that checks lengths, and tuples of values by position, such as shapes."""
 
 from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,3 +21,21 @@ def ints(values: Iterable[Any]) -> tuple[int, ...]:
     (1, 0)
     """
     return tuple(map(operator.index, values))
+
+
+def inserted(values: Sequence[Any], position: Any, *new: Any) -> tuple[Any, ...]:
+    """`values` with `new` ones at `position`.
+
+    >>> inserted((2, 3), 1, 5)
+    (2, 5, 3)
+    """
+    return (*values[:position], *new, *values[position:])
+
+
+def resized(shape: Sequence[Any], axis: int, *sizes: Any) -> tuple[Any, ...]:
+    """`shape`, or other values by position, with `sizes` in place of the one at `axis`.
+
+    >>> resized((2, 6, 3), 1, 2, 3), resized((2, 6, 3), 1)
+    ((2, 2, 3, 3), (2, 3))
+    """
+    return (*shape[:axis], *sizes, *shape[axis + 1 :])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import resized, strict_zip
 from pellucid.base.tree import keystr
 from pellucid.higher_order.bodies import stand_in
 from pellucid.ir.rules import Values
@@ -88,5 +88,5 @@ def _interleaved(even, odd, axis: int):
     n = aval.shape[axis]
     longer = type_of(even).shape[axis] > n
     pairs = stack([slice_in_dim(even, 0, n, axis=axis) if longer else even, odd], axis + 1)
-    flat = reshape(pairs, (*aval.shape[:axis], 2 * n, *aval.shape[axis + 1 :]))
+    flat = reshape(pairs, resized(aval.shape, axis, 2 * n))
     return concatenate([flat, slice_in_dim(even, n, None, axis=axis)], axis) if longer else flat

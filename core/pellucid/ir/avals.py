@@ -13,6 +13,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ShapeError
+from pellucid.base.functional import inserted, resized
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.explicit_types import (
     check_divisible,
@@ -187,7 +188,7 @@ class ShapedArray(AbstractValue):
 
         Without `axes` it is cut as `explicit`, the sharding of one dimension, unless others are cut along its axes.
         """
-        shape = (*self.shape[:dim], size, *self.shape[dim:])
+        shape = inserted(self.shape, dim, size)
         shown = self.shown_sharding
         if shown is None and explicit is not None:
             shown = explicit.with_spec(PartitionSpec(*[None] * self.ndim))
@@ -198,16 +199,16 @@ class ShapedArray(AbstractValue):
             axes = explicit.spec.axes_per_dim[0]
         is_shown = axes is not None and set(axes) <= set(mesh.explicit_axes) - spec.axis_names
         entry = axes if is_shown else None
-        entries = (*spec.partitions[:dim], entry, *spec.partitions[dim:])
+        entries = inserted(spec.partitions, dim, entry)
         return self.update(shape=shape, shown_sharding=shown_sharding(mesh, spec.update(entries)))
 
     def without_dim(self, dim: int) -> ShapedArray:
         """This type without the dimension `dim`."""
-        shape = (*self.shape[:dim], *self.shape[dim + 1 :])
+        shape = resized(self.shape, dim)
         if self.shown_sharding is None:
             return self.update(shape=shape)
         mesh, spec = self.shown_sharding.mesh.abstract_mesh, self.shown_sharding.spec
-        entries = (*spec.partitions[:dim], *spec.partitions[dim + 1 :])
+        entries = resized(spec.partitions, dim)
         return self.update(shape=shape, shown_sharding=shown_sharding(mesh, spec.update(entries)))
 
     def strip_weak_type(self) -> ShapedArray:

@@ -52,6 +52,18 @@ def pointwise(avals: Sequence[Any], results: Sequence[Any]) -> Factors:
     return [stretched(aval) for aval in avals], [dims] * len(results)
 
 
+def alike(
+    avals: Sequence[Any], results: Sequence[Any], mark: str = "", at: Collection[int] | None = None
+) -> tuple[list[Words], list[Words]]:
+    """Factors of an operation that works dimension by dimension: operands have the rank of its results, or are scalars.
+
+    The dimensions `at`, by default all, have a mark.
+    """
+    dims = words(avals[0].ndim)
+    dims = with_mark(dims, range(len(dims)) if at is None else at, mark)
+    return [dims if aval.ndim else () for aval in avals], [dims] * len(results)
+
+
 def without_dims(dims: Words, gone: Collection[int]) -> list[str]:
     """`dims` without those at `gone`."""
     return [word for i, word in enumerate(dims) if i not in gone]

@@ -12,6 +12,7 @@ from pellucid.base.errors import (
     DtypeError,
     UnsupportedError,
 )
+from pellucid.base.functional import inserted, resized
 from pellucid.base.tree import tree_map
 from pellucid.base.typing import Ints
 from pellucid.ir.facets import Shown
@@ -30,10 +31,8 @@ from pellucid.parallel.groups import Exchange
 from pellucid.parallel.reductions import are_addends
 from pellucid.primitives.arithmetic import mul
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
-from pellucid.primitives.concatenation import resized
 from pellucid.primitives.families import constant_like
 from pellucid.primitives.movement import canonical_axis, move_axis, reshape
-from pellucid.primitives.padding import inserted
 from pellucid.primitives.slicing import dynamic_slice_in_dim
 from pellucid.primitives.varying import vary
 from pellucid.sharding.current_mesh import get_abstract_mesh
@@ -75,7 +74,7 @@ def folded(x: Any, axis: int) -> Any:
 def split(x: Any, axis: int, parts: int) -> Any:
     """`x` with its axis `axis` as two, the first of size `parts`."""
     shape = type_of(x).shape
-    return reshape(x, (*shape[:axis], parts, shape[axis] // parts, *shape[axis + 1 :]))
+    return reshape(x, resized(shape, axis, parts, shape[axis] // parts))
 
 
 class AllGather(Shown, Exchange[GatherAxesParams]):
@@ -92,7 +91,7 @@ class AllGather(Shown, Exchange[GatherAxesParams]):
         if not params.tiled:
             return [x.with_dim(dim, params.axis_size)]
         size = x.shape[dim] * params.axis_size
-        return [x.update(shape=(*x.shape[:dim], size, *x.shape[dim + 1 :]))]
+        return [x.update(shape=resized(x.shape, dim, size))]
 
     def factors(self, avals, results, params):
         if params.tiled:
@@ -125,7 +124,7 @@ class AllGather(Shown, Exchange[GatherAxesParams]):
         dim = params.all_gather_dimension
         groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
         if not params.tiled:
-            x = ctx.reshape(x, aval.update(shape=(*aval.shape[:dim], 1, *aval.shape[dim:])))
+            x = ctx.reshape(x, aval.update(shape=inserted(aval.shape, dim, 1)))
         if params.axis_size == 1:
             return [x]
         if not result.size:  # StableHLO gathers no empty values
@@ -239,7 +238,7 @@ class ReduceScatter(Exchange[ScatterSumParams]):
         if not params.tiled:
             return [x.without_dim(dim)]
         size = x.shape[dim] // params.axis_size
-        return [x.update(shape=(*x.shape[:dim], size, *x.shape[dim + 1 :]))]
+        return [x.update(shape=resized(x.shape, dim, size))]
 
     def factors(self, avals, results, params):
         [dims], results = super().factors(avals, results, params)
@@ -264,11 +263,11 @@ class ReduceScatter(Exchange[ScatterSumParams]):
             return [operands[0] if params.tiled else ctx.reshape(operands[0], result)]
         if not result.size:  # StableHLO scatters no empty values
             return [ctx.zeros(result)]
-        dim, shape = params.scatter_dimension, list(aval.shape)
-        shape[dim] //= params.axis_size
+        dim = params.scatter_dimension
+        shape = resized(aval.shape, dim, aval.shape[dim] // params.axis_size)
         groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
         attributes = global_attributes(ctx, groups) | {"scatter_dimension": dim}
-        part = aval.update(shape=tuple(shape))
+        part = aval.update(shape=shape)
         op = ctx.op("stablehlo.reduce_scatter", [ctx.type(part)], operands, attributes, regions=1)
         ctx.scalar_body(op.regions[0], "stablehlo.add", aval.dtype)
         return [op.result if params.tiled else ctx.reshape(op.result, result)]
@@ -278,7 +277,7 @@ def _scattered(x, params: ScatterSumParams, sizes: Ints, name):
     """Parts of `x`, which is summed over the batch axis `name` already, for each position along it in front."""
     dim, shape = params.scatter_dimension, type_of(x).shape
     i = params.axis_name.index(name)
-    x = reshape(x, (*shape[:dim], *sizes, shape[dim] // params.axis_size, *shape[dim + 1 :]))
+    x = reshape(x, resized(shape, dim, *sizes, shape[dim] // params.axis_size))
     x = move_axis(x, dim + i, 0)
     dim += 1
     rest = params.axis_name[:i] + params.axis_name[i + 1 :]
@@ -289,8 +288,7 @@ def _scattered(x, params: ScatterSumParams, sizes: Ints, name):
         x = bind1(reduce_scatter_p, x, params=ScatterSumParams(None, rest, size, dim, False))
     if params.tiled:
         return x
-    shape = type_of(x).shape
-    return reshape(x, (*shape[:dim], *shape[dim + 1 :]))
+    return reshape(x, resized(type_of(x).shape, dim))
 
 
 class UnreducedReduceScatter(ReduceScatter):

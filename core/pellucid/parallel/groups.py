@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid.base.errors import UnsupportedError
 from pellucid.ir.facets import Collective
-from pellucid.ir.factors import with_mark, words
+from pellucid.ir.factors import alike
 from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Results
 from pellucid.ir.traits import COLLECTIVE
@@ -29,8 +29,7 @@ class Exchange(Collective, Movement[P]):
     """The state of the result along the axes (see `restated`), where it isn't that of the operand."""
 
     def factors(self, avals, results, params):
-        dims = with_mark(words(avals[0].ndim), self.worked_dims(params), "!")
-        return [dims], [dims]
+        return alike(avals, results, "!", self.worked_dims(params))
 
     def typed(self, avals, results, params: Any):
         [result] = super().typed(avals, results, params)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pellucid.base.errors import UnsupportedError
+from pellucid.base.functional import inserted
 from pellucid.ir.avals import ShapedArray
 from pellucid.primitives.addends import Marks, marked, marks_of
 from pellucid.sharding.errors import indivisible_error
@@ -117,7 +118,7 @@ def whole_type(
 def with_batch_dim(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
     """`spec` with `entry` for a new dimension at `dim`."""
     entries = list(spec) + [None] * (dim - len(spec))
-    return PartitionSpec(*entries[:dim], entry, *entries[dim:])
+    return PartitionSpec(*inserted(entries, dim, entry))
 
 
 def leading_spec(mesh: AnyMesh, axes: Sequence[Any] | AxisSet) -> PartitionSpec:

@@ -12,7 +12,7 @@ from pellucid.base.errors import CollectiveError
 from pellucid.base.tree import tree_map
 from pellucid.base.typing import Axes, Function
 from pellucid.ir.facets import Collective, Shown
-from pellucid.ir.factors import words
+from pellucid.ir.factors import alike
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import Zero
 from pellucid.ir.traits import COLLECTIVE
@@ -57,8 +57,7 @@ class AllReduce(Collective, Primitive[CollectiveParams]):
         return [result.update(varying=result.varying.difference(params.axes))]
 
     def factors(self, avals, results, params):
-        dims = words(avals[0].ndim)
-        return [dims], [dims]
+        return alike(avals, results)
 
     def batch(self, axis, operands, dims, params):
         [x], [dim] = operands, dims

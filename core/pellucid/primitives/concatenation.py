@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, ShapeError
-from pellucid.base.functional import ints, strict_zip
+from pellucid.base.functional import inserted, ints, resized, strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
-from pellucid.ir.factors import with_mark, words
+from pellucid.ir.factors import alike, with_mark, words
 from pellucid.ir.primitive import P
 from pellucid.ir.rules import Avals, BatchAxis, Dims, Operands, Zero
 from pellucid.ir.traits import MOVEMENT
@@ -28,7 +27,7 @@ from pellucid.primitives.movement import (
     shifted,
     with_batch_dim,
 )
-from pellucid.primitives.padding import inserted, lowered_slice
+from pellucid.primitives.padding import lowered_slice
 from pellucid.sharding.explicit_types import sharding_with_dim
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of, types_of
@@ -85,11 +84,6 @@ def axis_checked(name: str, axis: int, x: Any, got: Any = None, what: str = "axi
             f"{name}: {what} {axis} is out of bounds.", got=got or f"operand: {x.text()}"
         )
     return axis
-
-
-def resized(shape: Sequence[Any], axis: int, *sizes: Any) -> tuple[Any, ...]:
-    """`shape`, or other values by dimension, with `sizes` in place of the one of `axis`."""
-    return (*shape[:axis], *sizes, *shape[axis + 1 :])
 
 
 class ConcatenateParams(NamedTuple):
@@ -358,8 +352,7 @@ class Tile(Movement[TileParams]):
 
     def factors(self, avals, results, params):
         repeated = [i for i, n in enumerate(params.reps) if n != 1]
-        dims = with_mark(words(avals[0].ndim), repeated, "!")
-        return [dims], [dims]
+        return alike(avals, results, "!", repeated)
 
     def undo(self, cotangent, aval, params):
         folded = reshape(cotangent, _folded(aval.shape, params.reps))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, ShapeError
-from pellucid.base.functional import ints, strict_zip
+from pellucid.base.functional import ints, resized, strict_zip
 from pellucid.base.typing import Axes, Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.facets import LaidOut, Shown
@@ -61,7 +61,7 @@ class Bilinear(Primitive[P]):
         total: Any = Zero(aval)
         for i, t in enumerate(tangents[:2]):
             if type(t) is not Zero:
-                term = bind1(self, *primals[:i], t, *primals[i + 1 :], params=params)
+                term = bind1(self, *resized(primals, i, t), params=params)
                 total = add_tangents(total, term)
         return [result], [total]
 

@@ -9,7 +9,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.dims import dilated_size
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import resized, strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.facets import LaidOut
@@ -20,7 +20,7 @@ from pellucid.lowering.faults import CUT_GROUPS, CUT_POSITIONS, NEGATIVE_PADDING
 from pellucid.primitives.arithmetic import add, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
-from pellucid.primitives.concatenation import resized
+from pellucid.primitives.concatenation import collapse
 from pellucid.primitives.contraction import (
     Bilinear,
     converted,
@@ -331,7 +331,7 @@ def _folded(x, axis: int, into: int, within: int = 1):
     if within > 1:
         split = resized(shape, into + 1, within, shape[into + 1] // within)
         moved = move_axis(reshape(moved, split), into, into + 1)
-    return reshape(moved, (*shape[:into], shape[into] * shape[into + 1], *shape[into + 2 :]))
+    return collapse(moved, into, into + 2)
 
 
 def _unfolded(x, axis: int, size: int, within: int = 1):

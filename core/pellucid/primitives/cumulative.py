@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import ArgumentValueError
+from pellucid.base.functional import resized
 from pellucid.base.typing import Function
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import abs, add, max, min, mul, neg, rem, share, sub
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
-from pellucid.primitives.concatenation import concatenate, resized
+from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.counts import running_combinations, running_exponentials
 from pellucid.primitives.families import COMPLEX, FLOATING, NUMBER, add_any_p, check_elements
 from pellucid.primitives.filled import zero_like_elements, zeros

@@ -13,7 +13,7 @@ from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.factors import with_mark, words
+from pellucid.ir.factors import alike
 from pellucid.ir.traits import Traits
 from pellucid.lowering.faults import UNEVEN_FFT
 from pellucid.primitives.arithmetic import mul
@@ -89,8 +89,7 @@ class Fft(Movement[FftParams]):
 
     def factors(self, avals, results, params):
         ndim = avals[0].ndim
-        dims = with_mark(words(ndim), range(ndim - len(params.fft_lengths), ndim), "!")
-        return [dims], [dims]
+        return alike(avals, results, "!", range(ndim - len(params.fft_lengths), ndim))
 
     def undo(self, cotangent, aval, params):
         kind, lengths = params

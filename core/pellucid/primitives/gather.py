@@ -12,7 +12,7 @@ from pellucid.base import dtypes
 from pellucid.base.caching import cached
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentTypeError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import inserted, strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.facets import Shown
@@ -54,7 +54,6 @@ from pellucid.primitives.index_dims import (
 from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.logical import select_n
 from pellucid.primitives.movement import move_axis
-from pellucid.primitives.padding import inserted
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind1

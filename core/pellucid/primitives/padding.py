@@ -10,10 +10,10 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.dims import canonical_shape, dilated_size, strided_length
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.base.functional import ints, strict_zip
+from pellucid.base.functional import inserted, ints, strict_zip
 from pellucid.base.typing import Ints
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
-from pellucid.ir.factors import words
+from pellucid.ir.factors import alike
 from pellucid.ir.rules import Operands, is_linear
 from pellucid.ir.traits import MOVEMENT
 from pellucid.lowering.faults import NEGATIVE_PADDING
@@ -69,8 +69,7 @@ class Slice(Movement[SliceParams]):
         return tuple(shape)
 
     def factors(self, avals, results, params):
-        dims = words(avals[0].ndim, mark="~")
-        return [dims], [dims]
+        return alike(avals, results, "~")
 
     def undo(self, cotangent, aval, params):
         _, starts, strides = params
@@ -110,11 +109,6 @@ def lowered_slice(
 
 
 slice_p = Slice()
-
-
-def inserted(values: Sequence[Any], position: Any, value: Any) -> tuple[Any, ...]:
-    """`values` with `value` at `position`."""
-    return (*values[:position], value, *values[position:])
 
 
 def slice(
@@ -186,8 +180,7 @@ class Pad(JointlyLinear[PadParams]):
         return [shaped_array(shape, x.dtype, x.weak_type and value.weak_type)]
 
     def factors(self, avals, results, params):
-        dims = words(avals[0].ndim, mark="~")
-        return [dims, ()], [dims]
+        return alike(avals, results, "~")
 
     def operand_cotangents(self, cotangent, operands, params):
         unpadded = self._unpadded(cotangent, params)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedError
-from pellucid.base.functional import ints
+from pellucid.base.functional import ints, resized
 from pellucid.base.typing import Axes, Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
@@ -272,7 +272,7 @@ def _with_prefix(axis: BatchAxis, group_sizes, dim: BatchDim, prefix: Ints):
     shape = type_of(group_sizes).shape
     if dim is not None:
         group_sizes = move_axis(group_sizes, dim, 0)
-        shape = (*shape[:dim], *shape[dim + 1 :])
+        shape = resized(shape, dim)
     full = (axis.size, *prefix, shape[-1])
     axes = _span(1 + len(prefix) - (len(shape) - 1), len(shape))
     return broadcast_in_dim(group_sizes, full, axes if dim is None else (0, *axes))

@@ -10,7 +10,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError
-from pellucid.base.functional import ints
+from pellucid.base.functional import ints, resized
 from pellucid.base.typing import Axes, Function, Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import Zero
@@ -18,7 +18,6 @@ from pellucid.ir.traits import Traits
 from pellucid.lowering.faults import BITS_OF_PARTS, EXTREMES_WITHOUT_NAN
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import reduce_sum, reduced_shape, squeeze
-from pellucid.primitives.concatenation import resized
 from pellucid.primitives.contraction import converted
 from pellucid.primitives.counts import combinations, operand_elements
 from pellucid.primitives.families import (

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ShapeError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import resized, strict_zip
 from pellucid.base.typing import Axes
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import Primitive
@@ -72,7 +72,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
         total: Any = Zero(type_of(result).tangent())
         for i, tangent in enumerate(tangents):  # linear in each of the four
             if type(tangent) is not Zero:
-                term = _by_scaling(*primals[:i], tangent, *primals[i + 1 :], *params)  # pyright: ignore[reportCallIssue]
+                term = _by_scaling(*resized(primals, i, tangent), *params)  # pyright: ignore[reportCallIssue]
                 total = add_tangents(total, term)
         return [result], [total]
 
@@ -104,7 +104,7 @@ def _scaled(x, scale, axes: Axes):
             blocks = (*factors[: a + 1], block, *factors[a + 1 :])
             dims = tuple([i for i in range(len(blocks)) if i != a + 1])
             repeated = broadcast_in_dim(scale, blocks, dims)
-            scale = reshape(repeated, (*factors[:a], shape[a], *factors[a + 1 :]))
+            scale = reshape(repeated, resized(factors, a, shape[a]))
     return mul(converted(x, _BF16), converted(scale, _BF16))
 
 

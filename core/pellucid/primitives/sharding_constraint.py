@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import UnsupportedError
+from pellucid.base.functional import inserted
 from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten_with_path
 from pellucid.base.tree.paths import shown_path
 from pellucid.ir.facets import Placed
@@ -12,7 +13,6 @@ from pellucid.ir.rules import BatchAxis
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.primitives.layout_constraint import with_layout_constraint
 from pellucid.primitives.movement import Identity
-from pellucid.primitives.padding import inserted
 from pellucid.sharding.errors import LayoutAssertionError, PartitionSpecError, ShardingError
 from pellucid.sharding.explicit_types import explicit_part, operand_of
 from pellucid.sharding.layout import Format, Layout

@@ -19,10 +19,10 @@ from pellucid.base.errors import (
     IntegerRangeError,
     ShapeError,
 )
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import inserted, strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
-from pellucid.ir.factors import words
+from pellucid.ir.factors import alike
 from pellucid.ir.primitive import NoParams, P, Primitive
 from pellucid.ir.rules import is_linear
 from pellucid.ir.traits import INDEXING
@@ -42,7 +42,7 @@ from pellucid.primitives.index_dims import (
 from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.logical import lt, select_n
 from pellucid.primitives.movement import canonical_axis
-from pellucid.primitives.padding import inserted, slice
+from pellucid.primitives.padding import slice
 from pellucid.primitives.scatter import scatter_p
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
@@ -294,8 +294,7 @@ class DynamicSlice(_Window[DynamicSliceParams]):
         return [shaped_array(params.slice_sizes, x.dtype, x.weak_type)]
 
     def factors(self, avals, results, params):
-        dims = words(avals[0].ndim, mark="~")
-        return [dims, *[()] * len(dims)], [dims]
+        return alike(avals, results, "~")
 
     def operand_cotangents(self, cotangent, operands, params):
         x, *starts = operands
@@ -407,8 +406,7 @@ class DynamicUpdateSlice(_Window[NoParams]):
         return [shaped_array(x.shape, x.dtype)]
 
     def factors(self, avals, results, params):
-        dims = words(avals[0].ndim, mark="~=")
-        return [dims, dims, *[()] * len(dims)], [dims]
+        return alike(avals, results, "~=")
 
     def operand_cotangents(self, cotangent, operands, params):
         x, update, *starts = operands

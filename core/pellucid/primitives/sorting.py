@@ -11,10 +11,10 @@ import numpy as np
 from pellucid.base.caching import cached
 from pellucid.base.dims import canonical_size
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import resized, strict_zip
 from pellucid.base.typing import Function
 from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.factors import with_mark, words
+from pellucid.ir.factors import alike, with_mark, words
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import Zero
@@ -23,7 +23,7 @@ from pellucid.lowering.faults import UNEVEN_TOP_K
 from pellucid.lowering.module import LOWERED
 from pellucid.primitives.broadcasting import expand_dims
 from pellucid.primitives.complex_parts import imag, real
-from pellucid.primitives.concatenation import aligned_at_one_dim, resized
+from pellucid.primitives.concatenation import aligned_at_one_dim
 from pellucid.primitives.counts import sort_comparisons, top_k_comparisons
 from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.families import constant_like, kind_of, texts
@@ -199,9 +199,7 @@ class Greatest(Primitive[P]):
     traits = Traits(kind="reduction", flops=top_k_comparisons, returns_list=True)
 
     def factors(self, avals, results, params):
-        dims = words(avals[0].ndim)
-        dims = with_mark(dims, [self.axis_of(params, len(dims))], "!")
-        return [dims], [dims] * len(results)
+        return alike(avals, results, "!", [self.axis_of(params, avals[0].ndim)])
 
     axis_field: ClassVar[str]
     """The name of the param that is the axis along which elements are compared."""

@@ -8,10 +8,10 @@ import numpy as np
 
 from pellucid.base.dims import dilated_size
 from pellucid.base.errors import ArgumentValueError, ShapeError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import inserted, strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.factors import words
+from pellucid.ir.factors import alike
 from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import is_linear
 from pellucid.ir.traits import Traits
@@ -97,7 +97,7 @@ def window_attributes(ctx: Any, params: WindowParams) -> dict[str, Any]:
 def batched_window(params: WindowParams, dim: int) -> WindowParams:
     """`params` for an operand with one more axis at `dim`, along which windows have length 1."""
     neutral = (1, 1, (0, 0), 1, 1)
-    return WindowParams(*((*f[:dim], v, *f[dim:]) for f, v in strict_zip(params, neutral)))  # pyright: ignore[reportArgumentType]
+    return WindowParams(*(inserted(f, dim, v) for f, v in strict_zip(params, neutral)))  # pyright: ignore[reportArgumentType]
 
 
 class ReduceWindow(OfOneArray[WindowParams]):
@@ -113,8 +113,7 @@ class ReduceWindow(OfOneArray[WindowParams]):
         return window_shape(x.shape, params, self.name)
 
     def factors(self, avals, results, params):
-        dims = words(avals[0].ndim, mark="~")
-        return [dims], [dims]
+        return alike(avals, results, "~")
 
     def batched_params(self, params, dim, size):
         return batched_window(params, dim), dim
@@ -208,8 +207,7 @@ class _Selecting(JointlyLinear[P]):
     """A primitive of a source, in which it is linear, and an operand from whose windows elements are selected."""
 
     def factors(self, avals, results, params):
-        dims = words(avals[0].ndim, mark="~=")
-        return [dims, dims], [dims]
+        return alike(avals, results, "~=")
 
     def transpose(self, cotangents, operands, params):
         if is_linear(operands[1]):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import ArgumentValueError, IndexingError, NonConcreteBooleanIndexError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import inserted, resized, strict_zip
 from pellucid.ir.rules import Operands, Values
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.broadcasting import broadcast_shapes, broadcast_to
@@ -87,7 +87,7 @@ class RefIndex(NamedTuple):
     def result_shape(self, operands: Sequence[Shape]) -> Shape:
         """Shape of the selected part, with operands of these shapes."""
         windows, p = self.windows, self.position
-        return (*windows[:p], *broadcast_shapes((), *operands), *windows[p:])
+        return inserted(windows, p, *broadcast_shapes((), *operands))
 
     def text(self, operands: Sequence[str]) -> str:
         """As Python writes it, with names for the operands."""
@@ -371,8 +371,8 @@ def _updated(array, index: RefIndex, operands: Operands, new, combine):
     start, size, stride = window
     along = tuple([window if i == axis else Window(0, d) for i, d in enumerate(index.shape)])
     inner = RefIndex(
-        _replaced(index.shape, axis, size),
-        _replaced(index.entries, axis, Window(0, size)),
+        resized(index.shape, axis, size),
+        resized(index.entries, axis, Window(0, size)),
         index.position,
     )
     part = _sliced(array, RefIndex(index.shape, along, 0))
@@ -382,12 +382,8 @@ def _updated(array, index: RefIndex, operands: Operands, new, combine):
             array, part, [np.int32(start if i == axis else 0) for i in range(len(along))]
         )
     positions = add(mul(iota(_INT32, size), np.int32(stride)), np.int32(start))
-    back = RefIndex(index.shape, _replaced(along, axis, None), axis)
+    back = RefIndex(index.shape, resized(along, axis, None), axis)
     numbers = ScatterDimensionNumbers(_offset_axes(back, [positions]), (axis,), (axis,))
     return scatter(
         array, _vectors(back, [positions]), part, numbers, unique_indices=True, indices_are_sorted=True
     )  # fmt: skip
-
-
-def _replaced(items: tuple[Any, ...], position: int, item) -> tuple[Any, ...]:
-    return (*items[:position], item, *items[position + 1 :])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base.caching import cached
 from pellucid.base.errors import BatchingRuleError, EffectsError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import inserted, resized, strict_zip
 from pellucid.higher_order.jitted import jit
 from pellucid.ir.avals import AbstractRef, abstract_ref, shaped_array
 from pellucid.ir.effects import (
@@ -305,14 +305,14 @@ class Write(Shown, OfReference[PartParams]):
                 "outside, and write then.",
             )
         shapes = [
-            s[:d] + s[d + 1 :] if d is not None else s
+            s if d is None else resized(s, d)
             for s, d in strict_zip([type_of(x).shape for x in rest], rest_dims)
         ]
         shape = params.index.result_shape(shapes)
         index, rest, out = batched_index(axis, params.index, dim, rest, rest_dims)
-        full = (*shape[:out], axis.size, *shape[out:])
+        full = inserted(shape, out, axis.size)
         if new_dim is None:
-            new = reshape(new, (*shape[:out], 1, *shape[out:]))
+            new = reshape(new, inserted(shape, out, 1))
             new = broadcast_to(new, full)
         else:
             new = move_axis(new, new_dim, out)

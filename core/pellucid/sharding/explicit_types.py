@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from pellucid.base.functional import inserted
 from pellucid.base.typing import Shape
 from pellucid.sharding.errors import (
     PartitionSpecError,
@@ -234,7 +235,7 @@ def sharding_with_dim(aval: Any, dim: int, like: NamedSharding | None) -> NamedS
     if like is None or entry is None:
         return None
     entries = aval.sharding.spec.partitions
-    return NamedSharding(like.mesh, PartitionSpec(*entries[:dim], entry, *entries[dim:]))
+    return NamedSharding(like.mesh, PartitionSpec(*inserted(entries, dim, entry)))
 
 
 def cotangent_sharding(

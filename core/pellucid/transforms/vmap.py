@@ -7,7 +7,7 @@ from typing import Any
 
 from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import resized, strict_zip
 from pellucid.base.tree import (
     broadcast_prefix,
     broadcast_prefix_to,
@@ -336,7 +336,7 @@ def unbatched_aval(aval: ShapedArray, shape: Shape, dim: int) -> ShapedArray:
     """Type of one element of a batch of type `aval`."""
     if aval.shown_sharding is not None:
         return aval.without_dim(dim)
-    return aval.update(shape=(*shape[:dim], *shape[dim + 1 :]))
+    return aval.update(shape=resized(shape, dim))
 
 
 class BatchTrace(Trace):
