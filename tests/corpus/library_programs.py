@@ -102,4 +102,8 @@ def networks(jax):
     return _layer(jax, residual, ROWS), _layer(jax, joined, ROWS)
 
 
+def option_names(jax):
+    return sorted(name.removeprefix("jax_") for name in jax.config.values)
+
+
 PROGRAMS = (descents, schedules, clipped, layers, networks)

@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import importlib
+import logging
 import os
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from pellucid.base.errors import ConfigError
+from pellucid.base.unused_options import OTHER_VARIABLES, UNUSED_OPTIONS
 from pellucid.xla import flags, guards
 from pellucid.xla.shardings import Device
 
@@ -156,6 +161,37 @@ def _device(value):
 _LEVELS = ("O0", "O1", "O2", "O3")
 
 
+_LOG_LEVELS = ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+def _log_level(value) -> str:
+    level = str(value).upper()
+    if level not in _LOG_LEVELS:
+        raise ValueError(f"expected one of {', '.join(map(repr, _LOG_LEVELS))}")
+    return level
+
+
+_DUMPS = ("stablehlo", "jaxpr")
+
+
+def _dumps(value) -> str:
+    unknown = [mode for mode in str(value).split(",") if mode.strip() not in _DUMPS]
+    if unknown:
+        raise ValueError(f"expected some of {', '.join(map(repr, _DUMPS))}, separated by commas")
+    return value
+
+
+def _client_options(value) -> dict[str, Any] | None:
+    if isinstance(value, str):
+        pairs = [entry.partition(":") for entry in value.split(";") if entry.strip()]
+        if not all(separator for _, separator, _ in pairs):
+            raise ValueError("expected 'name:value;name:value', or a dictionary")
+        return {name.strip(): text.strip() for name, _, text in pairs} or None
+    if value is None or isinstance(value, dict):
+        return value
+    raise TypeError("expected 'name:value;name:value', or a dictionary")
+
+
 def _optimization_level(value) -> str:
     level = "UNKNOWN" if value is None else value
     if type(level) is int and 0 <= level < len(_LEVELS):
@@ -185,6 +221,7 @@ class Config:
 
     def __init__(self) -> None:
         self._options: dict[str, Option[Any]] = {}
+        self._unused: dict[str, Any] = {}
 
     def declare(
         self, name: str, default: Any, parse: Callable[[Any], Any], doc: str, **more: Any
@@ -197,7 +234,7 @@ class Config:
         short = name.removeprefix("jax_").removeprefix("pellucid_")
         option = self._options.get(short)
         if option is None:
-            close = difflib.get_close_matches(short, self._options, n=3)
+            close = difflib.get_close_matches(short, [*self._options, *UNUSED_OPTIONS], n=3)
             raise ConfigError(
                 f"there is no option {name!r}.",
                 do=f"Did you mean {' or '.join(map(repr, close))}?"
@@ -208,11 +245,45 @@ class Config:
 
     def update(self, name: str, value: Any) -> None:
         """Set the option called `name` for the process."""
-        self.option(name).set(value)
+        unused = _unused(name)
+        if unused is None:
+            self.option(name).set(value)
+            return
+        self._unused[unused] = value
+        if value != UNUSED_OPTIONS[unused]:
+            warnings.warn(
+                f"the option {name!r} changes nothing in pellucid", UserWarning, stacklevel=2
+            )
 
     def read(self, name: str) -> Any:
         """The value of the option called `name` in this thread."""
-        return self.option(name).value
+        unused = _unused(name)
+        if unused is None:
+            return self.option(name).value
+        return self._unused.get(unused, UNUSED_OPTIONS[unused])
+
+    def config_with_absl(self) -> None:
+        """Define a flag of absl for each option, `--jax_enable_x64` for example; `app.run` applies those that are given.
+
+        Raises: ConfigError if absl isn't installed.
+        """
+        flags_of_absl = _absl("flags")
+        if "jax_enable_x64" not in flags_of_absl.FLAGS:
+            for name, option in self._options.items():
+                flags_of_absl.DEFINE_string(f"jax_{name}", None, option.__doc__ or name)
+            _absl("app").call_after_init(self._apply_absl_flags)
+
+    def parse_flags_with_absl(self) -> None:
+        """Set options by the flags in `sys.argv`, for example `--jax_enable_x64=true`; others are left alone."""
+        self.config_with_absl()
+        _absl("flags").FLAGS(sys.argv, known_only=True)
+        self._apply_absl_flags()
+
+    def _apply_absl_flags(self) -> None:
+        flag_values = _absl("flags").FLAGS
+        for name in self._options:
+            if flag_values[f"jax_{name}"].present:
+                self.update(name, flag_values[f"jax_{name}"].value)
 
     def options(self) -> dict[str, Any]:
         """All options with their values in this thread."""
@@ -220,18 +291,34 @@ class Config:
 
     @property
     def values(self) -> dict[str, Any]:
-        return {f"jax_{name}": value for name, value in self.options().items()}
+        values = UNUSED_OPTIONS | self._unused | self.options()
+        return {f"jax_{name}": value for name, value in values.items()}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self.option(name).value
+        return self.read(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("_"):
             object.__setattr__(self, name, value)
         else:
             self.update(name, value)
+
+
+def _unused(name: str) -> str | None:
+    """The short name of an option of the reference that changes nothing here; None for others."""
+    short = name.removeprefix("jax_")
+    return next((n for n in (name, short) if n in UNUSED_OPTIONS), None)
+
+
+def _absl(module: str) -> Any:
+    try:
+        return importlib.import_module(f"absl.{module}")
+    except ImportError:
+        raise ConfigError(
+            "flags of absl need absl, which isn't installed.", do="pip install absl-py"
+        ) from None
 
 
 config = Config()
@@ -558,3 +645,96 @@ optimization_level = _declare(
     "XLA backend optimization level: 'O0' to 'O3'; 'UNKNOWN' leaves XLA's own.",
     in_call_key=True,
 )
+disable_most_optimizations = _declare(
+    "disable_most_optimizations",
+    False,
+    _boolean,
+    "Whether XLA and LLVM leave out their expensive optimizations: programs compile sooner and run slower.",
+    in_call_key=True,
+)
+exec_time_optimization_effort = _declare(
+    "exec_time_optimization_effort",
+    0.0,
+    float,
+    "Effort of XLA to make programs fast, from -1.0 to 1.0, on platforms that take it.",
+    in_call_key=True,
+)
+memory_fitting_effort = _declare(
+    "memory_fitting_effort",
+    0.0,
+    float,
+    "Effort of XLA to make programs fit into memory, from -1.0 to 1.0, on platforms that take it.",
+    in_call_key=True,
+)
+dump_ir_to = _declare(
+    "dump_ir_to",
+    "",
+    lambda value: _text(value) or "",
+    "Folder that gets each program that is lowered, in the forms of `dump_ir_modes`; empty for none.",
+)
+dump_ir_modes = _declare(
+    "dump_ir_modes",
+    "stablehlo",
+    _dumps,
+    "Forms in which programs are dumped: 'stablehlo', 'jaxpr', or both, separated by commas.",
+)
+captured_constants_warn_bytes = _declare(
+    "captured_constants_warn_bytes",
+    2_000_000_000,
+    _integer,
+    "Bytes of arrays that a jitted function closes over from which on it is warned about; -1 for never.",
+)
+raise_persistent_cache_errors = _declare(
+    "raise_persistent_cache_errors",
+    False,
+    _boolean,
+    "Whether a fault of the on-disk compilation cache raises; else it is logged.",
+)
+compilation_cache_include_metadata_in_key = _declare(
+    "compilation_cache_include_metadata_in_key",
+    False,
+    _boolean,
+    "Whether programs that differ in names and source lines alone have entries of their own on disk.",
+)
+explicit_x64_dtypes = _declare(
+    "explicit_x64_dtypes",
+    "warn",
+    lambda value: _one_of("warn", "error")(str(getattr(value, "name", value)).lower()),
+    "What happens where a 64-bit dtype is asked for while they are off: 'warn' or 'error'.",
+)
+logging_level = _declare(
+    "logging_level",
+    "NOTSET",
+    _log_level,
+    "The least level of what pellucid logs: 'DEBUG' to 'CRITICAL'; 'NOTSET' for all.",
+)
+logging.getLogger("pellucid").addFilter(
+    lambda record: record.levelno >= getattr(logging, logging_level.value)
+)
+cpu_enable_async_dispatch = _declare(
+    "cpu_enable_async_dispatch",
+    True,
+    _boolean,
+    "Whether calls of programs on CPUs return before they have run; read when the CPU client starts.",
+)
+pjrt_client_create_options = _declare(
+    "pjrt_client_create_options",
+    None,
+    _client_options,
+    "Options for the clients of plug-ins, as 'name:value;name:value' or a dictionary; read when they start.",
+)
+
+
+def _warn_of_unknown_variables() -> None:
+    """Warn of environment variables that begin with JAX_ and mean nothing."""
+    names = {f"JAX_{name.upper()}" for name in (*config.options(), *UNUSED_OPTIONS)}
+    names |= {name.upper() for name in UNUSED_OPTIONS} | OTHER_VARIABLES
+    for variable in sorted(v for v in os.environ if v.startswith("JAX_") and v not in names):
+        close = difflib.get_close_matches(variable, names, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        warnings.warn(
+            f"the environment variable {variable} means nothing{hint}", UserWarning, stacklevel=2
+        )
+
+
+_warn_of_unknown_variables()

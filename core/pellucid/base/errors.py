@@ -247,6 +247,10 @@ class ConfigError(PellucidError, AttributeError, ValueError):
     """An option that doesn't exist or a value that it does not take."""
 
 
+class CacheError(PellucidError, RuntimeError):
+    """The on-disk compilation cache has a fault, while `raise_persistent_cache_errors` is on."""
+
+
 class ForbiddenError(PellucidError, RuntimeError):
     """Something happened that an option forbids: tracing under `no_tracing`, execution under `no_execution`."""
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base import config
 from pellucid.base.caching import cached
-from pellucid.base.errors import ConfigError
+from pellucid.base.errors import CacheError, ConfigError
 from pellucid.base.events import logger
 from pellucid.base.functional import strict_zip
 from pellucid.lowering.module import Origin
@@ -105,7 +105,9 @@ _warned: set[str] = set()
 
 
 def _warn(text: str) -> None:
-    """Log a warning, the first time."""
+    """Log a warning, the first time; raises CacheError instead under `raise_persistent_cache_errors`."""
+    if config.raise_persistent_cache_errors.value:
+        raise CacheError(text)
     if text not in _warned:
         _warned.add(text)
         logger.warning("%s", text)
@@ -136,7 +138,12 @@ def key_of(lowered: Any, options: Any) -> str | None:
     digest = hashlib.sha256(_MAGIC)
     digest.update(repr(facts).encode())
     digest.update(options.SerializeAsString())
-    digest.update(mlir.bytecode_without_locations(module.module))
+    as_bytecode = (
+        mlir.bytecode
+        if config.compilation_cache_include_metadata_in_key.value
+        else mlir.bytecode_without_locations
+    )
+    digest.update(as_bytecode(module.module))
     return digest.hexdigest()
 
 

@@ -79,6 +79,9 @@ def overrides(
         chosen["xla_cpu_opt_preset"] = "CPU_OPT_PRESET_FAST_COMPILE"
     if platform == "cpu" and 0 < largest_contraction <= _MAX_SMALL_CONTRACTION:
         chosen["xla_cpu_experimental_ynn_fusion_type"] = _YNNPACK_WITHOUT_CONTRACTIONS
+    if config.disable_most_optimizations.value:
+        chosen["xla_backend_optimization_level"] = 0
+        chosen["xla_llvm_disable_expensive_passes"] = True
     level = config.optimization_level.value
     if level != "UNKNOWN":
         chosen["xla_backend_optimization_level"] = int(level.removeprefix("O"))

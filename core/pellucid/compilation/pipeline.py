@@ -28,7 +28,7 @@ from pellucid.base.functional import strict_zip
 from pellucid.base.interruption import interruptible
 from pellucid.base.late import late
 from pellucid.base.source import warn_user
-from pellucid.compilation import disk_cache, options as xla_options
+from pellucid.compilation import disk_cache, dumps, options as xla_options
 from pellucid.compilation.placement import Placement, canonical, replicated_over
 from pellucid.compilation.shardy import ShardyAttributes, chosen_shardings
 from pellucid.ir.avals import aval_at
@@ -151,12 +151,14 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     else:
         jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr)
     const_shardings = tuple(_const_sharding(c, request) for c in consts)
+    dumps.warn_of_large_constants(request.name, consts)
     options = _module_options(jaxpr, const_shardings, used, request)._replace(
         constants=tuple(embedded), identifies_equations=not request.is_portable
     )
     module = run_pass(
         "lower to StableHLO", lower_module, jaxpr, options, shardy_attributes(request)
     )
+    dumps.dump_program(request.name, program, module.module)
     return LoweredProgram(request, jaxpr, consts, used, module, in_avals, options, const_shardings)
 
 
@@ -254,7 +256,11 @@ def _compile_options(lowered: LoweredProgram, platform: str, devices: Sequence[D
     overrides = xla_options.overrides(
         request.compiler_options, platform, module.calls, module.largest_contraction
     )
-    return compile_options(devices, overrides, is_partitioned=request.is_partitioned)
+    options = compile_options(devices, overrides, is_partitioned=request.is_partitioned)
+    build = options.executable_build_options
+    build.exec_time_optimization_effort = config.exec_time_optimization_effort.value
+    build.memory_fitting_effort = config.memory_fitting_effort.value
+    return options
 
 
 @contextlib.contextmanager

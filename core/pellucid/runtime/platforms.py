@@ -35,10 +35,11 @@ _job: list[Any] = []
 
 def _make_cpu() -> Client:
     n_devices = xla_client.cpu_device_count(config.num_cpu_devices.value)
+    asynchronous = config.cpu_enable_async_dispatch.value
     if not _job:
-        return xla_client.make_cpu_client(n_devices)
+        return xla_client.make_cpu_client(n_devices, asynchronous=asynchronous)
     job = _job[0]
-    options = job.cpu_options()
+    options = {"asynchronous": asynchronous, **job.cpu_options()}
     client = peers.wait(lambda: xla_client.make_cpu_client(n_devices, **options))
     job.note_gloo()
     return client
@@ -50,7 +51,7 @@ def _sharding_of(device: Device, memory_kind: str | None = None):
 
 def _make_cuda() -> Client:
     visible = config.cuda_visible_devices.value
-    options = {}
+    options = dict(config.pjrt_client_create_options.value or {})
     if visible != "all":
         options["visible_devices"] = [int(number) for number in visible.split(",")]
     if not _job:
@@ -59,10 +60,14 @@ def _make_cuda() -> Client:
     return plugins.make_cuda_client(options, _job[0].client)
 
 
+def _make_named(name: str) -> Client:
+    return plugins.make_named_client(name, config.pjrt_client_create_options.value)
+
+
 _makers: dict[str, Callable[[], Client]] = {
     "cpu": _make_cpu,
     "cuda": _make_cuda,
-    "tpu": plugins.make_tpu_client,
+    "tpu": lambda: plugins.make_tpu_client(config.pjrt_client_create_options.value),
 }
 
 
@@ -75,7 +80,7 @@ def register_platform(name: str, make: Callable[[], Client]) -> None:
 def _add_named_plugins() -> None:
     for name in plugins.named_plugins():
         if name not in _makers:
-            register_platform(name, lambda name=name: plugins.make_named_client(name))
+            register_platform(name, lambda name=name: _make_named(name))
 
 
 def _installed() -> list[str]:

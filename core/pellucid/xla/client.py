@@ -56,7 +56,7 @@ def cpu_device_count(requested: int) -> int:
     return int(counts[-1]) if counts else 1
 
 
-def make_cpu_client(n_devices: int, **distributed: Any) -> Client:
+def make_cpu_client(n_devices: int, *, asynchronous: bool = True, **distributed: Any) -> Client:
     """A CPU client with `n_devices` virtual devices.
 
     With more devices than threads, collectives of programs in flight starve each other: they hang, or end the
@@ -67,7 +67,9 @@ def make_cpu_client(n_devices: int, **distributed: Any) -> Client:
     if not chosen:
         os.environ["PJRT_NPROC"] = str(max(os.cpu_count() or 1, 2 * n_devices))
     try:
-        return _jax.get_tfrt_cpu_client(asynchronous=True, num_devices=n_devices, **distributed)
+        return _jax.get_tfrt_cpu_client(
+            asynchronous=asynchronous, num_devices=n_devices, **distributed
+        )
     finally:
         if not chosen:
             del os.environ["PJRT_NPROC"]

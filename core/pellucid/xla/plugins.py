@@ -111,10 +111,10 @@ def make_tpu_client(options: dict[str, Any] | None = None) -> Client:
     return _jax.get_c_api_client("tpu", options or {})
 
 
-def make_named_client(platform: str) -> Client:
+def make_named_client(platform: str, options: dict[str, Any] | None = None) -> Client:
     """A client of a platform that PJRT_NAMES_AND_LIBRARY_PATHS names."""
     load_plugin(platform, named_plugins()[platform])
-    return _jax.get_c_api_client(platform, {})
+    return _jax.get_c_api_client(platform, options or {})
 
 
 _loaded: dict[str, Any] = {}

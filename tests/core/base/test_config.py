@@ -5,13 +5,16 @@ import gc
 import itertools
 import json
 import logging
+import re
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from corpus.library_programs import option_names
 
 import pellucid as pl
 import pellucid.numpy as jnp
@@ -19,8 +22,10 @@ from pellucid import lax, random
 from pellucid.base.config import config
 from pellucid.base.errors import ConfigError
 from pellucid.base.tracebacks import is_filtered
+from pellucid.base.unused_options import UNUSED_OPTIONS
+from pellucid.compilation import disk_cache
 from pellucid.runtime import guards, platforms
-from pellucid.xla import plugins
+from pellucid.xla import compile as xla_compile, plugins
 
 ROOT = Path(__file__).parents[3]
 ROWS = {}
@@ -32,7 +37,8 @@ JOBS = {
 }
 """Options of jobs of several processes, and where they are tested."""
 OF_PROCESS = {
-    "cpu_collectives_implementation", "enable_preemption_service", "num_cpu_devices", "platforms",
+    "cpu_collectives_implementation", "cpu_enable_async_dispatch", "enable_preemption_service", "num_cpu_devices",
+    "platforms",
 }  # fmt: skip
 """Options that are tested in a process of its own, where platforms start and a job of one process is formed."""
 ONE_VALUE = {
@@ -284,6 +290,117 @@ def machine_code(tmp_path, monkeypatch):
     return program
 
 
+def stated_efforts(tmp_path, monkeypatch):
+    """A program that reads the efforts and flags which XLA gets."""
+    requests = []
+    compile_module = xla_compile.compile_module
+
+    def noting(client, module, devices, options, callbacks):
+        build = options.executable_build_options
+        efforts = build.exec_time_optimization_effort, build.memory_fitting_effort
+        requests.append((*efforts, dict(options.env_option_overrides)))
+        return compile_module(client, module, devices, options, callbacks)
+
+    monkeypatch.setattr(xla_compile, "compile_module", noting)
+    return lambda: compile_another() is not None and requests[-1]
+
+
+row("disable_most_optimizations", True)(stated_efforts)
+row("exec_time_optimization_effort", 0.5)(stated_efforts)
+row("memory_fitting_effort", -0.5)(stated_efforts)
+
+
+@row("dump_ir_to", "dumps")
+def dumped_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def program():
+        before = {*tmp_path.rglob("*.mlir")}
+        compile_another()
+        return [
+            "stablehlo.multiply" in file.read_text()
+            for file in {*tmp_path.rglob("*.mlir")} - before
+        ]
+
+    return program
+
+
+@row("dump_ir_modes", "stablehlo,jaxpr")
+def forms_of_dumps(tmp_path, monkeypatch):
+    config.update("dump_ir_to", str(tmp_path))
+
+    def program():
+        before = len(list(tmp_path.iterdir()))
+        compile_another()
+        return len(list(tmp_path.iterdir())) - before
+
+    return program
+
+
+@row("captured_constants_warn_bytes", 1000)
+def warnings_of_constants(tmp_path, monkeypatch):
+    def program():
+        large = jnp.arange(next(FRESH) + 1000)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            pl.jit(lambda x: x + large)(1)
+        return ["closes over" in str(w.message) for w in caught]
+
+    return program
+
+
+@row("raise_persistent_cache_errors", True)
+def unusable_cache(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    config.update("compilation_cache_dir", str(tmp_path / "file"))
+
+    def program():
+        disk_cache.reset_cache()
+        return outcome(lambda: compile_another().shape)
+
+    return program
+
+
+@row("compilation_cache_include_metadata_in_key", True)
+def entries_by_name(tmp_path, monkeypatch):
+    config.update("compilation_cache_dir", str(tmp_path))
+    config.update("persistent_cache_min_compile_time_secs", 0)
+
+    def program():
+        number = next(FRESH) + 0.5
+        before = len(list(tmp_path.iterdir()))
+        for name in ("one", "other"):
+            function = lambda x: x * number
+            function.__name__ = "f"
+            with pl.named_scope(name):
+                pl.jit(lambda x: pl.named_call(function, name=name)(x))(X)  # noqa: B023
+            pl.clear_caches()
+        return len(list(tmp_path.iterdir())) - before
+
+    return program
+
+
+@row("explicit_x64_dtypes", "error")
+def wide_dtype(tmp_path, monkeypatch):
+    def program():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return outcome(lambda: jnp.zeros(2, "float64").dtype)
+
+    return program
+
+
+@row("logging_level", "ERROR")
+def log_at_a_level(tmp_path, monkeypatch):
+    return lambda: logged("pellucid", lambda: logging.getLogger("pellucid").warning("a fault"))
+
+
+@row("pjrt_client_create_options", "memory_fraction:0.5")
+def options_of_clients(tmp_path, monkeypatch):
+    monkeypatch.setattr(plugins, "make_cuda_client", lambda options: options)
+    return lambda: platforms._make_cuda().get("memory_fraction")
+
+
 def test_every_option_has_a_test():
     tables = [ROWS.keys(), JOBS.keys(), OF_PROCESS, ONE_VALUE]
     counts = collections.Counter(itertools.chain.from_iterable(tables))
@@ -359,3 +476,67 @@ def test_options_with_one_value_refuse_others(name):
     config.update(f"jax_{name}", str(default).lower())
     with pytest.raises(ConfigError, match=rf"option '{name}' does not take [^$]*only {default} is"):
         config.update(f"jax_{name}", not default)
+
+
+# Options of the reference that change nothing, its environment variables and flags -------------------
+
+
+def test_options_without_effect_are_accepted_and_warned_about():
+    assert not UNUSED_OPTIONS.keys() & config.options().keys()
+    assert config.jax_use_magma == config.values["jax_use_magma"] == "auto"
+    config.update("jax_use_magma", "auto")
+    try:
+        with pytest.warns(UserWarning, match="'jax_use_magma' changes nothing"):
+            config.update("jax_use_magma", "on")
+        assert config.read("jax_use_magma") == "on"
+    finally:
+        config.update("jax_use_magma", "auto")
+
+
+def test_all_options_of_the_reference_are_known(oracle):
+    names = {*UNUSED_OPTIONS, *config.options()}
+    assert {*oracle.call(option_names)} - names == UNKNOWN
+
+
+UNKNOWN = {"memory_fitting_level"}
+"""Options that are refused: the compiler options of a call take what they would."""
+
+
+def test_the_guide_lists_options_without_effect():
+    page = (ROOT / "docs/options.md").read_text()
+    assert {*re.findall(r"`jax_(\w+)`", page)} == {*config.options(), *UNUSED_OPTIONS} - OURS
+
+
+OURS = {"agreement_on_programs", "peer_timeout_seconds"}
+
+ENVIRONMENT = """
+import sys, warnings
+sys.argv = ["program", "--jax_enable_x64=true", "--mine=3"]
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import pellucid as pl
+    pl.config
+print([str(w.message) for w in caught])
+pl.config.parse_flags_with_absl()
+print(pl.config.jax_enable_x64, pl.config.jax_logging_level)
+x = pl.numpy.ones((1000, 1000))
+pl.block_until_ready(x @ x)
+print((x @ x @ x @ x).is_ready())
+"""
+
+
+def test_variables_and_flags():
+    run = subprocess.run(
+        [sys.executable, "-c", ENVIRONMENT], capture_output=True, text=True, check=False, timeout=120,
+        env={
+            "PYTHONPATH": ":".join(sys.path), "JAX_LOGGING_LEVEL": "error", "JAX_ENABLE_X46": "1", "JAX_USE_MAGMA": "on",
+            "JAX_CPU_ENABLE_ASYNC_DISPATCH": "false",
+        },
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    first, second, third = run.stdout.splitlines()
+    assert first == str(
+        ["the environment variable JAX_ENABLE_X46 means nothing; did you mean JAX_ENABLE_X64?"]
+    )
+    assert second == "True ERROR"
+    assert third == "True"

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.base import config
 from pellucid.base.dtypes.catalog import BOOL, SUPPORTED, DType, DTypeLike
 from pellucid.base.dtypes.errors import TruncatedDtypeWarning
 from pellucid.base.dtypes.extended import ExtendedDType
@@ -110,6 +111,10 @@ def check_user_dtype(dtype: DTypeLike, caller: str) -> DType | ExtendedDType:
             f"{caller}: {requested} isn't available while 64-bit dtypes are off; the result is {canonical}.",
             do="Switch them on with the option `jax_enable_x64`, or ask for a 32-bit dtype.",
         )
+        if config.explicit_x64_dtypes.value == "error":
+            raise DtypeError(
+                f"{caller}: {requested} isn't available while 64-bit dtypes are off.", do=error.do
+            )
         warnings.warn(str(error), TruncatedDtypeWarning, stacklevel=3)
     return canonical
 
