@@ -23,6 +23,7 @@ from pellucid_profiler.traces import (
     TraceAnnotation,
     annotate_function,
     device_memory_profile,
+    guided_options,
     register_subprocess,
     save_device_memory_profile,
     start_server,
@@ -34,7 +35,7 @@ from pellucid_profiler.traces import (
 
 __all__ = [
     "Comparison", "Compilation", "Finding", "HeapRow", "Profile", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session", "StepTraceAnnotation",
-    "TraceAnnotation", "annotate", "annotate_function", "detail", "findings", "device_memory_profile", "load", "measure_peaks", "memory_by_line", "merge", "Peaks", "perfetto_trace", "profile", "read_xspace",
+    "TraceAnnotation", "annotate", "annotate_function", "detail", "findings", "device_memory_profile", "guided_options", "load", "measure_peaks", "memory_by_line", "merge", "Peaks", "perfetto_trace", "profile", "read_xspace",
     "register_subprocess", "report", "save_device_memory_profile", "save_perfetto", "start", "start_server", "start_trace", "step",
     "stop", "stop_server", "stop_trace", "trace",
 ]  # fmt: skip

@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pellucid_profiler.sources import OptimizedModule
+from pellucid_profiler.sources import OptimizedModule, ProgramReader
 from pellucid_profiler.wire import LENGTH_DELIMITED, VARINT, fields, packed
 
 _RUNS_PROGRAMS = frozenset({"while", "conditional", "call", "async-start"})
@@ -192,6 +193,15 @@ def program_memory(loaded: OptimizedModule) -> ProgramMemory | None:
     for lives in temporaries.values():
         pieces += _merged(lives)
     return _timeline([each.name for each in values.order], pieces, sum(sizes.values()))
+
+
+class ProgramMemoryReader(ProgramReader):
+    """Reader of a program's instructions and of its memory."""
+
+    @cached_property
+    def memory(self) -> ProgramMemory | None:
+        """Bytes over a run; None where XLA keeps no buffer assignment."""
+        return program_memory(self.loaded)
 
 
 def _merged(lives: list[tuple[int, int, LiveBuffer]]) -> list[tuple[int, int, LiveBuffer]]:

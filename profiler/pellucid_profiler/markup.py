@@ -59,7 +59,8 @@ def _by_time(session: Session) -> list[SourceRecord]:
     for row in session.lines:
         if row.place is not None and row.place.file in seconds:
             seconds[row.place.file] += row.seconds
-    return sorted(session.sources.values(), key=lambda source: -seconds[source.path])
+    timed = [source for source in session.sources.values() if seconds[source.path]]
+    return sorted(timed, key=lambda source: -seconds[source.path])
 
 
 def _source(session: Session, source: SourceRecord) -> str:

@@ -80,9 +80,8 @@ def operations_of(events: Events) -> Operations:
 def has_end(events: Events, rows: Column) -> npt.NDArray[np.bool_]:
     """Which of `rows`, operations, have a recorded end, or record none because they produce nothing to wait for."""
     is_end = np.array([name.startswith(_END) for name in events.names], bool)
-    produced = events.stat("_p")[rows]
-    consumed = events.stat("_c")[is_end[events.name]] if len(events) else produced
-    return (produced == ABSENT) | np.isin(produced, consumed)
+    produced, ends = events.stat("_p")[rows], np.flatnonzero(is_end[events.name])
+    return (produced == ABSENT) | (matched(produced, events.stat("_c")[ends], ends) != ABSENT)
 
 
 def _completions(events: Events, rows: Column) -> Column:

@@ -26,13 +26,13 @@ from pellucid_profiler.compile_steps import KERNEL, kernel_name
 from pellucid_profiler.gpu import explained, gpu_losses
 from pellucid_profiler.host import Transfer
 from pellucid_profiler.live_arrays import ArrayLog, LiveArrays
-from pellucid_profiler.live_buffers import ProgramMemory, program_memory
+from pellucid_profiler.live_buffers import ProgramMemory, ProgramMemoryReader
 from pellucid_profiler.marks import marked_places
 from pellucid_profiler.operations import Operations, has_end, operations_of
 from pellucid_profiler.peaks import measured_peaks
 from pellucid_profiler.report import report
 from pellucid_profiler.session import Session
-from pellucid_profiler.sources import OptimizedModule, Place, ProgramInfo, program_info
+from pellucid_profiler.sources import Place, ProgramInfo
 from pellucid_profiler.text import counted, seconds_text, sources_of
 from pellucid_profiler.xspace import ABSENT, Events, read_events
 
@@ -142,7 +142,7 @@ class Profile:
             self._result.set_result(
                 session_of(
                     self._recorded.result(),
-                    functools.partial(recording.loaded_modules, executables),
+                    functools.partial(_programs_of, executables),
                     observed,
                 )
             )
@@ -274,12 +274,12 @@ class Observed(NamedTuple):
 
 def session_of(
     recorded: bytes,
-    loaded_modules: Callable[[Mapping[int, set[str]]], Mapping[int, OptimizedModule]],
+    programs_called: Callable[[Mapping[int, set[str]]], Mapping[int, ProgramMemoryReader]],
     observed: Observed,
 ) -> Session:
     """The session of XLA's recording, a serialized XSpace, joined to its programs.
 
-    `loaded_modules` returns programs by their numbers, from the names that each number has in the recording.
+    `programs_called` returns programs by their numbers, from the names that each number has in the recording.
     Raises: ArgumentValueError for bytes that are no whole recording.
     """
     events, end_ns = _without_draining(read_events(recorded))
@@ -292,7 +292,7 @@ def session_of(
     for number, name in np.unique(np.stack((operations.program, modules)), axis=1).T.tolist():
         if name >= 0:
             names_by_program.setdefault(number, set()).add(events.names[name])
-    loaded = loaded_modules(names_by_program)
+    loaded = programs_called(names_by_program)
     memory = _memory_of(
         {number: each for number, each in loaded.items() if number in operations.program}
     )
@@ -309,7 +309,7 @@ def session_of(
         }
         module = loaded.get(number)
         if module is not None:
-            programs[number] = program_info(module, names, observed.meshes)
+            programs[number] = module.info(names, observed.meshes)
             continue
         [row, *_] = operations.event[operations.program == number]
         name = int(events.stat("hlo_module")[row])
@@ -340,11 +340,30 @@ def session_of(
     )
 
 
-def _memory_of(loaded: Mapping[int, OptimizedModule]) -> dict[int, ProgramMemory]:
+MAX_PROGRAMS = 16
+"""Programs that a process keeps read, of those that sessions had last."""
+_read: dict[Any, ProgramMemoryReader] = {}
+"""By executable; numbers of programs from disk are other processes'."""
+
+
+def _programs_of(
+    executables: list[Any], names: Mapping[int, set[str]]
+) -> dict[int, ProgramMemoryReader]:
+    """Readers of the programs of this process by their numbers, of those called as `names` has it."""
+    readers: dict[int, ProgramMemoryReader] = {}
+    for number, loaded in recording.loaded_modules(executables, names).items():
+        reader = _read.pop(loaded.executable, None) or ProgramMemoryReader(loaded)
+        readers[number] = _read[loaded.executable] = reader
+    for executable in list(_read)[:-MAX_PROGRAMS]:
+        _read.pop(executable, None)
+    return readers
+
+
+def _memory_of(loaded: Mapping[int, ProgramMemoryReader]) -> dict[int, ProgramMemory]:
     """The memory of the programs that need most, by their numbers."""
-    needs = {number: each.allocated_bytes() for number, each in loaded.items()}
+    needs = {number: each.loaded.allocated_bytes() for number, each in loaded.items()}
     largest = sorted(needs, key=lambda number: -needs[number])[:MAX_MEMORY_PROGRAMS]
-    memory = {number: program_memory(loaded[number]) for number in largest}
+    memory = {number: loaded[number].memory for number in largest}
     return {number: each for number, each in memory.items() if each is not None}
 
 

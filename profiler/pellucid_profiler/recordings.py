@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 
 from pellucid.introspect import recording
-from pellucid_profiler.live_buffers import assigned_bytes
+from pellucid_profiler.live_buffers import ProgramMemoryReader, assigned_bytes
 from pellucid_profiler.recorder import Observed, session_of
 from pellucid_profiler.session import Session
-from pellucid_profiler.sources import OptimizedModule
 from pellucid_profiler.wire import fields
 from pellucid_profiler.xspace import hlo_protos
 
@@ -37,11 +36,12 @@ def read_xspace(path: os.PathLike[str] | str) -> Session:
             raise FileNotFoundError(f"{file}: no file *{_SUFFIX} is in this folder")
         file = files[-1]
     content = file.read_bytes()
-    return session_of(content, lambda _: _recorded_modules(content), Observed())
+    return session_of(content, lambda _: _recorded_programs(content), Observed())
 
 
-def _recorded_modules(content: bytes) -> dict[int, OptimizedModule]:
-    return {number: RecordedModule(proto) for number, proto in hlo_protos(content).items()}
+def _recorded_programs(content: bytes) -> dict[int, ProgramMemoryReader]:
+    protos = hlo_protos(content).items()
+    return {number: ProgramMemoryReader(RecordedModule(proto)) for number, proto in protos}
 
 
 class RecordedModule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from pellucid import analysis
@@ -133,30 +134,58 @@ class ProgramInfo(NamedTuple):
         return cls(name, instructions)
 
 
-def program_info(
-    loaded: OptimizedModule, instructions: Iterable[str], meshes: Iterable[Mapping[str, int]] = ()
-) -> ProgramInfo:
-    """A loaded program, of which `instructions` ran; `meshes` have the sizes of axes that collectives may go along."""
-    module = analysis.HloModule(loaded.text(), loaded.origins())
-    places = {
-        number: Place(frame.file, frame.line, frame.function)
-        for number, frame in module.frames.items()
-    }
-    infos: dict[str, InstructionInfo] = {}
-    declared = [analysis.DeclaredMesh(sizes) for sizes in meshes]
-    for name, kernel in analysis.kernels(module, frozenset(instructions), declared).items():
+class ProgramReader:
+    """Reader of a program's instructions; what it has read once it gives again at once."""
+
+    def __init__(self, loaded: OptimizedModule) -> None:
+        self.loaded = loaded
+        self._infos: dict[tuple[str, int], InstructionInfo | None] = {}
+        self._meshes: list[list[Mapping[str, int]]] = []
+
+    @cached_property
+    def _module(self) -> analysis.HloModule:
+        return analysis.HloModule(self.loaded.text(), self.loaded.origins())
+
+    @cached_property
+    def _places(self) -> dict[int, Place]:
+        return {
+            number: Place(frame.file, frame.line, frame.function)
+            for number, frame in self._module.frames.items()
+        }
+
+    def info(
+        self, instructions: Iterable[str], meshes: Iterable[Mapping[str, int]] = ()
+    ) -> ProgramInfo:
+        """The program, of which `instructions` ran; collectives may go along axes of `meshes`, which have their sizes."""
+        listed = [*meshes]
+        if listed not in self._meshes:
+            self._meshes.append(listed)
+        number = self._meshes.index(listed)
+        names = list(dict.fromkeys(instructions))
+        missing = frozenset(name for name in names if (name, number) not in self._infos)
+        if missing:
+            declared = [analysis.DeclaredMesh(sizes) for sizes in listed]
+            read = analysis.kernels(self._module, missing, declared)
+            for name in missing:
+                kernel = read.get(name)
+                self._infos[name, number] = None if kernel is None else self._info(kernel)
+        infos = ((name, self._infos[name, number]) for name in names)
+        return ProgramInfo(self.loaded.name, {name: info for name, info in infos if info})
+
+    def _info(self, kernel: analysis.Kernel) -> InstructionInfo:
         shares = [
-            Share(places.get(member.frame), *_scope(member.path), member.equation, member.share)
+            Share(
+                self._places.get(member.frame), *_scope(member.path), member.equation, member.share
+            )
             for member in kernel.members
         ]
         exchange = kernel.exchange
-        infos[name] = InstructionInfo(
-            name, kernel.opcode, kernel.category, kernel.attribution, shares,
+        return InstructionInfo(
+            kernel.name, kernel.opcode, kernel.category, kernel.attribution, shares,
             *kernel.cost, kernel.runs_programs,
             axes=exchange.axes if exchange else (), group_size=exchange.group_size if exchange else 1,
             sent_bytes=exchange.bytes if exchange else 0.0,
         )  # fmt: skip
-    return ProgramInfo(loaded.name, infos)
 
 
 def unknown_instruction(name: str) -> InstructionInfo:

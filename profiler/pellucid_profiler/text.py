@@ -63,10 +63,10 @@ def counted(count: int, noun: str) -> str:
 def bytes_text(n_bytes: float) -> str:
     """A number of bytes in the unit that fits.
 
-    >>> bytes_text(40_000_000)
-    '40 MB'
+    >>> bytes_text(40 * 2**20)
+    '40 MiB'
     """
-    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+    for factor, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if n_bytes >= factor:
             return f"{n_bytes / factor:.3g} {unit}"
     return f"{n_bytes:.0f} B"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+import pellucid as pl
 from pellucid.introspect import recording
 from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
 from pellucid.introspect.recording import Annotation as TraceAnnotation
@@ -117,6 +118,23 @@ def annotate_function(
             return func(*args, **kwargs)
 
     return annotated
+
+
+def guided_options(recorded: recorder.Profile) -> dict[str, bytes]:
+    """Compiler options with which XLA orders operations by the costs that a session measured.
+
+    They are those of `pl.jit(function, compiler_options=...)` for the function that the session recorded.
+
+    Raises: UnsupportedError for a session without such costs: XLA takes them for GPUs.
+    """
+    costs = recording.guided_profile(recorded.recorded())
+    if not costs:
+        raise UnsupportedError(
+            "this session has no costs that XLA's compiler takes: they are those of kernels on GPUs.",
+            got=f"devices: {', '.join(sorted({each.platform for each in pl.devices()}))}",
+            do="Record the function on a GPU, under `pl.profiler.profile()`.",
+        )
+    return {"fdo_profile": costs}
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import OUTPUT
 from tests.browser.lab import Lab
 from tests.browser.test_viewer import Show, show
 
@@ -45,7 +46,12 @@ def tab(page: Page, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("sample", "scheme", "width"),
-    [("profile_10k", "light", 1100), ("profile_8_devices", "dark", 420)],
+    [
+        ("profile_10k", "light", 900),
+        ("profile_8_devices", "dark", 420),
+        ("profile_8_devices", "light", 420),
+        ("profile_8_devices", "dark", 1600),
+    ],
 )
 def test_every_part_of_a_profile_is_drawn(show: Show, sample: str, scheme: str, width: int) -> None:
     page = show(sample, scheme=scheme, size=(width, 800))
@@ -55,6 +61,7 @@ def test_every_part_of_a_profile_is_drawn(show: Show, sample: str, scheme: str, 
         expect(page.get_by_role("tabpanel")).to_have_attribute("aria-label", name)
         expect(page.get_by_role("alert")).to_have_count(0)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.screenshot(path=OUTPUT / f"profile_{name.lower()}_{width}_{scheme}.png")
 
 
 def test_an_empty_session_says_so(show: Show) -> None:

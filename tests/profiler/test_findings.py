@@ -174,7 +174,7 @@ def test_arrays_that_become_more_are_named() -> None:
     [finding] = [
         each for each in findings(recorded.wait()) if "Arrays of one line grew" in each.text
     ]
-    assert "5.24 MB" in finding.text
+    assert "5 MiB" in finding.text
     assert "5 buffers" in finding.text
     assert "# grows" in finding.evidence
     with profile() as recorded:
@@ -195,7 +195,7 @@ def test_a_temporary_that_is_most_of_the_memory_is_named() -> None:
         distances(x).block_until_ready()
     [finding] = [each for each in findings(recorded.wait()) if "One temporary" in each.text]
     assert "`distances`" in finding.text
-    assert "MB" in finding.evidence
+    assert "MiB" in finding.evidence
     assert "test_findings.py" in finding.evidence or "outer" in finding.evidence
 
 

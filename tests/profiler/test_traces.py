@@ -9,7 +9,9 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 import pellucid as pl
 from pellucid import numpy as jnp, profiler
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid.introspect import recording
+from pellucid.xla import compile as xla_compile
 from pellucid_profiler.perfetto import _lanes, perfetto_trace
 
 
@@ -135,3 +137,20 @@ def test_a_server_is_started_once() -> None:
         profiler.stop_server()
     with pytest.raises(ArgumentValueError, match="no profiler server"):
         profiler.stop_server()
+
+
+def test_costs_of_a_session_guide_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    function, x = pl.jit(lambda x: jnp.sin(x) @ x), jnp.ones((16, 16))
+    with profiler.profile() as recorded:
+        expected = function(x).block_until_ready()
+    with pytest.raises(UnsupportedError, match="no costs that XLA's compiler takes"):
+        profiler.guided_options(recorded)
+    monkeypatch.setattr(recording, "guided_profile", lambda _: b"costs { cost_us: 5 }")
+    options = profiler.guided_options(recorded)
+    assert options == {"fdo_profile": b"costs { cost_us: 5 }"}
+    compile_options = xla_compile.compile_options(pl.devices()[:1], tuple(options.items()), is_partitioned=False)  # fmt: skip
+    assert compile_options.executable_build_options.fdo_profile == options["fdo_profile"]
+    guided = pl.jit(function.__wrapped__, compiler_options=options)
+    np.testing.assert_allclose(guided(x), expected)
+    with pytest.raises(ArgumentTypeError, match="compiler_options"):
+        pl.jit(lambda x: x, compiler_options={"xla_cpu_enable_fast_math": b"1"})(x)

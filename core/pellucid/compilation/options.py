@@ -9,7 +9,7 @@ from typing import Any
 
 from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, CompilerOptionError
-from pellucid.xla.compile import flag_names
+from pellucid.xla.compile import FDO_PROFILE, flag_names
 
 _MIN_KEPT_CALLS = 3
 """Number of calls of one function from which on calls are kept as calls on the CPU."""
@@ -29,6 +29,8 @@ def frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
     if not options:
         return ()
     for name, value in options.items():
+        if name == FDO_PROFILE and isinstance(value, bytes):
+            continue
         if not isinstance(name, str) or not isinstance(value, (str, bool, int, float)):
             raise ArgumentTypeError(
                 "compiler_options maps names of XLA options to strings, bools, ints or floats.",

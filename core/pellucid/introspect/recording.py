@@ -27,6 +27,7 @@ from pellucid.xla.profiling import (
     ProfileOptions,
     ProfilePlane,
     Session,
+    guided_profile,
     module_id,
     register_subprocess,
     start_server,
@@ -195,6 +196,6 @@ def loaded_modules(
 
 __all__ = [
     "DRAINING", "Annotation", "LoadedModule", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session",
-    "heap_profile", "heap_profiles", "hlo_text", "is_user_file", "live_array_bytes", "live_executables", "live_meshes", "loaded_modules", "register_subprocess", "start_platforms", "start_server",
+    "guided_profile", "heap_profile", "heap_profiles", "hlo_text", "is_user_file", "live_array_bytes", "live_executables", "live_meshes", "loaded_modules", "register_subprocess", "start_platforms", "start_server",
     "wait_for_devices",
 ]  # fmt: skip

@@ -71,9 +71,16 @@ def compile_options(
     build.use_shardy_partitioner = True
     ids = np.array([[d.id for d in devices]], dtype=np.int32)
     build.device_assignment = _jax.DeviceAssignment.create(ids)
-    if overrides:
-        options.env_option_overrides = list(overrides)
+    flags = [(name, value) for name, value in overrides if name != FDO_PROFILE]
+    for _, profile in (each for each in overrides if each[0] == FDO_PROFILE):
+        build.fdo_profile = profile
+    if flags:
+        options.env_option_overrides = flags
     return options
+
+
+FDO_PROFILE = "fdo_profile"
+"""Compiler option whose value is no flag: costs of a recorded run, as bytes, by which XLA orders operations."""
 
 
 def compile_module(

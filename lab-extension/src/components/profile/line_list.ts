@@ -33,7 +33,9 @@ export class LineList {
     this.all().forEach(
       line => (seconds[profile.record.lines.source[line]!]! += profile.lineSeconds(line)),
     );
-    const order = sources.map((_, i) => i).sort((a, b) => seconds[b]! - seconds[a]!);
+    // Other sources are those of transfers, callbacks and arrays.
+    const timed = new Set(profile.record.lines.source);
+    const order = [...timed].sort((a, b) => seconds[b]! - seconds[a]!);
     this.element = el(
       'div',
       { class: 'pl-profile-lines' },
