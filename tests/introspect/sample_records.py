@@ -38,7 +38,7 @@ SAMPLES: dict[str, Callable[[], object]] = {
         "equations_100k", layers=160, stages=10
     ).record(),
     "train_step": traced.train_step,
-    "gradient": traced.gradient,
+    "gradient_program": traced.gradient,
     "pattern": traced.pattern,
     "compiled_step": traced.compiled_step,
     "wide": lambda: programs.wide().record(),

@@ -93,7 +93,7 @@ describe('groups', () => {
 
   test.each([
     ['train_step', ['forward loss', 'backward loss', 'lambda, line N']],
-    ['gradient', ['forward', 'backward']],
+    ['gradient_program', ['forward', 'backward']],
   ])('of %s are its forward and its backward pass', (name, names) => {
     const program = sampleProgram(name);
     const children = new Hierarchy(program).body(0).children as readonly Group[];

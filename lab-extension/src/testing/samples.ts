@@ -18,7 +18,7 @@ export const PROGRAMS = [
   'equations_10k_unscoped',
   'wide',
   'train_step',
-  'gradient',
+  'gradient_program',
   'pattern',
 ];
 
