@@ -102,6 +102,21 @@ def networks(jax):
     return _layer(jax, residual, ROWS), _layer(jax, joined, ROWS)
 
 
+def stateful_draws(jax):
+    rng = importlib.import_module(f"{jax.__name__}.experimental.random").stateful_rng(7)
+    outer = importlib.import_module(f"{jax.__name__}.experimental.random").stateful_rng(3)
+
+    @jax.jit
+    def in_a_program():
+        return outer.normal(1.0, 2.0, size=(2, 3)), outer.uniform(-1, 1, size=3)
+
+    return (
+        rng.random(), rng.random(4), rng.uniform(2, 3, (2, 2)), rng.normal(size=3), rng.integers(5, 50, size=6),
+        rng.integers(9, size=(2,)), jax.random.key_data(rng.key()), in_a_program(), in_a_program(),
+        [child.random() for child in rng.spawn(2)], jax.random.key_data(rng.split(3)._base_key), rng.random(),
+    )  # fmt: skip
+
+
 def option_names(jax):
     return sorted(name.removeprefix("jax_") for name in jax.config.values)
 

@@ -70,6 +70,8 @@ class LoweringContext:
         self.largest_contraction = 0.0
         """Most products that one matrix multiplication takes, infinite if one is in a loop; see `note_contraction`."""
         self.loop_depth = 0
+        self.sharding_groups = 0
+        """Number of groups of values that Shardy gives one sharding."""
         self.is_slow_in_calls = False
         """Whether XLA has fast kernels for some operation only where the call around it is inlined."""
         self.sharding_attributes: Any = None

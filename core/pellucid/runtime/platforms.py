@@ -165,7 +165,11 @@ def _start(platform: str) -> list[str]:
 
 
 def client(platform: str | None = None) -> Client:
-    """The client of `platform` ('cpu', 'gpu', 'cuda', 'tpu'), or of the default one."""
+    """The client of `platform` ('cpu', 'gpu', 'cuda', 'tpu'), or of the default one.
+
+    >>> client("cpu").platform
+    'cpu'
+    """
     _start_all()
     return _clients[default_platform() if platform is None else _started(platform)]
 
@@ -273,7 +277,11 @@ def _renamed(name: str, function: Callable[[str | None], T]) -> Callable[[str | 
 
 
 def default_device() -> Device:
-    """The device of new arrays in this thread: the option `default_device`, else the first local one."""
+    """The device of new arrays in this thread: the option `default_device`, else the first local one.
+
+    >>> default_device() == local_devices()[0]
+    True
+    """
     chosen = config.default_device.value
     if chosen is None:
         return _first_device()
