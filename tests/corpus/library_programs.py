@@ -117,6 +117,31 @@ def stateful_draws(jax):
     )  # fmt: skip
 
 
+def lstms(jax):
+    rnn = importlib.import_module(f"{jax.__name__}.experimental.rnn")
+    results = []
+    for layers, both in ((1, False), (2, False), (2, True)):
+        sizes = 3, 4, layers
+        weights = rnn.init_lstm_weight(jax.random.key(0), *sizes, both)
+        cells = layers * (2 if both else 1)
+        x = np.linspace(-1, 1, 3 * 5 * 3, dtype=np.float32).reshape(3, 5, 3)
+        h, c = np.linspace(-1, 1, cells * 24, dtype=np.float32).reshape(2, cells, 3, 4)
+        lengths = np.array([5, 2, 4], np.int32)
+
+        def run(x, weights):
+            parts = rnn.unpack_lstm_weights(weights, *sizes, both)  # noqa: B023
+            return rnn.lstm_ref(x, h, c, *parts, lengths, *sizes, 0.0, both)  # noqa: B023
+
+        def loss(x, weights):
+            return sum((y**2).sum() for y in run(x, weights))
+
+        results += [
+            rnn.get_num_params_in_lstm(*sizes, both), weights, run(x, weights),
+            jax.grad(loss, argnums=(0, 1))(x, weights), jax.jit(rnn.swap_lstm_gates, static_argnums=(1, 2, 3, 4))(weights, *sizes, both),
+        ]  # fmt: skip
+    return results
+
+
 def option_names(jax):
     return sorted(name.removeprefix("jax_") for name in jax.config.values)
 
