@@ -11,7 +11,7 @@ pytestmark = pytest.mark.browser
 SECOND = LAYER.replace("layer", "second").replace("y * 2", "jnp.exp(y)")
 VIEWS = {
     "program": ("pl.viz.program(layer)(jnp.ones(3))", "sin"),
-    "lens": ("pl.viz.lens(layer)(jnp.ones(3))", "stablehlo.sine"),
+    "lens": ("pl.viz.lens(layer)(jnp.ones(3))", "jnp.sin"),
     "ladder": ("pl.viz.ladder(layer, ['jvp'])(jnp.ones(3))", "sin"),
     "diff": ("pl.viz.diff(layer, second)(jnp.ones(3))", "sin"),
 }

@@ -151,8 +151,8 @@ def test_facts_and_shardings_are_drawn(lab: Lab) -> None:
         [START, LAYER, "mesh", "weights", "pl.viz.misses()", "pl.viz.compiled(layer)(jnp.ones(3))",
          "pl.viz.memory()", "pl.viz.lens(layer)(jnp.ones(3))"],
     )  # fmt: skip
-    for cell, text in [(2, "8 devices"), (3, "256 KiB"), (4, "first call"), (5, "arguments"),
-                       (6, "weights"), (7, "StableHLO")]:  # fmt: skip
+    for cell, text in [(2, "8 cpu devices"), (3, "256 KiB"), (4, "first call"), (5, "arguments"),
+                       (6, "weights"), (7, "optimized HLO")]:  # fmt: skip
         expect(lab.output_of(cell).first).to_contain_text(text)
         lab.output_of(cell).first.scroll_into_view_if_needed()
         lab.screenshots(f"facts_{cell}")
@@ -184,7 +184,7 @@ def test_meshes_of_variables_are_drawn_and_opened(lab: Lab) -> None:
     expect(drawn.locator(".pl-square")).to_have_text(list("01234567"))
     expect(devices.get_by_role("img", name="Process 0 drives 8 devices")).to_be_visible()
     devices.get_by_role("button", name="Open mesh mesh").click()
-    expect(lab.page.locator(".pellucid-tab")).to_contain_text("8 devices")
+    expect(lab.page.locator(".pellucid-tab")).to_contain_text("8 cpu devices")
     lab.screenshots("mesh_tab")
 
 

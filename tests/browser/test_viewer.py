@@ -356,6 +356,28 @@ def test_a_lens_shows_two_stages_of_choice(show: Show, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("width", [420, 900])
+def test_an_executable_is_shown_by_line_and_over_its_run(show: Show, width: int) -> None:
+    page = show("compiled", size=(width, 900))
+    lines = page.get_by_role("table", name="Kernels by line")
+    first = lines.locator("> tbody > tr").first
+    expect(first).to_contain_text(re.compile(r"\d %"))
+    before = lines.locator("> tbody > tr code").all_text_contents()
+    page.get_by_label("Order of lines").select_option("by number of kernels")
+    assert lines.locator("> tbody > tr code").all_text_contents() != before
+    first.locator("summary").click()
+    expect(first.get_by_role("table", name="Kernels").get_by_role("row").nth(1)).to_be_visible()
+    curve = page.get_by_role("slider")
+    place = page.locator(".pl-memory-over-program")
+    expect(place).to_contain_text("the peak: ")
+    curve.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(place).not_to_contain_text("the peak: ")
+    expect(page.get_by_role("table", name="Values in use")).to_contain_text("argument")
+    expect(page.get_by_role("table", name="Steps of compiling")).to_contain_text("trace")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_the_strip_between_two_stages_is_dragged(show: Show) -> None:
     page = show("ladder", size=(1000, 600))
     left = page.locator(".pl-column").first

@@ -41,6 +41,7 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "gradient_program": traced.gradient,
     "pattern": traced.pattern,
     "compiled_step": traced.compiled_step,
+    "compiled": traced.compiled,
     "wide": lambda: programs.wide().record(),
     "mesh": traced.mesh,
     "sharding_simple": shardings.simple,

@@ -47,6 +47,22 @@ def compiled_step() -> schema.LensRecord:
     return pl.analysis.lens(step, params, images, pl.ShapeDtypeStruct((32, 10), "float32"))
 
 
+def recurrent(weights, inputs):
+    def cell(state, x):
+        state = jnp.tanh(weights @ state + x)
+        return state, state
+
+    _, states = pl.lax.scan(cell, jnp.zeros(64), inputs)
+    return (states**2).sum()
+
+
+def compiled() -> schema.CompiledRecord:
+    """A loop and its gradient, compiled."""
+    weights = pl.ShapeDtypeStruct((64, 64), "float32")
+    inputs = pl.ShapeDtypeStruct((50, 64), "float32")
+    return pl.analysis.compiled(pl.value_and_grad(recurrent), weights, inputs)
+
+
 def gradient() -> schema.ProgramRecord:
     """The gradient alone: all of its equations come from one function."""
     params = {"hidden": _layer(784, 128), "out": _layer(128, 10)}

@@ -9,7 +9,7 @@ import { DiffView, diffStyle } from './diff/diff_view';
 import { LadderView, ladderStyle } from './panes/ladder_view';
 import { LensView } from './panes/lens_view';
 import { linkedPanesStyle } from './panes/linked_panes';
-import { compiledView } from './facts/compiled_view';
+import { compiledStyle, compiledView } from './facts/compiled_view';
 import { errorStyle, errorView } from './facts/error_view';
 import { memoryView } from './facts/memory_view';
 import { missesView } from './facts/misses_view';
@@ -108,6 +108,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     ladderStyle,
     diffStyle,
     tableStyle,
+    compiledStyle,
     errorStyle,
     profileStyle,
     comparisonStyle,
@@ -203,7 +204,7 @@ function viewOf(
     case 'diff':
       return new DiffView(root, record, events);
     case 'compiled':
-      return compiledView(record);
+      return compiledView(record, events);
     case 'memory':
       return memoryView(record);
     case 'miss':

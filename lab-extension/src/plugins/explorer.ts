@@ -32,6 +32,24 @@ class RecordTab extends Widget {
   }
 }
 
+/** What a view of a record is called, by its kind. */
+const TITLES: Readonly<Record<string, string>> = {
+  program: 'Program',
+  function_sharding: 'Sharding',
+  sharding: 'Sharding',
+  compiled: 'Memory',
+  lens: 'Lens',
+  ladder: 'Ladder',
+  diff: 'Diff',
+};
+
+/** `Sharding · train_step`. */
+function titleOf(record: { name?: unknown; kind?: unknown } | null): string {
+  const kind = String(record?.kind ?? 'view');
+  const view = TITLES[kind] ?? kind.replace(/_/g, ' ');
+  return record?.name ? `${view} · ${String(record.name)}` : view;
+}
+
 let tabCount = 0;
 
 /** Opens any view in a tab of its own. */
@@ -49,7 +67,7 @@ export const explorer: JupyterFrontEndPlugin<void> = {
         const text = String(args['text'] ?? '');
         const content = new RecordTab(place => mountRecord(place, record, text, app.commands));
         const tab = new MainAreaWidget({ content });
-        const title = args['title'] ?? record?.name ?? record?.kind ?? 'view';
+        const title = args['title'] ?? titleOf(record);
         tab.id = `pellucid-tab-${++tabCount}`;
         tab.title.label = String(title).slice(0, 40);
         tab.title.caption = String(title);
