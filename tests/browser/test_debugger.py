@@ -192,6 +192,7 @@ def test_breakpoints_have_options_and_steps_have_keys(lab: Lab) -> None:
     debugger.break_at(BODY)
     debugger.option(BODY, "hits", "% 19")
     debugger.option(BODY, "print", "sum {c.sum().shape}")
+    expect(debugger.program.locator("input[name=hitCondition]").last).to_have_value("% 19")
     lab.screenshots("debugger_options")
     debugger.run()
     debugger.stack(re.compile("iteration 17 of 20"))

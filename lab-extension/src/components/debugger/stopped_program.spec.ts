@@ -60,7 +60,7 @@ const input = (element: HTMLElement, label: string): HTMLInputElement =>
 
 function enter(target: HTMLInputElement, value: string): void {
   target.value = value;
-  target.dispatchEvent(new Event('change'));
+  target.dispatchEvent(new Event('change', { bubbles: true }));
 }
 
 const status = (element: HTMLElement): string =>
@@ -143,6 +143,17 @@ test('edits the options of a breakpoint', () => {
   expect(hits!.value).toBe('% 3');
   enter(condition!, 'x > 3');
   expect(events.onOptions).toHaveBeenCalledWith({ ...BREAKPOINT, condition: 'x > 3' });
+  // A second change counts the first, which the kernel has not listed yet.
+  enter(hits!, '5');
+  expect(events.onOptions).toHaveBeenLastCalledWith({
+    ...BREAKPOINT,
+    condition: 'x > 3',
+    hitCondition: '5',
+  });
+  const fieldset = element.querySelector('fieldset');
+  program.showBreakpoints([{ ...BREAKPOINT, condition: 'x > 4', message: '' }], 'isnan');
+  expect(element.querySelector('fieldset')).toBe(fieldset);
+  expect([condition!.value, fieldset!.querySelector('p')!.hidden]).toEqual(['x > 4', true]);
   const watch = input(element, 'Stop before');
   expect(watch.value).toBe('isnan');
   enter(watch, '');

@@ -225,22 +225,36 @@ export class StoppedProgram {
 
   showBreakpoints(breakpoints: readonly ListedBreakpoint[], watched: string | null): void {
     this.watch.value = watched ?? '';
+    const fieldsets = [...this.conditions.querySelectorAll('fieldset')];
+    const placeOf = ({ path, line }: ListedBreakpoint): string => `${path}:${line}`;
+    const isSame =
+      fieldsets.length === breakpoints.length &&
+      breakpoints.every((each, i) => fieldsets[i]!.dataset['place'] === placeOf(each));
+    if (isSame) {
+      // What is typed meanwhile stays.
+      fieldsets.forEach((fieldset, i) => fillFieldset(fieldset, breakpoints[i]!));
+      return;
+    }
     this.conditions.replaceChildren(
-      ...breakpoints.map(breakpoint =>
-        el(
+      ...breakpoints.map(breakpoint => {
+        const fieldset = el(
           'fieldset',
-          {},
+          { 'data-place': placeOf(breakpoint) },
           el('legend', {}, `line ${breakpoint.line}`),
-          breakpoint.message === '' ? null : el('p', {}, breakpoint.message),
-          OPTIONS.map(([name, label, title]) => {
-            const input = el('input', { type: 'text', value: breakpoint[name], title });
-            input.addEventListener('change', () =>
-              this.events.onOptions({ ...breakpoint, [name]: input.value }),
-            );
-            return el('label', {}, `${label} `, input);
-          }),
-        ),
-      ),
+          el('p'),
+          OPTIONS.map(([name, label, title]) =>
+            el('label', {}, `${label} `, el('input', { type: 'text', name, title })),
+          ),
+        );
+        fillFieldset(fieldset, breakpoint);
+        // All fields count: another one may have changed since the kernel listed them.
+        fieldset.addEventListener('change', () => {
+          const inputs = [...fieldset.querySelectorAll('input')];
+          const options = Object.fromEntries(inputs.map(({ name, value }) => [name, value]));
+          this.events.onOptions({ ...breakpoint, ...options });
+        });
+        return fieldset;
+      }),
     );
   }
 
@@ -248,5 +262,18 @@ export class StoppedProgram {
     this.variables.dispose();
     this.mounted?.dispose();
     this.mounted = null;
+  }
+}
+
+function fillFieldset(fieldset: HTMLElement, breakpoint: ListedBreakpoint): void {
+  const note = fieldset.querySelector('p')!;
+  note.textContent = breakpoint.message;
+  note.hidden = breakpoint.message === '';
+  const focused = (fieldset.getRootNode() as Document | ShadowRoot).activeElement;
+  for (const [name] of OPTIONS) {
+    const input = fieldset.querySelector<HTMLInputElement>(`input[name="${name}"]`)!;
+    if (input !== focused) {
+      input.value = breakpoint[name];
+    }
   }
 }
