@@ -32,7 +32,7 @@ def measurements(jax: Any) -> dict[str, Any]:
         return jax.tree.map(lambda w, g: w - 0.1 * g, weights, gradients)
 
     add, one = jax.jit(lambda x: x + 1), jax.numpy.ones(4)
-    product, matrix = jax.jit(lambda x: jax.numpy.tanh(x @ x)), jax.numpy.ones((700, 700))
+    product, matrix = jax.jit(lambda x: jax.numpy.tanh(x @ x)), jax.numpy.ones((600, 600))
 
     def steps(count: int) -> float:
         state = jax.block_until_ready(step(weights))
@@ -70,7 +70,7 @@ def measurements(jax: Any) -> dict[str, Any]:
 
     def overhead(run: Callable[[], float]) -> float:
         """Seconds of a recorded run as a multiple of one that isn't; the best of some."""
-        pairs = [(recorded(run)[0], run()) for _ in range(6)]
+        pairs = [(recorded(run)[0], run()) for _ in range(10)]
         return min(with_session for with_session, _ in pairs) / min(without for _, without in pairs)
 
     return {

@@ -136,9 +136,11 @@ def running_count(*columns: Column) -> Column:
 
 
 def grouped(*columns: Column) -> Column:
-    """A number for each row, equal where rows agree in all columns."""
+    """A number for each row, equal where rows agree in all columns; in the order of the columns."""
     groups: npt.NDArray[np.int64] = np.zeros(len(columns[0]), np.int64)
     for column in columns:
-        _, numbers = np.unique(column, return_inverse=True)
-        _, groups = np.unique(groups * (numbers.max(initial=0) + 1) + numbers, return_inverse=True)
+        values, numbers = np.unique(column, return_inverse=True)
+        if len(values) > 1:
+            _, groups = np.unique(groups * len(values) + numbers.reshape(-1), return_inverse=True)
+            groups = groups.reshape(-1)
     return groups

@@ -36,7 +36,7 @@ from pellucid_profiler.live_arrays import HeapRow, LiveArrays
 from pellucid_profiler.live_buffers import LiveBuffer, ProgramMemory
 from pellucid_profiler.marks import line_of_calls, marked_place
 from pellucid_profiler.markup import session_html
-from pellucid_profiler.operations import Operations, matched
+from pellucid_profiler.operations import Operations, grouped, matched
 from pellucid_profiler.peaks import Peaks
 from pellucid_profiler.perfetto import save_perfetto
 from pellucid_profiler.queries import query
@@ -188,9 +188,11 @@ class Session:
     @cached_property
     def _keys(self) -> tuple[list[tuple[int, int, int]], Column]:
         ops = self.operations
-        keys = np.stack([ops.program, ops.instruction, self._calling_lines()], axis=1)
-        unique, numbers = np.unique(keys, axis=0, return_inverse=True)
-        return [(int(a), int(b), int(c)) for a, b, c in unique], numbers.reshape(-1)
+        columns = (ops.program, ops.instruction, self._calling_lines())
+        numbers = grouped(*columns)
+        _, first = np.unique(numbers, return_index=True)
+        unique = zip(*(column[first].tolist() for column in columns), strict=True)
+        return [*unique], numbers
 
     def _calling_lines(self) -> Column:
         """For each operation of a program that has no lines, the name of the marked line that called it, or `ABSENT`."""
