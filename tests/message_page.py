@@ -32,16 +32,16 @@ class Page:
 
     def check(self, code: str, text: str, names: dict[str, Any]) -> None:
         """Run `code`, whose error must have this text, and the form that every message has."""
-        found = _message(code, names)
+        actual = _message(code, names)
         if "REWRITE_MESSAGES" in os.environ:
-            old, new = (f"```python\n{code}\n```\n\n```text\n{t}\n```" for t in (text, found))
+            old, new = (f"```python\n{code}\n```\n\n```text\n{t}\n```" for t in (text, actual))
             self.path.write_text(self.path.read_text().replace(old, new))
             return
-        assert found == text
-        lines = found.split(": ", 1)[1].splitlines()
+        assert actual == text
+        lines = actual.split(": ", 1)[1].splitlines()
         assert len(lines[0]) <= _LONGEST_FIRST_LINE
         assert len(lines) <= _MOST_LINES
-        assert not re.search(r"\b(aval|jaxpr|tracer)\b", found)
+        assert not re.search(r"\b(aval|jaxpr|tracer)\b", actual)
 
 
 def _message(code: str, names: dict[str, Any]) -> str:

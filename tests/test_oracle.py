@@ -127,13 +127,13 @@ def test_a_module_with_pellucid_is_refused(oracle, tmp_path, monkeypatch):
     (tmp_path / "needs_pellucid.py").write_text("import pellucid\ndef f(jax): pass\n")
     function = types.FunctionType((lambda jax: None).__code__, {}, "f")
     function.__module__, function.__qualname__ = "needs_pellucid", "f"
-    own = Oracle()
+    local = Oracle()
     monkeypatch.syspath_prepend(tmp_path)
     try:
         with pytest.raises(OracleError, match="imports pellucid"):
-            own.call(function)
+            local.call(function)
     finally:
-        own.close()
+        local.close()
 
 
 def _outcome(array, **changes):

@@ -48,9 +48,9 @@ def test_an_answer_is_asked_once_and_then_read(folder: Path) -> None:
     for _ in range(2):
         np.testing.assert_array_equal(adding.run(probes.double, x), x)
     forget()
-    found = RecordedOracle(live, "read").run(probes.double, x)
-    assert found.dtype == x.dtype
-    np.testing.assert_array_equal(found, x)
+    actual = RecordedOracle(live, "read").run(probes.double, x)
+    assert actual.dtype == x.dtype
+    np.testing.assert_array_equal(actual, x)
     assert len(live.questions) == 1
 
 
@@ -114,9 +114,9 @@ def outer(x):
 
 
 def digest(value) -> str:
-    found = Digest()
-    found.add(value)
-    return found.text()
+    actual = Digest()
+    actual.add(value)
+    return actual.text()
 
 
 def test_keys_tell_operands_apart() -> None:

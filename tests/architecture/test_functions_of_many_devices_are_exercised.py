@@ -68,8 +68,8 @@ def used() -> usage.Usage:
 
 def test_tests_name_every_function(used: usage.Usage) -> None:
     members = {path: usage.member(pellucid, path) for path in FUNCTIONS}
-    assert [path for path, found in members.items() if found is None] == []
-    assert [path for path, found in members.items() if not used.objects.get(id(found))] == []
+    assert [path for path, member in members.items() if member is None] == []
+    assert [path for path, member in members.items() if not used.objects.get(id(member))] == []
 
 
 def test_tests_ask_for_every_attribute(used: usage.Usage) -> None:
@@ -97,12 +97,12 @@ def program(jax, x):
     sharding = submodule(jax, "sharding")
     return total(lax.pmax(x)), sharding.Mesh, x.global_shards, unknown.ppermute
 """
-    found = usage.Usage()
-    found.note("a.py", code, {"jax": pellucid})
+    uses = usage.Usage()
+    uses.note("a.py", code, {"jax": pellucid})
     names = ("lax.psum", "lax.pmax", "sharding.Mesh")
-    assert all(id(usage.member(pellucid, name)) in found.objects for name in names)
-    assert set(found.attributes) == {"global_shards", "ppermute"}
-    assert not {id(pellucid.lax.ppermute), id(pellucid.lax.pmin)} & found.objects.keys()
+    assert all(id(usage.member(pellucid, name)) in uses.objects for name in names)
+    assert set(uses.attributes) == {"global_shards", "ppermute"}
+    assert not {id(pellucid.lax.ppermute), id(pellucid.lax.pmin)} & uses.objects.keys()
 
 
 def test_strings_count_where_they_are_evaluated_calls() -> None:

@@ -34,9 +34,9 @@ class Usage:
         for node in ast.walk(tree):  # outer statements first, as they run
             _bind(node, names)
         for node in ast.walk(tree):
-            found = _resolved(node, names)
-            if found is not None:
-                self.objects.setdefault(id(found), set()).add(file)
+            member = _resolved(node, names)
+            if member is not None:
+                self.objects.setdefault(id(member), set()).add(file)
             elif isinstance(node, ast.Attribute):
                 self.attributes.setdefault(node.attr, set()).add(file)
 
@@ -100,9 +100,9 @@ def _bind(node: ast.AST, names: dict[str, Any]) -> None:
             )
     elif isinstance(node, ast.Assign):
         for target, value in _pairs(node.targets[0], node.value):
-            found = _resolved(value, names)
-            if found is not None and isinstance(target, ast.Name):
-                names[target.id] = found
+            bound = _resolved(value, names)
+            if bound is not None and isinstance(target, ast.Name):
+                names[target.id] = bound
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

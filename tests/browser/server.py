@@ -116,7 +116,7 @@ def chromium_path() -> str:
     if executable is not None:
         return executable
     script = Path(__file__).parents[2] / "tools" / "chromium.sh"
-    found = subprocess.run([script], check=False, capture_output=True, text=True)
-    if found.returncode != 0:
-        raise RuntimeError(found.stderr)
-    return found.stdout.strip()
+    process = subprocess.run([script], check=False, capture_output=True, text=True)
+    if process.returncode != 0:
+        raise RuntimeError(process.stderr)
+    return process.stdout.strip()

@@ -21,9 +21,9 @@ layer(jnp.ones(3)); layer(jnp.ones(4))"""
 
 def panel(lab: Lab, command: str) -> Locator:
     lab.command(command)
-    found = lab.page.locator(f"#{command.replace(':show', '')}")
-    expect(found).to_be_visible()
-    return found
+    panel = lab.page.locator(f"#{command.replace(':show', '')}")
+    expect(panel).to_be_visible()
+    return panel
 
 
 def test_programs_and_devices_of_the_notebook_in_front(lab: Lab) -> None:

@@ -6,5 +6,5 @@ from typing import Any
 def total_cost(record: Any, name: str) -> float | None:
     """Cost of one run of a program; None where that of some equation is not known."""
     [values] = [column.values for column in record.costs if column.name == name]
-    own = values[: record.bodies[0].equation_count]
-    return None if None in own else sum(own)
+    local = values[: record.bodies[0].equation_count]
+    return None if None in local else sum(local)

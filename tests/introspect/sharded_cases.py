@@ -38,28 +38,28 @@ def transformer_step(jax: Any) -> Any:
 
 def cases() -> list[Any]:
     """The programs as parameters of tests; those that are not `QUICK` rotate."""
-    found: dict[str, Any] = {
+    actual: dict[str, Any] = {
         f.__name__: lambda jax, f=f, a=a: f(jax, *a) for f, a in sharded_programs.PROGRAMS
     }
-    found |= {f.__name__: f for f in (*explicit_programs.PROGRAMS, transformer_step)}
-    found |= {
+    actual |= {f.__name__: f for f in (*explicit_programs.PROGRAMS, transformer_step)}
+    actual |= {
         name: lambda jax, name=name: manual_programs.value(jax, name)
         for name in manual_programs.PROGRAMS
-        if name not in manual_programs.NESTED and name not in found
+        if name not in manual_programs.NESTED and name not in actual
     }
     return [
         pytest.param(program, id=name, marks=() if name in QUICK else pytest.mark.rotates)
-        for name, program in found.items()
+        for name, program in actual.items()
     ]
 
 
 def told(program: Callable[[Any], Any], ask: Callable[..., Any]) -> list[Any]:
     """What `ask(jitted, *args)` says of the functions that a program calls; what refuses a call refuses to tell, too."""
-    found, refused, raised = [], [], []
+    actual, refused, raised = [], [], []
 
     def note(jitted: Any, args: Any) -> None:
         try:
-            found.append(ask(jitted, *args))
+            actual.append(ask(jitted, *args))
         except PellucidError as error:
             refused.append(type(error))
 
@@ -68,4 +68,4 @@ def told(program: Callable[[Any], Any], ask: Callable[..., Any]) -> list[Any]:
     except PellucidError as error:
         raised.append(type(error))
     assert refused == raised
-    return found
+    return actual

@@ -61,8 +61,8 @@ def test_every_equation_says_where_it_comes_from(program):
                 with pytest.raises(MissingRule, match="steps is known only when it runs"):
                     transformed(closed, name)
                 continue
-            made = transformed(closed, name)
-            assert unexplained(made, base) == [], name
+            result = transformed(closed, name)
+            assert unexplained(result, base) == [], name
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_every_operation_that_is_lowered_names_an_equation(program, arguments):
     origins = iter(columns.origins)
     unnamed = []
     for primitive, count in zip(columns.primitive, columns.origin_counts, strict=True):
-        found = {next(origins) for _ in range(count)}
-        if not found or not found <= equations:
+        actual = {next(origins) for _ in range(count)}
+        if not actual or not actual <= equations:
             unnamed.append(record.strings[primitive])
     assert unnamed == []
 

@@ -141,12 +141,12 @@ def test_a_cotangent_is_the_derivative_by_the_value_that_it_is_named_of(loss, ex
         # The same program, in which the value is one more argument instead of a result.
         rest = [e for e in forward if primal not in e.results]
         inputs = [v for v in jaxpr.invars if v is not primal]
-        kept = [x for v, x in zip(jaxpr.invars, operands, strict=True) if v is not primal]
+        remaining = [x for v, x in zip(jaxpr.invars, operands, strict=True) if v is not primal]
         opened = jaxpr.replace(invars=[primal, *inputs], equations=rest, outvars=jaxpr.outvars[:1])
         point = pl.core.eval_jaxpr(jaxpr.replace(outvars=[primal]), program.consts, *operands)[0]
         derivative = pl.grad(
-            lambda x, opened=opened, kept=kept: pl.core.eval_jaxpr(
-                opened, program.consts, x, *kept
+            lambda x, opened=opened, remaining=remaining: pl.core.eval_jaxpr(
+                opened, program.consts, x, *remaining
             )[0]
         )(point)
         np.testing.assert_allclose(value, derivative, rtol=1e-5, atol=1e-6, err_msg=name)

@@ -49,11 +49,11 @@ def test_ipyparallel_is_asked_for_where_it_is_missing(magics, monkeypatch):
 
 
 def test_processes_are_stopped_before_others_start(magics, monkeypatch):
-    said = []
+    text = []
 
     def start(count, devices):
-        said.append(("start", count, devices))
-        return types.SimpleNamespace(stop=lambda: said.append(("stop", count)))
+        text.append(("start", count, devices))
+        return types.SimpleNamespace(stop=lambda: text.append(("stop", count)))
 
     monkeypatch.setattr(processes, "Processes", start)
     assert magics.pellucid("processes") is None
@@ -64,7 +64,7 @@ def test_processes_are_stopped_before_others_start(magics, monkeypatch):
     assert magics.pellucid("processes") is first
     magics.pellucid("processes 3 1")
     assert magics.pellucid("processes stop") is None
-    assert said == [("start", 2, 2), ("stop", 2), ("start", 3, 1), ("stop", 3)]
+    assert text == [("start", 2, 2), ("stop", 2), ("start", 3, 1), ("stop", 3)]
 
 
 SUM = """%%px

@@ -208,10 +208,10 @@ class Panel:
     def states_until_now(self) -> list[str]:
         """Panels whose states come before the answer to a request that is sent now."""
         self.ask(kind="nonsense", request=0)
-        found = []
+        actual = []
         while (message := self.next("state", "answer"))["kind"] != "answer":
-            found.append(message["panel"])
-        return found
+            actual.append(message["panel"])
+        return actual
 
     def next(self, *kinds: str) -> dict[str, Any]:
         """The next message of one of some kinds from the kernel."""

@@ -60,10 +60,10 @@ def out_of_order(place: Place) -> dict[str, Any]:
     join(place)
     work, mine = Work(), place.process
     programs = [work.total, work.largest]
-    found = {}
+    actual = {}
 
     def note(name: str, call: Any) -> None:
-        found[name] = error_of(call)
+        actual[name] = error_of(call)
         work.check()
 
     note("swapped", lambda: programs[mine](work.x))
@@ -78,10 +78,10 @@ def out_of_order(place: Place) -> dict[str, Any]:
         try:
             work.total(work.x)
         except KeyboardInterrupt:
-            found["interrupted"] = True
+            actual["interrupted"] = True
     pl.distributed.barrier("process 0 was interrupted")
     work.check()
-    return found
+    return actual
 
 
 def ends_early(place: Place) -> Any:
@@ -126,9 +126,9 @@ def in_another_order(place: Place) -> Any:
             work.total(work.x).block_until_ready()
             time.sleep(0.05)
 
-    found = error_of(runs)
+    actual = error_of(runs)
     pl.distributed.shutdown()
-    return found
+    return actual
 
 
 def on_the_cpp_road(place: Place) -> Any:

@@ -115,7 +115,7 @@ def collectives(mesh: Any) -> dict[str, Any]:
         "ppermute": lambda x: lax.ppermute(x, "x", ring),
         "axis_index": lambda x: x * 0 + lax.axis_index("x"),
     }
-    found = {}
+    actual = {}
     for name, body in bodies.items():
 
         def each(x: Any, body: Any = body) -> Any:
@@ -124,15 +124,15 @@ def collectives(mesh: Any) -> dict[str, Any]:
         mapped = pl.shard_map(
             each, mesh=mesh, in_specs=pl.P("x"), out_specs=pl.P("x"), check_vma=False
         )
-        found[name] = multihost_utils.process_allgather(pl.jit(mapped)(x), tiled=True).tolist()
-    return found
+        actual[name] = multihost_utils.process_allgather(pl.jit(mapped)(x), tiled=True).tolist()
+    return actual
 
 
 def operands(mesh: Any, x: Any) -> dict[str, Any]:
     """Programs and single operations on `x`, which lies over `mesh`, and on values of this process or the host."""
     over_x = pl.NamedSharding(mesh, pl.P("x"))
     ones = jnp.ones(x.shape)
-    found = {
+    actual = {
         "scalar": pl.jit(jnp.multiply)(x, 2.0),
         "numpy": pl.jit(jnp.multiply)(x, np.arange(float(x.size))),
         "local": pl.jit(jnp.multiply)(x, ones),
@@ -148,7 +148,7 @@ def operands(mesh: Any, x: Any) -> dict[str, Any]:
     }
     return {
         name: multihost_utils.process_allgather(value, tiled=True).tolist()
-        for name, value in found.items()
+        for name, value in actual.items()
     }
 
 
@@ -369,10 +369,10 @@ def comes_late(place: Place, seconds: float) -> Any:
 
 def only_joins(place: Place, initialization: float = 20, attempts: int = 1) -> Any:
     """What comes of joining, the last time."""
-    found = None
+    actual = None
     for _ in range(attempts):
-        found = error_of(lambda: join(place, initialization=initialization))
-    return found
+        actual = error_of(lambda: join(place, initialization=initialization))
+    return actual
 
 
 def leaves_alone(place: Place) -> Any:
@@ -414,9 +414,9 @@ def is_preempted(place: Place) -> Any:
 def in_blocks(place: Place) -> list[Any]:
     """What processes hear of a block of `live_devices` that ends well, that one leaves by an error, that one dies in."""
     join(place)
-    found = []
+    actual = []
     with multihost_utils.live_devices(pl.devices()) as devices:
-        found.append([device.process_index for device in devices])
+        actual.append([device.process_index for device in devices])
 
     def raises() -> None:
         with multihost_utils.live_devices(pl.devices()):
@@ -428,11 +428,11 @@ def in_blocks(place: Place) -> list[Any]:
             if place.process == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    found.append(error_of(raises)[:2])
+    actual.append(error_of(raises)[:2])
     try:
         dies()
     except multihost_utils.ProcessFailureError as error:
-        found.append([device.process_index for device in error.failed_devices])
-    found.append(error_of(dies)[:2])
-    found.append(error_of(lambda: multihost_utils.live_devices([]).__enter__())[:2])
-    return found
+        actual.append([device.process_index for device in error.failed_devices])
+    actual.append(error_of(dies)[:2])
+    actual.append(error_of(lambda: multihost_utils.live_devices([]).__enter__())[:2])
+    return actual

@@ -19,5 +19,5 @@ def test_input_is_taken_and_refused_as_in_jax():
     ours = results(launch("run", 2, module="inputs_of_pellucid"))
     theirs = results(launch("run", 2, module="inputs_of_jax", environment=JAX))
     for process in range(2):
-        pairs = {name: (said, theirs[process][name]) for name, said in ours[process].items()}
+        pairs = {name: (text, theirs[process][name]) for name, text in ours[process].items()}
         assert not {name: pair for name, pair in pairs.items() if not agree(*pair)}

@@ -12,33 +12,33 @@ APART = "not at the same point of their programs"
 def texts(ends):
     """The errors of all processes by name, each as one text."""
     return [
-        {name: f"{seen[0]}: {seen[1]}" for name, seen in found.items() if isinstance(seen, list)}
-        for found in results(ends)
+        {name: f"{seen[0]}: {seen[1]}" for name, seen in actual.items() if isinstance(seen, list)}
+        for actual in results(ends)
     ]
 
 
 def test_programs_out_of_order_are_errors_everywhere_and_all_can_go_on():
     ends = launch("out_of_order", 2, module="order", environment=EVERY_RUN)
     assert results(ends)[0]["interrupted"]
-    for process, found in enumerate(texts(ends)):
+    for process, actual in enumerate(texts(ends)):
         check(
-            found["swapped"],
+            actual["swapped"],
             "AgreementError: the program over several processes: the processes don't agree",
             "process 0: total(f32[4]), program ",
             "process 1: largest(f32[4]), program ",
             "in the same order",
         )
-        check(found["sizes"], "process 0: rows(f32[4,50000])", "process 1: total(f32[4])")
+        check(actual["sizes"], "process 0: rows(f32[4,50000])", "process 1: total(f32[4])")
         check(
-            found["one fewer"], APART, "process 0: the program over several processes, total(f32[4])",
+            actual["one fewer"], APART, "process 0: the program over several processes, total(f32[4])",
             "process 1: assert_equal, ",
         )  # fmt: skip
-        check(found["host values"], "process 0: <lambda>(f32[4], f32[])", "arguments of its own")
+        check(actual["host values"], "process 0: <lambda>(f32[4], f32[])", "arguments of its own")
         late = (
             "the others waited 1 s for this process",
             "process 1 did not come within 1 s.\n  process 1: last agreed on the program",
         )
-        check(found["late"], "DistributedTimeoutError", late[1 - process])
+        check(actual["late"], "DistributedTimeoutError", late[1 - process])
 
 
 def test_who_runs_a_program_more_than_the_others_is_told_so():

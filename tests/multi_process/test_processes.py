@@ -19,7 +19,7 @@ def mesh_of(n_devices: int) -> pl.sharding.Mesh:
 
 @pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_training_step_is_that_of_one_process(count):
-    found = results(launch("training", count))
+    actual = results(launch("training", count))
     n_devices = 2 * count
     mesh = pl.make_mesh(
         (n_devices // 2, 2), ("data", "model"), devices=pl.devices()[:n_devices],
@@ -31,8 +31,8 @@ def test_a_training_step_is_that_of_one_process(count):
         unsharded, weights = pl.jit(programs.step)(weights, *programs.batch())
         np.testing.assert_allclose(loss, unsharded, rtol=1e-5)
     np.testing.assert_allclose(here[1], weights["in"], rtol=1e-4, atol=1e-6)
-    for each in found:
-        assert each[0] == found[0][0]
+    for each in actual:
+        assert each[0] == actual[0][0]
         for ours, theirs in zip(each, here, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
@@ -42,17 +42,17 @@ def test_collectives_and_operands_are_those_of_one_process(count):
     mesh = mesh_of(2 * count)
     x = pl.device_put(jnp.arange(2.0 * count), pl.NamedSharding(mesh, pl.P("x")))
     here = [programs.collectives(mesh), programs.operands(mesh, x)]
-    for found in results(launch("all_collectives", count)):
-        assert found == here
+    for actual in results(launch("all_collectives", count)):
+        assert actual == here
 
 
 def test_devices_arrays_meshes_barriers_and_the_store_in_two_jobs_one_after_the_other():
     """Also where the environment names a proxy, which nobody goes through."""
     proxy = {"http_proxy": "http://127.0.0.1:9", "no_proxy": ""}
-    for process, found in enumerate(results(launch("facts", 2, environment=proxy))):
-        assert found["first"] == found["second"]
-        assert not found["joined"]
-        assert found["first"] == {
+    for process, actual in enumerate(results(launch("facts", 2, environment=proxy))):
+        assert actual["first"] == actual["second"]
+        assert not actual["joined"]
+        assert actual["first"] == {
             "devices": [4, 2, 2],
             "processes": [process, 2, [0, 1]],
             "addressable": [False, [8], 2, 4],
@@ -69,16 +69,16 @@ def test_devices_arrays_meshes_barriers_and_the_store_in_two_jobs_one_after_the_
 
 
 def test_values_between_processes():
-    for process, found in enumerate(results(launch("between_processes", 2))):
-        errors = found.pop("errors")
-        own = [10 * process + i for i in range(4)]
-        assert found == {
+    for process, actual in enumerate(results(launch("between_processes", 2))):
+        errors = actual.pop("errors")
+        local = [10 * process + i for i in range(4)]
+        assert actual == {
             "stacked": [[0, 1], [1, 2]],
             "scalars": [0, 1],
             "tiled": [0, 1, 1, 2],
             "whole": [0, 1, 2, 3, 10, 11, 12, 13],
             "sent": [[1.5, 0.0], "-0.0", True, 1 << 40],
-            "back": own,
+            "back": local,
             "all back": [0, 1, 2, 3, 10, 11, 12, 13],
             "preempted": False,
         }
@@ -167,8 +167,8 @@ def check_failure(how: str, who: int, where: str, count: int, heartbeat: float) 
         "raise": "it ended with ZeroDivisionError: a mistake of the user",
     }[how]
     assert ends[who].exit_code == {"kill": -9, "stop": -9, "raise": 1}[how]
-    for found in results([end for process, end in enumerate(ends) if process != who]):
-        kind, text, seconds = found["seen"]
+    for actual in results([end for process, end in enumerate(ends) if process != who]):
+        kind, text, seconds = actual["seen"]
         assert kind == "PeerFailureError", text
         check(
             text,
@@ -178,8 +178,8 @@ def check_failure(how: str, who: int, where: str, count: int, heartbeat: float) 
         )
         assert seconds < 10
         if where != "shutdown":
-            assert found["again"][0] == "PeerFailureError"
-        assert found["alone"] == 6.0
+            assert actual["again"][0] == "PeerFailureError"
+        assert actual["alone"] == 6.0
 
 
 def test_others_start_anew_at_the_same_address(tmp_path):
@@ -196,8 +196,8 @@ def test_a_late_process_is_waited_for(seconds):
 
 def test_a_process_that_never_comes_is_named():
     """Also the second time, for which process 0 listens at the same address anew."""
-    found = results(launch("only_joins", 3, only=[0, 2], initialization=3, attempts=2))
-    for process, (kind, text, seconds) in zip((0, 2), found, strict=True):
+    actual = results(launch("only_joins", 3, only=[0, 2], initialization=3, attempts=2))
+    for process, (kind, text, seconds) in zip((0, 2), actual, strict=True):
         check(text, "process 1 of 3 did not come within 3 s", f"process {process} waited")
         assert kind == "DistributedTimeoutError"
         assert seconds < 8

@@ -21,19 +21,19 @@ def find(*versions: str, chosen: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_chosen_interpreter_is_taken() -> None:
-    found = find(chosen=sys.executable)
-    assert found.returncode == 0
-    assert Path(found.stdout.strip()).samefile(sys.executable)
+    actual = find(chosen=sys.executable)
+    assert actual.returncode == 0
+    assert Path(actual.stdout.strip()).samefile(sys.executable)
 
 
 def test_an_interpreter_of_another_version_is_refused() -> None:
-    found = find(OTHER, chosen=sys.executable)
-    assert found.returncode == 1
-    assert found.stdout == ""
-    assert f"No usable Python of version {OTHER} was found." in found.stderr
+    actual = find(OTHER, chosen=sys.executable)
+    assert actual.returncode == 1
+    assert actual.stdout == ""
+    assert f"No usable Python of version {OTHER} was found." in actual.stderr
 
 
 def test_an_interpreter_that_does_not_start_is_refused() -> None:
-    found = find(chosen="/no/such/python")
-    assert found.returncode == 1
-    assert "3.11, 3.12, 3.13" in found.stderr
+    actual = find(chosen="/no/such/python")
+    assert actual.returncode == 1
+    assert "3.11, 3.12, 3.13" in actual.stderr

@@ -172,17 +172,17 @@ def test_a_long_union_has_one_member_on_a_line(define: Define) -> None:
 
 
 def test_missing_changed_and_orphaned_files_are_reported(define: Define, tmp_path: Path) -> None:
-    wanted = generate_types.generate(
+    expected = generate_types.generate(
         {name: define(f"schema_{name}", "") for name in ("same", "changed", "missing")}
     )
     folder = tmp_path / generate_types.GENERATED
     folder.mkdir(parents=True)
-    for path, text in wanted.items():
+    for path, text in expected.items():
         (tmp_path / path).write_text(text)
     (folder / "changed.ts").write_text("export {};\n")
     (folder / "missing.ts").unlink()
     (folder / "orphan.ts").write_text("export {};\n")
-    problems = generate_types.differences(tmp_path, wanted)
+    problems = generate_types.differences(tmp_path, expected)
     assert [problem.split("/")[-1] for problem in problems] == [
         "changed.ts differs from its Python module.",
         "missing.ts is missing.",
@@ -191,7 +191,7 @@ def test_missing_changed_and_orphaned_files_are_reported(define: Define, tmp_pat
 
 
 def test_modules_that_do_not_exist_yet_are_left_out() -> None:
-    found = generate_types.existing_modules(
+    actual = generate_types.existing_modules(
         {"a": "json", "b": "no_such_package.schema", "c": "json.no_such_module"}
     )
-    assert list(found) == ["a"]
+    assert list(actual) == ["a"]

@@ -257,7 +257,7 @@ def test_the_widget_of_what_if_answers_requests_and_says_what_cannot_be():
     refused = ask(128, [[["data"], []]])
     assert "can't be split evenly into 128 parts" in refused["refusal"]
     assert refused["placement"]["axis_sizes"] == [16]
-    found = ask(8, [[["data"], []]], under=1000)
-    assert (found["refusal"], found["memory_limit_bytes"]) == ("", 1000)
-    assert all(each["peak_bytes"] <= 1000 for each in found["best"])
+    actual = ask(8, [[["data"], []]], under=1000)
+    assert (actual["refusal"], actual["memory_limit_bytes"]) == ("", 1000)
+    assert all(each["peak_bytes"] <= 1000 for each in actual["best"])
     assert widget.answered == 3

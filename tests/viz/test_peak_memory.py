@@ -66,9 +66,9 @@ def assigned_sizes(proto: bytes) -> Iterator[int]:
     """Bytes of the allocations in a buffer assignment that a run makes: no constants, no stack frames."""
     for number, allocation in fields_of(proto):
         if number == ALLOCATIONS:
-            found = dict(fields_of(allocation))
-            if not found.get(IS_THREAD_LOCAL) and not found.get(IS_CONSTANT):
-                yield found.get(SIZE, 0)
+            actual = dict(fields_of(allocation))
+            if not actual.get(IS_THREAD_LOCAL) and not actual.get(IS_CONSTANT):
+                yield actual.get(SIZE, 0)
 
 
 def fields_of(message: bytes) -> Iterator[tuple[int, Any]]:

@@ -42,10 +42,10 @@ def cost(function, *args):
     ],
 )  # fmt: skip
 def test_operations_are_counted(function, args, flops, transcendentals):
-    found = cost(function, *args)
+    actual = cost(function, *args)
     if flops is not None:
-        assert found.flops == flops
-    assert found.transcendentals == transcendentals
+        assert actual.flops == flops
+    assert actual.transcendentals == transcendentals
 
 
 def test_bytes_are_read_and_written_once():
@@ -57,17 +57,17 @@ def test_bytes_are_read_and_written_once():
 
 
 def test_a_branch_costs_what_the_dearest_costs():
-    found = cost(
+    actual = cost(
         lambda x: lax.cond(True, lambda x: lax.sin(x), lambda x: lax.add(x, x), x), np.ones(6, F)
     )
-    assert (found.flops, found.transcendentals) == (6, 6)
+    assert (actual.flops, actual.transcendentals) == (6, 6)
 
 
 def test_what_cannot_be_known_is_none():
-    found = cost(
+    actual = cost(
         lambda x: lax.while_loop(lambda c: lax.lt(c, 9.0), lambda c: lax.add(c, 1.0), x), F(0)
     )
-    assert found == (None, None, None)
+    assert actual == (None, None, None)
 
 
 def test_a_function_that_combines_elements_runs_for_each_pair():
@@ -75,10 +75,10 @@ def test_a_function_that_combines_elements_runs_for_each_pair():
         return lax.max(lax.abs(a), lax.abs(b))
 
     x = np.ones((3, 4), F)
-    found = cost(lambda x: lax.reduce(x, F(0), largest_magnitude, (1,)), x)
-    assert found.flops == 3 * (3 * 4 - 3)
-    assert found.bytes == 4 * (12 + 1 + 3)
+    actual = cost(lambda x: lax.reduce(x, F(0), largest_magnitude, (1,)), x)
+    assert actual.flops == 3 * (3 * 4 - 3)
+    assert actual.bytes == 4 * (12 + 1 + 3)
     lowered = analysis.program(
         pl.jit(lambda x: lax.reduce(x, F(0), largest_magnitude, (1,))).lower(x)
     )
-    assert total_cost(lowered, "flops") == found.flops
+    assert total_cost(lowered, "flops") == actual.flops

@@ -40,9 +40,9 @@ def values_at(record, site=0):
     for place in range(site + 1):
         body = record.sites.body[place]
         values = body_values(program, starts, program.bodies[body])
-        found = list(enumerate(range(firsts[body], firsts[body + 1]), number))
+        pairs = list(enumerate(range(firsts[body], firsts[body + 1]), number))
         number += len(values)
-    return found
+    return pairs
 
 
 def body_values(program, starts, body):
@@ -238,9 +238,9 @@ def test_an_exchange_is_told_at_the_call_that_needs_it(devices):
     z = pl.device_put(jnp.ones((8, 8)), placed(devices, "model"))
     record = analysis.sharding(lambda x, y, z: (product(x, y), product(y, z)), x, y, z)
     for which in ("planned", "collectives"):
-        found = [each for each in getattr(record, which) if each.operation == "all-reduce"]
-        assert {each.site for each in found} == {2}
-        assert {primitive(record, each.equation) for each in found} == {"dot_general"}
+        actual = [each for each in getattr(record, which) if each.operation == "all-reduce"]
+        assert {each.site for each in actual} == {2}
+        assert {primitive(record, each.equation) for each in actual} == {"dot_general"}
 
 
 def test_values_inside_of_shard_map_are_those_of_one_device():
@@ -274,9 +274,9 @@ def test_each_value_names_its_mesh(devices):
     y = pl.device_put(jnp.ones((16, 8)), placed(line, "line"))
     z = pl.device_put(jnp.ones((16, 8)), placed(turned, "data"))
     record = analysis.sharding(lambda x, y, z: (jnp.sin(x), jnp.cos(y), jnp.tan(z)), x, y, z)
-    own = [record.meshes[spec_of(record, result(record, place)).mesh] for place in range(3)]
-    assert [mesh.axis_names for mesh in own] == [["data", "model"], ["line"], ["data", "model"]]
-    assert [mesh.axis_sizes for mesh in own] == [[2, 4], [8], [4, 2]]
+    meshes = [record.meshes[spec_of(record, result(record, place)).mesh] for place in range(3)]
+    assert [mesh.axis_names for mesh in meshes] == [["data", "model"], ["line"], ["data", "model"]]
+    assert [mesh.axis_sizes for mesh in meshes] == [[2, 4], [8], [4, 2]]
     assert layouts(record) == {"x": "P('data', 'model')", "y": "P('line',)", "z": "P('data',)"}
     cos = result(record, 1)
     assert (record.layouts.device_bytes[cos], chain(record, cos, "line")[1]) == (64, "argument `y`")
@@ -333,9 +333,9 @@ def test_a_manual_region_over_another_mesh_names_its_axes(devices):
 
 
 def test_placements_without_a_mesh_get_axes_of_their_own(devices):
-    named = placed(devices, "data", "model")
-    tiles = named._to_xla_hlo_sharding(2)
-    x = pl.device_put(jnp.ones((16, 8)), GSPMDSharding(named._internal_device_list, tiles))
+    placement = placed(devices, "data", "model")
+    tiles = placement._to_xla_hlo_sharding(2)
+    x = pl.device_put(jnp.ones((16, 8)), GSPMDSharding(placement._internal_device_list, tiles))
     record = analysis.sharding(lambda x: x.sum(axis=0), x)
     assert (record.meshes[0].axis_names, record.meshes[0].axis_sizes) == (["dim0", "dim1"], [2, 4])
     assert exchanges(record) == [("all-reduce", ["dim0"], "contraction")]
@@ -432,8 +432,8 @@ def test_what_runs_is_read_off_the_compiled_program(devices):
         sum(each.operation == "all-reduce" and each.axes == ["model"] for each in part)
         for part in (record.planned, record.collectives)
     ]
-    told = any(each.startswith("all-reduce over model:") for each in record.differences)
-    assert told == (counts[0] != counts[1])
+    is_reported = any(each.startswith("all-reduce over model:") for each in record.differences)
+    assert is_reported == (counts[0] != counts[1])
 
 
 def test_a_pass_that_fails_is_named(monkeypatch):
@@ -527,6 +527,6 @@ def test_the_record_is_json(devices):
 
 
 def test_arguments_of_what_is_no_function_are_refused():
-    for given in (placed(MESH, "data"), MESH):
+    for value in (placed(MESH, "data"), MESH):
         with pytest.raises(ArgumentTypeError, match="is no function"):
-            analysis.sharding(given, 3)
+            analysis.sharding(value, 3)

@@ -52,12 +52,14 @@ def in_factors(mesh):
 def as_sharding(record, spec):
     """The sharding that a spec of a record says."""
     mesh = record.meshes[spec.mesh]
-    sizes, named = in_factors(mesh)
+    sizes, factors_of = in_factors(mesh)
     by_id = {device.id: device for device in pl.devices()}
     devices = np.array([by_id[id] for id in mesh.device_ids])
     names = {axis: f"{axis[0]}.{axis[1]}" for axis in sizes}
     finer = pl.sharding.Mesh(devices.reshape(tuple(sizes.values())), tuple(names.values()))
-    dims = [tuple(names[part] for axis in dim for part in named(axis)) for dim in spec.dim_axes]
+    dims = [
+        tuple(names[part] for axis in dim for part in factors_of(axis)) for dim in spec.dim_axes
+    ]
     return pl.NamedSharding(finer, pl.P(*dims))
 
 
@@ -81,10 +83,10 @@ class Inspected(Sites):
     def lowered(self, equation, values):
         number = None if self._open[-1] is None else self._open[-1].next
         super().lowered(equation, values)
-        known = self._known[-1]
-        depends = any(type(a) is not Literal and a in known for a in equation.operands)
+        names = self._known[-1]
+        depends = any(type(a) is not Literal and a in names for a in equation.operands)
         if depends:
-            known.update(equation.results)
+            names.update(equation.results)
         if number is None or not depends:
             return
         for variable, value in zip(equation.results, values, strict=True):
@@ -115,11 +117,11 @@ class Inspected(Sites):
 
 def inspections(lowered):
     """What the compiler tells of the values of a lowered program."""
-    found = Inspected(read_jaxpr(lowered.jaxpr).bodies)
+    inspected = Inspected(read_jaxpr(lowered.jaxpr).bodies)
     shardings = shardy_attributes(lowered.request)
-    module = lower_module(lowered.jaxpr, lowered.options, shardings, found)
+    module = lower_module(lowered.jaxpr, lowered.options, shardings, inspected)
     compile_lowered(lowered._replace(module=module))
-    return found
+    return inspected
 
 
 ALTERED = {"fully_sharded": 1, "rematerialized": 1, "indexing_with_a_stated_layout": 1}
@@ -137,16 +139,16 @@ def test_each_value_lies_where_the_compiler_puts_it(program, monkeypatch, reques
         lowered = jitted.trace(*args).lower()._lowered
         if not lowered.request.is_partitioned:
             return 0
-        found = inspections(lowered)
-        assert found.tiles.keys() == found.avals.keys()
+        actual = inspections(lowered)
+        assert actual.tiles.keys() == actual.avals.keys()
         plain = analysis.sharding(jitted, *args)
         with monkeypatch.context() as patch:
             patch.setattr(propagation, "Sites", Inspected)
             record = analysis.sharding(jitted, *args)
         return sum(
             layout_at(plain, number) != layout_at(record, number)
-            or not lies_as(found, number, record, lowered.options.replicated)
-            for number in found.tiles
+            or not lies_as(actual, number, record, lowered.options.replicated)
+            for number in actual.tiles
         )
 
     assert sum(told(program, altered)) == ALTERED.get(request.node.callspec.id, 0)
@@ -156,14 +158,14 @@ def layout_at(record, number):
     return record.shardings[record.layouts.sharding[number]]
 
 
-def lies_as(found, number, record, replicated):
+def lies_as(actual, number, record, replicated):
     """Whether the compiler says of a value what the record says."""
-    aval = found.avals[number]
-    chosen = chosen_inside(found.tiles[number], aval, replicated)
-    said = as_sharding(record, layout_at(record, number))
-    if record.sites.manual_axes[place_of(found.found, number)]:
-        return chosen.shard_shape(aval.shape) == said.shard_shape(aval.shape)
-    return chosen.is_equivalent_to(said, aval.ndim)
+    aval = actual.avals[number]
+    chosen = chosen_inside(actual.tiles[number], aval, replicated)
+    stated = as_sharding(record, layout_at(record, number))
+    if record.sites.manual_axes[place_of(actual.found, number)]:
+        return chosen.shard_shape(aval.shape) == stated.shard_shape(aval.shape)
+    return chosen.is_equivalent_to(stated, aval.ndim)
 
 
 # Exchanges ------------------------------------------------------------------------------------------
@@ -183,11 +185,11 @@ BITS = {"pred": 8, "s4": 4, "u4": 4}
 
 
 def type_bytes(text):
-    found = re.findall(r"([a-z]+\d*)\[([\d,]*)\]", text)
+    actual = re.findall(r"([a-z]+\d*)\[([\d,]*)\]", text)
     return sum(
         math.prod(map(int, filter(None, dims.split(","))))
         * BITS.get(dtype, int(re.sub(r"\D", "", dtype) or 8)) / 8
-        for dtype, dims in found
+        for dtype, dims in actual
     )  # fmt: skip
 
 
@@ -235,8 +237,8 @@ def in_text(text):
 
 def in_record(record, each):
     """The groups of an exchange, from its axes."""
-    sizes, named = in_factors(record.meshes[each.mesh])
-    along = [part for axis in each.axes for part in named(axis)]
+    sizes, factors_of = in_factors(record.meshes[each.mesh])
+    along = [part for axis in each.axes for part in factors_of(axis)]
     grid = np.arange(math.prod(sizes.values())).reshape(tuple(sizes.values()))
     grid = np.moveaxis(grid, [list(sizes).index(part) for part in along], range(-len(along), 0))
     return grid.reshape(-1, math.prod(sizes[part] for part in along))
@@ -273,8 +275,10 @@ def test_exchanges_are_those_of_the_optimized_program(program):
     told(program, compare)
 
 
-def fits(groups, found, operation):
+def fits(groups, derived, operation):
     """Whether an exchange of an optimized program is along these groups."""
     if operation == "collective-permute":
-        return crossed(groups, found)
-    return {frozenset(group) for group in groups.tolist()} == {frozenset(group) for group in found}
+        return crossed(groups, derived)
+    return {frozenset(group) for group in groups.tolist()} == {
+        frozenset(group) for group in derived
+    }

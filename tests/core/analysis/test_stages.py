@@ -113,8 +113,8 @@ def test_records_state_the_kind_of_each_operation(stages):
     assert records[0].kinds["dot_general"] == records[1].kinds["stablehlo.dot_general"]
     assert (records[0].kinds["scan"], records[1].kinds["stablehlo.while"]) == ("control",) * 2
     assert records[2].kinds["while"] == "control"
-    known = {opcode_of(name) for r in records[1:] for name in r.kinds}
-    assert known <= OPERATIONS.keys()
+    names = {opcode_of(name) for r in records[1:] for name in r.kinds}
+    assert names <= OPERATIONS.keys()
 
 
 def test_a_fusion_holds_its_members(stages):
@@ -129,8 +129,8 @@ def test_a_fusion_holds_its_members(stages):
 
 def test_each_line_of_optimized_hlo_belongs_to_its_instruction(stages):
     record = analysis.program(stages[1])
-    found = [row for row in record.listing.line_equations if row >= 0]
-    assert sorted(found) == list(range(len(record.equations.id)))
+    actual = [row for row in record.listing.line_equations if row >= 0]
+    assert sorted(actual) == list(range(len(record.equations.id)))
 
 
 @pytest.mark.parametrize(
@@ -185,11 +185,11 @@ def test_the_ladder_ties_each_equation_to_the_one_it_came_from():
     assert record.transformations == ["", "jvp", "linearize", "transpose", "vmap"]
     base = record.programs[0]
     names = dict(zip(base.equations.id, texts(base, base.equations.primitive)))
-    for made in record.programs[1:]:
+    for program in record.programs[1:]:
         [link] = [
-            each for each in record.links if (each.source, each.target) == (base.key, made.key)
+            each for each in record.links if (each.source, each.target) == (base.key, program.key)
         ]
-        assert set(link.target_ids) == set(made.equations.id)
+        assert set(link.target_ids) == set(program.equations.id)
         assert {names[i] for i in link.source_ids} == {"sin", "mul"}
     reversed_ = record.programs[3]
     assert set(texts(reversed_, reversed_.equations.transformation)) == {"transpose"}

@@ -30,8 +30,8 @@ def test_python_is_called_once_with_the_whole_array(x):
     np.testing.assert_array_equal(y, np.asarray(x) * 2 + 1)
     assert shapes == [(8, 2)]
     assert y.sharding.is_fully_replicated
-    found = pl.jit(lambda v: io_callback(host, SHAPE, v, ordered=True).sum())(x)
-    assert float(found) == 136
+    actual = pl.jit(lambda v: io_callback(host, SHAPE, v, ordered=True).sum())(x)
+    assert float(actual) == 136
 
 
 def test_order_and_loops(x):

@@ -42,9 +42,9 @@ def test_it_gets_arrays_and_its_results_come_back(compiled):
         result = {"sum": SCALAR, "all": VECTOR}
         return pl.pure_callback(host, result, x, 2.0, shift=jnp.float32(1))
 
-    found = maybe_jit(f, compiled)(X)
-    assert float(found["sum"]) == 6
-    assert found["all"].tolist() == [1, 2, 3]
+    actual = maybe_jit(f, compiled)(X)
+    assert float(actual["sum"]) == 6
+    assert actual["all"].tolist() == [1, 2, 3]
     assert set(kinds) == {type(jnp.asarray(X))}
 
 
@@ -52,16 +52,16 @@ def test_it_gets_arrays_and_its_results_come_back(compiled):
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float16", "bfloat16", "complex64"])
 def test_dtypes_travel(compiled, dtype):
     x = jnp.asarray([[0, 1], [1, 1]]).astype(dtype)
-    found = maybe_jit(lambda x: pl.pure_callback(lambda v: v, x, x), compiled)(x)
-    assert found.dtype == x.dtype
-    assert (found == x).all()
+    actual = maybe_jit(lambda x: pl.pure_callback(lambda v: v, x, x), compiled)(x)
+    assert actual.dtype == x.dtype
+    assert (actual == x).all()
 
 
 @EVERYWHERE
 def test_empty_arrays_travel(compiled):
     x = np.zeros((0, 3), np.float32)
-    found = maybe_jit(lambda x: pl.pure_callback(lambda v: v, x, x), compiled)(x)
-    assert found.shape == (0, 3)
+    actual = maybe_jit(lambda x: pl.pure_callback(lambda v: v, x, x), compiled)(x)
+    assert actual.shape == (0, 3)
 
 
 @EVERYWHERE
@@ -71,9 +71,9 @@ def test_empty_arrays_travel(compiled):
      (True, pl.ShapeDtypeStruct((), np.int32), 1), (np.int64(3), pl.ShapeDtypeStruct((), np.int32), 3)],
 )  # fmt: skip
 def test_numbers_and_64_bit_values_become_what_arrays_would_be(compiled, returned, like, expected):
-    found = maybe_jit(lambda: pl.pure_callback(lambda: returned, like), compiled)()
-    assert found.dtype == like.dtype
-    assert expected is None or found == expected
+    actual = maybe_jit(lambda: pl.pure_callback(lambda: returned, like), compiled)()
+    assert actual.dtype == like.dtype
+    assert expected is None or actual == expected
 
 
 @EVERYWHERE
@@ -147,11 +147,11 @@ def test_python_that_a_program_calls_may_run_programs():
 
 
 def test_arguments_may_be_kept():
-    kept = []
-    f = pl.jit(lambda x: io_callback(kept.append, None, x * 2))
+    received = []
+    f = pl.jit(lambda x: io_callback(received.append, None, x * 2))
     for i in range(5):
         f(X + i)
-    assert [k.tolist() for k in kept] == [[2 * i, 2 + 2 * i, 4 + 2 * i] for i in range(5)]
+    assert [k.tolist() for k in received] == [[2 * i, 2 + 2 * i, 4 + 2 * i] for i in range(5)]
 
 
 def test_calls_from_threads():
@@ -183,8 +183,8 @@ def test_vmap_methods(compiled, method, shapes):
         return np.asarray(x) + np.asarray(y)
 
     call = lambda x, y: pl.pure_callback(host, SCALAR, x, y, vmap_method=method)
-    found = maybe_jit(pl.vmap(call, in_axes=(0, None)), compiled)(X, 10.0)
-    assert found.tolist() == [10, 11, 12]
+    actual = maybe_jit(pl.vmap(call, in_axes=(0, None)), compiled)(X, 10.0)
+    assert actual.tolist() == [10, 11, 12]
     assert seen == shapes
 
 
@@ -245,9 +245,9 @@ def test_equal_callbacks_make_equal_programs():
 def test_64_bit_results_with_x64():
     with pl.enable_x64():
         like = pl.ShapeDtypeStruct((), np.float64)
-        found = pl.jit(lambda: pl.pure_callback(lambda: np.float64(1 / 3), like))()
-        assert found.dtype == np.float64
-        assert float(found) == 1 / 3
+        actual = pl.jit(lambda: pl.pure_callback(lambda: np.float64(1 / 3), like))()
+        assert actual.dtype == np.float64
+        assert float(actual) == 1 / 3
         with pytest.raises(CallbackError, match=r"expected f32\[\], got f64\[\]"):
             pl.jit(lambda: pl.pure_callback(lambda: np.float64(1), SCALAR))()
 

@@ -23,7 +23,7 @@ def test_programs_exchange_no_more_than_those_of_the_reference(
     theirs = oracle_8_devices.call(exchanges.of_corpora, names, timeout=600)
     ours = exchanges.of_corpora(pellucid, names)
     assert exchanges.exceeding(ours, theirs) == set()
-    assert sum("bytes" in found for found in theirs.values()) > 0.8 * len(names)
+    assert sum("bytes" in actual for actual in theirs.values()) > 0.8 * len(names)
 
 
 def test_bytes_are_those_of_results() -> None:

@@ -43,8 +43,8 @@ def test_a_convolution_whose_positions_are_cut(sizes, lhs, rhs) -> None:
         )
 
     expected = np.asarray(pl.jit(convolved)(x, w))
-    found = over_devices(convolved, mesh(*sizes), (lhs, rhs), x, w)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    actual = over_devices(convolved, mesh(*sizes), (lhs, rhs), x, w)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("strides", [(1, 1), (2, 1)], ids=str)
@@ -58,10 +58,10 @@ def test_gradients_of_a_convolution_whose_positions_are_cut(spec, strides) -> No
 
     gradient = pl.jit(pl.value_and_grad(loss, (0, 1)))
     placed = pl.device_put(x, NamedSharding(mesh(2, 4), spec))
-    for found, expected in zip(
+    for actual, expected in zip(
         pl.tree.leaves(gradient(placed, w)), pl.tree.leaves(gradient(x, w)), strict=True
     ):
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-3)
 
 
 def test_devices_exchange_edges_for_a_convolution_in_even_parts_with_a_whole_kernel() -> None:
@@ -98,18 +98,18 @@ def test_a_convolution_with_negative_padding() -> None:
 
     expected = np.asarray(pl.jit(convolved)(x, w))
     for spec in (P("a"), P(None, None, "a")):
-        found = over_devices(convolved, mesh(4), (spec, P("a")), x, w)
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+        actual = over_devices(convolved, mesh(4), (spec, P("a")), x, w)
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("reduce", [jnp.max, jnp.min])
 def test_extremes_keep_nan(reduce) -> None:
     x = np.arange(16, dtype=np.float32).reshape(8, 2)
     x[5, 1] = np.nan
-    found = over_devices(lambda x: reduce(x, axis=0), mesh(8), (P("a"),), x)
-    np.testing.assert_array_equal(found, np.asarray(reduce(x, axis=0)))
-    assert np.isnan(found[1])
-    assert not np.isnan(found[0])
+    actual = over_devices(lambda x: reduce(x, axis=0), mesh(8), (P("a"),), x)
+    np.testing.assert_array_equal(actual, np.asarray(reduce(x, axis=0)))
+    assert np.isnan(actual[1])
+    assert not np.isnan(actual[0])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float8_e4m3b11fnuz", "float4_e2m1fn"])

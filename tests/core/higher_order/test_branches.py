@@ -35,8 +35,8 @@ def test_indices_out_of_range_are_moved_into_it():
 
 
 def test_branches_have_the_stronger_type():
-    found = lax.cond(True, lambda: 1.0, lambda: np.float32(2))
-    assert not found.weak_type
+    actual = lax.cond(True, lambda: 1.0, lambda: np.float32(2))
+    assert not actual.weak_type
 
 
 def test_only_the_branch_of_the_platform_is_compiled():

@@ -181,13 +181,13 @@ def test_functions_and_rules_may_capture_values_of_an_outer_batch(which, wrap):
         f = scaled(c)[which]
         return f(2.0), f(x), grad(f)(2.0), grad(f)(x), vmap(f)(x + cs), vmap(grad(f))(x + cs)
 
-    found = wrap(vmap(outer))(cs, cs)
+    actual = wrap(vmap(outer))(cs, cs)
     expected = [
         cs * 2.0, cs * cs, cs * 10.0, cs * 10.0,
         cs[:, None] * (cs[:, None] + cs), np.broadcast_to(10.0 * cs[:, None], (3, 3)),
     ]  # fmt: skip
-    for got, wanted in zip(found, expected, strict=True):
-        np.testing.assert_allclose(got, wanted)
+    for got, target in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(got, target)
     two = vmap(vmap(lambda c, d: grad(scaled(c * d)[which])(2.0), (None, 0)), (0, None))
     np.testing.assert_allclose(wrap(two)(cs, cs), 10.0 * cs[:, None] * cs)
     over_batch = wrap(grad(lambda x: vmap(lambda c, x: scaled(c)[which](x))(cs, x).sum()))

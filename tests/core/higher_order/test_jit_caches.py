@@ -41,10 +41,10 @@ def references_of(function, array):
 
 def test_a_dropped_function_frees_its_executables():
     large = pl.device_put(np.ones(1 << 19, np.float32))  # too large to be shared
-    kept = references_of(pl.jit(lambda x, w=large: x + w), large)
+    remaining = references_of(pl.jit(lambda x, w=large: x + w), large)
     del large
     gc.collect()
-    assert [reference() for reference in kept] == [None] * 3
+    assert [reference() for reference in remaining] == [None] * 3
 
 
 def test_shared_programs_are_few_and_small():
@@ -176,8 +176,8 @@ def test_options_are_of_the_thread_while_functions_run():
     def work(i):
         for _ in range(20):
             with pl.enable_x64(i % 2 == 0):
-                wanted = np.float64 if i % 2 == 0 else np.float32
-                assert pl.jit(lambda x: x * 2)(np.ones(2)).dtype == wanted
+                expected = np.float64 if i % 2 == 0 else np.float32
+                assert pl.jit(lambda x: x * 2)(np.ones(2)).dtype == expected
 
     in_threads(4, work)
 

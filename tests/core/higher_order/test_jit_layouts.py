@@ -52,8 +52,8 @@ def test_device_put_orders_elements(columns, sharding):
 
 def test_results_are_ordered_as_asked(sharding):
     f = pl.jit(lambda x: (x + 1, x), out_shardings=(Format(COLUMNS, sharding), None))
-    moved, kept = f(X)
-    assert (order(moved), order(kept)) == ((1, 0), (0, 1))
+    moved, untouched = f(X)
+    assert (order(moved), order(untouched)) == ((1, 0), (0, 1))
     np.testing.assert_array_equal(moved, X + 1)
 
 
@@ -98,20 +98,20 @@ def test_shards_are_ordered_as_the_whole(columns):
 def test_the_compiler_may_choose(sharding):
     auto = Format(Layout.AUTO)
     compiled = pl.jit(lambda x: x.T, in_shardings=auto, out_shardings=auto).lower(X).compile()
-    ((taken,), keywords), given = compiled.input_formats, compiled.output_formats
+    ((parameter,), keywords), inputs = compiled.input_formats, compiled.output_formats
     assert not keywords
-    assert {type(taken.layout), type(given.layout)} == {Layout}
+    assert {type(parameter.layout), type(inputs.layout)} == {Layout}
     np.testing.assert_array_equal(compiled(X), X.T)
 
 
 def test_formats_of_a_compiled_program(sharding):
     f = pl.jit(lambda x, unused: x, in_shardings=(Format(COLUMNS, sharding), None))
     compiled = f.lower(X, 1.0).compile()
-    ((taken, unused), _), given = compiled.input_formats, compiled.output_formats
-    assert taken.layout.major_to_minor == (1, 0)
+    ((parameter, unused), _), inputs = compiled.input_formats, compiled.output_formats
+    assert parameter.layout.major_to_minor == (1, 0)
     assert unused is None
-    assert given.layout.major_to_minor == (0, 1)
-    assert taken.sharding == sharding
+    assert inputs.layout.major_to_minor == (0, 1)
+    assert parameter.sharding == sharding
 
 
 def test_a_layout_of_another_rank_is_refused(sharding):
@@ -134,8 +134,8 @@ def test_constraints_and_described_arguments_choose_orders(sharding):
     columns = Format(COLUMNS, sharding)
     assert pl.lax.with_sharding_constraint(X, columns).format.layout.major_to_minor == (1, 0)
     lowered = pl.jit(lambda x: x + 1).lower(pl.ShapeDtypeStruct(X.shape, X.dtype, sharding=columns))
-    [[taken], _] = lowered.compile().input_formats
-    assert taken.layout.major_to_minor == (1, 0)
+    [[selected], _] = lowered.compile().input_formats
+    assert selected.layout.major_to_minor == (1, 0)
 
 
 def test_a_program_lowered_for_an_array_takes_its_order_and_memory(columns):

@@ -82,9 +82,9 @@ def test_unrolling_changes_nothing(unroll, reverse):
     step = lambda c, x: (c * 0.5 + x, c)
     xs = np.arange(7, dtype=np.float32)
     expected = lax.scan(step, 1.0, xs, reverse=reverse)
-    found = lax.scan(step, 1.0, xs, reverse=reverse, unroll=unroll)
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-6)
+    actual = lax.scan(step, 1.0, xs, reverse=reverse, unroll=unroll)
+    np.testing.assert_allclose(actual[0], expected[0], rtol=1e-6)
+    np.testing.assert_allclose(actual[1], expected[1], rtol=1e-6)
 
 
 def test_trees_without_arrays():
@@ -143,9 +143,11 @@ def test_errors_say_what_where_and_what_to_do(call, error, fragments):
 
 
 def test_values_that_escape_a_body_are_refused():
-    kept = []
-    lax.scan(lambda c, x: (kept.append(x) or c, None), 0.0, XS)
-    check_message(lambda: lax.sin(kept[0]), pellucid.base.errors.UnexpectedTracerError, "had ended")
+    leaked = []
+    lax.scan(lambda c, x: (leaked.append(x) or c, None), 0.0, XS)
+    check_message(
+        lambda: lax.sin(leaked[0]), pellucid.base.errors.UnexpectedTracerError, "had ended"
+    )
 
 
 def test_what_no_step_changes_is_forwarded() -> None:

@@ -73,8 +73,8 @@ def test_checks_within():
 
 def test_readers_find_both_programs_of_unknown_trips():
     [equation] = pl.make_jaxpr(doubled)(X).jaxpr.equations
-    found = [(body.role, body.trips, body.is_branch) for body in bodies_of(equation)]
-    assert found == [("body_jaxpr", None, False), ("until_jaxpr", None, False)]
+    actual = [(body.role, body.trips, body.is_branch) for body in bodies_of(equation)]
+    assert actual == [("body_jaxpr", None, False), ("until_jaxpr", None, False)]
 
 
 def test_collectives_in_steps_that_end_apart():

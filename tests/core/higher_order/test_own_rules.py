@@ -18,7 +18,7 @@ X = np.array([0.5, 1.0, 2.0], np.float32)
 @pytest.fixture
 def tripled():
     """sin(x) * y, whose batches are three times that; it notes for which batches its rule was asked."""
-    asked = []
+    requests = []
 
     @pl.custom_batching.custom_vmap
     def f(x, y):
@@ -26,10 +26,10 @@ def tripled():
 
     @f.def_vmap
     def rule(size, batched, x, y):
-        asked.append(size)
+        requests.append(size)
         return 3.0 * jnp.sin(x) * y, batched[0] or batched[1]
 
-    f.asked = asked
+    f.asked = requests
     return f
 
 
@@ -67,13 +67,13 @@ def test_the_batching_rule_counts_as_batched_what_is_so_with_its_tangent():
     )
     assert seen == [[False, False]] * 2
     mixed = pl.vmap(both, (0, None, 0, 0), ((0, None), (0, 0)))(X, 2.0, X, X)
-    for (x, s, t), found in zip(
+    for (x, s, t), actual in zip(
         ((X, 1.0, 3.0), (5.0, X, 3.0), (X, X, X)), (primals_only, tangents_only, mixed), strict=True
     ):
-        np.testing.assert_allclose(found[0][0], x * 2.0)
-        np.testing.assert_allclose(found[1][0], s * 2.0 + x * t, 1e-6)
-        assert found[0][1] == 4.0
-        np.testing.assert_allclose(found[1][1], 2.0 * t)
+        np.testing.assert_allclose(actual[0][0], x * 2.0)
+        np.testing.assert_allclose(actual[1][0], s * 2.0 + x * t, 1e-6)
+        assert actual[0][1] == 4.0
+        np.testing.assert_allclose(actual[1][1], 2.0 * t)
 
 
 def test_the_batching_rule_says_nothing_of_captured_values():
@@ -140,13 +140,13 @@ def heavy(optimize):
 
 
 def primitives(jaxpr):
-    found = []
+    actual = []
     for equation in remove_dead_equations(jaxpr)[0].equations:
         if "jaxpr" in equation.params._fields and equation.primitive.name != "remat2":
-            found += primitives(equation.params.jaxpr.jaxpr)
+            actual += primitives(equation.params.jaxpr.jaxpr)
         else:
-            found.append(equation.primitive.name)
-    return found
+            actual.append(equation.primitive.name)
+    return actual
 
 
 @pytest.mark.parametrize("optimize", [False, True])
@@ -197,9 +197,9 @@ def test_policies_hold_within_scan(policy):
         return lambda ws: jnp.sum(lax.scan(body, weights[0], ws)[0])
 
     expected = pl.grad(loss(body))(weights)
-    kept = loss(pl.checkpoint(body, policy=policy))
-    np.testing.assert_allclose(pl.grad(kept)(weights), expected, 1e-6)
-    np.testing.assert_allclose(pl.jit(pl.grad(kept))(weights), expected, 1e-6)
+    checkpointed = loss(pl.checkpoint(body, policy=policy))
+    np.testing.assert_allclose(pl.grad(checkpointed)(weights), expected, 1e-6)
+    np.testing.assert_allclose(pl.jit(pl.grad(checkpointed))(weights), expected, 1e-6)
 
 
 def test_checks_and_references_inside_a_function_with_its_own_batching():

@@ -40,9 +40,9 @@ def test_only_arguments_are_kept():
     ],
 )  # fmt: skip
 def test_policies_choose_what_is_kept(policy, count, fragment):
-    found = kept(checkpoint(layers, policy=policy), W, W)
-    assert len(found) == count
-    assert any(fragment in text for text in found)
+    actual = kept(checkpoint(layers, policy=policy), W, W)
+    assert len(actual) == count
+    assert any(fragment in text for text in actual)
 
 
 def test_policies_reach_into_calls():
@@ -61,8 +61,8 @@ def test_policies_reach_into_calls():
 def test_gradients_do_not_change(policy):
     loss = lambda f: lambda x, w: lax.reduce_sum(f(x, w), (0, 1))
     expected = grad(loss(layers), argnums=(0, 1))(W, W)
-    found = jit(grad(loss(checkpoint(layers, policy=policy)), argnums=(0, 1)))(W, W)
-    for a, b in zip(found, expected, strict=True):
+    actual = jit(grad(loss(checkpoint(layers, policy=policy)), argnums=(0, 1)))(W, W)
+    for a, b in zip(actual, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 

@@ -13,20 +13,20 @@ def test_memory_names_the_variables_that_hold_an_array():
     x = lax.full((1000,), 1.0)
     line = sys._getframe().f_lineno - 1
     record = introspect.memory({"params": {"layer": [x]}, "alias": x, "_hidden": x, "Out": {3: x}})
-    [found] = [each for each in record.arrays if each.id == id(x)]
-    assert found.owners == ["params['layer'][0]", "alias"]
-    assert found.holders == ["Out[3]"]
-    assert (found.total_bytes, found.bytes_per_device, found.type) == (4000, 4000, "f32[1000]")
-    assert (found.source.rpartition("/")[2], found.line) == ("test_events.py", line)
-    [device] = [d for d in record.devices if d.device_id == found.device_ids[0]]
+    [array] = [each for each in record.arrays if each.id == id(x)]
+    assert array.owners == ["params['layer'][0]", "alias"]
+    assert array.holders == ["Out[3]"]
+    assert (array.total_bytes, array.bytes_per_device, array.type) == (4000, 4000, "f32[1000]")
+    assert (array.source.rpartition("/")[2], array.line) == ("test_events.py", line)
+    [device] = [d for d in record.devices if d.device_id == array.device_ids[0]]
     assert device.in_use_bytes >= 4000
     assert json.dumps(record.to_dict())
 
 
 def test_memory_says_what_the_last_error_holds():
     def failing():
-        kept = lax.full((77,), 1.0)
-        assert kept is None
+        remaining = lax.full((77,), 1.0)
+        assert remaining is None
 
     try:
         failing()
@@ -34,8 +34,8 @@ def test_memory_says_what_the_last_error_holds():
         sys.last_value = error
     try:
         record = introspect.memory({})
-        [found] = [each for each in record.arrays if each.type == "f32[77]"]
-        assert found.holders == ["sys.last_value: kept in failing"]
+        [array] = [each for each in record.arrays if each.type == "f32[77]"]
+        assert array.holders == ["sys.last_value: kept in failing"]
     finally:
         del sys.last_value
 

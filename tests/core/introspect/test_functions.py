@@ -95,9 +95,9 @@ def test_shards_that_somebody_looked_at_are_not_counted_twice():
     mesh = pl.sharding.Mesh(pl.devices(), ("x",))
     x = pl.device_put(jnp.ones((800,)), pl.NamedSharding(mesh, pl.P("x")))
     shards = [shard.data for shard in x.addressable_shards]
-    found = [a for a in introspect.memory({"x": x, "shards": shards}).arrays if "x" in a.owners]
+    actual = [a for a in introspect.memory({"x": x, "shards": shards}).arrays if "x" in a.owners]
     assert len(shards) == 8
-    assert [a.total_bytes for a in found] == [3200]
+    assert [a.total_bytes for a in actual] == [3200]
     assert not [a for a in introspect.memory({"x": x}).arrays if a.type == "f32[100]"]
 
 

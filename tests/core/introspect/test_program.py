@@ -30,12 +30,12 @@ def model(w, x):
 
 def rows(record):
     """For each equation its primitive and the user's names of its results."""
-    texts, equations, start, found = record.strings, record.equations, 0, []
+    texts, equations, start, actual = record.strings, record.equations, 0, []
     for primitive, count in zip(equations.primitive, equations.result_counts):
         results = equations.results[start : start + count]
-        found.append((texts[primitive], [texts[record.values.user_name[r]] for r in results]))
+        actual.append((texts[primitive], [texts[record.values.user_name[r]] for r in results]))
         start += count
-    return found
+    return actual
 
 
 @pytest.fixture(scope="module")
@@ -104,14 +104,14 @@ def test_a_value_named_in_a_loop_keeps_its_name_each_time():
         total = lax.reduce_sum(x, axes=(0,))
         return lax.div(total, 3.0)
 
-    found = rows(analysis.program(f, X))
-    assert found[:4] == [
+    actual = rows(analysis.program(f, X))
+    assert actual[:4] == [
         ("reduce_sum", ["total"]),
         ("div", ["y"]),
         ("sub", ["x"]),
         ("reduce_sum", ["total"]),
     ]
-    assert [names for name, names in found if name == "div"] == [["y"]] * 3
+    assert [names for name, names in actual if name == "div"] == [["y"]] * 3
 
 
 def test_results_that_are_unpacked_have_their_own_names():
@@ -179,9 +179,9 @@ def test_a_scan_does_not_lend_its_results_names_to_its_body():
         total, sines = lax.scan(step, np.float32(0), xs)
         return total, sines
 
-    found = rows(analysis.program(f, X))
-    assert ("scan", ["total", "sines"]) in found
-    assert ("sin", [""]) in found
+    actual = rows(analysis.program(f, X))
+    assert ("scan", ["total", "sines"]) in actual
+    assert ("sin", [""]) in actual
 
 
 def test_params_literals_and_types():
@@ -225,10 +225,10 @@ def test_stages_jaxprs_and_functions_are_programs():
     assert analysis.program(traced).name == "model"
 
 
-@pytest.mark.parametrize("given", [(3,), (None,), ("text",)])
-def test_what_is_no_program_is_refused(given):
+@pytest.mark.parametrize("inputs", [(3,), (None,), ("text",)])
+def test_what_is_no_program_is_refused(inputs):
     with pytest.raises(ArgumentTypeError, match="program takes"):
-        analysis.program(*given)
+        analysis.program(*inputs)
 
 
 def test_arguments_after_a_program_are_refused():

@@ -30,9 +30,9 @@ def parts(record):
 def test_the_record_says_what_each_device_holds(mesh, shape, spec):
     x = pl.device_put(jnp.zeros(shape), pl.NamedSharding(mesh, pl.P(*spec)))
     record = introspect.sharding(x)
-    wanted = x.sharding.devices_indices_map(shape)
+    expected = x.sharding.devices_indices_map(shape)
     full = {device: tuple(slice(*s.indices(n)[:2]) for s, n in zip(index, shape, strict=True))
-            for device, index in wanted.items()}  # fmt: skip
+            for device, index in expected.items()}  # fmt: skip
     assert parts(record) == [full[device] for device in mesh.devices.flat]
     assert (record.type, record.item_bytes) == (f"f32[{','.join(map(str, shape))}]", 4.0)
 

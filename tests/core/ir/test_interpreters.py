@@ -35,10 +35,10 @@ def interpret(jaxpr, consts, *args):
     for eqn in jaxpr.eqns:
         assert eqn.primitive.params_type is type(eqn.equation.params)
         before, params = eqn.primitive.get_bind_params(eqn.params)
-        found = eqn.primitive.bind(*before, *map(read, eqn.invars), **params)
+        actual = eqn.primitive.bind(*before, *map(read, eqn.invars), **params)
         if not eqn.primitive.multiple_results:
-            found = [found]
-        values.update(zip(eqn.outvars, found, strict=True))
+            actual = [actual]
+        values.update(zip(eqn.outvars, actual, strict=True))
     return [read(atom) for atom in jaxpr.outvars]
 
 
@@ -46,8 +46,8 @@ def interpret(jaxpr, consts, *args):
 def test_interpreted_programs_give_what_they_give(name):
     function, args = PROGRAMS[name]
     program = pl.make_jaxpr(function)(*args)
-    found = interpret(program.jaxpr, program.consts, *pl.tree.leaves(args))
-    for ours, expected in zip(found, pl.tree.leaves(pl.jit(function)(*args)), strict=True):
+    actual = interpret(program.jaxpr, program.consts, *pl.tree.leaves(args))
+    for ours, expected in zip(actual, pl.tree.leaves(pl.jit(function)(*args)), strict=True):
         if expected.dtype == pl.float0:
             assert ours.shape == expected.shape
         else:
@@ -75,8 +75,8 @@ def test_a_program_with_other_equations():
     assert changed.invars == eqn.invars
     assert changed.source_info == eqn.source_info
     jaxpr = program.jaxpr.replace(eqns=[changed])
-    [found] = core.jaxpr_as_fun(program.replace(jaxpr=jaxpr))(X)
-    np.testing.assert_allclose(found, np.cos(X), rtol=1e-6)
+    [actual] = core.jaxpr_as_fun(program.replace(jaxpr=jaxpr))(X)
+    np.testing.assert_allclose(actual, np.cos(X), rtol=1e-6)
 
 
 def test_params_are_a_dict_of_the_names_in_the_text():

@@ -9,7 +9,7 @@ import pellucid as pl
 
 def ours(name):
     function, args = PROGRAMS[name]
-    return str(pl.make_jaxpr(lambda *given: function(pl, *given))(*args))
+    return str(pl.make_jaxpr(lambda *inputs: function(pl, *inputs))(*args))
 
 
 def test_there_are_many_programs():

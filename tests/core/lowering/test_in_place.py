@@ -37,10 +37,10 @@ WAYS: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
 
 @pytest.mark.parametrize("update", UPDATES)
 def test_an_update_is_computed_before_anything_is_overwritten(update: str) -> None:
-    wanted = np.asarray(UPDATES[update](jnp.asarray(X)))
+    expected = np.asarray(UPDATES[update](jnp.asarray(X)))
     for name, way in WAYS.items():
         got = pl.jit(way(UPDATES[update]))(X)
-        np.testing.assert_array_equal(np.asarray(got).reshape(8), wanted, err_msg=name)
+        np.testing.assert_array_equal(np.asarray(got).reshape(8), expected, err_msg=name)
 
 
 def test_an_update_from_elsewhere_is_written_in_place() -> None:

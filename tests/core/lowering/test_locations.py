@@ -20,9 +20,9 @@ def test_ids_scopes_and_lines_are_in_the_compiled_program() -> None:
     compiled = function.lower(X).compile()
     text = compiled.as_text()
     ids = {e.id: e.primitive.name for e in function.trace(X).jaxpr.equations}
-    found = re.findall(r'op_type="e(\d+)" op_name="jit\(function\)/block/(\w+)"', text)
-    assert found
-    assert all(ids[int(number)] == name for number, name in found)
+    actual = re.findall(r'op_type="e(\d+)" op_name="jit\(function\)/block/(\w+)"', text)
+    assert actual
+    assert all(ids[int(number)] == name for number, name in actual)
     assert __file__ in text
 
 

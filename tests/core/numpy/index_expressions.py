@@ -64,13 +64,13 @@ OUTSIDE_PROGRAMS = (
 def functions(expressions: tuple[str, ...]) -> list[Any]:
     """The expressions as functions of an array of shape (5, 4, 3), a scalar and a vector of indices."""
     m = np.array([True, False, True, True, False])
-    given = {
+    inputs = {
         "np": np,
         "m": m,
         "m2": np.arange(20).reshape(5, 4) % 3 == 0,
         "w": np.array([-1, 5, -7, 2], np.int32),
     }
-    return [eval(f"lambda x, i, v: {expression}", given) for expression in expressions]
+    return [eval(f"lambda x, i, v: {expression}", inputs) for expression in expressions]
 
 
 OPERANDS = (
@@ -82,8 +82,8 @@ OPERANDS = (
 
 def texts(library: Any, expressions: tuple[str, ...]) -> list[str]:
     """The text of each expression's program, in one line."""
-    found = [str(library.make_jaxpr(f)(*OPERANDS)) for f in functions(expressions)]
-    return [re.sub(r"\s+", " ", text).replace("[ ", "[").replace(" ]", "]") for text in found]
+    actual = [str(library.make_jaxpr(f)(*OPERANDS)) for f in functions(expressions)]
+    return [re.sub(r"\s+", " ", text).replace("[ ", "[").replace(" ]", "]") for text in actual]
 
 
 def results(library: Any, expressions: tuple[str, ...]) -> list[np.ndarray]:
@@ -97,11 +97,11 @@ def results(library: Any, expressions: tuple[str, ...]) -> list[np.ndarray]:
 
 def errors(library: Any, expressions: tuple[str, ...]) -> list[list[str] | None]:
     """For each expression the names of the classes of the error that it raises."""
-    found: list[list[str] | None] = []
+    actual: list[list[str] | None] = []
     for f in functions(expressions):
         try:
             library.make_jaxpr(f)(*OPERANDS)
-            found.append(None)
+            actual.append(None)
         except Exception as error:
-            found.append([cls.__name__ for cls in type(error).__mro__])
-    return found
+            actual.append([cls.__name__ for cls in type(error).__mro__])
+    return actual

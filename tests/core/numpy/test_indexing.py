@@ -60,17 +60,17 @@ def cases(draw: st.DrawFn) -> tuple[np.ndarray, Any]:
             step = draw(st.one_of(st.none(), st.sampled_from([1, 2, 3, -1, -2])))
             items.append(slice(draw(bound), draw(bound), step))
         elif kind == "array":
-            own = tuple(
+            local = tuple(
                 draw(st.sampled_from([n, 1])) for n in block[draw(st.integers(0, len(block))) :]
             )
             elements = draw(
                 st.lists(
                     st.integers(-size, size - 1),
-                    min_size=int(np.prod(own)),
-                    max_size=int(np.prod(own)),
+                    min_size=int(np.prod(local)),
+                    max_size=int(np.prod(local)),
                 )
             )
-            items.append(np.array(elements, np.int32).reshape(own))
+            items.append(np.array(elements, np.int32).reshape(local))
         else:
             # A mask selects one element, so that it broadcasts with any other array.
             mask = np.zeros(size, bool)

@@ -38,9 +38,9 @@ def test_derivatives_of_logarithms_at_powers() -> None:
 
 @pytest.mark.parametrize("log", [jnp.log2, jnp.log10])
 def test_logarithms_of_complex_zero_and_infinity(log) -> None:
-    found = log(np.array([0, np.inf], np.complex64))
-    assert not np.isnan(found).any()
-    np.testing.assert_array_equal(np.real(found), [-np.inf, np.inf])
+    actual = log(np.array([0, np.inf], np.complex64))
+    assert not np.isnan(actual).any()
+    np.testing.assert_array_equal(np.real(actual), [-np.inf, np.inf])
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int8", "uint8", "uint32"])
@@ -180,14 +180,14 @@ def test_enumerations_are_the_numbers_that_they_are() -> None:
 
 def test_numbers_made_under_a_trace_are_arrays() -> None:
     def function(x):
-        made = [
+        result = [
             jnp.float16(3),
             jnp.imag(2),
             jnp.conj(2.5),
             jnp.positive(True),
             jnp.array(2.7, "int32"),
         ]
-        assert all(isinstance(m, pl.Array) for m in made)
+        assert all(isinstance(m, pl.Array) for m in result)
         return x
 
     pl.jit(function)(1.0)

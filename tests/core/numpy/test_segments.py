@@ -30,8 +30,8 @@ def expected(function, count):
 @pytest.mark.parametrize("bucket_size", [None, 1, 3, 100])
 @pytest.mark.parametrize("count", [None, 3, 9])
 def test_segments_are_reduced(function, bucket_size, count):
-    found = function(DATA, IDS, count, bucket_size=bucket_size)
-    np.testing.assert_array_equal(np.asarray(found), expected(function, count or 6))
+    actual = function(DATA, IDS, count, bucket_size=bucket_size)
+    np.testing.assert_array_equal(np.asarray(actual), expected(function, count or 6))
 
 
 def test_a_traced_call_needs_the_number_of_segments():

@@ -108,8 +108,8 @@ def test_each_device_of_pmap_takes_its_own_way_only_without_collectives():
 
 def test_what_the_host_says_may_differ(mesh):
     def body(x):
-        told = pl.experimental.io_callback(lambda: np.float32(1), jnp.zeros(()))
-        return chosen(told > 0, x)
+        flag = pl.experimental.io_callback(lambda: np.float32(1), jnp.zeros(()))
+        return chosen(flag > 0, x)
 
     with pytest.raises(CollectiveError, match="devices that go another way"):
         pl.make_jaxpr(mapped(body, mesh, False))(X)
@@ -123,10 +123,10 @@ def test_a_device_alone_along_its_axis_waits_for_nobody(check_vma):
         ring = lambda x: lax.ppermute(summed(x), "y", [(i, (i + 1) % 8) for i in range(8)])
         return lax.cond(lax.axis_index("x") == 0, ring, lambda x: x, x)
 
-    found = pl.shard_map(
+    actual = pl.shard_map(
         body, mesh=mesh, in_specs=P("y"), out_specs=P(("x", "y")), check_vma=check_vma
     )(X)
-    np.testing.assert_array_equal(found, 2 * np.roll(X, 1))
+    np.testing.assert_array_equal(actual, 2 * np.roll(X, 1))
 
 
 @pytest.mark.parametrize("check_vma", [True, False])

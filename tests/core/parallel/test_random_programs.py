@@ -40,6 +40,6 @@ def test_devices_compute_what_vmap_computes(seed: int) -> None:
 
 def agree(way: str, seed: int, dtype: str, tolerance: float) -> bool:
     """Whether a program over devices has the results that it has under `vmap`."""
-    found, expected = run(pl, way, seed, dtype), run(pl, "vmapped", seed, dtype)
-    pairs = zip(pl.tree.leaves(found), pl.tree.leaves(expected), strict=True)
+    actual, expected = run(pl, way, seed, dtype), run(pl, "vmapped", seed, dtype)
+    pairs = zip(pl.tree.leaves(actual), pl.tree.leaves(expected), strict=True)
     return all(np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True) for a, b in pairs)

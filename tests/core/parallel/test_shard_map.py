@@ -223,8 +223,8 @@ def test_constants_from_outside(mesh, check_vma):
 
     expected = X.reshape(4, 2, 4).sum(0) * 3 + 4 * np.arange(4.0)
     np.testing.assert_allclose(pl.jit(outer)(np.float32(3), X), expected)
-    found = pl.grad(lambda w: outer(w, X).sum())(np.float32(3))
-    np.testing.assert_allclose(found, X.sum(), rtol=1e-5)
+    actual = pl.grad(lambda w: outer(w, X).sum())(np.float32(3))
+    np.testing.assert_allclose(actual, X.sum(), rtol=1e-5)
 
 
 def test_a_custom_derivative_inside(mesh):
@@ -274,8 +274,8 @@ def test_a_batch_over_a_mesh_axis(mesh):
     result = pl.jit(mapped)(w, batch)
     assert result.sharding.is_equivalent_to(NamedSharding(mesh, P("y")), 2)
     np.testing.assert_allclose(result, (w * np.sin(batch)).sum(1), rtol=1e-5)
-    found = pl.grad(lambda w: mapped(w, batch).sum())(w)
-    np.testing.assert_allclose(found, np.sin(batch).sum((0, 1)), rtol=1e-5)
+    actual = pl.grad(lambda w: mapped(w, batch).sum())(w)
+    np.testing.assert_allclose(actual, np.sin(batch).sum((0, 1)), rtol=1e-5)
 
 
 def test_a_named_batch_outside_and_inside(mesh):
@@ -391,9 +391,9 @@ def test_an_axis_of_one_device(shape, names):
     mesh = Mesh(devices, ("i", "k")[: len(shape)])
     f = shard_map(every_collective, mesh=mesh, in_specs=P("i"), out_specs=P("i"), axis_names=names)
     x = np.arange(4, dtype=np.float32)
-    for found in f(x):
-        np.testing.assert_array_equal(found, x)
-    gradient = pl.grad(lambda x: sum(found.sum() for found in f(x)))(x)
+    for actual in f(x):
+        np.testing.assert_array_equal(actual, x)
+    gradient = pl.grad(lambda x: sum(actual.sum() for actual in f(x)))(x)
     np.testing.assert_array_equal(gradient, np.full(4, 10))
 
 

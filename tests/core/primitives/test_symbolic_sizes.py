@@ -100,8 +100,8 @@ def forward(function):
         chosen = [xs[i] for i in floating]
 
         def of(*some):
-            given = dict(zip(floating, some, strict=True))
-            return function(*(given.get(i, x) for i, x in enumerate(xs)))
+            inputs = dict(zip(floating, some, strict=True))
+            return function(*(inputs.get(i, x) for i, x in enumerate(xs)))
 
         return pl.jvp(of, chosen, [jnp.ones_like(x) for x in chosen])[1]
 

@@ -135,9 +135,9 @@ def test_explicit_axes() -> None:
         assert str(pl.typeof(keys)) == "key<fry>[8@x]"
         drawn = pl.jit(pl.vmap(lambda k: random.uniform(k, (2,))))(keys)
         assert drawn.sharding.spec == P("x", None)
-        asked = random.normal(KEY, (8, 2), out_sharding=P("x"))
-        assert asked.sharding.spec == P("x", None)
-        np.testing.assert_array_equal(asked, random.normal(KEY, (8, 2)))
+        placed = random.normal(KEY, (8, 2), out_sharding=P("x"))
+        assert placed.sharding.spec == P("x", None)
+        np.testing.assert_array_equal(placed, random.normal(KEY, (8, 2)))
 
 
 def test_outside_traces_keys_need_no_second_compilation() -> None:

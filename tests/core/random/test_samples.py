@@ -17,7 +17,7 @@ from pellucid.base.config import optimization_level
 MAX_ULP = dict.fromkeys(("float16", "bfloat16", "float32", "float64", "complex64", "complex128"), 4)
 
 
-def distance(dtype: str, sample: bytes, wanted: bytes) -> int:
+def distance(dtype: str, sample: bytes, expected: bytes) -> int:
     """The largest difference of elements as integers: of floating ones, in units in the last place."""
     part = {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
     size = (
@@ -27,7 +27,7 @@ def distance(dtype: str, sample: bytes, wanted: bytes) -> int:
         if "float" in part
         else 1
     )
-    as_integers = [np.frombuffer(x, f"int{8 * size}").astype(object) for x in (sample, wanted)]
+    as_integers = [np.frombuffer(x, f"int{8 * size}").astype(object) for x in (sample, expected)]
     assert len(as_integers[0]) == len(as_integers[1])
     return max((abs(a - b) for a, b in zip(*as_integers, strict=True)), default=0)
 
@@ -50,5 +50,5 @@ def test_samples_are_those_of_the_reference(oracle, oracle_x64, text, wide) -> N
             ours = corpus.answer(pl, text)
     assert not isinstance(ours, str), ours
     assert [(dtype, weak) for dtype, weak, _ in ours] == [(d, w) for d, w, _ in expected]
-    for (dtype, _, sample), (_, _, wanted) in zip(ours, expected, strict=True):
-        assert distance(dtype, sample.tobytes(), wanted.tobytes()) <= MAX_ULP.get(dtype, 0)
+    for (dtype, _, sample), (_, _, target) in zip(ours, expected, strict=True):
+        assert distance(dtype, sample.tobytes(), target.tobytes()) <= MAX_ULP.get(dtype, 0)

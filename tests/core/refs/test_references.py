@@ -354,8 +354,8 @@ def test_parts_are_those_of_numpy(index, how):
 def test_moving_windows_within_batches_and_loops():
     m = np.arange(12, dtype=np.float32).reshape(3, 4)
     ref = pl.new_ref(m)
-    found = pl.vmap(lambda r: r[pl.ds(1, 2)])(ref)
-    assert found.tolist() == m[:, 1:3].tolist()
+    actual = pl.vmap(lambda r: r[pl.ds(1, 2)])(ref)
+    assert actual.tolist() == m[:, 1:3].tolist()
     moved = pl.jit(pl.vmap(lambda r, i: r[pl.ds(i, 2)], in_axes=(1, None)))(ref, 1)
     assert moved.tolist() == m[1:3].T.tolist()
     with pytest.raises(ValueError, match="same for the whole batch"):

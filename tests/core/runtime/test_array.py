@@ -48,12 +48,12 @@ def test_texts_are_the_reference_s(oracle):
 @pytest.mark.oracle
 def test_conversions_are_the_reference_s(oracle):
     ours = corpus.conversions_of(device_put)
-    for (found, classes), (expected, reference) in zip(
+    for (actual, classes), (expected, reference) in zip(
         ours, oracle.call(corpus.conversions), strict=True
     ):
-        assert found == expected
+        assert actual == expected
         # Our errors inherit the builtin that the reference raises.
-        assert not reference or reference[0] in classes, found
+        assert not reference or reference[0] in classes, actual
 
 
 def test_a_weakly_typed_array_says_so():
@@ -215,6 +215,6 @@ def test_every_attribute_that_the_class_was_given_has_a_docstring():
         "unsafe_buffer_pointer", "on_device_size_in_bytes", "addressable_data", "to_device",
     )  # fmt: skip
     for name in names:
-        found = ArrayImpl.__dict__[name]
-        documented = found.fget if isinstance(found, property) else found
+        member = ArrayImpl.__dict__[name]
+        documented = member.fget if isinstance(member, property) else member
         assert documented.__doc__, name

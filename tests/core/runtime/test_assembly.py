@@ -21,15 +21,15 @@ def over():
 
 
 def test_a_callback_is_asked_once_for_each_part(over):
-    asked = []
+    requests = []
 
     def part(index):
-        asked.append(index)
+        requests.append(index)
         return X[index]
 
     x = pl.make_array_from_callback(X.shape, over("x"), part)
     np.testing.assert_array_equal(x, X)
-    assert (x.sharding, x.committed, len(asked)) == (over("x"), True, 4)
+    assert (x.sharding, x.committed, len(requests)) == (over("x"), True, 4)
 
 
 def test_parts_fit_their_places_and_the_stated_dtype(over):

@@ -76,8 +76,8 @@ def test_an_array_already_there_is_shared_unless_told_otherwise(devices):
     shared = device_put(x, devices[0])
     assert shared.committed
     assert shared.unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
-    own = device_put(x, devices[0], may_alias=False)
-    assert own.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
+    copy = device_put(x, devices[0], may_alias=False)
+    assert copy.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
 
 
 @pytest.mark.parametrize("size", [64, 1 << 16, 1 << 20])
@@ -94,10 +94,10 @@ def test_later_writes_to_a_host_array_show_nowhere(devices, size, offset, spec):
 
 
 def test_waiting_for_a_deleted_array_among_others_says_so(devices):
-    kept, gone = device_put(np.ones(2, np.float32)), device_put(np.ones(3, np.float32))
+    live, gone = device_put(np.ones(2, np.float32)), device_put(np.ones(3, np.float32))
     gone.delete()
     with pytest.raises(DeletedArrayError, match=r"f32\[3\]"):
-        block_until_ready([kept, gone])
+        block_until_ready([live, gone])
 
 
 def test_donating_to_another_device_deletes_the_source(devices):
@@ -304,19 +304,19 @@ def test_transfers_are_published_with_their_seconds(devices):
 def test_live_arrays_are_listed_with_what_they_hold(devices):
     x = device_put(np.ones((1000, 37), np.float32))
     assert any(y is x for y in live_arrays())
-    [found] = [live for live in described_live_arrays() if live.array is x]
-    assert (found.type, found.n_bytes) == ("f32[1000,37]", 148000)
-    assert found.device_bytes == {devices[0]: 148000}
-    assert "test_transfer.py" in found.source
+    [actual] = [live for live in described_live_arrays() if live.array is x]
+    assert (actual.type, actual.n_bytes) == ("f32[1000,37]", 148000)
+    assert actual.device_bytes == {devices[0]: 148000}
+    assert "test_transfer.py" in actual.source
     x.delete()
     assert not any(y is x for y in live_arrays())
 
 
 def test_replicated_arrays_count_on_each_device(devices):
     x = device_put(np.ones(1000, np.float32), over(devices[:2], (2,), ("x",)))
-    [found] = [live for live in described_live_arrays() if live.array is x]
-    assert found.n_bytes == 8000
-    assert found.device_bytes == dict.fromkeys(devices[:2], 4000)
+    [actual] = [live for live in described_live_arrays() if live.array is x]
+    assert actual.n_bytes == 8000
+    assert actual.device_bytes == dict.fromkeys(devices[:2], 4000)
 
 
 def test_memory_of_a_device_without_statistics_is_what_arrays_hold(devices):
@@ -360,7 +360,7 @@ def test_out_of_memory_names_the_largest_live_arrays():
 @pytest.mark.parametrize("spec", [("x", "y"), (("x", "y"),), (None, "x"), ()], ids=str)
 def test_large_host_arrays_are_copied_however_they_are_cut(value, spec, devices):
     mesh = Mesh(np.array(devices[:8]).reshape(4, 2), ("x", "y"))
-    given = value.copy(order="K")
-    placed = device_put(given, NamedSharding(mesh, PartitionSpec(*spec)))
-    given[...] = 0
+    inputs = value.copy(order="K")
+    placed = device_put(inputs, NamedSharding(mesh, PartitionSpec(*spec)))
+    inputs[...] = 0
     np.testing.assert_array_equal(placed, value)

@@ -53,8 +53,8 @@ def random_entries(rng: random.Random, axes: list[str], ndim: int) -> list[Any]:
     entries: list[Any] = []
     for _ in range(ndim):
         count = min(rng.choice([0, 0, 1, 1, 1, 2]), len(axes))
-        taken, axes = axes[:count], axes[count:]
-        entries.append(None if not taken else taken[0] if len(taken) == 1 else taken)
+        selected, axes = axes[:count], axes[count:]
+        entries.append(None if not selected else selected[0] if len(selected) == 1 else selected)
     return entries[: rng.randint(0, ndim)] if rng.random() < 0.3 else entries
 
 

@@ -58,8 +58,8 @@ def value(shape: tuple[int, ...], *entries: Any, dtype: Any = np.float32, **mark
 
 def spec_of(f: Any, *operands: Any) -> Any:
     """The spec in the type of `f` of operands of these types."""
-    found = pl.eval_shape(f, *operands)
-    return P().padded(found.ndim) if found.sharding is None else found.sharding.spec
+    shape = pl.eval_shape(f, *operands)
+    return P().padded(shape.ndim) if shape.sharding is None else shape.sharding.spec
 
 
 # Rules --------------------------------------------------------------------------------------------
@@ -279,8 +279,8 @@ def test_select_merges_its_cases_and_the_condition() -> None:
 def test_made_values_are_whole_unless_said() -> None:
     with use_abstract_mesh(MESH):
         assert spec_of(lambda: lax.broadcasted_iota(np.int32, (8, 8), 1)) == P(None, None)
-        made = spec_of(lambda: lax.broadcasted_iota(np.int32, (8, 8), 1, out_sharding=P("x")))
-        assert made == P("x", None)
+        result = spec_of(lambda: lax.broadcasted_iota(np.int32, (8, 8), 1, out_sharding=P("x")))
+        assert result == P("x", None)
 
 
 def test_a_whole_kernel_carries_batch_and_space() -> None:
@@ -393,12 +393,12 @@ def reshapes(draw: Any) -> tuple[AbstractMesh, Operand, tuple[int, ...]]:
     axes = list(draw(st.permutations(mesh.axis_names)))
     entries = []
     for size in old:
-        taken: list[Any] = []
+        selected: list[Any] = []
         while axes and draw(st.booleans()):
-            if size % math.prod(mesh.shape[a] for a in [*taken, axes[-1]]):
+            if size % math.prod(mesh.shape[a] for a in [*selected, axes[-1]]):
                 break
-            taken.append(axes.pop())
-        entries.append(tuple(taken))
+            selected.append(axes.pop())
+        entries.append(tuple(selected))
     return mesh, Operand(old, P(*entries)), new
 
 

@@ -80,10 +80,10 @@ def test_an_axis_is_used_once() -> None:
 
 def test_a_spec_that_nobody_uses_is_forgotten() -> None:
     table: InternTable[threading.Thread] = InternTable()
-    kept = table.add("key", threading.Thread())
-    assert table.get("key") is kept
-    assert table.add("key", threading.Thread()) is kept
-    del kept
+    worker = table.add("key", threading.Thread())
+    assert table.get("key") is worker
+    assert table.add("key", threading.Thread()) is worker
+    del worker
     assert table.get("key") is None
 
 

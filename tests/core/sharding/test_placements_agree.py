@@ -11,9 +11,9 @@ import pellucid as pl
 @pytest.mark.parametrize("topic", placements.TOPICS)
 def test_expressions_give_what_the_reference_gives(oracle_8_devices, topic):
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        asked = pool.submit(oracle_8_devices.call, placements.answers, topic)
+        pending = pool.submit(oracle_8_devices.call, placements.answers, topic)
         ours = placements.answers(pl, topic)
-        theirs = asked.result()
+        theirs = pending.result()
     differ = [
         f"{text}\n  here:          {our}\n  the reference: {their}"
         for text, our, their in zip(placements.rows(topic), ours, theirs, strict=True)

@@ -276,9 +276,9 @@ def abstract_placements(draw: Any) -> NamedSharding:
     ndim = draw(st.integers(0, 3))
     entries: list[Any] = []
     for _ in range(ndim):
-        taken = draw(st.integers(0, min(2, len(order))))
-        entries.append(tuple(order[:taken]))
-        order = order[taken:]
+        selected = draw(st.integers(0, min(2, len(order))))
+        entries.append(tuple(order[:selected]))
+        order = order[selected:]
     free = [a for a in order if types[names.index(a)] is AxisType.Explicit]
     unreduced = frozenset(free[: draw(st.integers(0, len(free)))])
     return NamedSharding(AbstractMesh(sizes, names, types), P(*entries, unreduced=unreduced))
@@ -289,13 +289,13 @@ def abstract_placements(draw: Any) -> NamedSharding:
 def test_a_spec_comes_back_from_its_tiles(sharding: NamedSharding) -> None:
     ndim = len(sharding.spec)
     tiles = sharding._to_xla_hlo_sharding(ndim)
-    found = spec_of_hlo_sharding(tiles, sharding.mesh, ndim)
-    assert found is not None
-    assert NamedSharding(sharding.mesh, found)._to_xla_hlo_sharding(ndim) == tiles
+    actual = spec_of_hlo_sharding(tiles, sharding.mesh, ndim)
+    assert actual is not None
+    assert NamedSharding(sharding.mesh, actual)._to_xla_hlo_sharding(ndim) == tiles
     if all(size > 1 for size in sharding.mesh.axis_sizes):
         # Axes that together cut into as many parts may be named in another way only by their order.
-        assert found.axes_per_dim == sharding.spec.axes_per_dim
-        assert found.unreduced == sharding.spec.unreduced
+        assert actual.axes_per_dim == sharding.spec.axes_per_dim
+        assert actual.unreduced == sharding.spec.unreduced
 
 
 @settings(deadline=None, max_examples=200)
@@ -328,8 +328,8 @@ def test_tiles_that_no_axis_makes_have_no_spec() -> None:
 
 
 def test_what_the_compiler_chose_is_named_where_possible(mesh: Mesh) -> None:
-    named = NamedSharding(mesh, P(None, ("y", "x")))
-    assert sharding_of_tiles(named._to_xla_hlo_sharding(2), mesh, 2) is named
+    sharding = NamedSharding(mesh, P(None, ("y", "x")))
+    assert sharding_of_tiles(sharding._to_xla_hlo_sharding(2), mesh, 2) is sharding
     pinned = sharding_of_tiles(HloSharding.replicate(), mesh, 1, "pinned_host")
     assert pinned is NamedSharding(mesh, P(None), "pinned_host")
     other = HloSharding.iota_tile([2, 4], [8], [0], [])
@@ -368,7 +368,7 @@ def test_hundreds_of_devices_take_milliseconds(many_devices: list[Any]) -> None:
     indices = sharding.devices_indices_map((512, 64))
     assert len(indices) == 512
     assert indices[many_devices[9]] == (slice(8, 16), slice(8, 16))
-    found = spec_of_hlo_sharding(sharding._to_xla_hlo_sharding(2), mesh, 2)
-    assert found == P(("x", "z"), "y")
+    actual = spec_of_hlo_sharding(sharding._to_xla_hlo_sharding(2), mesh, 2)
+    assert actual == P(("x", "z"), "y")
     value = np.arange(512 * 64, dtype=np.float32).reshape(512, 64)
     assert put(value, sharding)._sharding is sharding

@@ -37,10 +37,10 @@ def attribute(description: ShardingDescription) -> str:
         "{" + ", ".join([*(f'"{axis}"' for axis in dim.axes), *["?"] * dim.is_open]) + "}"
         for dim in description.dims
     )
-    named = {"replicated": description.replicated, "unreduced": description.unreduced}
+    axes_by_name = {"replicated": description.replicated, "unreduced": description.unreduced}
     marks = "".join(
         f", {name}={{" + ", ".join(f'"{axis}"' for axis in axes) + "}"
-        for name, axes in named.items()
+        for name, axes in axes_by_name.items()
         if axes
     )
     return f"#sdy.sharding<@mesh, [{dims}]{marks}>"
@@ -163,14 +163,14 @@ def test_the_compiler_understands_descriptions_as_we_do(
         mesh = make_mesh_of(sizes, "A" * len(sizes), order)
         axes = rng.sample(mesh.axis_names, len(sizes))
         cut = rng.randint(0, len(axes))
-        named = NamedSharding(mesh, P(tuple(axes[:cut]), *axes[cut : cut + 1]))
-        tiles = GSPMDSharding(mesh._internal_device_list, named._to_xla_hlo_sharding(2))
-        for sharding in (named, tiles):
-            found = compiled_parameter_sharding(
+        placement = NamedSharding(mesh, P(tuple(axes[:cut]), *axes[cut : cut + 1]))
+        tiles = GSPMDSharding(mesh._internal_device_list, placement._to_xla_hlo_sharding(2))
+        for sharding in (placement, tiles):
+            actual = compiled_parameter_sharding(
                 describe(sharding, 2, assignment), (16, 16), devices
             )
             # Tiles by device number: the compiler numbers devices by the program's assignment.
-            expected = GSPMDSharding(assignment, found).devices_indices_map((16, 16))
+            expected = GSPMDSharding(assignment, actual).devices_indices_map((16, 16))
             assert sharding.devices_indices_map((16, 16)) == expected
             if order is None:
-                assert means_the_same(found, named._to_xla_hlo_sharding(2), 2, 8)
+                assert means_the_same(actual, placement._to_xla_hlo_sharding(2), 2, 8)

@@ -19,10 +19,10 @@ def test_agrees_with_the_reference(oracle_8_devices: Any, program: Any) -> None:
 
 def test_a_layout_over_no_mesh_asks_for_nothing() -> None:
     x = pl.numpy.ones(3)
-    told = pl.typeof(x).sharding
-    assert pl.lax.with_sharding_constraint(x, told) is x
-    assert pl.ShapeDtypeStruct((3,), np.float32, sharding=told).sharding is None
-    compiled = pl.jit(lambda x: 2 * x, in_shardings=told).lower(x).compile()
+    sharding = pl.typeof(x).sharding
+    assert pl.lax.with_sharding_constraint(x, sharding) is x
+    assert pl.ShapeDtypeStruct((3,), np.float32, sharding=sharding).sharding is None
+    compiled = pl.jit(lambda x: 2 * x, in_shardings=sharding).lower(x).compile()
     assert compiled(x).tolist() == [2, 2, 2]
 
 

@@ -113,10 +113,10 @@ def test_a_changed_helper_is_never_missed() -> None:
 
 
 def test_a_module_is_asked_only_for_what_the_function_reads(monkeypatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(pl, "__getattr__", asked.append)
+    requests: list[str] = []
+    monkeypatch.setattr(pl, "__getattr__", requests.append)
     assert fingerprint(define("def f(x): return pl.jit(x)")) is not None
-    assert asked == []
+    assert requests == []
 
 
 def test_a_user_s_module_without_a_file_has_no_fingerprint(monkeypatch) -> None:

@@ -81,30 +81,30 @@ def test_a_failing_function_leaves_tracing_usable() -> None:
 
 
 def test_a_leaked_tracer_says_where_it_was_made() -> None:
-    kept = []
+    leaked = []
 
     def leak(x):
-        kept.append(sin(x))
+        leaked.append(sin(x))
         return [x]
 
     stage(leak, [VECTOR])
     with pytest.raises(UnexpectedTracerError) as caught:
-        stage(lambda x: [add(x, kept[0])], [VECTOR])
+        stage(lambda x: [add(x, leaked[0])], [VECTOR])
     assert "kept.append(sin(x))" in str(caught.value)
     assert "by `sin`" in str(caught.value)
 
 
 def test_a_leaked_tracer_is_refused_outside_tracing() -> None:
-    kept = []
-    stage(lambda x: [kept.append(x) or x], [VECTOR])
+    leaked = []
+    stage(lambda x: [leaked.append(x) or x], [VECTOR])
     with pytest.raises(UnexpectedTracerError):
-        sin(kept[0])
+        sin(leaked[0])
 
 
 def test_the_leak_checker_names_the_keeper() -> None:
-    kept = []
+    leaked = []
     with pl.check_tracer_leaks(), pytest.raises(LeakError) as caught:
-        stage(lambda x: [kept.append(sin(x)) or x], [VECTOR])
+        stage(lambda x: [leaked.append(sin(x)) or x], [VECTOR])
     assert "list" in str(caught.value)
 
 
@@ -202,7 +202,9 @@ def test_a_custom_derivative_under_a_batch_leaks_nothing():
     def f(x, y):
         return x * y
 
-    f.defvjp(lambda x, y: (x * y, (x, y)), lambda kept, ct: (ct * kept[1], ct * kept[0]))
+    f.defvjp(
+        lambda x, y: (x * y, (x, y)), lambda residuals, ct: (ct * residuals[1], ct * residuals[0])
+    )
     x = np.ones(3, np.float32)
     with pl.check_tracer_leaks():
         pl.jit(pl.vmap(pl.grad(f), (0, None)))(x, 2.0)

@@ -22,11 +22,11 @@ def cubed(x):
 def test_gradients_have_the_types_of_their_arguments():
     params = {"w": np.ones((2, 3), np.float32), "n": np.int32(2), "z": np.complex64(1j)}
     loss = lambda p: lax.reduce_sum(p["w"], (0, 1)) * lax.real(p["z"] * p["z"])
-    found = grad(loss, allow_int=True)(params)
-    assert found["w"].shape == (2, 3)
-    assert found["w"].dtype == np.float32
-    assert found["n"].dtype == pellucid.float0
-    assert found["z"].dtype == np.complex64
+    actual = grad(loss, allow_int=True)(params)
+    assert actual["w"].shape == (2, 3)
+    assert actual["w"].dtype == np.float32
+    assert actual["n"].dtype == pellucid.float0
+    assert actual["z"].dtype == np.complex64
 
 
 def test_gradients_are_arrays_and_weakly_typed_as_their_arguments():
@@ -69,8 +69,8 @@ def test_the_backward_pass_is_a_tree_of_its_residuals():
     y, backward = jit(lambda w, x: vjp(lambda w, x: lax.sin(w * x), w, x))(w, x)
     cts = jit(lambda b, ct: b(ct))(backward, y)
     np.testing.assert_allclose(cts[0], y * np.cos(w * x) * x, rtol=1e-6)
-    kept = pellucid.tree.leaves(vjp(lambda w: w * x, w)[1].args_res)
-    assert kept == []
+    residuals = pellucid.tree.leaves(vjp(lambda w: w * x, w)[1].args_res)
+    assert residuals == []
 
 
 def test_the_backward_pass_keeps_no_residual_that_it_does_not_need():
@@ -82,10 +82,10 @@ def test_the_backward_pass_keeps_no_residual_that_it_does_not_need():
 
 
 def test_linear_functions_are_transposed():
-    (found,) = pellucid.linear_transpose(lambda x: 2.0 * x[::-1], np.zeros(3, np.float32))(
+    (actual,) = pellucid.linear_transpose(lambda x: 2.0 * x[::-1], np.zeros(3, np.float32))(
         np.arange(3, dtype=np.float32)
     )
-    np.testing.assert_array_equal(found, [4.0, 2.0, 0.0])
+    np.testing.assert_array_equal(actual, [4.0, 2.0, 0.0])
     struct = pellucid.ShapeDtypeStruct((), np.dtype(np.float32))
     assert float(pellucid.linear_transpose(lambda x: 3.0 * x, struct)(np.float32(2.0))[0]) == 6.0
 
@@ -167,10 +167,10 @@ def test_errors_say_what_where_and_what_to_do(call, error, fragments):
 
 
 def test_values_of_a_finished_derivative_are_refused():
-    kept = []
-    grad(lambda x: kept.append(x) or x)(1.0)
+    leaked = []
+    grad(lambda x: leaked.append(x) or x)(1.0)
     with pytest.raises(pellucid.base.errors.UnexpectedTracerError):
-        lax.sin(kept[0])
+        lax.sin(leaked[0])
 
 
 def test_values_captured_from_a_derivative_are_refused_by_rules():

@@ -25,7 +25,7 @@ def test_agrees_with_the_reference(oracle_8_devices: Any, seed: int) -> None:
         warnings.simplefilter("ignore")  # of casts and donations, which random programs have
         ours = results(pl, seed)
         if seed % 3 == 0:
-            found = run(pl, make(seed), compiled=False)
-            assert [difference(a, b) for a, b in zip(found, ours, strict=True)] == [""] * len(ours)
+            actual = run(pl, make(seed), compiled=False)
+            assert [difference(a, b) for a, b in zip(actual, ours, strict=True)] == [""] * len(ours)
     theirs = oracle_8_devices.call(results, seed)
     assert [difference(a, b) for a, b in zip(ours, theirs, strict=True)] == [""] * len(ours)

@@ -19,26 +19,26 @@ class Job:
     def tell(self, process, event, **fields):
         self.told.append((process, event, fields))
 
-    def come(self, process, group, said, seconds=60.0):
-        self.agreements.come(process, group, "a program", said, seconds)
+    def come(self, process, group, text, seconds=60.0):
+        self.agreements.come(process, group, "a program", text, seconds)
 
-    def launched(self, process, group, said, seconds=60.0):
-        self.agreements.launched(process, group, [f"a program\0{key}" for key in said], seconds)
+    def launched(self, process, group, text, seconds=60.0):
+        self.agreements.launched(process, group, [f"a program\0{key}" for key in text], seconds)
 
     def heard(self):
         """What was told since the last time, by process."""
-        told, self.told = self.told, []
-        return {process: (event, fields) for process, event, fields in told}
+        messages, self.told = self.told, []
+        return {process: (event, fields) for process, event, fields in messages}
 
 
 def test_all_go_on_when_the_last_has_said_the_same():
     async def run():
         job = Job()
-        for said in ("f", "g"):
-            job.come(0, (0, 1, 2), said)
-            job.come(2, (0, 1, 2), said)
+        for text in ("f", "g"):
+            job.come(0, (0, 1, 2), text)
+            job.come(2, (0, 1, 2), text)
             assert job.heard() == {}
-            job.come(1, (0, 1, 2), said)
+            job.come(1, (0, 1, 2), text)
             assert job.heard() == dict.fromkeys(range(3), ("agreed", {}))
 
     asyncio.run(run())
@@ -49,11 +49,11 @@ def test_who_says_something_else_ends_it_for_all_also_for_those_who_come_later()
         job = Job()
         job.come(0, (0, 1, 2), "f")
         job.come(1, (0, 1, 2), "g")
-        said = {"said": [[[0], "a program", "f"], [[1], "a program", "g"]]}
-        assert job.heard() == dict.fromkeys((0, 1), ("disagreed", said))
+        fields = {"said": [[[0], "a program", "f"], [[1], "a program", "g"]]}
+        assert job.heard() == dict.fromkeys((0, 1), ("disagreed", fields))
         job.come(0, (0, 1, 2), "f")
         job.come(2, (0, 1, 2), "f")
-        assert job.heard() == {2: ("disagreed", said)}
+        assert job.heard() == {2: ("disagreed", fields)}
         job.come(2, (0, 1, 2), "f")
         job.come(1, (0, 1, 2), "f")
         assert set(job.heard()) == {0, 1, 2}
@@ -71,9 +71,9 @@ def test_processes_that_wait_for_each_other_in_a_circle_are_told():
         job.come(3, (2, 3), "unconcerned")
         assert job.heard() == {}
         job.come(2, (0, 2), "h")
-        heard = job.heard()
-        assert set(heard) == {0, 1, 2}
-        assert heard[0][1]["said"] == [[[p], "a program", text] for p, text in enumerate("fgh")]
+        messages = job.heard()
+        assert set(messages) == {0, 1, 2}
+        assert messages[0][1]["said"] == [[[p], "a program", text] for p, text in enumerate("fgh")]
         job.come(2, (2, 3), "unconcerned")
         assert set(job.heard()) == {2, 3}
 
@@ -139,9 +139,9 @@ def test_launches_are_compared_in_whatever_pieces_they_are_reported():
     async def run():
         job = Job()
         group = (0, 1, 2)
-        for said in "fgh":
+        for text in "fgh":
             for process in group:
-                job.come(process, group, said)
+                job.come(process, group, text)
         job.heard()
         job.launched(0, group, "fgfg")
         job.launched(1, group, "fg")

@@ -75,9 +75,9 @@ def test_open_mpi_says_everything():
 
 def test_open_mpi_with_addresses_of_ip_version_6():
     uri = "1314521088.0;tcp6://[fe80::b9b:ac5d:9cf0:b858,2620:10d:c083:150e::3000:2]:43370"
-    found = completed(OpenMpi({**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": uri}))
-    assert found.coordinator_address is not None
-    assert found.coordinator_address.startswith("[fe80::b9b:ac5d:9cf0:b858]:")
+    actual = completed(OpenMpi({**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": uri}))
+    assert actual.coordinator_address is not None
+    assert actual.coordinator_address.startswith("[fe80::b9b:ac5d:9cf0:b858]:")
 
 
 def test_open_mpi_without_an_address():
@@ -112,14 +112,14 @@ class FakeCommunicator:
 
 def test_all_processes_of_mpi4py_have_the_same_coordinator():
     sent = []
-    found = []
+    actual = []
     for rank in range(3):
         local = FakeCommunicator(rank % 2, 2, sent)
         world = FakeCommunicator(rank, 3, sent, local)
         mpi = types.SimpleNamespace(COMM_WORLD=world, COMM_TYPE_SHARED="shared")
-        found.append(completed(Mpi4py(mpi), method="mpi4py"))
-    assert len({place.coordinator_address for place in found}) == 1
-    assert [place[1:] for place in found] == [(3, 0, (0,)), (3, 1, (1,)), (3, 2, (0,))]
+        actual.append(completed(Mpi4py(mpi), method="mpi4py"))
+    assert len({place.coordinator_address for place in actual}) == 1
+    assert [place[1:] for place in actual] == [(3, 0, (0,)), (3, 1, (1,)), (3, 2, (0,))]
 
 
 def test_mpi4py_is_asked_only_by_name():
@@ -269,8 +269,8 @@ def test_hosts_by_name_alone():
 def test_several_slices_of_compute_engine():
     several = "ACCELERATOR_TYPE: 'v4-16'\nMEGASCALE_NUM_SLICES: '3'\nMEGASCALE_SLICE_ID: '2'\n"
     several += "MEGASCALE_COORDINATOR_ADDRESS: '10.9.9.9:8081'\n"
-    found = completed(compute_engine({**ONE_SLICE, "tpu-env": several}))
-    assert found == Place("10.9.9.9:8482", 6, 5, None)
+    actual = completed(compute_engine({**ONE_SLICE, "tpu-env": several}))
+    assert actual == Place("10.9.9.9:8482", 6, 5, None)
 
 
 def test_the_environment_goes_before_the_metadata():
@@ -295,9 +295,9 @@ def test_compute_engine_is_asked_only_where_there_is_a_tpu():
 
 
 @pytest.mark.parametrize(
-    ("answers", "found"), [([200], "7"), ([404], None), ([503, 200], "7"), ([503] * 3, None)]
+    ("answers", "actual"), [([200], "7"), ([404], None), ([503, 200], "7"), ([503] * 3, None)]
 )
-def test_metadata_of_a_machine(monkeypatch, answers, found):
+def test_metadata_of_a_machine(monkeypatch, answers, actual):
     """A server that is busy is asked again; one that doesn't know the attribute is not."""
     left = list(answers)
 
@@ -317,7 +317,7 @@ def test_metadata_of_a_machine(monkeypatch, answers, found):
         monkeypatch.setenv("GCE_METADATA_IP", f"127.0.0.1:{server.server_port}")
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        assert cloud_tpu.metadata("agent-worker-number") == found
+        assert cloud_tpu.metadata("agent-worker-number") == actual
         server.shutdown()
     assert left == []
 
@@ -336,8 +336,8 @@ def test_tpu_pods_of_kubernetes():
 
 
 def test_what_is_given_stays():
-    given = Place("here:1", None, 3, None)
-    assert completed(Slurm(SLURM), given) == Place("here:1", 8, 3, (1,))
+    inputs = Place("here:1", None, 3, None)
+    assert completed(Slurm(SLURM), inputs) == Place("here:1", 8, 3, (1,))
     assert completed(Slurm(SLURM), Place("a:1", 1, 0, (0,))) == Place("a:1", 1, 0, (0,))
 
 

@@ -22,8 +22,13 @@ def no_devices_used(monkeypatch):
 
 
 def check_refused(error, *fragments, **arguments):
-    given = {"coordinator_address": "127.0.0.1:1", "num_processes": 2, "process_id": 0, **arguments}
-    check_message(lambda: pl.distributed.initialize(**given), error, *fragments)
+    inputs = {
+        "coordinator_address": "127.0.0.1:1",
+        "num_processes": 2,
+        "process_id": 0,
+        **arguments,
+    }
+    check_message(lambda: pl.distributed.initialize(**inputs), error, *fragments)
     assert not pl.distributed.is_initialized()
 
 
@@ -70,10 +75,10 @@ def test_times_that_are_none():
 def test_a_port_that_is_taken():
     import socket
 
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+    with socket.socket() as occupied:
+        occupied.bind(("127.0.0.1", 0))
+        occupied.listen()
+        port = occupied.getsockname()[1]
         check_refused(
             DistributedError, f"process 0 can't listen at port {port}", "Choose another port",
             coordinator_address=f"127.0.0.1:{port}",

@@ -22,14 +22,14 @@ class FakeJob:
 
 
 def test_a_gpu_client_joins_the_job_with_its_visible_devices(monkeypatch):
-    asked = []
-    monkeypatch.setattr(plugins, "make_cuda_client", lambda *given: asked.append(given))
+    requests = []
+    monkeypatch.setattr(plugins, "make_cuda_client", lambda *inputs: requests.append(inputs))
     platforms._make_cuda()
     monkeypatch.setattr(platforms, "_job", [FakeJob()])
     with config.cuda_visible_devices("0,2"):
         platforms._make_cuda()
     joined = {"visible_devices": [0, 2], "node_id": 1, "num_nodes": 2}
-    assert asked == [({},), (joined, "the client")]
+    assert requests == [({},), (joined, "the client")]
 
 
 def test_mpi_without_its_library_is_refused(monkeypatch):

@@ -23,10 +23,10 @@ class FakeConnection:
         self.keys = message.get("keys")
 
     def recv(self, _):
-        found = self.received.pop(0) if self.received else b""
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        data = self.received.pop(0) if self.received else b""
+        if isinstance(data, BaseException):
+            raise data
+        return data
 
     def shutdown(self, _):
         self.received.clear()
@@ -37,9 +37,9 @@ def meetings_with(*received):
     membership = types.SimpleNamespace(
         process_id=0, num_processes=2, failure=lambda seconds=0.0: None
     )
-    made = Meetings(membership)
-    made._connection = FakeConnection(list(received))
-    return made
+    result = Meetings(membership)
+    result._connection = FakeConnection(list(received))
+    return result
 
 
 PROPOSAL = Proposal("a program", "f", [0, 1], "key")
@@ -87,12 +87,12 @@ def test_a_lost_connection_is_an_error(lost):
 def test_long_texts_are_cut_but_still_differ():
     long = "f32[4], " * 1000
     first, second = meetings_with(AGREED), meetings_with(AGREED)
-    said = []
+    messages = []
     for meetings, text in ((first, long), (second, long + "i32[]")):
-        meetings._connection.sendall = lambda data: said.append(json.loads(data)["said"])
+        meetings._connection.sendall = lambda data: messages.append(json.loads(data)["said"])
         meetings.agree("a program", text)
-    assert said[0] != said[1]
-    assert all(len(text) < 500 for text in said)
+    assert messages[0] != messages[1]
+    assert all(len(text) < 500 for text in messages)
 
 
 def test_only_new_successions_of_programs_wait():

@@ -152,11 +152,11 @@ def test_who_is_silent_has_failed():
 def test_what_processes_agree_on_goes_through_the_coordinator():
     meeting = Meeting()
 
-    def say(member, said):
+    def say(member, message):
         meetings = Meetings(member)
         meetings.connect("127.0.0.1", meeting.port)
         try:
-            for text in said:
+            for text in message:
                 meetings.agree("a program", text)
         except AgreementError as error:
             return error.got
@@ -165,9 +165,9 @@ def test_what_processes_agree_on_goes_through_the_coordinator():
 
     async def run():
         members = await meeting.both()
-        said = [["first", "f"], ["first", "g"]]
+        texts = [["first", "f"], ["first", "g"]]
         return await asyncio.gather(
-            *[asyncio.to_thread(say, *p) for p in zip(members, said, strict=True)]
+            *[asyncio.to_thread(say, *p) for p in zip(members, texts, strict=True)]
         )
 
     assert during(meeting, run) == [("process 0: f", "process 1: g")] * 2
