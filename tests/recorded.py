@@ -187,8 +187,8 @@ class Digest:
         elif isinstance(value, (set, frozenset)):
             self.add(sorted(value, key=repr))
         elif is_dataclass(value) and not isinstance(value, type):
-            named = [(field.name, getattr(value, field.name)) for field in fields(value)]
-            self.add((type(value).__name__, named))
+            by_name = [(field.name, getattr(value, field.name)) for field in fields(value)]
+            self.add((type(value).__name__, by_name))
         elif isinstance(
             value, (type(None), bool, int, float, complex, str, bytes, np.dtype, slice)
         ):
@@ -240,11 +240,11 @@ def source_of(function: FunctionType) -> str:
 
 def names_in(code: CodeType) -> set[str]:
     """Names that a function and the functions within it look up."""
-    found = set(code.co_names)
+    names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            found |= names_in(constant)
-    return found
+            names |= names_in(constant)
+    return names
 
 
 def is_program(module: ModuleType) -> bool:

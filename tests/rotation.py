@@ -41,7 +41,7 @@ def rotating(cases: Iterable[Case], kind: Callable[[Case], Hashable]) -> list[An
 
 
 def kind_of_types(dtypes: Iterable[np.dtype]) -> str:
-    """What dtypes stand for: "wide" (complex or 64 bits), "narrow" (16 bits or less) or "usual"."""
+    """Kind of dtypes: "wide" (complex or 64 bits), "narrow" (16 bits or less) or "usual"."""
     dtypes = list(dtypes)
     if any(dtype.kind == "c" or dtype.itemsize == 8 for dtype in dtypes):
         return "wide"
@@ -101,7 +101,7 @@ def runs_whole(key: str) -> bool:
 
 
 def key_of(item: pytest.Item) -> str | int | None:
-    """What decides the part of a test; None for a test that every run takes."""
+    """The key that decides the part of a test; None for a test that every run takes."""
     for name in ROTATING:
         marker = item.get_closest_marker(name)
         if marker is not None:

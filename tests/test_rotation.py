@@ -34,10 +34,10 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture
-def taken(
+def selected(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., frozenset[str]]:
-    """`taken(part, *arguments)`: the tests of the grid that a run of `part` takes."""
+    """`selected(part, *arguments)`: the tests of the grid that a run of `part` takes."""
     pytester.makepyfile(test_grid=GRID)
     pytester.makeconftest(CONFTEST)
     pytester.makeini("[pytest]\nmarkers =\n    rotates\n    slow\n")
@@ -51,9 +51,9 @@ def taken(
     return run
 
 
-def test_all_parts_together_are_all_tests(taken: Callable[..., frozenset[str]]) -> None:
-    parts = [taken(part) for part in range(rotation.PARTS)]
-    everything = taken(None)
+def test_all_parts_together_are_all_tests(selected: Callable[..., frozenset[str]]) -> None:
+    parts = [selected(part) for part in range(rotation.PARTS)]
+    everything = selected(None)
     assert frozenset.union(*parts) == everything
     assert len(everything) == 118
     always = frozenset.intersection(*parts)
@@ -64,10 +64,10 @@ def test_all_parts_together_are_all_tests(taken: Callable[..., frozenset[str]]) 
     assert len(with_rows) == 1
 
 
-def test_named_tests_run_in_every_part(taken: Callable[..., frozenset[str]]) -> None:
+def test_named_tests_run_in_every_part(selected: Callable[..., frozenset[str]]) -> None:
     for part in (0, 1):
-        assert len(taken(part, "-k", "test_grid and not takes")) == 117
-        assert len(taken(part, "test_grid.py::test_that_takes_minutes")) == 1
+        assert len(selected(part, "-k", "test_grid and not takes")) == 117
+        assert len(selected(part, "test_grid.py::test_that_takes_minutes")) == 1
 
 
 def test_a_run_without_a_choice_takes_the_part_of_the_commit(

@@ -1,4 +1,4 @@
-"""What `import pellucid` may bring along."""
+"""Modules that `import pellucid` loads, and its time."""
 
 import subprocess
 import sys

@@ -60,7 +60,7 @@ def _is_call(text: str) -> bool:
 
 
 def of_tests(*, but: pathlib.Path) -> Usage:
-    """What all tests name, those in the file `but` left out."""
+    """Objects and attributes named in all tests but those in the file `but`."""
     usage = Usage()
     for path, code, names in _sources(but):
         usage.note(path.name, code, names)
@@ -128,7 +128,7 @@ def _resolved(node: ast.AST, names: dict[str, Any]) -> Any:
 
 
 def member(owner: Any, name: str) -> Any:
-    """What `name`, a dotted path, is below the module `owner`; None if there is nothing."""
+    """The object at the dotted path `name` below the module `owner`; None if there is nothing."""
     for part in name.split("."):
         if inspect.ismodule(owner) and not hasattr(owner, part):
             try:

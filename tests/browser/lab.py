@@ -30,7 +30,7 @@ class Lab:
         self.output = output
         self.path = path
         self.complaints: list[str] = []
-        """What scripts of the page raised and nobody caught."""
+        """Uncaught errors of the page's scripts."""
         page.set_default_timeout(MILLISECONDS)
         page.on("pageerror", lambda error: self.complaints.append(error.stack or str(error)))
 

@@ -1,4 +1,4 @@
-"""What goes wrong around a view or a panel, in JupyterLab: nothing is lost, nothing runs, and somebody says so."""
+"""Failures around a view or a panel, in JupyterLab: nothing is lost, nothing runs, and there is a message."""
 
 from typing import Any
 

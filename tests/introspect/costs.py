@@ -1,4 +1,4 @@
-"""What programs cost, from their records."""
+"""Costs of programs, from their records."""
 
 from typing import Any
 

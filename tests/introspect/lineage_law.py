@@ -1,4 +1,4 @@
-"""What the law of lineage asks: where each equation of a transformed program comes from."""
+"""The law of lineage: the origins of each equation of a transformed program."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PREPARED: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "jit": pl.jit,
     "remat": pl.checkpoint,
 }
-"""What is done to a function before it is transformed; its program is where equations come from."""
+"""Wrappers of a function before it is transformed; equations originate in its program."""
 
 TRANSFORMATIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "jvp": lambda f: lambda *xs: pl.jvp(f, xs, xs),
@@ -55,7 +55,7 @@ BATCHED = {"vmap", "vmap of grad"}
 
 
 def transformed(closed: ClosedJaxpr, name: str) -> ClosedJaxpr:
-    """What a transformation makes of a program of floating inputs."""
+    """The transformed program of a program of floating inputs."""
     xs = [np.full(a.shape, 0.5, a.dtype) for a in closed.in_avals]
     if name in BATCHED:
         xs = [np.stack([x, x]) for x in xs]

@@ -54,7 +54,7 @@ def cases() -> list[Any]:
 
 
 def told(program: Callable[[Any], Any], ask: Callable[..., Any]) -> list[Any]:
-    """What `ask(jitted, *args)` says of the functions that a program calls; what refuses a call refuses to tell, too."""
+    """Results of `ask(jitted, *args)` for the functions that a program calls; it refuses where the call is refused."""
     actual, refused, raised = [], [], []
 
     def note(jitted: Any, args: Any) -> None:

@@ -171,7 +171,7 @@ def test_waiting_for_a_program_that_never_ends_is_interrupted():
 
 
 def expect_interrupted(manager: KernelManager, client: BlockingKernelClient, *, busy: str) -> None:
-    """Run `busy`, interrupt it a second after it said that it has begun, or was sent; the kernel goes on."""
+    """Run `busy`, interrupt it a second after it said that it has begun, or was sent; the kernel continues."""
     # Without this the kernel drops what is sent right after a failure.
     identity = client.execute(busy, stop_on_error=False)
     while "begun" in busy:

@@ -1,4 +1,4 @@
-"""What users give to functions that span processes, right and wrong, and what comes of it in one library.
+"""Right and wrong arguments of functions that span processes, and their results in one library.
 
 Run by `inputs_of_pellucid` and `inputs_of_jax`, in two processes with two devices each.
 """
@@ -30,7 +30,7 @@ def described(x: Any) -> str:
 
 
 def outcomes(library: Any, numpy: Any, utils: Any) -> dict[str, list[Any]]:
-    """Of each case, by name. Those in which processes differ are such that jax goes on afterwards."""
+    """A function for each case, by name. After those in which processes differ, jax still works."""
     pl, jnp, spec = library, numpy, library.sharding.PartitionSpec
     mine = pl.process_index()
     mesh = pl.sharding.Mesh(np.array(pl.devices()), ("x",))

@@ -10,6 +10,6 @@ from place import Place
 
 
 def run(place: Place) -> dict[str, Any]:
-    """What comes of each case."""
+    """Results of each case."""
     jax.distributed.initialize(place.address, place.count, place.process)
     return inputs.outcomes(jax, jax.numpy, multihost_utils)

@@ -12,6 +12,6 @@ from pellucid.experimental import multihost_utils
 
 
 def run(place: Place) -> dict[str, Any]:
-    """What comes of each case."""
+    """Results of each case."""
     join(place)
     return inputs.outcomes(pellucid, pellucid.numpy, multihost_utils)

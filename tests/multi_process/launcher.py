@@ -32,7 +32,7 @@ class End:
     exit_code: int
     """Negative for a signal: -9 for a process that was killed, also by the limit."""
     result: Any
-    """What the program returned; None if it didn't."""
+    """The program's result; None if it failed."""
     errors: str
     seconds: float
 
@@ -112,7 +112,7 @@ def _end(child: subprocess.Popen[bytes], place: pathlib.Path, start: float) -> E
 
 
 def results(ends: list[End]) -> list[Any]:
-    """What all processes returned; they must have ended well."""
+    """Results of all processes, which must have succeeded."""
     for process, end in enumerate(ends):
         assert end.exit_code == 0, f"process {process} ended with {end.exit_code}:\n{end.errors}"
     return [end.result for end in ends]

@@ -1,4 +1,4 @@
-"""What the processes of tests/multi_process/test_order.py do: not the same, or not in the same order."""
+"""Programs of the processes of tests/multi_process/test_order.py: different, or in different order."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What the processes of tests do: each function runs in every process of a job, and returns plain data.
+"""Programs of the tests' processes: each function runs in every process of a job, and returns plain data.
 
 Those that take a mesh also run in the test's own process, on as many virtual devices, to be compared.
 """
@@ -368,7 +368,7 @@ def comes_late(place: Place, seconds: float) -> Any:
 
 
 def only_joins(place: Place, initialization: float = 20, attempts: int = 1) -> Any:
-    """What comes of joining, the last time."""
+    """Outcome of the last attempt to join."""
     actual = None
     for _ in range(attempts):
         actual = error_of(lambda: join(place, initialization=initialization))
@@ -412,7 +412,7 @@ def is_preempted(place: Place) -> Any:
 
 
 def in_blocks(place: Place) -> list[Any]:
-    """What processes hear of a block of `live_devices` that ends well, that one leaves by an error, that one dies in."""
+    """Outcomes in processes of a block of `live_devices` that ends well, that one leaves by an error, that one dies in."""
     join(place)
     actual = []
     with multihost_utils.live_devices(pl.devices()) as devices:

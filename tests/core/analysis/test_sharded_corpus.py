@@ -1,4 +1,4 @@
-"""What is known of how programs lay out their values, for all programs of the corpora."""
+"""Layouts of values in records of all programs of the corpora."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is told of a program's layouts and exchanges is what XLA makes of it."""
+"""Recorded layouts and exchanges of programs agree with XLA's."""
 
 import itertools
 import math
@@ -67,7 +67,7 @@ def as_sharding(record, spec):
 
 
 class Inspected(Sites):
-    """Lets the partitioner tell where each value lies that depends on arguments."""
+    """Has the partitioner report the layout of each value that depends on arguments."""
 
     def __init__(self, bodies):
         super().__init__(bodies)
@@ -116,7 +116,7 @@ class Inspected(Sites):
 
 
 def inspections(lowered):
-    """What the compiler tells of the values of a lowered program."""
+    """The compiler's layouts of the values of a lowered program."""
     inspected = Inspected(read_jaxpr(lowered.jaxpr).bodies)
     shardings = shardy_attributes(lowered.request)
     module = lower_module(lowered.jaxpr, lowered.options, shardings, inspected)
@@ -125,10 +125,10 @@ def inspections(lowered):
 
 
 ALTERED = {"fully_sharded": 1, "rematerialized": 1, "indexing_with_a_stated_layout": 1}
-"""How many values lie otherwise because they are looked at: of these nothing is learnt.
+"""Numbers of values whose layout changes by the inspection itself: these are not compared.
 
 Looking is a use, and Shardy gives a value the layout of a constraint that is its only use. The partitioner, which meets
-the use in another form, decides so of the last one alone; in its program without the look the value lies as is told.
+the use in another form, decides so of the last one alone; in its program without the look the value has the recorded layout.
 """
 
 
@@ -180,7 +180,7 @@ SENT = {
     "ragged-all-to-all": lambda n: (n - 1) / n,
     "collective-permute": lambda n: 1,
 }
-"""What part of its operand one of n devices sends, on a ring."""
+"""Part of its operand that one of n devices sends, on a ring."""
 BITS = {"pred": 8, "s4": 4, "u4": 4}
 
 

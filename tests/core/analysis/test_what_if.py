@@ -1,4 +1,4 @@
-"""What a function would cost over another mesh: against compiled programs, by hand, and for bad input."""
+"""Cost of a function over another mesh: against compiled programs, by hand, and for bad input."""
 
 from collections import Counter
 

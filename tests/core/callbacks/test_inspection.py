@@ -1,4 +1,4 @@
-"""Where values lie is told, and drawn."""
+"""Shardings of values are passed to callbacks, and drawn."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What `debug.print` prints, and when, is what the reference prints."""
+"""`debug.print` prints the reference's text, at the same time."""
 
 import pytest
 from corpus import effect_programs

@@ -1,4 +1,4 @@
-"""One mistake in a placement is told in the same words by whatever takes the placement."""
+"""One mistake in a placement has the same message in all functions that take the placement."""
 
 import functools
 import re
@@ -74,7 +74,7 @@ CONSTRAINTS = {
     )(x),
     "device_put in jit": lambda spec, x: pl.jit(lambda x: pl.device_put(x, over(spec)))(x),
 }
-"""Those that may cut an array unevenly: within a program."""
+"""Functions that may cut an array unevenly: within a program."""
 
 BARE_AUTO = {
     "in_shardings": lambda spec, x: pl.jit(jnp.sin, in_shardings=spec)(x),

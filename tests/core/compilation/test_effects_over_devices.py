@@ -20,7 +20,7 @@ from pellucid.xla.mlir import ir
 
 
 class Noting(Effect):
-    """What `Note` does."""
+    """The effect of `Note`."""
 
     ordered = True
 

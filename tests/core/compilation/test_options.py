@@ -1,4 +1,4 @@
-"""What pellucid asks of XLA for one compilation."""
+"""Options of XLA for one compilation."""
 
 import numpy as np
 import pytest
@@ -42,23 +42,23 @@ def test_which_products_go_to_the_library(batch, n, by_library):
     assert ("ynn_fusion" in text) is by_library
 
 
-@pytest.mark.parametrize(("asked", "level"), [("O0", 0), ("O3", 3), (1, 1)])
-def test_optimization_levels(asked, level):
-    with config.optimization_level(asked):
+@pytest.mark.parametrize(("requested", "level"), [("O0", 0), ("O3", 3), (1, 1)])
+def test_optimization_levels(requested, level):
+    with config.optimization_level(requested):
         chosen = dict(overrides((), "cpu", 1, 0))
         assert chosen == {"xla_backend_optimization_level": level}
         assert pl.jit(lambda x: x + level)(1.0) == 1 + level
 
 
-@pytest.mark.parametrize("asked", ["O4", 4, -1, "fast", True, 1.5])
-def test_other_optimization_levels_are_refused_when_they_are_set(asked):
+@pytest.mark.parametrize("requested", ["O4", 4, -1, "fast", True, 1.5])
+def test_other_optimization_levels_are_refused_when_they_are_set(requested):
     with pytest.raises(ConfigError, match=r"(?s)optimization_level.*'O0'"):
-        pl.config.update("jax_optimization_level", asked)
+        pl.config.update("jax_optimization_level", requested)
 
 
-@pytest.mark.parametrize("asked", ["UNKNOWN", None])
-def test_optimization_is_left_to_the_compiler(asked):
-    with config.optimization_level(asked):
+@pytest.mark.parametrize("requested", ["UNKNOWN", None])
+def test_optimization_is_left_to_the_compiler(requested):
+    with config.optimization_level(requested):
         assert not overrides((), "cpu", 1, 0)
 
 

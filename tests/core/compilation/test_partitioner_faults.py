@@ -1,4 +1,4 @@
-"""What XLA's partitioner gets wrong, or ends the process over, comes out right over several devices."""
+"""Programs that XLA's partitioner computes wrongly, or ends the process over, are right over several devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What jit keeps, shares and forgets; threads; errors that leave it usable."""
+"""Caches of jit: their keys, sharing and lifetime; threads; errors that leave them usable."""
 
 import functools
 import gc

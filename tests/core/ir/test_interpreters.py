@@ -25,7 +25,7 @@ X = np.arange(3, dtype=np.float32)
 
 
 def interpret(jaxpr, consts, *args):
-    """What the interpreter of the reference's tutorials does."""
+    """The interpreter of the reference's tutorials."""
     values = {}
 
     def read(atom):

@@ -9,7 +9,7 @@ ONE_MARK = ("jvp(jvp())", "jvp()")
 """The reference runs rules of users and checkpoints as jvp within jvp; here each derivative is named once."""
 DIFFERENCES = {"grad_of_remat": ONE_MARK, "custom_jvp": ONE_MARK}
 PLUMBING = {"jit(<lambda>)/add", "jit(<lambda>)/split", "jit(<lambda>)/reshape"}
-"""What one or the other makes unit vectors of."""
+"""Computations of unit vectors by one or the other."""
 
 
 @pytest.mark.parametrize("program", operation_names.PROGRAMS)

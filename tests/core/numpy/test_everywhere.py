@@ -58,7 +58,7 @@ ROWS = [row for row in corpus.all_rows() if not re.match(REWRITTEN, str(row))]
 
 
 def function_of(row: Row) -> Any:
-    """What a row is about: the first function that it calls, which may have several names; or its text."""
+    """Subject of a row: the first function that it calls, which may have several names; or its text."""
     name = next(iter(corpus.named(row)), "")
     module, name = (jnp.fft, name[4:]) if name.startswith("fft.") else (jnp, name)
     return getattr(module, name, row.text)

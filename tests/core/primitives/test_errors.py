@@ -1,4 +1,4 @@
-"""What elementwise functions say of operands that they can't take."""
+"""Errors of elementwise functions for operands that they can't take."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What structural primitives say about operands that do not fit."""
+"""Errors of structural primitives for operands that do not fit."""
 
 from __future__ import annotations
 

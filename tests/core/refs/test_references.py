@@ -306,7 +306,7 @@ def indices(draw):
 
 
 def unique(index):
-    """Whether no element is meant twice, so that the order of writes doesn't matter."""
+    """Whether no element is indexed twice, so that the order of writes doesn't matter."""
     counts = np.zeros(SHAPE, int)
     np.add.at(counts, index, 1)
     return counts.max(initial=0) <= 1

@@ -1,4 +1,4 @@
-"""What arrays say of themselves, and how they become other things."""
+"""Attributes and texts of arrays, and their conversions."""
 
 import copy
 import gc

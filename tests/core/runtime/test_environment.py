@@ -1,4 +1,4 @@
-"""What a report of a problem says about the machine."""
+"""The machine's part of a problem report."""
 
 import pellucid as pl
 

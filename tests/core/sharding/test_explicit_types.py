@@ -1,4 +1,4 @@
-"""Sharded types: what they show, how they are told in words, and which layouts may be asked for."""
+"""Sharded types: their attributes, their text, and the layouts that they allow."""
 
 from __future__ import annotations
 

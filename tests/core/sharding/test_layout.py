@@ -15,7 +15,7 @@ from pellucid.xla.shardings import XlaLayout
 
 
 class PjrtLayout:
-    """What an executable reports; C++ lets nobody make one."""
+    """A layout as an executable reports it; Python can't make one."""
 
     def __init__(self, layout: XlaLayout) -> None:
         self.layout = layout

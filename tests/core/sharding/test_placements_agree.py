@@ -1,4 +1,4 @@
-"""What expressions about devices, meshes, shardings and placed arrays give is what the reference gives."""
+"""Expressions about devices, meshes, shardings and placed arrays have the reference's values."""
 
 import concurrent.futures
 

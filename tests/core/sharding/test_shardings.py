@@ -36,7 +36,7 @@ P = PartitionSpec
 
 
 class Aval:
-    """The type of an array, as C++ wants it."""
+    """The type of an array, as C++ requires it."""
 
     def __init__(self, value: np.ndarray[Any, Any]) -> None:
         self.shape, self.dtype, self.weak_type = value.shape, value.dtype, False

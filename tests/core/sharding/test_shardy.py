@@ -55,7 +55,7 @@ def mesh_attribute(mesh: MeshDescription) -> str:
 def compiled_parameter_sharding(
     description: ShardingDescription, shape: tuple[int, ...], assignment: list[Any]
 ) -> HloSharding:
-    """What the compiler makes of a description, for the only parameter of a program."""
+    """The compiler's sharding of a program's only parameter with a description."""
     sharding = f"{{sdy.sharding = {attribute(description)}}}"
     kind = f"tensor<{'x'.join(map(str, shape))}xf32>"
     text = f"""module {{ {mesh_attribute(description.mesh)}

@@ -1,4 +1,4 @@
-"""What types and structs tell of where values lie."""
+"""Shardings in types and structs."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def normalized(x):
 
 
 def kept_by_call(f, *args):
-    """Bytes of the results that only the backward pass of the jitted `f` wants."""
+    """Bytes of the results that only the backward pass of the jitted `f` uses."""
     program = pl.make_jaxpr(lambda *xs: pl.vjp(pl.jit(f), *xs)[1])(*args).jaxpr
     [call] = [e for e in program.equations if e.primitive.name == "jit"]
     n_results = len(pl.make_jaxpr(f)(*args).jaxpr.outvars)
@@ -90,7 +90,7 @@ def test_equations_that_run_again_say_what_they_repeat():
 
 
 def primitives_of_residuals(f, *args):
-    """Which primitives made what only the backward pass of the jitted `f` wants; inputs are left out."""
+    """Primitives of the results that only the backward pass of the jitted `f` uses; inputs are left out."""
     program = pl.make_jaxpr(lambda *xs: pl.vjp(pl.jit(f), *xs)[1])(*args).jaxpr
     [call] = [e for e in program.equations if e.primitive.name == "jit"]
     jaxpr = call.params.jaxpr.jaxpr

@@ -1,4 +1,4 @@
-"""What jaxlib does to a process that does not know better; each trap is closed and has a test here.
+"""Traps of jaxlib that end or change a process; each is closed and has a test here.
 
 Whatever could end the process, or changes it for good, runs in a process of its own.
 """

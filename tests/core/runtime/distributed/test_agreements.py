@@ -1,4 +1,4 @@
-"""When the members of a group may go on, and what they hear if not; without connections."""
+"""Releases of the members of a group, and their messages if they disagree; without connections."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from pellucid.runtime.distributed.agreements import Agreements, Fail
 
 
 class Job:
-    """Agreements, with what each process was told."""
+    """Agreements, with the messages to each process."""
 
     def __init__(self):
         self.told = []
@@ -26,7 +26,7 @@ class Job:
         self.agreements.launched(process, group, [f"a program\0{key}" for key in text], seconds)
 
     def heard(self):
-        """What was told since the last time, by process."""
+        """Messages since the last call, by process."""
         messages, self.told = self.told, []
         return {process: (event, fields) for process, event, fields in messages}
 

@@ -1,4 +1,4 @@
-"""Clusters, as their schedulers' environments, metadata and APIs tell of them; none of them is here."""
+"""Clusters, from their schedulers' environments, metadata and APIs, all of them simulated."""
 
 import http.server
 import threading

@@ -1,4 +1,4 @@
-"""What `distributed.initialize` refuses before it opens a connection, and what there is without a job."""
+"""Arguments that `distributed.initialize` refuses before it opens a connection, and its state without a job."""
 
 import pytest
 from message_checks import check_message

@@ -1,4 +1,4 @@
-"""What a job gives to the clients of platforms; what it does to others is in tests/multi_process."""
+"""Arguments of platforms' clients in a job; exchanges with other processes are in tests/multi_process."""
 
 import socket
 
@@ -39,7 +39,7 @@ def test_mpi_without_its_library_is_refused(monkeypatch):
 
 
 def test_only_connections_of_the_named_addresses_are_cut():
-    """Those that come to an address of this process, and those that go to one of the others'."""
+    """Connections to an address of this process, and from it to one of another."""
     ours, host = sockets.listening_while(
         lambda: socket.create_server(("127.0.0.1", 0)), "127.0.0.1"
     )

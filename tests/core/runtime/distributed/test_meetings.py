@@ -1,4 +1,4 @@
-"""What a process does that is interrupted, or cut off, while it waits for others; the coordinator is made up."""
+"""A process that is interrupted, or cut off, while it waits for others; the coordinator is simulated."""
 
 import json
 import types

@@ -1,4 +1,4 @@
-"""Who is let into a job, and what members hear of each other; all sides are in this process."""
+"""Admission to a job, and messages to members about each other; all sides are in this process."""
 
 import asyncio
 import socket
