@@ -6,6 +6,7 @@ code: bytes must come from where one trusts. `pellucid.export` writes programs f
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import pickle
 from collections.abc import Sequence
@@ -25,10 +26,10 @@ from pellucid.xla.compile import compile_options, deserialize, jaxlib_version
 from pellucid.xla.shardings import Device
 
 _FORMAT = "pellucid executable 1"
-_FIELDS = (
-    "name", "in_avals", "out_avals", "in_shardings", "out_shardings", "kept", "committed", "has_side_effects",
-    "is_small", "has_layouts",
-)  # fmt: skip
+_OF_PROCESS = {
+    "loaded", "consts", "effects", "calls_host", "host_failures", "keep_alive", "digest", "from_disk",
+}  # fmt: skip
+_FIELDS = tuple(f.name for f in dataclasses.fields(Executable) if f.name not in _OF_PROCESS)
 """Fields of an executable that are the same in the process that loads it."""
 
 
