@@ -24,7 +24,7 @@ from pellucid_profiler.xspace import Column
 MIN_PERIOD_SECONDS = 0.01
 """Seconds between two samples, at least."""
 MAX_SAMPLING_SHARE = 0.005
-"""Share of the session's time that sampling may take; with many arrays samples are rarer."""
+"""Share of the session's time that the processor may sample; with many arrays samples are rarer."""
 GROWTH = 1.1
 """Growth of the bytes against those of the last heap profile from which on another is taken."""
 
@@ -84,12 +84,12 @@ class ArrayLog:
     def _run(self) -> None:
         period = MIN_PERIOD_SECONDS
         while not self._stop.wait(period):
-            start = time.perf_counter()
+            start = time.thread_time()
             self._sample()
             n_bytes = self._samples[-1][1]
             if n_bytes > GROWTH * self._most:
                 self._most, self._profiles["peak"] = n_bytes, _heap_profile()
-            seconds = time.perf_counter() - start
+            seconds = time.thread_time() - start
             period = max(MIN_PERIOD_SECONDS, seconds / MAX_SAMPLING_SHARE)
 
     def end(self) -> None:

@@ -192,7 +192,7 @@ def test_live_arrays_are_sampled_and_known_by_line() -> None:
     x = jnp.ones((256, 256)).block_until_ready()
     with profile() as recorded:
         big = jnp.zeros((1024, 1024)).block_until_ready()  # the line of the peak
-        time.sleep(0.1)
+        time.sleep(0.5)
         del big
         results = [(x + i).block_until_ready() for i in range(3)]  # the line that keeps its results
     session = recorded.wait()
