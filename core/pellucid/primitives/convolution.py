@@ -20,7 +20,6 @@ from pellucid.lowering.faults import CUT_GROUPS, CUT_POSITIONS, NEGATIVE_PADDING
 from pellucid.primitives.arithmetic import add, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
-from pellucid.primitives.concatenation import collapse
 from pellucid.primitives.contraction import (
     Bilinear,
     converted,
@@ -331,7 +330,7 @@ def _folded(x, axis: int, into: int, within: int = 1):
     if within > 1:
         split = resized(shape, into + 1, within, shape[into + 1] // within)
         moved = move_axis(reshape(moved, split), into, into + 1)
-    return collapse(moved, into, into + 2)
+    return reshape(moved, (*shape[:into], shape[into] * shape[into + 1], *shape[into + 2 :]))
 
 
 def _unfolded(x, axis: int, size: int, within: int = 1):

@@ -35,7 +35,7 @@ def test_memory_says_what_the_last_error_holds():
     try:
         record = introspect.memory({})
         [array] = [each for each in record.arrays if each.type == "f32[77]"]
-        assert array.holders == ["sys.last_value: kept in failing"]
+        assert array.holders == ["sys.last_value: remaining in failing"]
     finally:
         del sys.last_value
 

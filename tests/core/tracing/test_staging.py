@@ -90,7 +90,7 @@ def test_a_leaked_tracer_says_where_it_was_made() -> None:
     stage(leak, [VECTOR])
     with pytest.raises(UnexpectedTracerError) as caught:
         stage(lambda x: [add(x, leaked[0])], [VECTOR])
-    assert "kept.append(sin(x))" in str(caught.value)
+    assert "leaked.append(sin(x))" in str(caught.value)
     assert "by `sin`" in str(caught.value)
 
 
