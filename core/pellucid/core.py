@@ -1,5 +1,6 @@
 """Programs and traces under the names of `jax.core`."""
 
+from pellucid.base.dims import InconclusiveSizeError as InconclusiveDimensionOperation
 from pellucid.base.errors import JaxprTypeError as JaxprTypeError
 from pellucid.ir.avals import (
     AbstractValue as AbstractValue,

@@ -3,6 +3,7 @@
 `except` clauses written for the reference keep working; `PellucidError` is the base of all of ours. They have fields (`what`, `got`, `where`, `do`).
 """
 
+from pellucid.base.dims import InconclusiveSizeError as InconclusiveDimensionOperation
 from pellucid.base.errors import (
     ConcretizationError as ConcretizationTypeError,
     JaxprTypeError as JaxprTypeError,

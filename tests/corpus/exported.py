@@ -40,6 +40,19 @@ def uniform(jax, key):
     return jax.random.uniform(key, (3,))
 
 
+def symbolic(jax, x, y):
+    """For x [b, 4] and y [2*c, 4]."""
+    jnp = jax.numpy
+    total, sums = jax.lax.scan(lambda s, row: (s + row, s * row), jnp.zeros(4), x)
+    return {
+        "joined": jnp.concatenate([x, y]) / x.shape[0],
+        "sums": (sums, jax.nn.softmax(total), jnp.cumsum(x, 0)),
+        "parts": (jnp.sort(x, 0)[:-1], y[::2], x[: x.shape[0] // 2 + 1], y.reshape(-1, 8)),
+        "products": jnp.mean(x @ y.T, 0),
+        "special": jax.lax.erf(y) + jnp.arange(y.shape[0])[:, None],
+    }
+
+
 def products(jax, x):
     return x @ x.T
 
@@ -65,12 +78,15 @@ def exports(jax) -> dict[str, bytes]:
 
     _, argument, result = mesh_shardings(jax)
     struct = jax.ShapeDtypeStruct
+    b, c = jax.export.symbolic_shape("b, c", constraints=["b >= 2"])
+    sized = [struct((size, 4), np.float32) for size in (b, 2 * c)]
     many = [struct((2,), dtype) for dtype in DTYPES]
     files = {
         "layer": export(jitted(layer))(X, PARAMS, scale=SCALE).serialize(vjp_order=2),
         "eigenvalues": export(jitted(eigenvalues), platforms=["cpu", "cuda"])(CUT[:4]).serialize(),
         "by_platform": export(jitted(by_platform), platforms=["cuda", "cpu"])(X).serialize(),
         "uniform": export(jitted(uniform))(jax.random.key(1)).serialize(),
+        "symbolic": export(jitted(symbolic))(*sized).serialize(vjp_order=1),
         "dtypes": export(jax.jit(lambda *xs: xs))(*many).serialize(),
         "products": export(jitted(products, in_shardings=argument, out_shardings=result))(
             CUT
@@ -98,6 +114,27 @@ def second_derivative(jax, blob: bytes):
     return jax.grad(norm)(X)
 
 
+def symbolic_calls(jax, blob: bytes):
+    """Results and gradients for two sizes, the second under `jit` in a program for other symbols."""
+    exported = jax.export.deserialize(bytearray(blob))
+
+    def loss(x, y):
+        return sum((leaf**2).sum() for leaf in jax.tree.leaves(exported.call(x, y)))
+
+    (k,) = jax.export.symbolic_shape("k", constraints=["k >= 2"])
+    outer = jax.export.export(jax.jit(jax.grad(lambda x: loss(x, x[:2]))))(
+        jax.ShapeDtypeStruct((k, 4), np.float32)
+    )
+    results = []
+    for x in (X, CUT):
+        results += [
+            *jax.tree.leaves(exported.call(x, CUT[:6])),
+            *jax.grad(loss, (0, 1))(x, CUT[:6]),
+        ]
+        results.append(outer.call(x))
+    return results
+
+
 def over_devices(jax, blob: bytes):
     """The products on a mesh, and their gradient."""
     exported = jax.export.deserialize(bytearray(blob))
@@ -112,7 +149,7 @@ def types(jax, blob: bytes):
     exported = jax.export.deserialize(bytearray(blob))
     return (
         exported.fun_name, str(exported.in_tree), str(exported.out_tree), exported.platforms,
-        [(a.shape, str(a.dtype)) for a in (*exported.in_avals, *exported.out_avals)],
+        [(str(a.shape), str(a.dtype)) for a in (*exported.in_avals, *exported.out_avals)],
         exported.nr_devices, exported.module_kept_var_idx, exported.uses_global_constants,
         exported.calling_convention_version, exported.has_vjp(),
     )  # fmt: skip

@@ -9,6 +9,7 @@ lax()  # loads every module of primitives
 WITHOUT: dict[str, str] = {
     "after_all": "its operands and results are tokens; tests/core/primitives/test_staging.py uses it",
     "create_token": "it has no operands, and a token as result; as above",
+    "dim_as_value": "it has a value only in programs of symbolic shapes; tests/core/export/test_symbolic.py uses it",
     "dce_sink": "it has no results, which rows compare; as above",
     "layout_constraint": "the identity, of the reference's experimental module; tests/core/primitives/test_layout_constraint.py",
     "pvary": "made inside shard_map only; tests/core/parallel and test_collectives.py use it",

@@ -8,9 +8,10 @@ whether it equals another size. A comparison that it can't decide raises `Inconc
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pellucid.base import source
 from pellucid.base.errors import PellucidError
 
 Size = Any
@@ -18,48 +19,95 @@ Size = Any
 
 
 class InconclusiveSizeError(PellucidError, ValueError):
-    """A comparison of sizes whose answer depends on the values of symbols."""
+    """A comparison of sizes whose answer depends on the values of symbols.
+
+    >>> (b,) = pl.export.symbolic_shape("b")
+    >>> try:
+    ...     b >= 2
+    ... except InconclusiveSizeError as error:
+    ...     print(error.do)
+    State what holds, as in `symbolic_shape(..., constraints=["b >= 2"])`.
+    """
 
 
 class Symbol:
-    """Base class of symbolic sizes. Subclasses define `+`, `-`, `*`, `//`, `%` (also reversed), `==`, `hash` and `bounds`."""
+    """Base class of symbolic sizes.
+
+    Subclasses define `+`, `-`, `*`, `//`, `%` (also reversed), `==`, `hash`, and the methods that raise here.
+    """
 
     __slots__ = ()
 
-    def bounds(self) -> tuple[int, int | None]:
+    def bounds(self) -> tuple[int | None, int | None]:
         """The least and the largest value of the size; None where it has no bound."""
         raise NotImplementedError(type(self))
 
     def as_value(self) -> Any:
-        """The size as an int32 scalar of the program that is being traced."""
+        """The size as an integer scalar of the program that is being traced."""
         raise NotImplementedError(type(self))
 
-    def _is_at_least(self, other: Size) -> bool:
+    def evaluate(self, values: Mapping[str, Any]) -> Any:
+        """The size by the values of its variables, which may be anything that computes with integers."""
+        raise NotImplementedError(type(self))
+
+    def equations(self, shapes: Sequence[Sequence[Size]], names: Sequence[str]) -> Any:
+        """Equations that give all variables in `shapes`, of arguments called `names`, from sizes at run time."""
+        raise NotImplementedError(type(self))
+
+    def maximum(self, other: Size) -> Size:
+        """The larger one of two sizes."""
+        raise NotImplementedError(type(self))
+
+    def minimum(self, other: Size) -> Size:
+        """The smaller one of two sizes."""
+        raise NotImplementedError(type(self))
+
+    def __jax_array__(self) -> Any:
+        return self.as_value()
+
+    def _is_at_least(self, other: Size, text: str, constraint: str = "") -> bool:
         low, high = _bounds(self - other)  # type: ignore[operator]
         if low is not None and low >= 0:
             return True
         if high is not None and high < 0:
             return False
         raise InconclusiveSizeError(
-            "sizes can't be compared: the answer depends on the values of symbols.",
-            got=f"{self} >= {other}",
-            do="State a constraint that decides it.",
+            f"the comparison {text} can't be decided: its answer depends on the values of symbolic dimensions.",
+            got=f"bounds of {self - other}: {_shown(low, '-inf')} to {_shown(high, 'inf')}",  # type: ignore[operator]
+            where=source.describe(source.capture()),
+            do=f'State what holds, as in `symbolic_shape(..., constraints=["{constraint or text}"])`.',
         )
 
     def __ge__(self, other: Size) -> bool:
-        return self._is_at_least(other)
+        return self._is_at_least(other, f"{self} >= {other}")
 
     def __gt__(self, other: Size) -> bool:
-        return self._is_at_least(other + 1)
+        return self._is_at_least(other + 1, f"{self} > {other}", f"{self} >= {other + 1}")
 
     def __le__(self, other: Size) -> bool:
-        return not self > other
+        return not self._is_at_least(other + 1, f"{self} <= {other}")
 
     def __lt__(self, other: Size) -> bool:
-        return not self >= other
+        return not self._is_at_least(other, f"{self} < {other}", f"{self + 1} <= {other}")  # type: ignore[operator]
 
     def __bool__(self) -> bool:
-        return self >= 1
+        _, high = self.bounds()
+        return (high is not None and high < 0) or self._is_at_least(
+            1, f"{self} != 0", f"{self} >= 1"
+        )
+
+    def _refuse_integer(self) -> int:
+        raise InconclusiveSizeError(
+            f"the symbolic dimension {self} was used where its value is needed.",
+            where=source.describe(source.capture()),
+            do="Compute with it as it is, or call the function with arrays whose sizes are integers.",
+        )
+
+    __int__ = __index__ = _refuse_integer
+
+
+def _shown(bound: int | None, missing: str) -> str:
+    return missing if bound is None else str(bound)
 
 
 def _bounds(size: Size) -> tuple[int | None, int | None]:
@@ -110,7 +158,7 @@ def known_at_least(a: Size, b: Size) -> bool:
 
 
 def fits(size: Size, largest: int) -> bool:
-    """Whether `size` is at most `largest`; a symbol without a bound is taken to be, since no array is that large.
+    """Whether `size` is at most `largest`; a symbol without a bound is taken to be below 2**31.
 
     >>> fits(3, 2)
     False
@@ -118,18 +166,19 @@ def fits(size: Size, largest: int) -> bool:
     if type(size) is int:
         return size <= largest
     high = _bounds(size)[1]
-    return high is None or high <= largest
+    return (2**31 - 1 if high is None else high) <= largest
 
 
 def slice_window(part: slice, size: Size) -> tuple[Size, Size, int]:
     """The start, the length and the step of a Python slice of `size` elements.
 
-    Raises: InconclusiveSizeError where they depend on the values of symbols; TypeError for bounds that are no sizes.
+    Raises: InconclusiveSizeError where the end that a bound counts from depends on the values of symbols; TypeError for
+    bounds that are no sizes.
 
     >>> slice_window(slice(1, None, 2), 4), slice_window(slice(None, None, -1), 4)
     ((1, 2, 2), (3, 4, -1))
     """
-    if type(size) is int:
+    if is_static((size, part.start, part.stop)):
         start, stop, step = part.indices(size)
         return start, len(range(start, stop, step)), step
     step = 1 if part.step is None else operator.index(part.step)
@@ -139,9 +188,15 @@ def slice_window(part: slice, size: Size) -> tuple[Size, Size, int]:
         if stated is None:
             return default
         place = canonical_size(stated)
-        place = place + size if place < 0 else place
-        if not 0 <= place <= size:
-            raise InconclusiveSizeError(f"the bound {stated} is outside of {size} elements.")
+        if (
+            type(place) is not int
+            and not known_at_least(place, 0)
+            and not known_at_least(-1, place)
+        ):
+            raise InconclusiveSizeError(
+                f"the slice bound {place} may be negative or not, so that it may count from either end."
+            )
+        place = larger(place + size, 0) if place < 0 else smaller(place, size)
         return place - (step < 0 and place == size)
 
     start, stop = bound(part.start, first), bound(part.stop, last)
@@ -160,12 +215,31 @@ def as_value(size: Size) -> Any:
 def larger(a: Size, b: Size) -> Size:
     """The larger one of two sizes.
 
-    Raises: InconclusiveSizeError where it depends on the values of symbols.
-
     >>> larger(2, 3)
     3
     """
-    return max(a, b)
+    return (
+        a.maximum(b)
+        if isinstance(a, Symbol)
+        else b.maximum(a)
+        if isinstance(b, Symbol)
+        else max(a, b)
+    )
+
+
+def smaller(a: Size, b: Size) -> Size:
+    """The smaller one of two sizes.
+
+    >>> smaller(2, 3)
+    2
+    """
+    return (
+        a.minimum(b)
+        if isinstance(a, Symbol)
+        else b.minimum(a)
+        if isinstance(b, Symbol)
+        else min(a, b)
+    )
 
 
 def exact_quotient(a: Size, b: Size) -> Size | None:
@@ -195,16 +269,10 @@ def strided_length(length: Size, stride: int) -> Size:
 def dilated_size(size: Size, dilation: int) -> Size:
     """The length of `size` elements with `dilation - 1` holes between neighbours.
 
-    Raises: InconclusiveSizeError for a symbol that may be 0.
-
     >>> dilated_size(3, 2), dilated_size(0, 2)
     (5, 0)
     """
-    if dilation == 1 or (type(size) is int and size == 0):
-        return size
-    if type(size) is not int and not size >= 1:
-        raise InconclusiveSizeError(f"{size} elements may be none, which have no neighbours.")
-    return (size - 1) * dilation + 1
+    return size if dilation == 1 else larger((size - 1) * dilation + 1, 0)
 
 
 def window_count(size: Size, window: Size, stride: int) -> Size:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import config
+from pellucid.base.dims import Symbol
 from pellucid.base.errors import CompilationError, DeviceError, PellucidError
 from pellucid.base.events import (
     CompilationFinished,
@@ -136,7 +137,11 @@ def run_pass(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
 def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     """From a program to a StableHLO module, in this order."""
     in_avals = program.in_avals
-    request = request._replace(result_shardings=_result_shardings(program.out_avals, request))
+    is_symbolic = any(symbols_of(a) for a in in_avals)
+    request = request._replace(
+        result_shardings=_result_shardings(program.out_avals, request),
+        keep_unused=request.keep_unused or is_symbolic,  # sizes may be known by their shapes alone
+    )
     jaxpr, first_consts = run_pass("discharge references", without_references, program.jaxpr)
     jaxpr, more_consts = run_pass("inline small calls", inline_small_calls, jaxpr)
     consts = [*first_consts, *program.consts, *more_consts]
@@ -153,13 +158,28 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     const_shardings = tuple(_const_sharding(c, request) for c in consts)
     dumps.warn_of_large_constants(request.name, consts)
     options = _module_options(jaxpr, const_shardings, used, request)._replace(
-        constants=tuple(embedded), identifies_equations=not request.is_portable
-    )
+        constants=tuple(embedded), identifies_equations=not request.is_portable,
+        equations=_equations(jaxpr, request) if is_symbolic else None,
+    )  # fmt: skip
     module = run_pass(
         "lower to StableHLO", lower_module, jaxpr, options, shardy_attributes(request)
     )
     dumps.dump_program(request.name, program, module.module)
     return LoweredProgram(request, jaxpr, consts, used, module, in_avals, options, const_shardings)
+
+
+def symbols_of(aval: Any) -> list[Symbol]:
+    """The symbolic sizes of a type."""
+    return [size for size in getattr(aval, "shape", ()) if isinstance(size, Symbol)]
+
+
+def _equations(jaxpr: Jaxpr, request: Request) -> Any:
+    """Equations of the dimension variables of a program and the sizes of its inputs."""
+    avals = jaxpr.in_avals
+    names = request.argument_names
+    unnamed = [f"argument {i}" for i in range(len(avals) - len(names))]
+    symbol = next(symbol for aval in avals for symbol in symbols_of(aval))
+    return symbol.equations([getattr(a, "shape", ()) for a in avals], [*unnamed, *names])
 
 
 def shardy_attributes(request: Request) -> ShardyAttributes | None:
@@ -185,6 +205,12 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
             f"`{request.name}` can't be compiled here: it was lowered for another platform.",
             got=f"lowered for {', '.join(request.other_platforms)}, devices: {placement.platform}",
             do="Lower it without `lowering_platforms`, or where there is such a device.",
+        )
+    if lowered.options.equations is not None:
+        raise CompilationError(
+            f"`{request.name}` can't be compiled: sizes of its arguments are symbolic.",
+            got=", ".join(aval.text() for aval in lowered.in_avals if symbols_of(aval)),
+            do="Compile it for arguments whose sizes are integers, or call what `export.export` makes of it.",
         )
     start = time.perf_counter()
     options = _compile_options(lowered, placement.platform, placement.devices)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pellucid.base.dims import Size, is_static, known_at_least
 from pellucid.base.errors import UnsupportedError
 from pellucid.base.functional import strict_zip
 from pellucid.base.tree import keystr, structure_differences
 from pellucid.base.typing import Keywords
 from pellucid.export.checks import DisabledSafetyCheck, custom_calls
+from pellucid.export.dimensions import evaluate
 from pellucid.export.errors import ExportError
 from pellucid.higher_order.custom_vjp import custom_vjp
 from pellucid.ir.avals import aval_at
@@ -21,7 +24,7 @@ from pellucid.ir.rules import Avals, Operands, Values
 from pellucid.ir.traits import Traits
 from pellucid.tracing.trace import bind
 from pellucid.xla import lapack
-from pellucid.xla.mlir import ir, module_of_artifact
+from pellucid.xla.mlir import ir, module_of_artifact, with_static_shapes
 from pellucid.xla.pytree import flatten, flatten_with_path
 
 
@@ -40,11 +43,13 @@ class CallExported(Shown, Primitive[CallExportedParams]):
 
     def abstract_eval(self, avals, params):
         exported = params.exported
-        _check_types(exported, avals)
-        shardings = exported._out_named_shardings
-        return [
-            a if s is None else aval_at(a, s) for a, s in strict_zip(exported.out_avals, shardings)
+        variables = _variables(exported, avals)
+        results = [
+            a.update(shape=tuple([evaluate(size, variables) for size in a.shape]))
+            for a in exported.out_avals
         ]
+        shardings = exported._out_named_shardings
+        return [a if s is None else aval_at(a, s) for a, s in strict_zip(results, shardings)]
 
     def effects(self, avals, params):
         return frozenset((*params.exported.ordered_effects, *params.exported.unordered_effects))
@@ -72,21 +77,27 @@ class CallExported(Shown, Primitive[CallExportedParams]):
             arguments.append(ctx.constant(np.int32(index)))
         effects = exported.ordered_effects
         arguments += [ctx.tokens[effect] for effect in effects]
-        arguments += [inputs[i] for i in exported.module_kept_var_idx]
+        positions = exported.module_kept_var_idx
+        is_refined = exported.equations is not None and all(map(_has_static_shape, ctx.avals_in))
+        arguments += [
+            inputs[i] if is_refined else _reshaped(ctx, inputs[i], exported.in_avals[i])
+            for i in positions
+        ]
+        types = [x.type for x in arguments] if is_refined else []
         symbol = ctx.module_lowering.symbol_of_module(
-            exported,
+            (exported, *types),
             f"call_exported_{exported.fun_name}",
-            lambda: _module(exported, ctx),
+            lambda: _module(exported, ctx, types),
         )
-        types = [ctx.token_type] * len(effects) + ctx.types(ctx.avals_out)
+        out_avals = ctx.avals_out if is_refined else exported.out_avals
+        result_types = [ctx.token_type] * len(effects) + ctx.types(out_avals)
         callee = ir.FlatSymbolRefAttr.get(symbol)
-        results = list(ctx.op("func.call", types, arguments, {"callee": callee}).results)
+        results = list(ctx.op("func.call", result_types, arguments, {"callee": callee}).results)
         ctx.tokens.update(zip(effects, results, strict=False))
+        results = map(_reshaped, itertools.repeat(ctx), results[len(effects) :], ctx.avals_out)
         return [
             x if s is None else ctx.constrain(x, s, aval)
-            for x, s, aval in strict_zip(
-                results[len(effects) :], exported._out_named_shardings, ctx.avals_out
-            )
+            for x, s, aval in strict_zip(results, exported._out_named_shardings, ctx.avals_out)
         ]
 
     def printed_params(self, equation):
@@ -96,18 +107,38 @@ class CallExported(Shown, Primitive[CallExportedParams]):
 call_exported_p = CallExported()
 
 
-def _module(exported: Any, ctx: Any) -> ir.Module:
+def _has_static_shape(aval: Any) -> bool:
+    return is_static(aval.shape)
+
+
+def _reshaped(ctx: Any, x: ir.Value, aval: Any) -> ir.Value:
+    """`x` as a value of type `aval`: a size that is known may be a symbol there, or the other way round."""
+    return x if x.type == ctx.type(aval) else ctx.convert(x, aval)
+
+
+def _module(exported: Any, ctx: Any, types: Sequence[ir.Type]) -> ir.Module:
+    """The module of an exported program, refined to arguments of these types if there are any."""
     module = module_of_artifact(exported.mlir_module_serialized, ctx.mlir_context)
+    if types:
+        try:
+            module = with_static_shapes(module, types)
+        except RuntimeError as error:
+            problem = str(error).partition("error: ")[2].partition("\n")[0]
+            raise ExportError(
+                f"the exported `{exported.fun_name}` can't run with arguments of these shapes.",
+                got=[f"arguments: {', '.join(map(str, types))}", problem or str(error)],
+            ) from None
     if any(target.startswith("lapack_") for target in custom_calls(module)):
         lapack.register()
     return module
 
 
-def _check_types(exported: Any, avals: Avals) -> None:
+def _variables(exported: Any, avals: Avals) -> dict[str, Any]:
+    """The dimension variables of an exported program by the types of its arguments, which must be those it takes."""
     wrong = [
         (i, a, b)
         for i, (a, b) in enumerate(strict_zip(exported.in_avals, avals))
-        if (a.shape, a.dtype) != (b.shape, b.dtype)
+        if a.dtype != b.dtype or a.ndim != b.ndim or not all(map(_may_equal, a.shape, b.shape))
     ]
     if wrong:
         names = argument_names(exported.in_tree)
@@ -115,6 +146,23 @@ def _check_types(exported: Any, avals: Avals) -> None:
             f"the exported `{exported.fun_name}` was called with arguments of other types than it was exported for.",
             got=[f"{names[i]}: exported for {a.text()}, got {b.text()}" for i, a, b in wrong[:5]],
         )
+
+    def require(left: Any, relation: str, right: Any, message: str) -> None:
+        difference = left - right
+        is_wrong = relation == ">=" and known_at_least(-1, difference)
+        if is_wrong or (relation == "==" and is_static((difference,)) and difference != 0):
+            raise ExportError(
+                f"the exported `{exported.fun_name}` was called with arguments of other shapes than it was exported for.",
+                got=message.format(left, right),
+            )
+
+    if exported.equations is None:
+        return {}
+    return exported.equations.solve(lambda i, dim: avals[i].shape[dim], require)
+
+
+def _may_equal(stated: Size, size: Size) -> bool:
+    return not is_static((stated, size)) or stated == size
 
 
 def argument_names(in_tree: Any) -> list[str]:

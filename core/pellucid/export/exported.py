@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from pellucid.export import calling
 from pellucid.export.checks import DisabledSafetyCheck
 from pellucid.export.errors import ExportError, SerializationError
 from pellucid.export.serialization import deserialize_fields, serialize_fields
+from pellucid.export.symbolic import is_symbolic_dim
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.effects import Effect
 from pellucid.sharding.mesh import AbstractMesh, Mesh
@@ -58,7 +60,7 @@ class Exported:
     calling_convention_version: int
     module_kept_var_idx: tuple[int, ...]
     uses_global_constants: bool
-    """Whether the module takes the position of a platform."""
+    """Whether the module takes the position of a platform, or has dimension variables."""
     _get_vjp: Callable[[Exported], Exported] | None
 
     def __post_init__(self) -> None:
@@ -67,6 +69,15 @@ class Exported:
                 f"the exported `{self.fun_name}` has shardings in a form from before 2026, which can't be called.",
                 do="Export it again.",
             )
+
+    @functools.cached_property
+    def equations(self) -> Any:
+        """Equations of the dimension variables and the sizes of the arguments; None without symbolic sizes."""
+        shapes = [aval.shape for aval in self.in_avals]
+        symbols = [size for shape in shapes for size in shape if is_symbolic_dim(size)]
+        if not symbols:
+            return None
+        return symbols[0].equations(shapes, calling.argument_names(self.in_tree))
 
     def __str__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"

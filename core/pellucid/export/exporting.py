@@ -117,7 +117,7 @@ def _export(
         mlir_module_serialized=portable_artifact(module.module),
         calling_convention_version=maximum_supported_calling_convention_version,
         module_kept_var_idx=tuple([i for i, is_used in enumerate(lowered.used) if is_used]),
-        uses_global_constants=len(platforms) > 1,
+        uses_global_constants=len(platforms) > 1 or lowered.options.equations is not None,
         _get_vjp=lambda exported: _export_vjp(traced, exported),
     )
 

@@ -14,10 +14,14 @@ import ml_dtypes
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import Size
+from pellucid.base.errors import ArgumentValueError
 from pellucid.base.functional import strict_zip
 from pellucid.export.checks import DisabledSafetyCheck
-from pellucid.export.errors import SerializationError, UnexportableError
+from pellucid.export.errors import SerializationError
 from pellucid.export.flatbuffers import Table, decode, encode
+from pellucid.export.scopes import SymbolicScope
+from pellucid.export.shape_texts import parsed_sizes
 from pellucid.export.trees import decode_tree, encode_tree
 from pellucid.ir.avals import ShapedArray, aval_at, shaped_array
 from pellucid.ir.effects import Effect
@@ -122,14 +126,15 @@ def _encode_exported(exported: Any, vjp_order: int) -> dict[int, Any]:
 
 
 def _decode_exported(table: Table) -> tuple[dict[str, Any], Any]:
-    avals = list(map(_decode_aval, table.tables(19)))
+    scope = SymbolicScope()  # constraints are in the module alone, as assertions
+    avals = [_decode_aval(t, scope) for t in table.tables(19)]
     meshes = list(map(_decode_mesh, table.tables(20)))
     sharding_table = [None, *(_decode_sharding(t, meshes) for t in table.tables(21))]
 
     def avals_of(indices: int, older: int) -> tuple[ShapedArray, ...]:
         if avals:
             return tuple([avals[i] for i in table.array(indices, np.uint32)])
-        return tuple(map(_decode_aval, table.tables(older)))
+        return tuple([_decode_aval(t, scope) for t in table.tables(older)])
 
     def shardings_of(
         indices: int, older: int, count: int
@@ -204,7 +209,7 @@ def _number_of_dtype(dtype: Any) -> int:
     )
 
 
-def _decode_aval(table: Table) -> ShapedArray:
+def _decode_aval(table: Table, scope: SymbolicScope) -> ShapedArray:
     number = table.number(2, np.int8)
     dtype = (
         _DTYPES[number]
@@ -213,18 +218,14 @@ def _decode_aval(table: Table) -> ShapedArray:
     )
     space = _MEMORY_SPACES[table.number(3, np.int8)]
     space = None if space is MemorySpace.Device else space
-    return shaped_array(_sizes(table.texts(1)), dtype, memory_space=space)
+    return shaped_array(_sizes(table.texts(1), scope), dtype, memory_space=space)
 
 
-def _sizes(texts: Sequence[str]) -> tuple[int, ...]:
-    for text in texts:
-        if not text.isdecimal():
-            raise UnexportableError(
-                "programs exported with symbolic sizes can't be read yet.",
-                got=f"a size {text!r}",
-                do="Export it for arguments whose sizes are integers.",
-            )
-    return tuple(map(int, texts))
+def _sizes(texts: Sequence[str], scope: SymbolicScope) -> tuple[Size, ...]:
+    try:
+        return tuple([size for text in texts for size in parsed_sizes(text, scope)])
+    except ArgumentValueError as error:
+        raise SerializationError(f"a size in the file can't be read: {error.what}") from None
 
 
 # Shardings ------------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.dims import Symbol
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.base.functional import resized, strict_zip
 from pellucid.base.tree import keystr
 from pellucid.higher_order.bodies import stand_in
@@ -66,6 +67,12 @@ def associative_scan(
 
 def _prefixes(combined: Callable[[Values, Values], Values], elems: Values, axis: int) -> list[Any]:
     size = type_of(elems[0]).shape[axis]
+    if isinstance(size, Symbol):
+        raise UnsupportedError(
+            "associative_scan can't run along a symbolic dimension: its size decides how many steps there are.",
+            got=f"size {size}",
+            do="Use `lax.scan`, or a cumulative function such as `jnp.cumsum`.",
+        )
     if size < 2:
         return elems
 

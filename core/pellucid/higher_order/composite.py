@@ -67,6 +67,8 @@ class Composite(Defined[CompositeParams]):
     name = "composite"
 
     def lower(self, ctx, operands, params):
+        if ctx.dimensions:  # shapes can't be refined through the reference to the decomposition
+            return ctx.call(params.jaxpr.jaxpr, params.name, operands)
         attributes = {
             name: _lowered(ctx, value)
             for name, leaves, structure in params.attributes
@@ -76,7 +78,7 @@ class Composite(Defined[CompositeParams]):
         operation = ctx.op(
             "stablehlo.composite",
             ctx.types(ctx.avals_out),
-            operands,
+            [*ctx.globals, *operands],
             {
                 "name": params.name,
                 "decomposition": ir.FlatSymbolRefAttr.get(symbol),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import config
-from pellucid.base.dims import canonical_size
+from pellucid.base.dims import Symbol, canonical_size, larger
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.functional import strict_zip
 from pellucid.base.tree import keystr, tree_map
@@ -233,7 +233,7 @@ def _scan_length(xs, avals: Avals, length) -> int:
 
 def _unroll(unroll, length: int) -> int:
     if isinstance(unroll, bool):
-        return max(length, 1) if unroll else 1
+        return 1 if not unroll else 0 if isinstance(length, Symbol) else max(length, 1)
     try:
         unroll = operator.index(unroll)
     except TypeError:
@@ -382,7 +382,7 @@ def fori_loop(
     check_carry_is_values("fori_loop", leaves)
     counters = flatten(0)[1]
     if low is not None and high is not None:
-        length = max(int(high) - int(low), 0)
+        length = larger(canonical_size(high) - canonical_size(low), 0)
         init = [start, *leaves], treedef_tuple([counters, tree])
         (_, value), _ = _scan(
             body_fun,

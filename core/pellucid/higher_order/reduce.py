@@ -19,6 +19,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import P, Programs, derived_types
 from pellucid.ir.rules import Avals, BatchAxis, Operands, Values
 from pellucid.ir.traits import Traits
+from pellucid.lowering.dynamic_shapes import reduce_window as lowered_reduce_window
 from pellucid.primitives.broadcasting import (
     broadcast_in_dim,
     brought_to,
@@ -371,15 +372,10 @@ class ReduceWindow(CombiningReduction[ReduceWindowParams]):
         return params.with_window(batched_window(params.window, 0))
 
     def lower(self, ctx, operands, params):
-        op = ctx.op(
-            "stablehlo.reduce_window",
-            ctx.types(ctx.avals_out),
-            operands,
-            window_attributes(ctx, params.window),
-            regions=1,
-        )
-        ctx.jaxpr_body(op.regions[0], params.jaxpr.jaxpr)
-        return list(op.results)
+        return lowered_reduce_window(
+            ctx, ctx.avals_out, operands, window_attributes(ctx, params.window),
+            lambda region: ctx.jaxpr_body(region, params.jaxpr.jaxpr),
+        )  # fmt: skip
 
 
 reduce_window_p = ReduceWindow()

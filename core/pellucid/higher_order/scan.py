@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
+from pellucid.base.dims import Symbol, exact_quotient, is_static
 from pellucid.base.functional import strict_zip
 from pellucid.higher_order.structured import Structured
 from pellucid.ir.avals import shaped_array
@@ -219,7 +220,7 @@ class Scan(Linearized, Structured[ScanParams]):
         def step(i: Any, carry: Operands, ys: Operands) -> tuple[Values, Values]:
             index = i
             if params.reverse:
-                last = ctx.constant(dtype.type(length - 1))
+                last = ctx.constant(length - 1, dtype)
                 with ctx.named("", "sub"):
                     index = ctx.op1("stablehlo.subtract", counter, [last, i])
             inputs = [
@@ -244,17 +245,17 @@ class Scan(Linearized, Structured[ScanParams]):
 
         with ctx.named("", "broadcast_in_dim"):
             ys: Any = [ctx.zeros(a) for a in ys_avals]
-        unroll = min(params.unroll, length) if params.unroll else length
+        unroll = _steps_per_trip(params)
         trips, rest = divmod(length, unroll) if unroll else (0, 0)
         carry = list(carry)
         if trips == 1:
             carry, ys = steps(ctx.constant(dtype.type(0)), carry, ys, unroll)
-        elif trips:
+        elif isinstance(trips, Symbol) or trips:
             limit = trips * unroll
 
             def condition(values):
                 with ctx.named("", "lt"):
-                    return ctx.compare(values[0], ctx.constant(dtype.type(limit)), "LT", counter)
+                    return ctx.compare(values[0], ctx.constant(limit, dtype), "LT", counter)
 
             def body(values):
                 i, rest_values = values[0], values[1:]
@@ -271,6 +272,14 @@ class Scan(Linearized, Structured[ScanParams]):
 
 
 scan_p = Scan()
+
+
+def _steps_per_trip(params: ScanParams) -> int:
+    """Steps in one trip of the loop; one where their number, a symbol, may be no multiple of `params.unroll`."""
+    unroll, length = params.unroll, params.length
+    if isinstance(length, Symbol):
+        return unroll if unroll and exact_quotient(length, unroll) is not None else 1
+    return min(unroll, length) if unroll else length
 
 
 def _residuals(operands: Operands) -> Values:
@@ -344,7 +353,8 @@ class ScanParts(NamedTuple):
 def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
     """The primal and the linear part of a scan whose operands have tangents where `nonzero`."""
     # What is saved is saved in each step.
-    worth = Worth(-(-WORTH_AN_EQUATION // max(params.length, 1)), by_kernel=False)
+    length = params.length if is_static((params.length,)) else 1
+    worth = Worth(-(-WORTH_AN_EQUATION // max(length, 1)), by_kernel=False)
     key = ("split scan", nonzero, params.num_consts, params.num_carry, worth)
     return remembered(params.jaxpr.jaxpr, key, lambda: _split_scan(params, nonzero, worth))
 

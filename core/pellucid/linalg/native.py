@@ -12,6 +12,7 @@ from pellucid.ir.factors import batched_factors
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.traits import Traits
 from pellucid.lowering.custom_calls import TYPED, batched_sharding_rule, custom_call
+from pellucid.lowering.dynamic_shapes import shape_operands
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.xla import lapack
@@ -57,17 +58,19 @@ class NativeCall(Primitive[NativeCallParams]):
             lapack.register()
         avals, results = ctx.avals_in, ctx.avals_out
         typed = params.api_version == TYPED
+        shapes, shape_attributes = shape_operands(ctx, results, len(operands))
+        layouts = [*(_layout(aval.ndim, params) for aval in avals), *((0,) for _ in shapes)]
         call = custom_call(
             ctx,
             params.target,
-            operands,
+            [*operands, *shapes],
             result_types=ctx.types(results),
-            operand_layouts=[_layout(aval.ndim, params) for aval in avals] if typed else None,
+            operand_layouts=layouts if typed else None,
             result_layouts=[_layout(aval.ndim, params) for aval in results] if typed else None,
             backend_config=ctx.attribute(f"{{{params.config}}}") if typed else params.config,
             api_version=params.api_version,
             operand_output_aliases={operand: result for result, operand in params.aliases},
-            extra_attributes=batched_sharding_rule(ctx, params.batch_ndim),
+            extra_attributes=batched_sharding_rule(ctx, params.batch_ndim) | shape_attributes,
         )
         ctx.note_metadata(call.results[0], {"num_batch_dims": str(params.batch_ndim)})
         return list(call.results)

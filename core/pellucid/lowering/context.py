@@ -14,12 +14,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.dims import is_static
+from pellucid.base.dims import Size, Symbol
 from pellucid.base.errors import CompilationError
+from pellucid.base.source import describe
 from pellucid.base.typing import Function, Ints, Shape
 from pellucid.ir.avals import AbstractToken, ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.effects import Effect
 from pellucid.ir.rules import Avals
+from pellucid.lowering.dynamic_shapes import dynamic_form, size_value, sizes_value
 from pellucid.lowering.faults import STRETCHED_ADDENDS, Fault, is_suspended
 from pellucid.sharding.explicit_types import shown_sharding
 from pellucid.sharding.named_sharding import NamedSharding
@@ -52,7 +54,9 @@ class LoweringContext:
         self.global_avals: tuple[Any, ...] = ()
         """Types of values that every function of the module takes in front of its own arguments."""
         self.globals: Values = ()
-        """Those values in the function at hand: which one of several platforms the program runs on."""
+        """Those values in the function at hand: which one of several platforms the program runs on, and its sizes."""
+        self.dimensions: tuple[str, ...] = ()
+        """The dimension variables of the program, whose values are the last ones of `globals`."""
         self.location: ir.Location = ir.Location.unknown(context)
         self.avals_in: tuple[Any, ...] = ()
         self.avals_out: tuple[Any, ...] = ()
@@ -107,15 +111,17 @@ class LoweringContext:
                 mlir_type = self.token_type
             else:
                 aval = physical(aval)
-                if not is_static(aval.shape):
-                    raise CompilationError(
-                        "a program with symbolic sizes can't be compiled.",
-                        got=aval.text(),
-                        do="Lower it for arguments whose sizes are integers.",
-                    )
-                mlir_type = ir.RankedTensorType.get(aval.shape, self.element_type(aval.dtype))
+                shape = (
+                    [self._type_size(size) for size in aval.shape]
+                    if self.dimensions
+                    else aval.shape
+                )
+                mlir_type = ir.RankedTensorType.get(shape, self.element_type(aval.dtype))
             self._types[aval] = mlir_type
         return mlir_type
+
+    def _type_size(self, size: Size) -> int:
+        return ir.ShapedType.get_dynamic_size() if isinstance(size, Symbol) else size
 
     def types(self, avals: Avals) -> list[ir.Type]:
         """The MLIR types of `avals`."""
@@ -138,6 +144,28 @@ class LoweringContext:
         """The MLIR type of an array."""
         return self.type(shaped_array(tuple(shape), np.dtype(dtype)))
 
+    # Sizes ------------------------------------------------------------------------------------
+
+    def size(self, size: Size) -> ir.Value:
+        """A size as an int32 scalar."""
+        return size_value(self, size).value
+
+    def sizes(self, sizes: Iterable[Size]) -> ir.Value:
+        """Sizes as an int32 vector."""
+        return sizes_value(self, sizes)
+
+    def refuse_symbols(self, what: str, values: Iterable[Any]) -> None:
+        symbols = [x for x in values if isinstance(x, Symbol)]
+        if symbols:
+            equation = self.module_lowering.equation
+            name = "the program" if equation is None else f"`{equation.primitive.name}`"
+            raise CompilationError(
+                f"{name} can't be lowered for a symbolic dimension: {what} must be known when it is compiled.",
+                got=f"{symbols[0]}",
+                where=None if equation is None else describe(equation.source),
+                do="Make that dimension an integer.",
+            )
+
     # Attributes -------------------------------------------------------------------------------
 
     def ints(self, values: Ints) -> ir.Attribute:
@@ -145,6 +173,7 @@ class LoweringContext:
         key = ("ints", tuple(values))
         attribute = self._attributes.get(key)
         if attribute is None:
+            self.refuse_symbols("these sizes", values)
             attribute = self._attributes[key] = ir.DenseI64ArrayAttr.get(list(values))
         return attribute
 
@@ -154,6 +183,8 @@ class LoweringContext:
 
     def int_matrix(self, values: Any) -> ir.Attribute:
         """`dense<...> : tensor<...xi64>`, for padding and replica groups."""
+        if self.dimensions:
+            self.refuse_symbols("these sizes", np.asarray(values, object).flat)
         return ir.DenseIntElementsAttr.get(np.ascontiguousarray(values, dtype=_I64))
 
     def integer(self, value: int, width: int = 64) -> ir.Attribute:
@@ -212,6 +243,10 @@ class LoweringContext:
         attributes: Attributes | None = None,
     ) -> ir.Value:
         """The one result of a new operation; `result` is its aval."""
+        if self.dimensions:
+            name, operands, attributes = dynamic_form(
+                self, name, result, operands, attributes or {}
+            )
         return _create(
             name, results=[self.type(result)], operands=operands,
             attributes=self._completed(attributes), loc=self.location,
@@ -234,11 +269,16 @@ class LoweringContext:
         completed = self.frontend_attributes.copy()
         for name, x in attributes.items():
             make = _ATTRIBUTE_OF.get(type(x))
+            if make is None and self.dimensions:
+                self.refuse_symbols(f"`{name}`", [x])
             completed[name] = x if make is None else make(self, x)
         return completed
 
     def constant(self, value: Any, dtype: Any = None) -> ir.Value:
-        """A constant from a NumPy array or scalar; `dtype` if it isn't the value's own."""
+        """A constant from a NumPy array or scalar, or a symbolic size; `dtype` if it isn't the value's own."""
+        if isinstance(value, Symbol):
+            aval = shaped_array((), np.dtype(np.int32 if dtype is None else dtype))
+            return self.convert(self.size(value), aval)
         array = np.asarray(value, dtype=dtype)
         if array.dtype == dtypes.float0:  # a device holds it as bool, see `physical`
             array = np.zeros(array.shape, bool)
@@ -259,7 +299,7 @@ class LoweringContext:
 
     def full(self, aval: ShapedArray, value: Any) -> ir.Value:
         """An array of type `aval` filled with `value`."""
-        scalar = self.constant(np.asarray(value, dtype=aval.dtype))
+        scalar = self.constant(value, aval.dtype)
         return self.broadcast(scalar, (), aval) if aval.shape else scalar
 
     def zeros(self, aval: ShapedArray) -> ir.Value:
@@ -367,6 +407,8 @@ class LoweringContext:
 
     def note_contraction(self, products: float) -> None:
         """Count a matrix multiplication of so many products, or those of a function; it guides which library does them."""
+        if self.dimensions:
+            return  # the module isn't compiled as it is
         if products and self.loop_depth:
             products = math.inf
         self.largest_contraction = max(self.largest_contraction, products)
@@ -502,8 +544,17 @@ class LoweringContext:
         return self.module_lowering.lower_call(jaxpr, name, operands, **more)
 
     def symbol(self, jaxpr: Any, name: str) -> str:
-        """The reference `@name` to `jaxpr` as a function of the module, for operations that call by reference."""
-        return f"@{self.module_lowering.symbol(jaxpr, name)}"
+        """The reference `@name` to `jaxpr`, of scalars, as a function for operations that call by reference."""
+        with self.without_globals():
+            return f"@{self.module_lowering.symbol(jaxpr, name)}"
+
+    @contextlib.contextmanager
+    def without_globals(self) -> Iterator[None]:
+        """Build functions in the block that take their own arguments only."""
+        outer = self.global_avals, self.dimensions
+        self.global_avals, self.dimensions = (), ()
+        yield
+        self.global_avals, self.dimensions = outer
 
     def from_python(self, function: Function, operands: Values, params: Any = ()) -> list[ir.Value]:
         """Lower by tracing `function(*operands, *params)`, a definition by other primitives."""

@@ -18,8 +18,10 @@ from pellucid.ir.avals import abstract_token, shaped_array
 from pellucid.ir.effects import Effect
 from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal
 from pellucid.ir.primitive import Programs
+from pellucid.ir.rules import Avals
 from pellucid.lowering.addends import compute_with_addends
 from pellucid.lowering.context import FRONTEND, Attributes, LoweringContext, Values
+from pellucid.lowering.dynamic_shapes import SIZE, solved_variables
 from pellucid.lowering.in_place import settle
 from pellucid.lowering.loops import case
 from pellucid.tracing.context import use_lineage
@@ -28,6 +30,10 @@ from pellucid.xla.mlir import ir, location_cache, new_context
 
 _FRAME_LIMIT = 12
 _PLATFORM_INDEX = shaped_array((), np.dtype(np.int32))
+_PLATFORM_NAME = "_platform_index"
+_GLOBAL = "jax.global_constant"
+_WRAPPED_MAIN = "_wrapped_jax_export_main"
+"""The function of the program where `main` computes its dimension variables."""
 LOWERED = Lineage("lower", ())
 """Of equations that a lowering rule makes: they are where the equation is that is lowered."""
 
@@ -65,6 +71,8 @@ class ModuleOptions(NamedTuple):
     """The manual region that the program is the inside of, if it is (`lowering.collectives`)."""
     identifies_equations: bool = True
     """Whether locations hold ids of equations, which differ from process to process."""
+    equations: Any = None
+    """Equations of the dimension variables and the sizes of the arguments (`Symbol.equations`), if there are any."""
 
 
 class LoweredModule(NamedTuple):
@@ -178,21 +186,52 @@ class ModuleLowering:
             if ctx.sharding_attributes is not None:
                 ctx.sharding_attributes.declare_meshes(ctx)
             self.ordered_effects = ordered(jaxpr.effects)
-            if len(options.platforms) > 1:
-                ctx.global_avals = (_PLATFORM_INDEX,)
+            ctx.dimensions = () if options.equations is None else options.equations.variables
+            platform = [_PLATFORM_NAME] if len(options.platforms) > 1 else []
+            ctx.global_avals = (_PLATFORM_INDEX,) * len(platform) + (SIZE,) * len(ctx.dimensions)
+            annotations = self.annotations(jaxpr, options, platform)
+            if ctx.dimensions:
+                op.attributes["jax.uses_shape_polymorphism"] = ctx.boolean(True)
+                self.lower_entry(jaxpr, options, platform, annotations)
+                annotations = self._marked([*platform, *ctx.dimensions], len(jaxpr.invars))
             self.lower_function(
-                "main", jaxpr, self.ordered_effects, public=True, constants=options.constants,
-                attributes=self.annotations(jaxpr, options), names=options.argument_names,
+                _WRAPPED_MAIN if ctx.dimensions else "main", jaxpr, self.ordered_effects,
+                public=not ctx.dimensions, constants=options.constants, attributes=annotations,
+                names=options.argument_names,
             )  # fmt: skip
         settle(self.module, ctx.self_updates)
         return self.module
 
-    def annotations(self, jaxpr: Jaxpr, options: ModuleOptions) -> Attributes:
+    def lower_entry(
+        self, jaxpr: Jaxpr, options: ModuleOptions, platform: Sequence[str], attributes: Attributes
+    ) -> None:
+        """The `main` of a program with symbolic dimensions, which computes and checks their variables."""
+        ctx = self.ctx
+        self.symbols.add(_WRAPPED_MAIN)
+        tokens = [abstract_token for _ in self.ordered_effects]
+        avals_in = [*(_PLATFORM_INDEX for _ in platform), *tokens, *jaxpr.in_avals]
+        avals_out = [*tokens, *jaxpr.out_avals]
+        with self.function("main", avals_in, avals_out, attributes, public=True) as arguments:
+            n = len(platform)
+            dimensions = solved_variables(ctx, options.equations, arguments[n + len(tokens) :])
+            call = ctx.op(
+                "func.call", ctx.types(avals_out), [*arguments[:n], *dimensions, *arguments[n:]],
+                {"callee": ir.FlatSymbolRefAttr.get(_WRAPPED_MAIN)},
+            )  # fmt: skip
+            ctx.op("func.return", [], list(call.results))
+
+    def _marked(self, global_names: Sequence[str], n_arguments: int) -> Attributes:
+        """The attributes of a function whose first arguments hold for the whole module."""
+        marks = [{_GLOBAL: self.ctx.string(name)} for name in global_names]
+        marks += [{} for _ in range(n_arguments + len(self.ordered_effects))]
+        return {"arg_attrs": ir.ArrayAttr.get([ir.DictAttr.get(mark) for mark in marks])}
+
+    def annotations(
+        self, jaxpr: Jaxpr, options: ModuleOptions, global_names: Sequence[str]
+    ) -> Attributes:
         """Donation, shardings, layouts and names of the arguments and results of `main`."""
         ctx, n_tokens = self.ctx, len(self.ordered_effects)
-        arguments: list[Attributes] = [
-            {"jax.global_constant": ctx.string("_platform_index")} for _ in ctx.global_avals
-        ]
+        arguments: list[Attributes] = [{_GLOBAL: ctx.string(name)} for name in global_names]
         arguments += [{} for _ in range(n_tokens)]
         results: list[Attributes] = [{} for _ in range(n_tokens)]
         for i, aval in enumerate(jaxpr.in_avals):
@@ -232,11 +271,28 @@ class ModuleLowering:
         self, name: str, jaxpr: Jaxpr, effects: tuple[Effect, ...], *, public: bool = False,
         constants: Sequence[Any] = (), attributes: Mapping[str, ir.Attribute] = MappingProxyType({}),
         names: Sequence[str] = (),
-    ) -> Any:  # fmt: skip
+    ) -> None:  # fmt: skip
         """A `func.func` of the module's globals, tokens for `effects`, and the arguments of `jaxpr`; the last have `names`."""
         ctx = self.ctx
         avals_in = [*ctx.global_avals, *(abstract_token for _ in effects), *jaxpr.in_avals]
         avals_out = [*(abstract_token for _ in effects), *jaxpr.out_avals]
+        with self.function(name, avals_in, avals_out, attributes, names, public=public) as values:
+            outer_tokens, outer_globals = ctx.tokens, ctx.globals
+            ctx.globals = [values.pop(0) for _ in ctx.global_avals]
+            ctx.tokens = dict(zip(effects, values[: len(effects)], strict=True))
+            consts = [ctx.constant(np.asarray(c)) for c in constants]
+            results = self.lower_equations(jaxpr, consts, values[len(effects) :])
+            ctx.op("func.return", [], [*(ctx.tokens[e] for e in effects), *results])
+            ctx.tokens, ctx.globals = outer_tokens, outer_globals
+
+    @contextlib.contextmanager
+    def function(
+        self, name: str, avals_in: Avals, avals_out: Avals,
+        attributes: Mapping[str, ir.Attribute] = MappingProxyType({}), names: Sequence[str] = (), *,
+        public: bool = False,
+    ) -> Iterator[list[ir.Value]]:  # fmt: skip
+        """Build a `func.func` in the block, whose arguments are given; it is made at the insertion point."""
+        ctx = self.ctx
         function_type = ir.FunctionType.get(ctx.types(avals_in), ctx.types(avals_out))
         function = ir.Operation.create(
             "func.func", regions=1, loc=ctx.location,
@@ -244,16 +300,8 @@ class ModuleLowering:
                         "sym_visibility": ctx.string("public" if public else "private"), **attributes},
         )  # fmt: skip
         block = ctx.block(function.regions[0], avals_in, names)
-        values = list(block.arguments)
-        outer_tokens, outer_globals = ctx.tokens, ctx.globals
-        ctx.globals = [values.pop(0) for _ in ctx.global_avals]
-        ctx.tokens = dict(strict_zip(effects, values[: len(effects)]))
         with ir.InsertionPoint(block):
-            consts = [ctx.constant(np.asarray(c)) for c in constants]
-            results = self.lower_equations(jaxpr, consts, values[len(effects) :])
-            ctx.op("func.return", [], [*(ctx.tokens[e] for e in effects), *results])
-        ctx.tokens, ctx.globals = outer_tokens, outer_globals
-        return function
+            yield list(block.arguments)
 
     def lower_call(
         self, jaxpr: Jaxpr, name: str, operands: Values, key: Any = None
@@ -298,6 +346,23 @@ class ModuleLowering:
             ctx.largest_contraction, ctx.loop_depth = largest, depth
         ctx.note_contraction(self.contractions[symbol])
         return symbol
+
+    def combination(self, scalars: Avals, fill: Callable[[ir.Region], None]) -> str:
+        """The name of a new function that combines two tuples of scalars as the region that `fill` fills."""
+        ctx, name = self.ctx, self.unique_name("combination")
+        types = ctx.types(scalars)
+        with ir.InsertionPoint(self.module.body):
+            function = ir.Operation.create(
+                "func.func", regions=1, loc=ctx.location,
+                attributes={"sym_name": ctx.string(name), "sym_visibility": ctx.string("private"),
+                            "function_type": ir.TypeAttr.get(ir.FunctionType.get(types * 2, types))},
+            )  # fmt: skip
+        fill(function.regions[0])
+        returned = list(function.regions[0].blocks[0].operations)[-1]
+        with ir.InsertionPoint(returned):
+            ctx.op("func.return", [], list(returned.operands))
+        returned.erase()
+        return name
 
     def symbol_of_module(self, key: Any, name: str, module: Callable[[], ir.Module]) -> str:
         """The name of the function that is `main` of another module, whose functions and meshes move here.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.dims import canonical_size
+from pellucid.base.dims import Symbol, canonical_size, is_static, larger
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.ir.avals import shaped_array
 from pellucid.numpy.compiled import numpy_function
@@ -25,7 +25,7 @@ from pellucid.numpy.promotion import (
 from pellucid.primitives import arithmetic, creation, logical, transcendental
 from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims
 from pellucid.primitives.concatenation import concatenate
-from pellucid.primitives.conversion import convert_element_type, copy as copy_of
+from pellucid.primitives.conversion import convert_element_type, copy as copy_of, size_scalar
 from pellucid.primitives.movement import canonical_axis, move_axis, reshape
 from pellucid.primitives.placement import device_put
 from pellucid.primitives.reshard import reshard as laid_out
@@ -89,7 +89,7 @@ def _as_array(x: Any, dtype: Any) -> Any:
         aval: Any = type_of(x) if dtype is None else shaped_array((), dtype)
         return put_host(x, aval, default_sharding(), committed=False)
     if is_array_like(x):
-        x = as_operand(x)
+        x = x.as_value() if isinstance(x, Symbol) else as_operand(x)
         aval = type_of(x)
         if dtype is not None and (aval.dtype != dtype or aval.weak_type):
             if isinstance(x, (np.ndarray, np.generic)):
@@ -113,7 +113,7 @@ def _as_array(x: Any, dtype: Any) -> Any:
 
 def _from_sequence(x: Any, dtype: Any) -> Any:
     leaves = _leaves(x)
-    if not any(isinstance(leaf, (Tracer, *ARRAY_TYPES)) for leaf in leaves):
+    if not any(isinstance(leaf, (Tracer, Symbol, *ARRAY_TYPES)) for leaf in leaves):
         return _from_host_sequence(x, leaves, dtype)
     if dtype is None:
         dtype, _ = dtypes.promote(tuple([_type_pair(leaf) for leaf in leaves]))
@@ -290,6 +290,8 @@ def _wrapped(value: int | float, dtype: Any) -> Any:
     """`value` as a NumPy scalar of `dtype`; an integer of any size wraps."""
     if isinstance(dtype, dtypes.ExtendedDType):
         return of_words(dtype, from_host(np.full(dtype.element_shape, value, dtype.base_dtype)))
+    if isinstance(value, Symbol):
+        return size_scalar(value, dtype)
     return np.asarray(value).astype(dtype)[()]
 
 
@@ -392,11 +394,14 @@ def arange(
     chosen = _dtype(chosen, None, "arange")
     if stop is None:
         start, stop = 0, start
-    first, end, delta = (np.asarray(v).item() for v in (start, stop, 1 if step is None else step))
+    first, end, delta = (
+        v if isinstance(v, Symbol) else np.asarray(v).item()
+        for v in (start, stop, 1 if step is None else step)
+    )
     n = _count(first, end, delta)
-    if dtype is None and n and chosen.kind in "iu":
+    if dtype is None and is_static((n, first, delta)) and n and chosen.kind in "iu":
         limits = dtypes.iinfo(chosen)
-        for bound in (first, first + (n - 1) * delta):
+        for bound in (first, first + (n - 1) * delta):  # type: ignore[operator]
             if not limits.min <= bound <= limits.max:
                 raise out_of_range(bound, chosen)
     result = _arange(n, chosen, first, delta)
@@ -412,8 +417,13 @@ def _count(first: Any, end: Any, delta: Any) -> int:
         )
     if delta == 0:
         raise ZeroDivisionError("jnp.arange needs a step that isn't zero.")
-    if all(isinstance(v, int) for v in (first, end, delta)):
-        return max(0, -((first - end) // delta))
+    if all(isinstance(v, (int, Symbol)) for v in (first, end, delta)):
+        return larger(-((first - end) // delta), 0)
+    if not is_static((first, end, delta)):
+        raise ArgumentTypeError(
+            "jnp.arange needs integers beside symbolic dimensions.",
+            got=f"start: {first}, stop: {end}, step: {delta}",
+        )
     count = (end - first) / delta
     if not math.isfinite(count):
         raise ArgumentValueError(
@@ -446,7 +456,7 @@ def linspace(
     >>> linspace(0, 1, 3)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
-    num = operator.index(num)
+    num = canonical_size(num)
     if num < 0:
         raise ArgumentValueError(
             f"jnp.linspace needs a number of samples that is not negative, got {num}."
@@ -470,12 +480,12 @@ def _linspace(
     gaps = num - 1 if endpoint else num
     one = scalar(1, computed)
     if gaps > 0:
-        step = arithmetic.div(arithmetic.sub(stop, start), scalar(gaps, computed))
+        step = arithmetic.div(arithmetic.sub(stop, start), size_scalar(gaps, computed))
     else:
         step = broadcast_in_dim(scalar(np.nan, computed), aval.shape, ())
     if num > 1:
         # Both ends are weighted, so that the last number is exactly `stop`.
-        t = arithmetic.div(creation.iota(computed, gaps), scalar(gaps, computed))
+        t = arithmetic.div(creation.iota(computed, gaps), size_scalar(gaps, computed))
         t = reshape(t, (gaps, *[1] * aval.ndim))
         left = arithmetic.mul(expand_dims(start, (0,)), arithmetic.sub(one, t))
         values = arithmetic.add(left, arithmetic.mul(expand_dims(stop, (0,)), t))

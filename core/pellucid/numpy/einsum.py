@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.caching import cached
+from pellucid.base.dims import Symbol
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError, UnsupportedError
 from pellucid.ir.rules import Operands
 from pellucid.numpy.compiled import numpy_function
@@ -179,7 +181,14 @@ def _contract_path(
         optimize = [(0, 1)] * (len(shapes) - 1) or [(0,)]
     elif optimize is None:
         optimize = "auto"
-    return _opt_einsum().contract_path(notation.text(), *shapes, shapes=True, optimize=optimize)
+    stand_ins = defaultdict(lambda: SIZE_OF_SYMBOLS)
+    shapes_of_numbers = [
+        tuple([size.evaluate(stand_ins) if isinstance(size, Symbol) else size for size in shape])
+        for shape in shapes
+    ]
+    return _opt_einsum().contract_path(
+        notation.text(), *shapes_of_numbers, shapes=True, optimize=optimize
+    )
 
 
 def _path(notation: Notation, shapes: Sequence[Shape], optimize: Any) -> Sequence[tuple[int, ...]]:
@@ -203,6 +212,10 @@ def steps(notation: Notation, path: Sequence[tuple[int, ...]]) -> tuple[Step, ..
         terms.append(result)
         contractions.append(Step(positions, summed, result))
     return tuple(contractions)
+
+
+SIZE_OF_SYMBOLS = 64
+"""The size that symbolic dimensions have in the search of a path, whose costs need numbers."""
 
 
 @cached(4096)

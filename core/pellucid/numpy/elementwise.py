@@ -26,7 +26,7 @@ from pellucid.numpy.promotion import (
     refuse_out,
 )
 from pellucid.primitives import arithmetic, complex_parts, logical, transcendental
-from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes
 from pellucid.primitives.conversion import (
     bitcast_convert_type,
     convert_element_type,
@@ -415,7 +415,7 @@ def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
 
 def _select(which: Any, on_true: Any, on_false: Any) -> Any:
     """`on_true` where `which`, else `on_false`; operands are broadcast to one shape."""
-    shape = np.broadcast_shapes(*(type_of(v).shape for v in (which, on_true, on_false)))
+    shape = broadcast_shapes(*(type_of(v).shape for v in (which, on_true, on_false)))
 
     def full(v: Any) -> Any:
         own_shape = type_of(v).shape
@@ -493,7 +493,7 @@ def _integer_to_integer(x: Any, y: Any) -> Any:
     dtype = type_of(x).dtype
     bits = dtype.itemsize * 8 - (not dtype.name.startswith("u"))
     one, zero = _like(1, x), _like(0, x)
-    shape = np.broadcast_shapes(type_of(x).shape, type_of(y).shape)
+    shape = broadcast_shapes(type_of(x).shape, type_of(y).shape)
     result = broadcast_in_dim(one, shape, ())
     for _ in range(bits):
         odd = logical.ne(logical.bitwise_and(y, one), zero)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import arange, array, asarray, linspace, meshgrid, ones
@@ -152,7 +153,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
         raise ArgumentTypeError(
             "jnp.unravel_index needs indices of an integer dtype.", got=f"got {aval.text()}"
         )
-    sizes = (operator.index(shape),) if np.ndim(shape) == 0 else tuple(map(operator.index, shape))
+    sizes = canonical_shape([shape] if np.ndim(shape) == 0 else shape)
     return tuple(_unravel_index(indices, sizes))
 
 

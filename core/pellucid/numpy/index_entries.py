@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.dims import Size, as_value, fits, known_at_least, slice_window
+from pellucid.base.dims import Size, as_value, dilated_size, fits, known_at_least, slice_window
 from pellucid.base.errors import IndexingError, NonConcreteBooleanIndexError
 from pellucid.numpy.creation import asarray
 from pellucid.primitives.dslice import Slice
@@ -38,7 +38,7 @@ class Window(NamedTuple):
     @property
     def span(self) -> int:
         """How many elements lie between the first and the last, both included."""
-        return (self.length - 1) * abs(self.step) + 1 if self.length else 0
+        return dilated_size(self.length, abs(self.step))
 
     @property
     def is_contiguous(self) -> bool:
@@ -191,7 +191,7 @@ def _window(item: slice, size: Size) -> Window:
     except TypeError:
         raise _bad_slice(item) from None
     if known_at_least(1, length):
-        return Window(as_value(start) if length or step > 0 else 0, length, 1)
+        return Window(as_value(start) if step > 0 or length else 0, length, 1)
     return Window(as_value(start if step > 0 else start + (length - 1) * step), length, step)
 
 

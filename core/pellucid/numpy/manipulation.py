@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import canonical_size, is_static, larger, smaller
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -36,6 +37,7 @@ from pellucid.primitives import (
     padding,
     slicing,
 )
+from pellucid.primitives.creation import iota
 from pellucid.primitives.families import constant_like, full_as
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.reshard import with_out_sharding
@@ -403,9 +405,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 def tile(A: Any, reps: Any) -> Any:
     """`A` repeated `reps` times along each axis."""
     aval = aval_of("tile", A)
-    counts = (
-        (operator.index(reps),) if np.ndim(reps) == 0 else tuple(operator.index(r) for r in reps)
-    )
+    counts = canonical_shape(reps, "tile")
     return _tile(A, (1,) * (aval.ndim - len(counts)) + counts)
 
 
@@ -539,7 +539,7 @@ def repeat(
     if total_repeat_length is not None:
         if size == 0 or total_repeat_length == 0:
             return asarray(a)[(*from_axis, slice(0))]
-        order = _repeated_order(asarray(repeats), size, operator.index(total_repeat_length))
+        order = _repeated_order(asarray(repeats), size, canonical_size(total_repeat_length))
         return asarray(a)[(*from_axis, order)]
     if isinstance(repeats, Tracer):
         raise ConcretizationError(
@@ -633,8 +633,9 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     i, j = canonical_axis(axis1, aval.ndim), canonical_axis(axis2, aval.ndim)
     a = moveaxis(a, (i, j), (-2, -1))
     rows, columns = _shape(a)[-2:]
-    length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    first, second = np.arange(length) - min(offset, 0), np.arange(length) + max(offset, 0)
+    length = larger(smaller(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    along = np.arange(length) if is_static((length,)) else iota(np.int32, length)
+    first, second = along - min(offset, 0), along + max(offset, 0)
     return asarray(a)[..., first, second]
 
 

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import Size, is_static, larger
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.numpy.axes import apply_along_axis
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import asarray, linspace
-from pellucid.numpy.elementwise import round
+from pellucid.numpy.creation import arange, asarray, linspace
+from pellucid.numpy.elementwise import clip, minimum, round
 from pellucid.numpy.manipulation import broadcast_to, concatenate
 from pellucid.numpy.promotion import aval_of
 from pellucid.numpy.quantiles import median
@@ -74,6 +75,20 @@ def pad(
     return _pad(array, asarray(values), widths, mode, reflect_type, stat_length)
 
 
+def _places(n: Size, before: int, after: int, mode: str) -> Any:
+    """For each element of a padded axis, the position among its `n` elements that it repeats."""
+    if is_static((n,)):
+        return np.pad(np.arange(n), (before, after), mode=mode).astype(np.int32)  # type: ignore[call-overload]
+    places = arange(-before, n + after)
+    if mode == "edge":
+        return clip(places, 0, n - 1)
+    if mode == "wrap":
+        return places % n
+    period = larger(2 * n - 2, 1) if mode == "reflect" else 2 * n
+    places = places % period
+    return minimum(places, period - places if mode == "reflect" else period - 1 - places)
+
+
 def _pairs(name: str, value: Any, ndim: int) -> Widths:
     """`value` as a pair of integers for each axis."""
     numbers = np.asarray(value) if not isinstance(value, dict) else np.asarray(None)
@@ -117,8 +132,7 @@ def _pad(
         if mode in ("edge", "wrap") or (
             mode in ("reflect", "symmetric") and reflect_type == "even"
         ):
-            places = np.pad(np.arange(n), (before, after), mode=mode)  # type: ignore[call-overload]
-            x = take(x, places.astype(np.int32), axis, mode="clip")
+            x = take(x, _places(n, before, after, mode), axis, mode="clip")
         elif mode in ("reflect", "symmetric"):
             x = _reflected_oddly(x, axis, before, after, is_shared=mode == "reflect")
         else:

@@ -21,6 +21,7 @@ from pellucid.numpy.manipulation import atleast_1d, broadcast_to, concatenate, e
 from pellucid.numpy.products import matmul, outer
 from pellucid.numpy.promotion import aval_of, promote_dtypes, promote_dtypes_inexact
 from pellucid.numpy.reductions import sum
+from pellucid.primitives.broadcasting import broadcast_shapes
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 
@@ -114,7 +115,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """
     aval_of("polyval", x, 1)
     p, x = promote_dtypes("polyval", p, x)
-    shape = np.broadcast_shapes(type_of(p).shape[1:], type_of(x).shape)
+    shape = broadcast_shapes(type_of(p).shape[1:], type_of(x).shape)
     start = broadcast_to(zeros((), type_of(p).dtype), shape)
     if not type_of(p).shape[0]:
         return start

@@ -24,6 +24,7 @@ from pellucid.numpy.promotion import aval_of, canonical, convert, refuse_out
 from pellucid.numpy.reductions import Axis, any, argmax, static_axis, sum
 from pellucid.numpy.selection import take_along_axis
 from pellucid.numpy.sorting import argsort, sort
+from pellucid.primitives.conversion import size_scalar
 from pellucid.tracing.values import type_of
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
@@ -117,7 +118,7 @@ def _along_first(x: Any, q: Any, weights: Any, method: str, skips_nan: bool) -> 
     q = reshape(q, (*q.shape, *[1] * len(rest)))
     if weights is None:
         x = sort(x, axis=0)
-        count = sum(~isnan(x), axis=0) if skips_nan else np.asarray(size, np.int32)[()]
+        count = sum(~isnan(x), axis=0) if skips_nan else size_scalar(size, np.dtype(np.int32))
         last = clip(asarray(count, dtype=q.dtype) - 1, 0)
         result = _interpolated(x, q, last, method)
     else:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pellucid.base.caching import cached
+from pellucid.base.dims import Symbol
 from pellucid.base.errors import PellucidError
 from pellucid.ir.avals import ShapedArray
 from pellucid.tracing.context import context, use_trace
@@ -119,7 +120,7 @@ def _noted(x: Any, key: list[Any], operands: list[Any]) -> bool:
         key.append(aval)
         operands.append(x)
         return type(aval) is ShapedArray
-    if x is None or kind is int or kind is bool:
+    if x is None or kind is int or kind is bool or isinstance(x, Symbol):
         key.append((kind, x))
         return True
     if kind is float and x != 0 and x == x:  # noqa: PLR0124  (zeros of both signs are equal, NaN isn't)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import fits, is_static, larger
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import asarray, zeros
@@ -17,6 +18,7 @@ from pellucid.numpy.promotion import aval_of, convert, promote_dtypes, promote_s
 from pellucid.numpy.reductions import sum
 from pellucid.numpy.sorting import argsort, sort
 from pellucid.primitives import creation, logical, sorting
+from pellucid.primitives.conversion import size_scalar
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -62,14 +64,15 @@ def searchsorted(
 def _searchsorted(a: Any, v: Any, left: bool, all_at_once: bool) -> Any:
     a, v = (_ordered(x) for x in promote_dtypes("searchsorted", a, v))
     size = type_of(a).shape[0]
-    index = np.dtype(np.int32 if size < 1 << 31 else np.int64)
+    index = np.dtype(np.int32 if fits(size, 2**31 - 1) else np.int64)
     before = _is_before if left else _is_not_after
     if all_at_once:
         return sum(before(a, expand_dims(v, -1)), axis=-1, dtype=index)
     zero = creation.full(type_of(v).shape, 0, index)
-    low, high = zero, zero + np.asarray(size, index)[()]
-    last = np.asarray(max(size - 1, 0), index)[()]
-    for _ in range(size.bit_length()):  # as many halvings as it takes; each a gather of one element
+    low, high = zero, zero + size_scalar(size, index)
+    last = size_scalar(larger(size - 1, 0), index)
+    halvings = size.bit_length() if is_static((size,)) else 31
+    for _ in range(halvings):  # as many halvings as it takes; each a gather of one element
         middle = low + (high - low) // 2
         element = a[where(middle < last, middle, last)]
         is_open = low < high

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import known_at_least, larger, smaller
 from pellucid.base.errors import ArgumentValueError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.elementwise import not_equal
@@ -21,7 +22,7 @@ from pellucid.primitives import (
     sorting,
 )
 from pellucid.primitives.concatenation import concatenate
-from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.conversion import convert_element_type, size_scalar
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing.values import type_of
 
@@ -114,7 +115,7 @@ def sized_nonzero(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
     is_zero = logical.bitwise_not(mask)
     positions = creation.broadcasted_iota(index, (aval.size,), 0)
     _, order = sorting.sort_key_val(is_zero, positions, 0, True)
-    n_sorted = min(size, aval.size)
+    n_sorted = smaller(size, aval.size)
     order = slicing.slice_in_dim(order, 0, n_sorted, 1, 0)
     is_nonzero = logical.bitwise_not(
         slicing.slice_in_dim(sorting.sort(is_zero, dimension=0), 0, n_sorted, 1, 0)
@@ -123,8 +124,8 @@ def sized_nonzero(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
     results = []
     stride = aval.size
     for length, fill in zip(aval.shape, fills, strict=True):
-        stride = stride // length if length else 0
-        unit, count = (np.asarray(max(n, 1), index)[()] for n in (stride, length))
+        stride = 0 if length == 0 else stride // length
+        unit, count = (size_scalar(larger(n, 1), index) for n in (stride, length))
         along = arithmetic.rem(arithmetic.div(order, unit), count)
         filler = (
             convert(0, type_of(0), index) if fill is None else convert(fill, type_of(fill), index)
@@ -132,7 +133,7 @@ def sized_nonzero(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
         chosen = logical.select(
             is_nonzero, along, broadcasting.broadcast_in_dim(filler, (n_sorted,), ())
         )
-        if n_sorted < size:
+        if not known_at_least(n_sorted, size):
             rest = broadcasting.broadcast_in_dim(filler, (size - n_sorted,), ())
             chosen = concatenate([chosen, rest], 0)
         results.append(chosen)

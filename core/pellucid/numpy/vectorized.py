@@ -14,6 +14,7 @@ from pellucid.ir.rules import Operands
 from pellucid.numpy.creation import asarray
 from pellucid.numpy.manipulation import expand_dims, squeeze
 from pellucid.numpy.promotion import note_rank_promotion
+from pellucid.primitives.broadcasting import broadcast_shapes
 from pellucid.tracing.function import name_of
 from pellucid.transforms.arguments import check_callable
 from pellucid.transforms.vmap import vmap
@@ -118,7 +119,7 @@ def _mapped(
         for i, (x, dims) in enumerate(zip(values, inputs, strict=True))
     ]
     try:
-        shape = np.broadcast_shapes(*fronts)
+        shape = broadcast_shapes(*fronts)
     except ValueError:
         raise ShapeError(
             f"vectorize: the arguments of `{name}` don't broadcast.",

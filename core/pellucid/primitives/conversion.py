@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes, tree
+from pellucid.base.dims import Size, Symbol
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.facets import Folds
@@ -18,6 +19,7 @@ from pellucid.ir.traits import ARITHMETIC, MOVEMENT, Linear, Traits
 from pellucid.primitives.complex_parts import real_dtype
 from pellucid.primitives.families import ANY_OR_KEY, COMPLEX, FLOATING, Elementwise, kind_of
 from pellucid.primitives.movement import Identity, move_axis
+from pellucid.primitives.scalars import scalar
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -61,6 +63,11 @@ def converted(operand: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
     return bind1(convert_element_type_p, operand, params=params)
 
 
+def size_scalar(size: Size, dtype: Any) -> Any:
+    """A size as a scalar of `dtype`: a NumPy scalar where it is an integer."""
+    return converted(size, dtype) if isinstance(size, Symbol) else scalar(size, dtype)
+
+
 class ConvertElementType(Folds, Elementwise[ConvertElementTypeParams]):
     """The reference's `convert_element_type`."""
 
@@ -81,6 +88,7 @@ class ConvertElementType(Folds, Elementwise[ConvertElementTypeParams]):
         if aval.dtype == dtype and aval.weak_type == params.weak_type:
             return [x]
         is_number = not hasattr(x, "aval") and aval.shape == () and isinstance(dtype, np.dtype)
+        is_number = is_number and not isinstance(x, Symbol)
         if not is_number or not np.can_cast(aval.dtype, dtype, "same_kind"):
             return None
         number = np.asarray(x, aval.dtype).astype(dtype)
@@ -187,7 +195,10 @@ class BitcastConvertType(Primitive[BitcastParams]):
         return [bind1(self, x, params=params)], [0]
 
     def lower(self, ctx, operands, params):
-        return [ctx.op1("stablehlo.bitcast_convert", ctx.avals_out[0], operands)]
+        [x], [result] = ctx.avals_in, ctx.avals_out
+        if x.shape != result.shape:
+            ctx.refuse_symbols("every size, where elements change their width,", x.shape)
+        return [ctx.op1("stablehlo.bitcast_convert", result, operands)]
 
 
 bitcast_convert_type_p = BitcastConvertType()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.dims import dilated_size
+from pellucid.base.dims import dilated_size, known_at_least
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.base.functional import resized, strict_zip
 from pellucid.base.typing import Ints, Shape
@@ -184,7 +184,8 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
     def lower(self, ctx, operands, params):
         if ctx.avals_in[0].dtype.kind == "c" and ctx.platform != "tpu":
             return ctx.from_python(_complex_by_parts, operands, params)
-        if min(map(min, params.padding), default=0) < 0 and ctx.has_fault(NEGATIVE_PADDING):
+        pads = [pad for ends in params.padding for pad in ends]
+        if not all(known_at_least(pad, 0) for pad in pads) and ctx.has_fault(NEGATIVE_PADDING):
             return ctx.from_python(_padded_before, operands, params)
         if ctx.platform == "cpu" and params.dimension_numbers != _fast_order(ctx.avals_in[0].ndim):
             if not ctx.is_partitioned:

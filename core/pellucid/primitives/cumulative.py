@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentValueError
+from pellucid.base.dims import Symbol
+from pellucid.base.errors import ArgumentValueError, UnsupportedError
 from pellucid.base.functional import resized
 from pellucid.base.typing import Function
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.traits import Traits
+from pellucid.lowering.dynamic_shapes import reduce_window
 from pellucid.primitives.arithmetic import abs, add, max, min, mul, neg, rem, share, sub
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
 from pellucid.primitives.concatenation import concatenate
@@ -78,12 +80,10 @@ class Cumulative(OfOneArray[CumulativeParams]):
             resized(ones, axis, size), ones, resized([(0, 0)] * aval.ndim, axis, ends), ones, ones
         )
         initial = ctx.constant(self.identity(aval.dtype))
-        op = ctx.op(
-            "stablehlo.reduce_window", [ctx.type(aval)], [operands[0], initial], window_attributes(ctx, windows),
-            regions=1,
+        return reduce_window(
+            ctx, [aval], [operands[0], initial], window_attributes(ctx, windows),
+            lambda region: self.fill(ctx, region, aval.dtype),
         )  # fmt: skip
-        self.fill(ctx, op.regions[0], aval.dtype)
-        return [op.result]
 
 
 class CumulativeMonoid(Cumulative):
@@ -131,6 +131,12 @@ def scanned_pairs(combine: Callable[[Pair, Pair], Pair], pair: Pair, axis: int) 
     from those (Ladner and Fischer, "Parallel prefix computation", 1980).
     """
     size = type_of(pair[0]).shape[axis]
+    if isinstance(size, Symbol):
+        raise UnsupportedError(
+            "this cumulative function has no derivative along a symbolic dimension: its size decides how many steps there are.",
+            got=f"operand: {type_of(pair[0]).text()}, axis {axis}",
+            do="Use `jnp.cumsum`, or `lax.scan`.",
+        )
     if size < 2:
         return pair
 

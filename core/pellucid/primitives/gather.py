@@ -10,7 +10,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.caching import cached
-from pellucid.base.dims import canonical_shape
+from pellucid.base.dims import canonical_shape, fits, is_static, smaller
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.functional import inserted, strict_zip
 from pellucid.base.typing import Ints, Shape
@@ -83,8 +83,13 @@ def _lowered_indices(ctx, indices, aval: ShapedArray) -> tuple[Any, ShapedArray]
 def _last_starts(ctx, indices: ShapedArray, operand: Shape, axes: Ints, windows: Shape):
     """For each index vector, the largest indices at which a window still lies in the operand."""
     largest = np.iinfo(indices.dtype).max
-    last = np.array([min(operand[a] - windows[a], largest) for a in axes], indices.dtype)
-    return ctx.broadcast(ctx.constant(last), (indices.ndim - 1,), indices)
+    starts = [operand[a] - windows[a] for a in axes]
+    if is_static(starts):
+        last = ctx.constant(np.array([min(start, largest) for start in starts], indices.dtype))
+    else:
+        starts = [start if fits(start, largest) else smaller(start, largest) for start in starts]
+        last = ctx.convert(ctx.sizes(starts), indices.update(shape=(len(axes),)))
+    return ctx.broadcast(last, (indices.ndim - 1,), indices)
 
 
 def _dimension_numbers(ctx, numbers, windows: ShapedArray, indices: ShapedArray) -> ir.Attribute:
@@ -190,7 +195,7 @@ class Gather(JointlyLinear[GatherParams]):
             is_sorted = unique = False
         else:
             numbers, out_dim = with_batched_both(numbers, ndim, dim, indices_dim)
-            sizes = inserted(sizes, dim, min(1, axis.size))
+            sizes = inserted(sizes, dim, smaller(1, axis.size))
             is_sorted = is_sorted and indices_dim == 0
         batched = GatherParams(numbers, params.fill_value, is_sorted, params.mode, sizes, unique)
         return [bind1(self, x, indices, params=batched)], [out_dim]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.dims import canonical_shape, dilated_size, strided_length
+from pellucid.base.dims import canonical_shape, dilated_size, larger, strided_length
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.base.functional import inserted, ints, strict_zip
 from pellucid.base.typing import Ints
@@ -211,11 +211,13 @@ class Pad(JointlyLinear[PadParams]):
 
     def lower(self, ctx, operands, params):
         config, result = params.padding_config, ctx.avals_out[0]
-        cut = [(max(-low, 0), max(-high, 0)) for low, high, _ in config]
-        if not any(map(any, cut)) or not ctx.has_fault(NEGATIVE_PADDING):
+        cut = [(larger(-low, 0), larger(-high, 0)) for low, high, _ in config]
+        if all(size == 0 for ends in cut for size in ends) or not ctx.has_fault(NEGATIVE_PADDING):
             return [lowered_pad(ctx, operands, config, result)]
         # What is too much is cut off afterwards.
-        config = tuple([(max(low, 0), max(high, 0), interior) for low, high, interior in config])
+        config = tuple(
+            [(larger(low, 0), larger(high, 0), interior) for low, high, interior in config]
+        )
         grown = tuple([n + sum(ends) for n, ends in strict_zip(result.shape, cut)])
         padded = lowered_pad(ctx, operands, config, result.update(shape=grown))
         limits = [n - high for n, (_, high) in strict_zip(grown, cut)]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import is_static
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
@@ -75,11 +76,15 @@ class RngBitGenerator(Primitive[RngBitGeneratorParams]):
         pairs = shaped_array((2, 2), _WORD)
         if key_aval.dtype == _WORD:
             key = ctx.op1("stablehlo.bitcast_convert", state, [ctx.reshape(key, pairs)])
-        name = params.algorithm.name.removeprefix("RNG_")
-        attributes = {"rng_algorithm": ctx.enum("rng_algorithm", name)}
-        generated = ctx.op(
-            "stablehlo.rng_bit_generator", ctx.types([state, bits_aval]), [key], attributes
-        )
+        algorithm = params.algorithm.name.removeprefix("RNG_")
+        attributes = {"rng_algorithm": ctx.enum("rng_algorithm", algorithm)}
+        name = "stablehlo.rng_bit_generator"
+        operands = [key]
+        if not is_static(params.shape):
+            operands.append(ctx.sizes(params.shape))
+            attributes["call_target_name"] = "stablehlo.dynamic_rng_bit_generator"
+            name = "stablehlo.custom_call"
+        generated = ctx.op(name, ctx.types([state, bits_aval]), operands, attributes)
         following, bits = generated.results
         if key_aval.dtype == _WORD:
             following = ctx.reshape(
@@ -142,7 +147,9 @@ class RngUniform(Primitive[RngUniformParams]):
         return [shaped_array(params.shape, a.dtype, a.weak_type and b.weak_type)]
 
     def lower(self, ctx, operands, params):
-        shape = ctx.constant(np.asarray(params.shape, np.int64))
+        shape = ctx.convert(
+            ctx.sizes(params.shape), shaped_array((len(params.shape),), np.dtype(np.int64))
+        )
         attributes = {"rng_distribution": ctx.enum("rng_distribution", "UNIFORM")}
         return [ctx.op1("stablehlo.rng", ctx.avals_out[0], [*operands, shape], attributes)]
 

@@ -11,7 +11,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.dims import Size, Symbol, as_value, canonical_shape, canonical_size, fits
+from pellucid.base.dims import (
+    Size,
+    Symbol,
+    as_value,
+    canonical_shape,
+    canonical_size,
+    fits,
+    larger,
+)
 from pellucid.base.errors import (
     ArgumentValueError,
     DtypeError,
@@ -30,7 +38,7 @@ from pellucid.lowering.in_place import checked_update
 from pellucid.primitives.arithmetic import add, rem
 from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims, squeeze
 from pellucid.primitives.concatenation import aligned_at_one_dim, concatenate
-from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.conversion import convert_element_type, size_scalar
 from pellucid.primitives.families import INTEGER, kind_of, texts
 from pellucid.primitives.filled import ones, zeros
 from pellucid.primitives.gather import GatherParams, ScatterParams, gather, gather_p
@@ -117,9 +125,9 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Ints) -> Any:
     return gather(src, concatenate(columns, 1), numbers, sizes)
 
 
-def _within(index, size: int):
+def _within(index, size: Size):
     """`index` modulo `size`."""
-    return wrapped(rem(index, type_of(index).dtype.type(size)), size)
+    return wrapped(rem(index, size_scalar(size, type_of(index).dtype)), size)
 
 
 # Where a window begins ----------------------------------------------------------------------------
@@ -180,6 +188,8 @@ def start_scalar(index: Any, size: int, dtype: Any, wrap: bool) -> Any:
             raise ArgumentValueError(
                 f"start index {value} is negative, which `allow_negative_indices=False` rules out."
             )
+        if value < 0 and isinstance(size, Symbol):
+            return size_scalar(larger(size + value, 0), dtype)
         value += size if value < 0 else 0
         limits = np.iinfo(dtype)
         return dtype.type(min(max(value, limits.min), limits.max))
@@ -195,8 +205,8 @@ def wrapped(index: Any, size: Size) -> Any:
     if kind_of(dtype) == "unsigned":
         return index
     if not fits(size, np.iinfo(dtype).max):
-        dtype = dtypes.canonicalize_dtype(np.int32 if size <= 2**31 else np.int64)
-        if size > np.iinfo(dtype).max + 1:
+        dtype = dtypes.canonicalize_dtype(np.int32 if fits(size, 2**31) else np.int64)
+        if not fits(size, np.iinfo(dtype).max + 1):
             raise IntegerRangeError(
                 "an index into so long a dimension needs 64 bits.",
                 got=f"size {size}, index {type_of(index).text()}",
@@ -204,11 +214,7 @@ def wrapped(index: Any, size: Size) -> Any:
             )
         index = convert_element_type(index, dtype)
     # The size itself may be one too large for the dtype; its sum with a negative index wraps around to what it is.
-    size_as_index = (
-        np.int64(size).astype(dtype)
-        if type(size) is int
-        else convert_element_type(as_value(size), dtype)
-    )
+    size_as_index = np.int64(size).astype(dtype) if type(size) is int else size_scalar(size, dtype)
     return select_n(lt(index, dtype.type(0)), index, add(index, size_as_index))
 
 

@@ -19,6 +19,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import Zero
 from pellucid.ir.traits import Traits
+from pellucid.lowering.dynamic_shapes import shape_operands
 from pellucid.lowering.faults import UNEVEN_TOP_K
 from pellucid.lowering.module import LOWERED
 from pellucid.primitives.broadcasting import expand_dims
@@ -347,9 +348,12 @@ class ApproxTopK(Greatest[ApproxTopKParams]):
             ),
         }
         operands = [operands[0], positions, *initial]
-        return list(
-            ctx.op("stablehlo.custom_call", ctx.types(ctx.avals_out), operands, attributes).results
-        )
+        shapes, more_attributes = shape_operands(ctx, ctx.avals_out, len(operands))
+        call = ctx.op(
+            "stablehlo.custom_call", ctx.types(ctx.avals_out), [*operands, *shapes],
+            attributes | more_attributes,
+        )  # fmt: skip
+        return list(call.results)
 
 
 approx_top_k_p = ApproxTopK()

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.dims import canonical_shape, dilated_size, larger, strided_length, window_count
+from pellucid.base.dims import (
+    canonical_shape,
+    dilated_size,
+    is_static,
+    larger,
+    strided_length,
+    window_count,
+)
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Ints, Shape
@@ -75,7 +82,9 @@ def spans(sizes: Ints, dilations: Ints) -> list[int]:
 
 
 def padding_attribute(ctx: Any, pads: Pads) -> Any:
-    """`pads` as an attribute of StableHLO."""
+    """`pads` as an attribute of StableHLO, or as they are where sizes are symbolic."""
+    if not all(map(is_static, pads)):
+        return pads
     return ctx.int_matrix(np.array(pads, np.int64).reshape(-1, 2))
 
 

@@ -15,6 +15,7 @@ from pellucid.ir.factors import alike
 from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import is_linear
 from pellucid.ir.traits import Traits
+from pellucid.lowering.dynamic_shapes import reduce_window
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.counts import window_combinations, window_comparisons
@@ -40,6 +41,7 @@ from pellucid.primitives.window_shapes import (
 )
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
+from pellucid.xla.mlir import ir
 
 
 class WindowParams(NamedTuple):
@@ -121,12 +123,10 @@ class ReduceWindow(OfOneArray[WindowParams]):
     def lower(self, ctx, operands, params):
         result = ctx.avals_out[0]
         initial = ctx.constant(self.monoid.identity(result.dtype))
-        op = ctx.op(
-            "stablehlo.reduce_window", [ctx.type(result)], [operands[0], initial], window_attributes(ctx, params),
-            regions=1,
+        return reduce_window(
+            ctx, [result], [operands[0], initial], window_attributes(ctx, params),
+            lambda region: monoid_body(ctx, region, self.monoid, result.dtype),
         )  # fmt: skip
-        monoid_body(ctx, op.regions[0], self.monoid, result.dtype)
-        return [op.result]
 
 
 class ReduceWindowSum(ReduceWindow, Movement[WindowParams]):
@@ -278,19 +278,21 @@ class SelectAndGatherAdd(_Selecting[GatherParams]):
         result = ctx.avals_out[0]
         worst = ctx.constant(_worst(params.select_prim, operand.dtype))
         zero = ctx.constant(tangents.dtype.type(0))
-        op = ctx.op(
-            "stablehlo.reduce_window", ctx.types([result.update(dtype=operand.dtype), result]),
-            [operands[1], operands[0], worst, zero], window_attributes(ctx, _windows(params)), regions=1,
-        )  # fmt: skip
         value, tangent = shaped_array((), operand.dtype), shaped_array((), tangents.dtype)
-        with ctx.inside(op.regions[0], [value, tangent, value, tangent]) as [x, t, y, u]:
-            first = ordered(ctx, x, y, _DIRECTIONS[params.select_prim.name], value)
-            chosen = [
-                ctx.op1("stablehlo.select", value, [first, x, y]),
-                ctx.op1("stablehlo.select", tangent, [first, t, u]),
-            ]
-            ctx.op("stablehlo.return", [], chosen)
-        return [op.results[1]]
+
+        def prefer(region: ir.Region) -> None:
+            with ctx.inside(region, [value, tangent, value, tangent]) as [x, t, y, u]:
+                first = ordered(ctx, x, y, _DIRECTIONS[params.select_prim.name], value)
+                chosen = [
+                    ctx.op1("stablehlo.select", value, [first, x, y]),
+                    ctx.op1("stablehlo.select", tangent, [first, t, u]),
+                ]
+                ctx.op("stablehlo.return", [], chosen)
+
+        return reduce_window(
+            ctx, [result.update(dtype=operand.dtype), result], [operands[1], operands[0], worst, zero],
+            window_attributes(ctx, _windows(params)), prefer,
+        )[1:]  # fmt: skip
 
 
 class SelectAndScatterAdd(_Selecting[ScatterParams]):

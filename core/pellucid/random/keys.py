@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pellucid.base import config, dtypes
+from pellucid.base.dims import canonical_size
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -210,7 +210,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
            [ 928981903, 3453687069]], dtype=uint32)
     """
     typed = single_key("split", key)
-    shape = (operator.index(num),) if not isinstance(num, Sequence) else num
+    shape = (canonical_size(num),) if not isinstance(num, Sequence) else num
     params = RandomSplitParams(checked_shape(shape, "split"))
     return _like_given(key, bind1(random_split_p, typed, params=params))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 from pellucid import numpy as jnp
 from pellucid.base import config, dtypes
+from pellucid.base.dims import Symbol, as_value, canonical_size, is_static
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError, UnsupportedError
 from pellucid.primitives.arithmetic import log, neg
 from pellucid.primitives.families import FLOATING, INTEGER, constant_like, kind_of
@@ -147,11 +147,25 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
     are equally likely up to one in n.
     """
     aval: Any = type_of(x)
-    rounds = math.ceil(3 * math.log(max(1, aval.size)) / math.log(2**32 - 1))
-    for _ in range(rounds):
+    is_known = is_static((aval.size,))
+    rounds = _rounds(aval.size) if is_known else len(_SIZES_BY_ROUNDS)
+    for i in range(rounds):
         key, subkey = split_keys(key)
-        x = sort_key_val(random_bits(subkey, 32, aval.shape), x, axis)[1]
+        shuffled = sort_key_val(random_bits(subkey, 32, aval.shape), x, axis)[1]
+        x = (
+            shuffled
+            if is_known
+            else jnp.where(as_value(aval.size) > _SIZES_BY_ROUNDS[i], shuffled, x)
+        )
     return x
+
+
+_SIZES_BY_ROUNDS = (1, 1625, 2642245)
+"""The largest sizes for which no round, one and two are enough."""
+
+
+def _rounds(size: int) -> int:
+    return math.ceil(3 * math.log(max(1, size)) / math.log(2**32 - 1))
 
 
 @sampler("axis")
@@ -180,7 +194,7 @@ def _things(caller: str, name: str, x: Any) -> Any:
             f"{caller} takes an integer, or an array with at least one dimension.",
             got=f"{name}: {aval.text()}",
         )
-    return operator.index(x)
+    return canonical_size(x)
 
 
 def permutation(
@@ -247,7 +261,7 @@ def choice(
     shape = shape_of_result("choice", shape)
     mode = _checked_mode("choice", mode)
     a = _things("choice", "a", a)
-    is_count = isinstance(a, int)
+    is_count = isinstance(a, (int, Symbol))
     axis = canonical_axis(axis, 1 if is_count else a.ndim)
     size = a if is_count else a.shape[axis]
     n_draws = math.prod(shape)

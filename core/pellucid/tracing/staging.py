@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import config, source
+from pellucid.base.dims import Symbol
 from pellucid.base.errors import ForbiddenError, UnexpectedTracerError
 from pellucid.base.events import (
     EquationStaged,
@@ -161,6 +162,9 @@ class StagingTrace(Trace):
             check_alive(x)
             aval = x.aval
         else:
+            if isinstance(x, Symbol):
+                with use_trace(self):
+                    return self.atom(x.as_value())
             operand = as_operand(x)
             if operand is not x:
                 return self.atom(operand)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.caching import cached
+from pellucid.base.dims import Symbol
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.typing import Shape
 from pellucid.ir.avals import AbstractValue, shaped_array
@@ -56,6 +57,7 @@ type_handlers: dict[type, Callable[[Any], AbstractValue]] = {
     ArrayImpl: lambda x: x.aval,
     **{kind: _number_handler(kind) for kind in (bool, int, float, complex)},
     np.ndarray: type_of_numpy,
+    Symbol: _number_handler(int),
 }
 """For each type of operand, how to get its aval. Extended at import by layers that add types."""
 
@@ -100,8 +102,8 @@ def _handler_for(x) -> Callable[[Any], AbstractValue]:
 
 
 def as_operand(x: Any) -> Any:
-    """`x`, or the array that `x.__jax_array__()` gives."""
-    if type(x) in type_handlers or hasattr(x, "aval"):
+    """`x`, or the array that `x.__jax_array__()` gives; a symbolic size is an operand itself, as integers are."""
+    if type(x) in type_handlers or hasattr(x, "aval") or isinstance(x, Symbol):
         return x
     method = getattr(x, "__jax_array__", None)
     return x if method is None else as_operand(method())

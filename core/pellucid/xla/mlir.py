@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -103,7 +103,9 @@ def portable_artifact(module: ir.Module) -> bytes:
     stablehlo.register_stablehlo_passes()
     with module.context:
         copy = ir.Module.parse(bytecode(module))
-        run_passes(copy, "func.func(chlo-legalize-to-stablehlo)")
+        # Where sizes are dynamic, the first pass computes with shapes in a dialect of their own.
+        passes = "chlo-legalize-to-stablehlo,shape-legalize-to-stablehlo"
+        run_passes(copy, f"func.func({passes})")
     version = stablehlo.get_version_from_compatibility_requirement(
         stablehlo.StablehloCompatibilityRequirement.WEEK_4
     )
@@ -119,6 +121,23 @@ def module_of_artifact(data: bytes, context: ir.Context) -> ir.Module:
         return _jax.mlir.deserialize_portable_artifact(data, context)
     except (MLIRError, ValueError) as error:
         raise RuntimeError(str(error)) from error
+
+
+def with_static_shapes(module: ir.Module, argument_types: Sequence[ir.Type]) -> ir.Module:
+    """The module, whose `main` takes arrays of dynamic shapes, refined to arguments of static ones.
+
+    Raises: RuntimeError where these don't have the shapes that the module states, and where it can't be refined.
+    """
+    stablehlo.register_stablehlo_passes()
+    with module.context:
+        copy = ir.Module.parse(bytecode(module))
+        types = ",".join(map(str, argument_types))
+        run_passes(copy, f"stablehlo-refine-arguments{{types={types}}}")
+        try:
+            refined = _jax.mlir.refine_polymorphic_shapes(bytecode(copy), True, True, True)
+        except ValueError as error:
+            raise RuntimeError(str(error)) from error
+        return ir.Module.parse(refined)
 
 
 def _integer(width: int, signed: bool) -> Callable[[], ir.Type]:

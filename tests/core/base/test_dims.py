@@ -3,11 +3,11 @@
 import itertools
 
 import pytest
-from symbols import variable
 
 from pellucid.base import dims
+from pellucid.export import symbolic_shape
 
-B = variable("b")
+(B,) = symbolic_shape("b")
 
 
 def test_integers_are_canonical_and_other_numbers_are_refused():
@@ -22,8 +22,9 @@ def test_symbols_compare_where_bounds_decide():
     assert B + 1 > 1
     assert dims.known_at_least(B + 2, 3)
     assert not dims.known_at_least(B, 2)
-    assert dims.fits(B, 10)
-    with pytest.raises(dims.InconclusiveSizeError, match="depends on the values"):
+    assert dims.fits(B, 2**31 - 1)
+    assert not dims.fits(B, 127)
+    with pytest.raises(dims.InconclusiveSizeError, match=r"State what holds.*b >= 2"):
         assert B > 1
 
 
@@ -48,9 +49,20 @@ def test_slices_of_symbols(part, expected):
     assert dims.slice_window(part, B + 3) == expected
 
 
-def test_a_bound_that_may_be_outside_is_refused():
-    with pytest.raises(dims.InconclusiveSizeError):
-        dims.slice_window(slice(None, 2), B)
+def test_bounds_outside_end_at_the_edge():
+    start, length, _ = dims.slice_window(slice(1, 3), B)
+    assert [(start, length.evaluate({"b": n})) for n in (1, 2, 3, 9)] == [
+        (1, n) for n in (0, 1, 2, 2)
+    ]
+    (both,) = symbolic_shape("k - 2", constraints=["k >= 1"])
+    with pytest.raises(dims.InconclusiveSizeError, match="either end"):
+        dims.slice_window(slice(both, None), 5)
+
+
+@pytest.mark.parametrize("use", [int, range, bool, lambda b: [0] * b], ids=str)
+def test_values_of_symbols_are_refused_where_they_are_needed(use):
+    with pytest.raises(dims.InconclusiveSizeError, match=r"line \d+"):
+        use(B - 1)
 
 
 def test_windows_and_quotients():

@@ -70,7 +70,32 @@ def test_programs_of_jax_over_a_mesh_run_here():
     assert is_placed
 
 
-@pytest.mark.parametrize("name", [*CALLS, "products", "dtypes"])
+def symbolic_answers():
+    """The answers of `programs.symbolic_calls`, without an export."""
+
+    def loss(x, y):
+        return sum((leaf**2).sum() for leaf in pl.tree.leaves(programs.symbolic(pl, x, y)))
+
+    answers = []
+    for x in (X, CUT):
+        answers += pl.tree.leaves(programs.symbolic(pl, x, CUT[:6]))
+        answers += [*pl.grad(loss, (0, 1))(x, CUT[:6]), pl.grad(lambda x: loss(x, x[:2]))(x)]
+    return answers
+
+
+def test_symbolic_programs_of_jax_run_here():
+    assert_close(programs.symbolic_calls(pl, artifact("symbolic")), symbolic_answers())
+
+
+@pytest.mark.oracle
+@needs_flatbuffers
+def test_jax_runs_our_symbolic_programs(ours, oracle_8_devices):
+    theirs = oracle_8_devices.run(programs.symbolic_calls, ours["symbolic"]).require_result()
+    for leaf, y in zip(theirs.leaves, symbolic_answers(), strict=True):
+        np.testing.assert_allclose(leaf.array, y, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [*CALLS, "products", "dtypes", "symbolic"])
 def test_files_say_the_same_as_those_of_jax(name, ours):
     mine, theirs = (programs.types(pl, blob) for blob in (ours[name], artifact(name)))
     assert mine == theirs

@@ -1,0 +1,268 @@
+"""Operations of arrays with symbolic dimensions: sizes as values of the module, and StableHLO's operations that take them.
+
+XLA compiles none of these. Before a module is compiled, its shapes are refined to those of its arguments, which turns
+each of them into the operation with static attributes that it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pellucid.base.dims import Size, Symbol, is_static
+from pellucid.base.errors import CompilationError
+from pellucid.base.typing import Ints
+from pellucid.ir.avals import physical, shaped_array
+from pellucid.xla.mlir import ir
+
+if TYPE_CHECKING:
+    from pellucid.lowering.context import LoweringContext
+
+Values = Sequence[ir.Value]
+SIZE = shaped_array((), np.dtype(np.int32))
+"""The type of a size."""
+_BOOL = shaped_array((), np.dtype(bool))
+
+
+class SizeValue:
+    """A size as a value of the module; it computes with others and with integers as Python's integers do."""
+
+    def __init__(self, ctx: LoweringContext, value: ir.Value) -> None:
+        self.ctx, self.value = ctx, value
+
+    def _binary(self, name: str, other: Any, *, is_reversed: bool = False) -> SizeValue:
+        operands = [self.value, size_value(self.ctx, other).value]
+        operands = operands[::-1] if is_reversed else operands
+        return SizeValue(self.ctx, self.ctx.op1(f"stablehlo.{name}", SIZE, operands))
+
+    def __add__(self, other: Any) -> SizeValue:
+        return self._binary("add", other)
+
+    def __sub__(self, other: Any) -> SizeValue:
+        return self._binary("subtract", other)
+
+    def __rsub__(self, other: Any) -> SizeValue:
+        return self._binary("subtract", other, is_reversed=True)
+
+    def __mul__(self, other: Any) -> SizeValue:
+        return self._binary("multiply", other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def maximum(self, other: Any) -> SizeValue:
+        """The larger one of two sizes."""
+        return self._binary("maximum", other)
+
+    def minimum(self, other: Any) -> SizeValue:
+        """The smaller one of two sizes."""
+        return self._binary("minimum", other)
+
+    def __mod__(self, other: Any) -> SizeValue:
+        # The remainder of StableHLO has the sign of the dividend, that of Python the sign of the divisor.
+        divisor = size_value(self.ctx, other)
+        rest = self._binary("remainder", divisor)
+        return (rest + divisor)._binary("remainder", divisor)
+
+    def __floordiv__(self, other: Any) -> SizeValue:
+        return (self - self % other)._binary("divide", other)
+
+    def __rmod__(self, other: Any) -> SizeValue:
+        return size_value(self.ctx, other) % self
+
+    def __rfloordiv__(self, other: Any) -> SizeValue:
+        return size_value(self.ctx, other) // self
+
+
+def size_value(ctx: LoweringContext, size: Any) -> SizeValue:
+    """A size, an integer or a symbol, as a value of the function at hand."""
+    if isinstance(size, SizeValue):
+        return size
+    if isinstance(size, Symbol):
+        if not ctx.dimensions:
+            raise CompilationError(
+                f"the symbolic dimension {size} has a value only in a program with arguments of such shapes.",
+                do="Compute with it in a function that is exported for symbolic shapes, from sizes of its arguments.",
+            )
+        return size_value(ctx, size.evaluate(_variables(ctx)))
+    return SizeValue(ctx, ctx.constant(np.int32(size)))
+
+
+def _variables(ctx: LoweringContext) -> Mapping[str, SizeValue]:
+    values = ctx.globals[len(ctx.globals) - len(ctx.dimensions) :]
+    return {name: SizeValue(ctx, x) for name, x in zip(ctx.dimensions, values, strict=True)}
+
+
+def sizes_value(ctx: LoweringContext, sizes: Iterable[Size]) -> ir.Value:
+    """Sizes as an int32 vector."""
+    sizes = tuple(sizes)
+    if not any(isinstance(size, (Symbol, SizeValue)) for size in sizes):
+        return ctx.constant(np.asarray(sizes, np.int32))
+    one, many = (SIZE.update(shape=(n,)) for n in (1, len(sizes)))
+    parts = [ctx.op1("stablehlo.reshape", one, [ctx.size(size)]) for size in sizes]
+    return ctx.op1("stablehlo.concatenate", many, parts, {"dimension": 0})
+
+
+def pairs_value(ctx: LoweringContext, pairs: Sequence[tuple[Size, Size]]) -> ir.Value:
+    """Pairs of sizes as an int32 matrix."""
+    flat = sizes_value(ctx, [size for pair in pairs for size in pair])
+    return ctx.op1("stablehlo.reshape", SIZE.update(shape=(len(pairs), 2)), [flat])
+
+
+# Dynamic forms of operations --------------------------------------------------------------------------
+
+Attributes = dict[str, Any]
+Form = tuple[str, list[ir.Value], Attributes]
+"""Name, operands and attributes of an operation."""
+
+
+def _with_shape(name: str) -> Callable[..., Form | None]:
+    """The form of an operation that takes the shape of its result as one more operand."""
+
+    def form(
+        ctx: LoweringContext, result: Any, operands: Values, attributes: Attributes
+    ) -> Form | None:
+        shape = physical(result).shape
+        return (
+            None if is_static(shape) else (name, [*operands, sizes_value(ctx, shape)], attributes)
+        )
+
+    return form
+
+
+def _with_sizes(name: str, fields: Sequence[str]) -> Callable[..., Form | None]:
+    """The form of an operation that takes the sizes in some of its attributes as operands."""
+
+    def form(
+        ctx: LoweringContext, result: Any, operands: Values, attributes: Attributes
+    ) -> Form | None:
+        if all(is_static(attributes[field]) for field in fields):
+            return None
+        sizes = [sizes_value(ctx, attributes[field]) for field in fields]
+        others = {key: x for key, x in attributes.items() if key not in fields}
+        return name, [*operands, *sizes], others
+
+    return form
+
+
+def _dynamic_slice(
+    ctx: LoweringContext, result: Any, operands: Values, attributes: Attributes
+) -> Form | None:
+    sizes: Ints = attributes["slice_sizes"]
+    if is_static(sizes):
+        return None
+    x, *indices = operands
+    starts: list[SizeValue] = []
+    for dim, (index, size) in enumerate(zip(indices, sizes, strict=True)):
+        whole = SizeValue(ctx, dimension_size(ctx, x, dim))
+        start = SizeValue(ctx, ctx.convert(index, SIZE))
+        starts.append(start.maximum(0).minimum(whole - size))
+    first, window, ones = (sizes_value(ctx, part) for part in (starts, sizes, [1] * len(sizes)))
+    # A sum of vectors is what the refinement of shapes takes for a window of one size.
+    last = ctx.op1("stablehlo.add", SIZE.update(shape=(len(sizes),)), [first, window])
+    return "stablehlo.real_dynamic_slice", [x, first, last, ones], {}
+
+
+def _convolution(
+    ctx: LoweringContext, result: Any, operands: Values, attributes: Attributes
+) -> Form | None:
+    pads = attributes["padding"]
+    if isinstance(pads, ir.Attribute):
+        return None
+    others = {key: x for key, x in attributes.items() if key != "padding"}
+    return "stablehlo.dynamic_conv", [*operands, pairs_value(ctx, pads)], others
+
+
+_FORMS: dict[str, Callable[..., Form | None]] = {
+    "stablehlo.broadcast_in_dim": _with_shape("stablehlo.dynamic_broadcast_in_dim"),
+    "stablehlo.reshape": _with_shape("stablehlo.dynamic_reshape"),
+    "stablehlo.iota": _with_shape("stablehlo.dynamic_iota"),
+    "stablehlo.slice": _with_sizes(
+        "stablehlo.real_dynamic_slice", ("start_indices", "limit_indices", "strides")
+    ),
+    "stablehlo.pad": _with_sizes(
+        "stablehlo.dynamic_pad", ("edge_padding_low", "edge_padding_high", "interior_padding")
+    ),
+    "stablehlo.gather": _with_sizes("stablehlo.dynamic_gather", ("slice_sizes",)),
+    "stablehlo.dynamic_slice": _dynamic_slice,
+    "stablehlo.convolution": _convolution,
+}
+"""By operation, what gives its form where sizes are symbolic, or None where all that it needs are integers."""
+
+
+def dynamic_form(
+    ctx: LoweringContext, name: str, result: Any, operands: Values, attributes: Attributes
+) -> Form:
+    """The operation itself, or the one that takes as operands the symbolic sizes that it would need as attributes."""
+    make = _FORMS.get(name)
+    form = None if make is None else make(ctx, result, operands, attributes)
+    return (name, list(operands), attributes) if form is None else form
+
+
+def reduce_window(
+    ctx: LoweringContext,
+    results: Sequence[Any],
+    operands: Values,
+    attributes: Attributes,
+    fill: Callable[[ir.Region], None],
+) -> list[ir.Value]:
+    """`stablehlo.reduce_window` of operands and their initial values; `fill` fills the region that combines elements."""
+    fields = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+    if isinstance(attributes["padding"], ir.Attribute) and all(
+        is_static(attributes[f]) for f in fields
+    ):
+        op = ctx.op("stablehlo.reduce_window", ctx.types(results), operands, attributes, regions=1)
+        fill(op.regions[0])
+        return list(op.results)
+    pads = attributes["padding"]
+    if isinstance(pads, ir.Attribute):
+        pads = np.asarray(ir.DenseIntElementsAttr(pads)).tolist()
+    sizes = [sizes_value(ctx, attributes[field]) for field in fields]
+    function = ctx.module_lowering.combination([a.update(shape=()) for a in results], fill)
+    call = ctx.op(
+        "stablehlo.custom_call", ctx.types(results), [*operands, *sizes, pairs_value(ctx, pads)],
+        {"call_target_name": "stablehlo.dynamic_reduce_window", "api_version": ctx.integer(2, 32),
+         "called_computations": ir.ArrayAttr.get([ir.FlatSymbolRefAttr.get(function)])},
+    )  # fmt: skip
+    return list(call.results)
+
+
+def shape_operands(
+    ctx: LoweringContext, results: Sequence[Any], n_operands: int
+) -> tuple[list[ir.Value], Attributes]:
+    """(further operands, attributes) of a custom call that state the shapes of its results, if sizes are symbolic."""
+    shapes = [physical(result).shape for result in results]
+    if all(map(is_static, shapes)):
+        return [], {}
+    positions = np.arange(n_operands, n_operands + len(shapes), dtype=np.int64)
+    return [sizes_value(ctx, shape) for shape in shapes], {
+        "indices_of_shape_operands": ir.DenseIntElementsAttr.get(positions)
+    }
+
+
+def dimension_size(ctx: LoweringContext, x: ir.Value, dim: int) -> ir.Value:
+    """The size of one dimension of a value, an int32 scalar."""
+    return ctx.op1("stablehlo.get_dimension_size", SIZE, [x], {"dimension": dim})
+
+
+# The entry of a module ----------------------------------------------------------------------------------
+
+
+def solved_variables(ctx: LoweringContext, equations: Any, arguments: Values) -> list[ir.Value]:
+    """The values of a module's dimension variables by the sizes of its arguments, which are checked."""
+
+    def size_at(argument: int, dim: int) -> SizeValue:
+        return SizeValue(ctx, dimension_size(ctx, arguments[argument], dim))
+
+    def require(left: Any, relation: str, right: Any, message: str) -> None:
+        sides = [size_value(ctx, side).value for side in (left, right)]
+        holds = ctx.compare(sides[0], sides[1], "EQ" if relation == "==" else "GE", SIZE)
+        ctx.op(
+            "stablehlo.custom_call", [], [holds, *sides],
+            {"call_target_name": "shape_assertion", "error_message": message, "has_side_effect": True,
+             "api_version": ctx.integer(2, 32)},
+        )  # fmt: skip
+
+    values = equations.solve(size_at, require)
+    return [values[name].value for name in equations.variables]
