@@ -51,7 +51,11 @@ class LiveArrays:
 
 
 class HeapRow(NamedTuple):
-    """Arrays made by one line, at three moments of a session. Bytes are those on all devices together."""
+    """Arrays made by one line, at three moments of a session. Bytes are those on all devices together.
+
+    >>> HeapRow(place=None, begin_bytes=0, peak_bytes=8, end_bytes=4, end_count=1).peak_bytes
+    8
+    """
 
     place: Place | None
     """The user's line that made them; None where there was none."""

@@ -126,6 +126,12 @@ def guided_options(recorded: recorder.Profile) -> dict[str, bytes]:
     They are those of `pl.jit(function, compiler_options=...)` for the function that the session recorded.
 
     Raises: UnsupportedError for a session without such costs: XLA takes them for GPUs.
+
+    >>> with recorder.profile() as session:
+    ...     y = pl.jit(jnp.sin)(1.0)
+    >>> guided_options(session)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    UnsupportedError: this session has no costs that XLA's compiler takes: they are those of kernels on GPUs.
     """
     costs = recording.guided_profile(recorded.recorded())
     if not costs:
