@@ -59,7 +59,9 @@ def test_bounds_outside_end_at_the_edge():
         dims.slice_window(slice(both, None), 5)
 
 
-@pytest.mark.parametrize("use", [int, range, bool, lambda b: [0] * b], ids=str)
+@pytest.mark.parametrize(
+    "use", [int, range, bool, lambda b: [0] * b], ids=["int", "range", "bool", "repeated list"]
+)
 def test_values_of_symbols_are_refused_where_they_are_needed(use):
     with pytest.raises(dims.InconclusiveSizeError, match=r"line \d+"):
         use(B - 1)
