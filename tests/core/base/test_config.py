@@ -507,7 +507,7 @@ def test_the_guide_lists_options_without_effect():
     assert {*re.findall(r"`jax_(\w+)`", page)} == {*config.options(), *UNUSED_OPTIONS} - OURS
 
 
-OURS = {"agreement_on_programs", "peer_timeout_seconds"}
+OURS = {"agreement_on_programs", "call_repeated_layers", "peer_timeout_seconds"}
 
 ENVIRONMENT = """
 import sys, warnings
