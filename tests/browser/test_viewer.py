@@ -111,7 +111,7 @@ def test_a_view_fits_any_window(show: Show, sample: str, size: tuple[int, int]) 
     [
         ("train_step", (420, 700)),
         ("train_step", (900, 560)),
-        ("gradient", (1600, 800)),
+        ("gradient_program", (1600, 800)),
         ("transformer", (900, 560)),
         ("pattern", (900, 560)),
     ],
@@ -122,7 +122,7 @@ def test_a_program_opens_whole_and_readable(show: Show, sample: str, size: tuple
     closed = page.locator("[role=treeitem]:not([aria-expanded=true])")
     operations = closed.filter(has_text=re.compile(r"equations?$| = "))
     assert 1 <= operations.count() <= 15
-    if sample in ("train_step", "gradient"):
+    if sample in ("train_step", "gradient_program"):
         expect(items(page).filter(has_text="forward").first).to_be_attached()
         expect(items(page).filter(has_text="backward").first).to_be_attached()
     if sample == "pattern":

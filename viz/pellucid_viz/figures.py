@@ -170,7 +170,7 @@ def misses(n: int = 20) -> Figure:
 
     >>> _ = pl.jit(lambda x: x - 1)(2.0)
     >>> print(misses(1))
-    `<lambda>` was traced and compiled (...) in ...
+    `<lambda>` was traced, lowered and compiled (...) in ...
       because it was never called before
     """
     return Figure(schema.MissesRecord(misses=introspect.misses(n)))

@@ -16,7 +16,7 @@ import numpy as np
 
 from pellucid.base import config
 from pellucid.base.dims import Symbol
-from pellucid.base.errors import CompilationError, DeviceError, PellucidError
+from pellucid.base.errors import CompilationError, DeviceError, PellucidError, UnsupportedError
 from pellucid.base.events import (
     CompilationFinished,
     CompilationStarted,
@@ -283,9 +283,16 @@ def _compile_options(lowered: LoweredProgram, platform: str, devices: Sequence[D
         request.compiler_options, platform, module.calls, module.largest_contraction
     )
     options = compile_options(devices, overrides, is_partitioned=request.is_partitioned)
-    build = options.executable_build_options
-    build.exec_time_optimization_effort = config.exec_time_optimization_effort.value
-    build.memory_fitting_effort = config.memory_fitting_effort.value
+    for option in (config.exec_time_optimization_effort, config.memory_fitting_effort):
+        if option.value == option.default:
+            continue
+        if not hasattr(options.executable_build_options, option.name):  # jaxlib 0.12
+            raise UnsupportedError(
+                f"the option {option.name!r} has no effect with this jaxlib, which has dropped it.",
+                got=f"{option.name} = {option.value}, jaxlib {xla_compile.jaxlib_version}",
+                do="Leave it at its default.",
+            )
+        setattr(options.executable_build_options, option.name, option.value)
     return options
 
 

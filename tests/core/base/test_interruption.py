@@ -19,6 +19,8 @@ CODE = """
     from pellucid.primitives.arithmetic import add
     from pellucid.primitives.transcendental import sin
 
+    pellucid.config.update("call_repeated_layers", False)  # which compiles quickly
+
     def deep(x):
         for _ in range(700):
             x = sin(add(x, x))

@@ -134,11 +134,12 @@ def more_rows(count: int, what: str) -> list[str]:
 
 def miss_text(record: MissRecord) -> str:
     """Why one function was traced or compiled again."""
-    steps = {"trace": "traced", "compile": "compiled"}
-    done = " and ".join(steps.get(phase.name, phase.name) for phase in record.phases)
+    steps = {"trace": "traced", "lower": "lowered", "compile": "compiled"}
+    *first, last = [steps[phase.name] for phase in record.phases] or ["traced"]
+    done = f"{', '.join(first)} and {last}" if first else last
     place = record.cell or (None if record.source is None else record.source.name)
     where = "" if place is None else f" in {place}, line {record.line}"
-    head = f"`{record.function}` was {done or 'traced'} ({seconds_text(record.seconds)}){where}"
+    head = f"`{record.function}` was {done} ({seconds_text(record.seconds)}){where}"
     return "\n".join([head, *(f"  because {cause_text(cause)}" for cause in record.causes)])
 
 
