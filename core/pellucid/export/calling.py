@@ -1,4 +1,4 @@
-"""Calls of exported programs: the primitive that stands for one, and its derivative by the exported derivative."""
+"""Calls of exported programs: their primitive, and its derivative by the exported derivative."""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ def _interval(value: Dimension, bounds: Bounds) -> Iterator[LinearForm]:
 
 
 _TARGET: Monomial = (("", 1),)
-"""The variable that stands for the expression whose bounds are computed."""
+"""The variable that is equal to the expression whose bounds are computed."""
 
 
 def _eliminated(form: LinearForm, facts: list[LinearForm]) -> Bounds:

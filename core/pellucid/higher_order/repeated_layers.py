@@ -23,7 +23,7 @@ MIN_LAYERS = 4
 MIN_LAYER_EQUATIONS = 10
 MIN_SHARE = 0.5
 """Minimum share of a program's equations that lie in repeated layers."""
-MIN_EQUATIONS = round(MIN_LAYERS * MIN_LAYER_EQUATIONS)
+MIN_EQUATIONS = MIN_LAYERS * MIN_LAYER_EQUATIONS
 _MAX_RESULTS = 4
 """Maximum number of results of a layer. Halves of a differentiated layer have many more: as calls they gain nothing."""
 _MAX_OCCURRENCES = 8
@@ -49,7 +49,8 @@ def with_layers_called(jaxpr: Jaxpr) -> Jaxpr | None:
     repeats = _tandem_repeats(_numbered(jaxpr.equations))
     if repeats is None:
         return None
-    copies, period = _equal_copies(jaxpr, *repeats)
+    _, period, _ = repeats
+    copies = _equal_copies(jaxpr, *repeats)
     if len(copies) < MIN_LAYERS or len(copies) * period < MIN_SHARE * len(jaxpr.equations):
         return None
     results = sorted(frozenset().union(*(copy.results for copy in copies)))
@@ -98,7 +99,7 @@ def _tandem_repeats(numbers: np.ndarray) -> tuple[int, int, int] | None:
     return None if best is None or best[2] < MIN_SHARE * len(numbers) else best
 
 
-def _equal_copies(jaxpr: Jaxpr, start: int, period: int, length: int) -> tuple[list[_Copy], int]:
+def _equal_copies(jaxpr: Jaxpr, start: int, period: int, length: int) -> list[_Copy]:
     """The copies of equal wiring in a stretch that repeats, cut where the fewest values are read across the cuts."""
     n = len(jaxpr.equations)
     last_use: dict[Atom, int] = {a: n for a in jaxpr.outvars if type(a) is Var}
@@ -126,7 +127,7 @@ def _equal_copies(jaxpr: Jaxpr, start: int, period: int, length: int) -> tuple[l
     for at in range(start + offset, start + length - period + 1, period):
         wiring, copy = _wiring(jaxpr.equations[at : at + period], at, last_use)
         groups[wiring].append(copy)
-    return max(groups.values(), key=len), period
+    return max(groups.values(), key=len)
 
 
 def _wiring(

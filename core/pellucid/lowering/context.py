@@ -553,8 +553,10 @@ class LoweringContext:
         """Build functions in the block that take their own arguments only."""
         outer = self.global_avals, self.dimensions
         self.global_avals, self.dimensions = (), ()
-        yield
-        self.global_avals, self.dimensions = outer
+        try:
+            yield
+        finally:
+            self.global_avals, self.dimensions = outer
 
     def from_python(self, function: Function, operands: Values, params: Any = ()) -> list[ir.Value]:
         """Lower by tracing `function(*operands, *params)`, a definition by other primitives."""
