@@ -189,7 +189,7 @@ class DeviceError(PellucidError, RuntimeError, ValueError):
 
 
 class PlatformError(PellucidError, RuntimeError):
-    """A platform could not be started."""
+    """A platform that could not be started, or isn't there."""
 
 
 class DistributedError(PellucidError, RuntimeError):

@@ -175,12 +175,12 @@ def client(platform: str | None = None) -> Client:
 
 
 def _started(platform: str) -> str:
-    """Name of the running platform that `platform` names; raises DeviceError if there is none."""
+    """Name of the running platform that `platform` names; raises PlatformError if there is none."""
     for name in _ALIASES.get(platform, (platform,)):
         if name in _clients:
             return name
-    raise DeviceError(
-        f"platform {platform!r} is not available.",
+    raise PlatformError(  # libraries look for the first words
+        f"Unknown backend: platform {platform!r} is not available.",
         got=[f"started: {', '.join(_clients)}", *[f"{k}: {v}" for k, v in _failures.items()]],
         do="Use one of the started platforms, or set the option `platforms` before any device is used.",
     )

@@ -6,7 +6,7 @@ import pytest
 
 import pellucid  # noqa: F401
 from pellucid.base import config
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DeviceError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DeviceError, PlatformError
 from pellucid.runtime import platforms
 from pellucid.runtime.interchange import DLPackError, from_dlpack, is_supported_dtype
 from pellucid.runtime.transfer import device_put
@@ -97,7 +97,7 @@ def test_what_can_t_be_shared_is_refused():
         np.from_dlpack(sharded)
     with pytest.raises(DLPackError, match="dtype int4"):
         device_put(np.ones(2, ml_dtypes.int4)).__dlpack__()
-    with pytest.raises(DeviceError, match="platform 'cuda' is not available"):
+    with pytest.raises(PlatformError, match="platform 'cuda' is not available"):
         device_put(1.0).__dlpack__(dl_device=(2, 0))
     with pytest.raises(DLPackError, match="device type 99"):
         device_put(1.0).__dlpack__(dl_device=(99, 0))

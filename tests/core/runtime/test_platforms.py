@@ -4,7 +4,7 @@ import pytest
 
 import pellucid as pl
 from pellucid.base import config
-from pellucid.base.errors import DeviceError
+from pellucid.base.errors import PlatformError
 
 
 @pytest.mark.parametrize("name", ["gpu", "GPU", "tpu", "nonsense"])
@@ -15,7 +15,7 @@ def test_a_default_platform_that_is_not_started_is_refused(name, use):
     pl.jit(lambda x: x + 1)(1.0)
     with (
         config.platform_name(name),
-        pytest.raises(DeviceError, match=rf"(?s)'{name.lower()}' is not available.*started: cpu"),
+        pytest.raises(PlatformError, match=rf"(?s)'{name.lower()}' is not available.*started: cpu"),
     ):
         use()
 
@@ -23,7 +23,7 @@ def test_a_default_platform_that_is_not_started_is_refused(name, use):
 def test_a_compiled_function_asks_for_the_default_platform_again():
     f = pl.jit(lambda x: x + 1)
     f(1.0)
-    with config.platform_name("gpu"), pytest.raises(DeviceError):
+    with config.platform_name("gpu"), pytest.raises(PlatformError):
         f(1.0)
     with config.platform_name("cpu"):
         assert f(1.0) == 2

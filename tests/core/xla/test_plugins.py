@@ -85,7 +85,7 @@ def test_a_plugin_that_fails_is_passed_over_with_a_warning(fakes, caplog):
         assert platforms.default_backend() == "cpu"
     assert "a plugin for cuda is installed but could not be started" in caplog.text
     assert "No visible GPU devices" in caplog.text
-    with pytest.raises(DeviceError, match="cuda: FAILED_PRECONDITION: No visible GPU devices"):
+    with pytest.raises(PlatformError, match="cuda: FAILED_PRECONDITION: No visible GPU devices"):
         platforms.devices("gpu")
 
 
@@ -130,7 +130,7 @@ def test_plugins_named_in_the_environment_are_platforms(fakes, monkeypatch, tmp_
     monkeypatch.setenv("PJRT_NAMES_AND_LIBRARY_PATHS", f"toy:{tmp_path / 'missing.so'}")
     assert plugins.named_plugins() == {"toy": tmp_path / "missing.so"}
     assert platforms.default_backend() == "cpu"
-    with pytest.raises(DeviceError, match="toy: "):
+    with pytest.raises(PlatformError, match="toy: "):
         platforms.devices("toy")
 
 
