@@ -7,44 +7,33 @@ from typing import Any, NamedTuple
 from pellucid.higher_order.structured import Structured
 from pellucid.ir.facets import Linearized, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.primitive import P
+from pellucid.ir.primitive import OneProgram, P
 from pellucid.ir.rules import Results
-from pellucid.ir.slots import call_slots
 from pellucid.tracing.trace import bind
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import linearize_jaxpr
 from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import cotangents_of, linear_parts, nonzero, nonzero_mask, spread
+from pellucid.transforms.zeros import cotangents_of, linear_parts, nonzero, nonzero_mask, paired
 
 _RECOMPUTE = Worth(least_bytes=WORTH_AN_EQUATION, by_kernel=True)
 
 
-class Call(Linearized, Structured[P]):
-    """A call of `params.jaxpr`, which has no constants; `params.on(program)` calls a program derived from it."""
-
-    def abstract_eval(self, avals, params: Any):
-        return params.jaxpr.out_avals
-
-    def effects(self, avals, params: Any):
-        return params.jaxpr.effects
-
-    def slots(self, params: Any):
-        return call_slots(params.jaxpr)
+class Call(Linearized, OneProgram[P], Structured[P]):
+    """A call of a program; `params.on(program)` calls one derived from it."""
 
     def with_slots(self, params: Any, slots):
         return params.on(slots.programs[0].program)
 
-    def called(self, params: Any):
-        return params.jaxpr.jaxpr
+    def called(self, params):
+        return self.program(params).jaxpr
 
     def jvp(self, primals, tangents, params: Any):
         program, consts, mask = jvp_jaxpr(params.jaxpr.jaxpr, nonzero_mask(tangents), False)
         operands = (*consts, *primals, *nonzero(tangents))
         results = bind(self, *operands, params=params.on(program))
-        n = len(mask)
-        return results[:n], spread(results[n:], mask, params.jaxpr.out_avals)
+        return paired(results, mask)
 
     def linearize(self, trace, primals, tangents, params):
         parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero_mask(tangents), recompute=_RECOMPUTE)
@@ -61,7 +50,7 @@ class Call(Linearized, Structured[P]):
         if any(parts.nonzero_out) or parts.linear.effects:
             operands = (*parts.residuals(primals, results), *nonzero(tangents))
             out_tangents = trace.stage_linear(self, operands, params.on(parts.linear))
-        return results[:n], spread(out_tangents, parts.nonzero_out, params.jaxpr.out_avals)
+        return paired([*results[:n], *out_tangents], parts.nonzero_out)
 
     def transpose(self, cotangents, operands, params: Any):
         linear, avals, residuals = linear_parts(operands, cotangents)
@@ -72,9 +61,6 @@ class Call(Linearized, Structured[P]):
     def batch(self, axis, operands, dims, params: Any):
         program, consts, out_dims = batch_jaxpr(params.jaxpr.jaxpr, axis, dims)
         return bind(self, *consts, *operands, params=params.on(program)), out_dims
-
-    def lower(self, ctx, operands, params: Any):
-        return ctx.inline(params.jaxpr.jaxpr, (), operands)
 
 
 class ClosedCallParams(NamedTuple):

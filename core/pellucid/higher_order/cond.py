@@ -36,7 +36,7 @@ from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.logical import eq, select_n
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, Source, linearize_jaxpr
@@ -47,7 +47,7 @@ from pellucid.transforms.zeros import (
     linear_parts,
     nonzero,
     nonzero_mask,
-    spread,
+    paired,
     zeros,
 )
 
@@ -102,8 +102,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         flags = nonzero_mask(tangents[1:])
         derived, mask = _agreeing(params, lambda jaxpr, want: jvp_jaxpr(jaxpr, flags, want))
         results = self.bind_derived(derived, (*primals, *nonzero(tangents[1:])), params)
-        n = len(mask)
-        return results[:n], spread(results[n:], mask, types_of(results[:n]))
+        return paired(results, mask)
 
     def linearize(self, trace, primals, tangents, params):
         index, *inputs = primals
@@ -121,7 +120,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
                 (index, *residuals, *nonzero(tangents[1:])),
                 params._replace(branches=parts.linear),
             )
-        return results[:n], spread(out_tangents, parts.mask, types_of(results[:n]))
+        return paired([*results[:n], *out_tangents], parts.mask)
 
     def transpose(self, cotangents, operands, params):
         linear, avals, residuals = linear_parts(operands, cotangents)

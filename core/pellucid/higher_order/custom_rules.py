@@ -19,7 +19,7 @@ from pellucid.higher_order.structured import Structured
 from pellucid.ir.avals import Described
 from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
-from pellucid.ir.primitive import P
+from pellucid.ir.primitive import OneProgram, P
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import (
     Avals,
@@ -32,7 +32,6 @@ from pellucid.ir.rules import (
     Values,
     Zero,
 )
-from pellucid.ir.slots import call_slots
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.discharge import inline_on_cells
 from pellucid.tracing.function import indices, name_of, resolve_arguments, signature_of
@@ -344,7 +343,7 @@ def unbatched(aval: Any, dim: BatchDim) -> Any:
 # The primitives -----------------------------------------------------------------------------------------
 
 
-class CustomCall(Structured[P]):
+class CustomCall(OneProgram[P], Structured[P]):
     """A staged call of a function whose derivative or batching the user defines.
 
     The program is the field `program_field` of the params; its first inputs, `num_consts` of them, are what the function
@@ -352,19 +351,6 @@ class CustomCall(Structured[P]):
     """
 
     program_field = "call_jaxpr"
-
-    def program(self, params: P) -> ClosedJaxpr:
-        """The function's program."""
-        return getattr(params, self.program_field)
-
-    def abstract_eval(self, avals, params):
-        return self.program(params).out_avals
-
-    def effects(self, avals, params):
-        return self.program(params).effects
-
-    def slots(self, params):
-        return call_slots(self.program(params))
 
     def with_slots(self, params: Any, slots):
         added = slots.operands[0].size - len(self.program(params).in_avals)
@@ -374,9 +360,6 @@ class CustomCall(Structured[P]):
     def discharge(self, operands, params):
         # Only compilation comes after this, so the user's rules are no longer needed.
         return inline_on_cells(self.program(params).jaxpr, operands)
-
-    def lower(self, ctx, operands, params):
-        return ctx.inline(self.program(params).jaxpr, (), operands)
 
     def dead_code(self, used, equation):
         remaining = equation if any(used) or equation.effects else None

@@ -46,6 +46,7 @@ from pellucid.transforms.zeros import (
     linear_parts,
     nonzero,
     nonzero_mask,
+    paired,
     spread,
 )
 from pellucid.xla.pytree import flatten
@@ -101,8 +102,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
         results = bind(
             self, *derived.consts, *primals, *nonzero(tangents), params=params.derived(derived, rule)
         )  # fmt: skip
-        n = len(derived.mask)
-        return results[:n], spread(results[n:], derived.mask, params.call.out_avals)
+        return paired(results, derived.mask)
 
     def linearize(self, trace, primals, tangents, params):
         # The tangents are a call of their own, with their own batching rule, that takes the primals again.
@@ -124,7 +124,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
             linear = params.derived(derived._replace(program=program), rule)
             operands = (*derived.consts, *primals, *nonzero(tangents))
             out_tangents = trace.stage_linear(self, operands, linear)
-        return results, spread(out_tangents, derived.mask, params.call.out_avals)
+        return paired([*results, *out_tangents], derived.mask)
 
     def transpose(self, cotangents, operands, params):
         linear, avals, residuals = linear_parts(operands, cotangents)

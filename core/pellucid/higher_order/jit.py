@@ -9,7 +9,6 @@ from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import P
 from pellucid.ir.rules import Mask
-from pellucid.ir.slots import call_slots
 
 
 class JitParams(NamedTuple):
@@ -65,17 +64,8 @@ class Defined(Call[P]):
 
     definition: Call[Any] = jit_p
 
-    def abstract_eval(self, avals, params):
-        return params.as_call().jaxpr.out_avals
-
-    def effects(self, avals, params):
-        return params.as_call().jaxpr.effects
-
-    def slots(self, params):
-        return call_slots(params.as_call().jaxpr)
-
-    def called(self, params):
-        return params.as_call().jaxpr.jaxpr
+    def program(self, params: Any):
+        return params.as_call().jaxpr
 
     def jvp(self, primals, tangents, params):
         return self.definition.jvp(primals, tangents, params.as_call())
@@ -91,9 +81,6 @@ class Defined(Call[P]):
 
     def discharge(self, operands, params):
         return self.definition.discharge(operands, params.as_call())
-
-    def lower(self, ctx, operands, params):
-        return ctx.inline(params.as_call().jaxpr.jaxpr, (), operands)
 
     def dead_code(self, used, equation):
         return [True] * len(equation.operands), equation

@@ -26,11 +26,11 @@ from pellucid.tracing.discharge import check_distinct, discharged, is_reference
 from pellucid.tracing.function import Call as FunctionCall, FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import check_callable, result_leaves, wraps
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
-from pellucid.transforms.zeros import nonzero, nonzero_mask, spread
+from pellucid.transforms.zeros import nonzero, nonzero_mask, paired
 
 
 class RematParams(NamedTuple):
@@ -73,7 +73,7 @@ class Remat(Shown, Call[RematParams]):
             inputs = (*residuals, *saved, *parts.constants, *nonzero(tangents))
             linear = params._replace(jaxpr=parts.linear, differentiated=True)
             out = trace.stage_linear(self, inputs, linear)
-        return results, spread(out, parts.mask, types_of(results))
+        return paired([*results, *out], parts.mask)
 
     def lower(self, ctx, operands, params):
         if params.differentiated and params.prevent_cse is not False:

@@ -21,7 +21,7 @@ from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.movement import move_axis
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import (
@@ -39,7 +39,7 @@ from pellucid.transforms.zeros import (
     instantiate,
     nonzero,
     nonzero_mask,
-    spread,
+    paired,
     zeros,
 )
 
@@ -112,9 +112,8 @@ class Scan(Linearized, Structured[ScanParams]):
             params=params._replace(jaxpr=body.program, num_consts=n_consts, num_carry=n + n_tangents),
         )  # fmt: skip
         ys = results[n + n_tangents :]
-        primals_out = [*results[:n], *ys[:n_ys]]
-        out_tangents = [*results[n : n + n_tangents], *ys[n_ys:]]
-        return primals_out, spread(out_tangents, body.mask, types_of(primals_out))
+        tangents = [*results[n : n + n_tangents], *ys[n_ys:]]
+        return paired([*results[:n], *ys[:n_ys], *tangents], body.mask)
 
     def linearize(self, trace, primals, tangents, params):
         parts = split_scan(params, tuple(nonzero_mask(tangents)))
@@ -144,7 +143,7 @@ class Scan(Linearized, Structured[ScanParams]):
             )
             operands = (*fixed, *t_consts, *t_carry, *per_step, *nonzero(t_xs))
             out_tangents = trace.stage_linear(self, operands, linear)
-        return results[:n], spread(out_tangents, parts.mask, types_of(results[:n]))
+        return paired([*results[:n], *out_tangents], parts.mask)
 
     def transpose(self, cotangents, operands, params):
         is_operand = [*map(is_linear, operands)]

@@ -27,11 +27,11 @@ from pellucid.primitives.logical import select_n
 from pellucid.primitives.reduction import reduce_or
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import instantiate, nonzero, nonzero_mask, spread
+from pellucid.transforms.zeros import instantiate, nonzero, nonzero_mask, paired
 
 
 class WhileParams(NamedTuple):
@@ -78,8 +78,7 @@ class While(Linearized, Structured[WhileParams]):
     def jvp(self, primals, tangents, params):
         loop = _DifferentiatedLoop(params, tangents)
         results = bind(self, *loop.operands(primals, instantiate), params=loop.params)
-        n = len(params.body_jaxpr.out_avals)
-        return results[:n], spread(results[n:], loop.carried, types_of(results[:n]))
+        return paired(results, loop.carried)
 
     def linearize(self, trace, primals, tangents, params):
         if any(isinstance(effect, StateEffect) for effect in self.effects((), params)):
@@ -94,7 +93,7 @@ class While(Linearized, Structured[WhileParams]):
             # The number of steps is not known, so residuals have no size: the linear loop computes all again.
             operands = loop.operands(primals, trace.linear_value)
             out_tangents = trace.stage_linear(self, operands, loop.params)[len(results) :]
-        return results, spread(out_tangents, loop.carried, types_of(results))
+        return paired([*results, *out_tangents], loop.carried)
 
     def transpose(self, cotangents, operands, params):
         raise IrreversibleLoopError(

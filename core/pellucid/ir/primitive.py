@@ -16,14 +16,14 @@ from pellucid.ir.effects import Effects, no_effects
 from pellucid.ir.facets import LaidOut, OnReferences
 from pellucid.ir.factors import Factors
 from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Operands, Results, Values, Zero
-from pellucid.ir.slots import Slots
+from pellucid.ir.slots import Slots, call_slots
 from pellucid.ir.traits import Traits
 from pellucid.sharding.explicit_types import operand_of, sharding_type_error, shown_sharding
 from pellucid.sharding.factors import Linearity, Operation, mesh_of, rule_of
 from pellucid.sharding.named_sharding import NamedSharding
 
 if TYPE_CHECKING:
-    from pellucid.ir.jaxpr import Equation
+    from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 
 P = TypeVar("P")
 
@@ -226,6 +226,29 @@ class Programs(Primitive[P]):
     def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
         """Which operands are needed for the `used` results, and the equation that remains (or None)."""
         return [True] * len(equation.operands), equation
+
+
+class OneProgram(Programs[P]):
+    """A primitive that runs one program once, on all of its operands, and gives its results."""
+
+    program_field = "jaxpr"
+    """The name of the param that is the program."""
+
+    def program(self, params: P) -> ClosedJaxpr:
+        """The program."""
+        return getattr(params, self.program_field)
+
+    def abstract_eval(self, avals, params):
+        return self.program(params).out_avals
+
+    def effects(self, avals, params):
+        return self.program(params).effects
+
+    def slots(self, params):
+        return call_slots(self.program(params))
+
+    def lower(self, ctx, operands, params):
+        return ctx.inline(self.program(params).jaxpr, (), operands)
 
 
 def derived_types(

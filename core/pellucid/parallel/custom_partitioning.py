@@ -22,9 +22,8 @@ from pellucid.higher_order.custom_rules import ForwardsDefinitions
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.primitive import Programs, derived_types
+from pellucid.ir.primitive import OneProgram, derived_types
 from pellucid.ir.rules import Operands, Results
-from pellucid.ir.slots import call_slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.collectives import ManualRegion
 from pellucid.lowering.module import ModuleOptions, lower_module
@@ -59,19 +58,14 @@ class CustomPartitioningParams(NamedTuple):
     static_args: tuple[Any, ...]
 
 
-class CustomPartitioning(Programs[CustomPartitioningParams]):
+class CustomPartitioning(OneProgram[CustomPartitioningParams]):
     """A call of a program that several devices do as the user says."""
 
     name = "custom_partitioning"
     traits = CONTROL
+    program_field = "call"
     varies_jointly = True
     types = derived_types
-
-    def abstract_eval(self, avals, params):
-        return params.call.out_avals
-
-    def slots(self, params):
-        return call_slots(params.call)
 
     def missing(self, rule):
         return MissingRule(

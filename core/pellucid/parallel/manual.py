@@ -13,10 +13,9 @@ from pellucid.base.functional import strict_zip
 from pellucid.ir.axis_names import axis_names_of
 from pellucid.ir.facets import Collective, Linearized, OnReferences, Placed
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
-from pellucid.ir.primitive import Programs, called
+from pellucid.ir.primitive import OneProgram, called
 from pellucid.ir.rewriting import inlined, remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Zero, is_linear
-from pellucid.ir.slots import call_slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.collectives import Parts, manual_computation
 from pellucid.parallel.divergence import check_no_divergence, check_of_compiled
@@ -41,13 +40,12 @@ from pellucid.tracing.context import bound_axes
 from pellucid.tracing.discharge import discharged
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import types_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_flat, batched_aval
-from pellucid.transforms.zeros import nonzero_mask, spread
+from pellucid.transforms.zeros import nonzero_mask, paired
 
 Specs = tuple[PartitionSpec, ...]
 
@@ -103,7 +101,7 @@ class ShardMapParams(NamedTuple):
         return self._replace(jaxpr=program, in_specs=tuple(in_specs), out_specs=tuple(out_specs))
 
 
-class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapParams]):
+class ShardMap(Linearized, OnReferences, Collective, Placed, OneProgram[ShardMapParams]):
     """A call of a program at each position along mesh axes, on parts of its operands."""
 
     name = "shard_map"
@@ -116,12 +114,6 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
             whole_type(aval, params.mesh, spec, params.newly_manual_axes)
             for aval, spec in strict_zip(out_avals, params.out_specs)
         ]
-
-    def effects(self, avals, params):
-        return params.jaxpr.effects
-
-    def slots(self, params):
-        return call_slots(params.jaxpr)
 
     def axis_names(self, params, inner):
         return inner - params.newly_manual_axes
@@ -143,8 +135,7 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
         out_specs = (*params.out_specs, *compress(params.out_specs, nonzero_out))
         called = params.on(program, in_specs, out_specs)
         results = bind(self, *consts, *primals, *compress(tangents, nonzero), params=called)
-        n = len(nonzero_out)
-        return results[:n], spread(results[n:], nonzero_out, types_of(results[:n]))
+        return paired(results, nonzero_out)
 
     def linearize(self, trace, primals, tangents, params):
         nonzero = tuple(nonzero_mask(tangents))
@@ -155,7 +146,7 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
         if any(parts.nonzero_out) or parts.linear.effects:
             operands = (*parts.residuals(primals, results), *compress(tangents, nonzero))
             out_tangents = trace.stage_linear(self, operands, split.linear)
-        return results[:n], spread(out_tangents, parts.nonzero_out, types_of(results[:n]))
+        return paired([*results[:n], *out_tangents], parts.nonzero_out)
 
     def transpose(self, cotangents, operands, params):
         linear = tuple(map(is_linear, operands))

@@ -14,7 +14,7 @@ from pellucid.primitives.reshard import ReshardParams, reshard_p
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import type_of, types_of
 
 
 def spread(tangents: Operands, nonzero: Mask, avals: Avals) -> Values:
@@ -24,6 +24,12 @@ def spread(tangents: Operands, nonzero: Mask, avals: Avals) -> Values:
         next(values) if nz else Zero(aval.tangent())
         for nz, aval in zip(nonzero, avals, strict=True)
     ]
+
+
+def paired(values: Values, mask: Mask) -> tuple[Values, Values]:
+    """(results, their tangents), from `values`: the results, then the tangents of those that `mask` marks."""
+    results = values[: len(mask)]
+    return results, spread(values[len(mask) :], mask, types_of(results))
 
 
 def nonzero_mask(tangents: Operands) -> list[bool]:
@@ -74,6 +80,6 @@ def as_cotangent_of(aval: Any, ct: Any) -> Any:
 
 
 __all__ = [
-    "add_tangents", "as_cotangent_of", "cotangents_of", "instantiate", "nonzero", "nonzero_mask", "ones", "spread",
-    "zeros",
+    "add_tangents", "as_cotangent_of", "cotangents_of", "instantiate", "nonzero", "nonzero_mask", "ones", "paired",
+    "spread", "zeros",
 ]  # fmt: skip

@@ -14,7 +14,6 @@ from pellucid.base.caching import cached
 from pellucid.higher_order.jit import Defined, JitParams
 from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.slots import call_slots
 from pellucid.ir.traits import CONTROL
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
@@ -59,9 +58,6 @@ class SparseOperation(Shown, Defined[SparseParams]):
 
     def get_bind_params(self, params):
         return [], dict(params["settings"])
-
-    def slots(self, params):
-        return call_slots(params.jaxpr)
 
     def printed_params(self, equation):
         return dict(equation.params.settings)
