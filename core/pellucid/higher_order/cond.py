@@ -68,6 +68,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
     """Results of the branch number `index`."""
 
     name = "cond"
+    says_nothing = (None,)
 
     def abstract_eval(self, avals, params):
         return params.branches[0].out_avals
@@ -88,7 +89,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
 
     def bind_derived(
         self, derived: Sequence[Derived], operands: Operands, params: CondParams
-    ) -> Results:
+    ) -> Values:
         """Results of a cond whose branches are `derived`, on the index and the operands of all branches."""
         index, *rest = operands
         branches, consts = with_common_consts(
@@ -153,10 +154,6 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         effects = ordered(self.effects((), params))
         bodies = [lambda b=b: ctx.inline(b, (), inputs) for b in branches]
         return case(ctx, index, ctx.avals_out, bodies, effects)
-
-    def printed_params(self, equation):
-        shown = equation.params._asdict()
-        return shown if equation.params.branches_platforms else {"branches": shown["branches"]}
 
 
 cond_p = Cond()

@@ -7,6 +7,7 @@ whose only rule is its transpose: the user's backward function.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -320,24 +321,12 @@ custom_lin_p = CustomLin()
 # The class users see -------------------------------------------------------------------------------------
 
 
+@dataclass(slots=True)
 class CustomVJPPrimal:
     """An argument as a forward function with `symbolic_zeros=True` gets it: its `value`, and whether it is `perturbed`."""
 
-    __slots__ = ("value", "perturbed")
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, value: Any, perturbed: bool) -> None:
-        self.value = value
-        self.perturbed = perturbed
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CustomVJPPrimal) and (self.value, self.perturbed) == (
-            other.value,
-            other.perturbed,
-        )
-
-    def __repr__(self) -> str:
-        return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
+    value: Any
+    perturbed: bool
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:

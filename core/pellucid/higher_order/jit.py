@@ -34,23 +34,10 @@ class Jit(Shown, Call[JitParams]):
     """A call of a program that is compiled as a function of its own."""
 
     name = "jit"
+    unshown, says_nothing = ("compiler_options",), (None, False, ())
 
     def lower(self, ctx, operands, params):
         return ctx.call(params.jaxpr.jaxpr, params.name, operands)
-
-    def printed_params(self, equation):
-        params = equation.params
-        shown: dict[str, Any] = {"name": params.name, "jaxpr": params.jaxpr}
-        if any(params.donated_invars):
-            shown["donated_invars"] = params.donated_invars
-        if params.inline:
-            shown["inline"] = True
-        if params.keep_unused:
-            shown["keep_unused"] = True
-        for name in ("in_shardings", "out_shardings"):
-            if getattr(params, name) is not None:
-                shown[name] = getattr(params, name)
-        return shown
 
 
 jit_p = Jit()

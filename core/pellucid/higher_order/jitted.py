@@ -390,7 +390,7 @@ class Jitted:
         jaxpr = jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
         donated = spec.donated(call)
         params = JitParams(
-            spec.name, ClosedJaxpr(jaxpr), (*[False] * len(consts), *donated) if donated else (),
+            spec.name, ClosedJaxpr(jaxpr), (*[False] * len(consts), *donated) if any(donated) else (),
             self.inline, self.keep_unused,
             None if arguments is None else (*[None] * len(consts), *arguments), results,
             self.compiler_options,

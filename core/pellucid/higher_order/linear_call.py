@@ -11,7 +11,6 @@ from pellucid.higher_order.bodies import body_of, differing_types
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid.higher_order.custom_rules import CustomCall
 from pellucid.higher_order.structured import with_common_consts, with_common_inputs
-from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.rules import Results, Zero, is_linear
 from pellucid.primitives.broadcasting import brought_to
@@ -35,7 +34,7 @@ class LinearCallParams(NamedTuple):
     num_res: int
 
 
-class LinearCall(Shown, CustomCall[LinearCallParams]):
+class LinearCall(CustomCall[LinearCallParams]):
     """A call that is linear in the operands behind the residuals."""
 
     name = "linear_call"
@@ -86,10 +85,6 @@ class LinearCall(Shown, CustomCall[LinearCallParams]):
         )
         batched = LinearCallParams(callee, transpose, len(consts) + n)
         return bind(self, *consts, *operands[:n], *linear, params=batched), [0] * n_results
-
-    def printed_params(self, equation):
-        params = equation.params
-        return {"callee": params.callee, "num_res": params.num_res, "transpose": params.transpose}
 
 
 linear_call_p = LinearCall()

@@ -13,7 +13,6 @@ from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.custom_rules import CustomCall
 from pellucid.higher_order.remat_policies import Offloadable, Policy, decision, nothing_saveable
 from pellucid.ir.effects import StateEffect
-from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
 from pellucid.ir.primitive import called
 from pellucid.ir.rewriting import inlined, remove_dead_equations, with_known, without_forwarded
@@ -46,7 +45,7 @@ class RematParams(NamedTuple):
         return self._replace(jaxpr=program)
 
 
-class Remat(Shown, Call[RematParams]):
+class Remat(Call[RematParams]):
     """A call whose linearization keeps its arguments (and what the policy allows) instead of all residuals."""
 
     name = "remat2"
@@ -91,9 +90,6 @@ class Remat(Shown, Call[RematParams]):
                 operands = [next(moved) if p else x for x, p in strict_zip(operands, chosen)]
         with ctx.named("checkpoint/"):
             return ctx.inline(params.jaxpr.jaxpr, (), operands)
-
-    def printed_params(self, equation):
-        return equation.params._asdict()
 
 
 remat_p = Remat()

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid.higher_order.jit import Defined
 from pellucid.higher_order.structured import with_common_consts
-from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.trace import bind
@@ -29,7 +28,7 @@ class RematOptParams(NamedTuple):
         return ClosedCallParams(self.fwd_jaxpr)
 
 
-class RematOpt(Shown, Defined[RematOptParams]):
+class RematOpt(Defined[RematOptParams]):
     """A call of the forward pass; when residuals turn out to be dead, of the function."""
 
     name = "remat_opt"

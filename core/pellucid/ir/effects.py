@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -25,19 +26,12 @@ class Effect:
         return type(self).__name__
 
 
+@dataclass(frozen=True, repr=False)
 class NamedAxisEffect(Effect):
     """Use of a named axis; it disappears where the axis is bound."""
 
+    name: Any
     control_flow_allowed = remat_allowed = custom_derivatives_allowed = True
-
-    def __init__(self, name: Any) -> None:
-        self.name = name
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NamedAxisEffect) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash((NamedAxisEffect, self.name))
 
     def __repr__(self) -> str:
         return f"NamedAxisEffect({self.name})"

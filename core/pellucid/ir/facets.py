@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pellucid.ir.rules import Operands, Results, Values
 from pellucid.sharding.named_sharding import NamedSharding
@@ -20,10 +20,18 @@ class Shown:
     """A primitive whose equations have a text of their own."""
 
     name: str
+    unshown: ClassVar[Sequence[str]] = ()
+    """Names of the params that no text shows."""
+    says_nothing: ClassVar[Sequence[Any]] = ()
+    """Values, as None, False and the empty tuple, that any param is left out with."""
 
     def printed_params(self, equation: Equation) -> dict[str, Any]:
         """The params in the text of `equation`, by name."""
-        return equation.params._asdict()
+        return {
+            name: value
+            for name, value in equation.params._asdict().items()
+            if name not in self.unshown and not any(value is x for x in self.says_nothing)
+        }
 
     def printed_name(self, equation: Equation) -> str:
         """The name in the text of `equation`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pellucid.base.late import late
@@ -32,14 +33,12 @@ class DropVar(Var):
     __slots__ = ()
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Literal:
     """A scalar constant in an equation or among a program's results."""
 
-    __slots__ = ("val", "aval")
-
-    def __init__(self, val: Any, aval: AbstractValue) -> None:
-        self.val = val
-        self.aval = aval
+    val: Any
+    aval: AbstractValue
 
     def __repr__(self) -> str:
         return f"{self.val}:{self.aval.text()}"
@@ -58,40 +57,26 @@ class Lineage(NamedTuple):
     origins: tuple[Equation, ...]
 
 
-_next_id = itertools.count(1).__next__
+next_id: Callable[[], int] = itertools.count(1).__next__
+"""Gives the id of a new equation."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Equation:
     """`results = primitive[params] operands`, with the four facts that all tools join over.
 
     The facts: `id` (stable in the process), `source` (captured stack), `scope` (name stack), `lineage`.
     """
 
-    __slots__ = (
-        "operands", "results", "primitive", "params", "effects", "id", "source", "scope", "lineage",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        operands: Sequence[Atom],
-        results: Sequence[Var],
-        primitive: Primitive[Any],
-        params: Any,
-        effects: Effects = no_effects,
-        source: Any = None,
-        scope: Any = None,
-        lineage: Lineage | None = None,
-        id: int | None = None,
-    ) -> None:
-        self.operands = operands
-        self.results = results
-        self.primitive = primitive
-        self.params = params
-        self.effects = effects
-        self.id = id or _next_id()
-        self.source = source
-        self.scope = scope
-        self.lineage = lineage
+    operands: Sequence[Atom]
+    results: Sequence[Var]
+    primitive: Primitive[Any]
+    params: Any
+    effects: Effects = no_effects
+    source: Any = None
+    scope: Any = None
+    lineage: Lineage | None = None
+    id: int = field(default_factory=next_id)
 
     @property
     def invars(self) -> Sequence[Atom]:

@@ -132,6 +132,7 @@ class AxisIndex(Collective, Shown, Primitive[AxisIndexParams]):
 
     name = "axis_index"
     traits = COLLECTIVE.replace(linear=None)
+    unshown = ("checked",)
     waits = False
 
     def abstract_eval(self, avals, params):
@@ -146,9 +147,6 @@ class AxisIndex(Collective, Shown, Primitive[AxisIndexParams]):
 
     def lower(self, ctx, operands, params):
         return [position_along(ctx, (params.axis_name,))]
-
-    def printed_params(self, equation):
-        return {"axis_name": equation.params.axis_name}
 
 
 axis_index_p = AxisIndex()

@@ -7,6 +7,7 @@ from typing import Any
 
 from pellucid.base.errors import CollectiveError
 from pellucid.base.functional import strict_zip
+from pellucid.base.source import describe
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.axis_names import axis_names
 from pellucid.ir.facets import Collective
@@ -14,7 +15,6 @@ from pellucid.ir.jaxpr import Equation, Jaxpr, Literal, subjaxprs
 from pellucid.ir.primitive import Programs
 from pellucid.ir.slots import Slots
 from pellucid.parallel.exchange import PPermute
-from pellucid.tracing.tracer import where_made
 from pellucid.xla.hlo import permuted_equations
 
 Axes = frozenset[Any]
@@ -202,7 +202,7 @@ def _diverging(
     if why is not None:
         lines.append(f"{name}: {why}")
     for what, equation in ((f"the {choice.primitive.name}", choice), (name, collective)):
-        place = where_made(equation.source)
+        place = describe(equation.source)
         if place:
             lines.append(f"{what}: {place}")
     return CollectiveError(

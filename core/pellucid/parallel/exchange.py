@@ -272,7 +272,7 @@ class AllToAll(Shown, Exchange[AllToAllParams]):
     """Each position sends a part of its value to each other, and joins the parts it gets in order of their origin."""
 
     name = "all_to_all"
-    dim_fields = ("split_axis", "concat_axis")
+    dim_fields, unshown = ("split_axis", "concat_axis"), ("parts",)
 
     def abstract_eval(self, avals, params):
         [x] = avals
@@ -282,10 +282,9 @@ class AllToAll(Shown, Exchange[AllToAllParams]):
         return [x.update(shape=tuple(shape), weak_type=False)]
 
     def printed_params(self, equation):
-        shown = equation.params._asdict()
-        del shown["parts"]
         names = equation.params.axis_name
-        return shown | {"axis_name": names[0] if len(names) == 1 else names}
+        shown = {"axis_name": names[0] if len(names) == 1 else names}
+        return super().printed_params(equation) | shown
 
     def undo(self, cotangent, aval, params):
         swapped = params._replace(split_axis=params.concat_axis, concat_axis=params.split_axis)

@@ -82,7 +82,7 @@ class AllGather(Shown, Exchange[GatherAxesParams]):
 
     name = "all_gather"
     traits = COLLECTIVE.replace(equalizes=True)
-    dim_fields = ("all_gather_dimension",)
+    dim_fields, unshown = ("all_gather_dimension",), ("mesh",)
     inverse: ClassVar[str] = "reduce_scatter"
     """The name of the primitive by which cotangents go back."""
 
@@ -132,21 +132,12 @@ class AllGather(Shown, Exchange[GatherAxesParams]):
         attributes = global_attributes(ctx, groups) | {"all_gather_dim": dim}
         return [ctx.op("stablehlo.all_gather", [ctx.type(result)], [x], attributes).result]
 
-    def printed_params(self, equation):
-        shown = equation.params._asdict()
-        del shown["mesh"]
-        return shown
-
 
 class AllGatherInvariant(AllGather):
     """An all_gather whose type says that all positions have the same result; each uses it on its own."""
 
     name, state = "all_gather_invariant", "the same"
-
-    def printed_params(self, equation):
-        shown = super().printed_params(equation)
-        del shown["axis_index_groups"]
-        return shown
+    unshown = ("mesh", "axis_index_groups")
 
     def undo(self, cotangent, aval, params):
         dim = params.all_gather_dimension

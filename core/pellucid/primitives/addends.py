@@ -67,6 +67,7 @@ class Recast(Collective, Shown, Identity[MarkParams]):
 
     traits = COLLECTIVE
     axes_field = "axes"
+    unshown = ("mesh",)
     waits = False
     state: ClassVar[str]
     inverse: ClassVar[str] = ""
@@ -78,9 +79,6 @@ class Recast(Collective, Shown, Identity[MarkParams]):
         if not self.inverse:
             raise self.missing("undo")
         return bind1(registry[self.inverse], cotangent, params=params)
-
-    def printed_params(self, equation):
-        return {"axes": equation.params.axes}
 
 
 class Reduced(Recast):

@@ -40,6 +40,7 @@ class BroadcastInDimParams(NamedTuple):
 class BroadcastInDim(Shown, LaidOut, Movement[BroadcastInDimParams]):
     name = "broadcast_in_dim"
     traits = MOVEMENT.replace(cheap=True)
+    unshown, says_nothing = ("shape",), (None, ())
 
     def result_shape(self, x, params):
         shape, dims = params.shape, params.broadcast_dimensions
@@ -81,11 +82,6 @@ class BroadcastInDim(Shown, LaidOut, Movement[BroadcastInDimParams]):
         [result] = ctx.avals_out
         inner = range(result.ndim, result.ndim + len(element_shape(result)))
         return [ctx.broadcast(operands[0], (*params.broadcast_dimensions, *inner), result)]
-
-    def printed_params(self, equation):
-        dims, _, sharding = equation.params
-        shown = {"broadcast_dimensions": dims} if dims else {}
-        return shown if sharding is None else shown | {"sharding": sharding}
 
 
 broadcast_in_dim_p = BroadcastInDim()

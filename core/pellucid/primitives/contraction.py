@@ -113,6 +113,7 @@ def _linear_product(avals: Avals, params: DotGeneralParams) -> Linear | None:
 
 class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
     name = "dot_general"
+    says_nothing = (None,)
     traits = Traits(
         kind="contraction", flops=dot_operations, linear=_linear_product, makes_nan=True
     )
@@ -196,12 +197,8 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
         return [product if product_type == result.dtype else ctx.convert(product, result)]
 
     def printed_params(self, equation):
-        shown = {
-            name: value for name, value in equation.params._asdict().items() if value is not None
-        }
-        return shown | {
-            "dimension_numbers": tuple(tuple(map(list, pair)) for pair in equation.params[0])
-        }
+        numbers = tuple(tuple(map(list, pair)) for pair in equation.params.dimension_numbers)
+        return super().printed_params(equation) | {"dimension_numbers": numbers}
 
 
 def check_dimensions(lhs: Any, rhs: Any, dims: CanonicalDimensions, caller: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
 from typing import Any
 
 from pellucid.base.dims import canonical_size
@@ -11,15 +12,13 @@ from pellucid.base.tree import register_pytree_node
 from pellucid.tracing.values import is_array_like, type_of
 
 
+@dataclass(slots=True, eq=False)
 class Slice:
     """`size` positions along an axis, from `start` in steps of `stride`; `start` may be a traced integer."""
 
-    __slots__ = ("size", "start", "stride")
-
-    def __init__(self, start: Any, size: int, stride: int = 1) -> None:
-        self.start = start
-        self.size = size
-        self.stride = stride
+    start: Any
+    size: int
+    stride: int = 1
 
     @property
     def is_dynamic_start(self) -> bool:
@@ -31,9 +30,6 @@ class Slice:
 
     def __hash__(self) -> int:
         return hash(repr(self))
-
-    def __repr__(self) -> str:
-        return f"Slice(start={self.start!r}, size={self.size}, stride={self.stride})"
 
 
 def _unflatten(data, children) -> Slice:

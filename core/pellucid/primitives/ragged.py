@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from pellucid.primitives.arithmetic import sub
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.contraction import (
     Bilinear,
+    CanonicalDimensions,
     DotDimensionNumbers,
     DotGeneralParams,
     batched_dimensions,
@@ -50,6 +52,7 @@ from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
 
+@dataclass(init=False, unsafe_hash=True)
 class RaggedDotDimensionNumbers:
     """Which axes `ragged_dot_general` contracts, which one is ragged, which one of `rhs` counts groups.
 
@@ -61,7 +64,9 @@ class RaggedDotDimensionNumbers:
     (0,)
     """
 
-    __slots__ = ("dot_dimension_numbers", "lhs_ragged_dimensions", "rhs_group_dimensions")
+    dot_dimension_numbers: CanonicalDimensions
+    lhs_ragged_dimensions: Axes
+    rhs_group_dimensions: Axes
 
     def __init__(
         self,
@@ -72,23 +77,8 @@ class RaggedDotDimensionNumbers:
         self.dot_dimension_numbers = canonical_dimensions(
             dot_dimension_numbers, "ragged_dot_general"
         )
-        self.lhs_ragged_dimensions: Axes = ints(lhs_ragged_dimensions)
-        self.rhs_group_dimensions: Axes = ints(rhs_group_dimensions)
-
-    def _fields(self) -> tuple[Any, ...]:
-        return self.dot_dimension_numbers, self.lhs_ragged_dimensions, self.rhs_group_dimensions
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is RaggedDotDimensionNumbers and self._fields() == other._fields()
-
-    def __hash__(self) -> int:
-        return hash(self._fields())
-
-    def __repr__(self) -> str:
-        fields = zip(self.__slots__, self._fields(), strict=True)
-        return (
-            f"RaggedDotDimensionNumbers({', '.join(f'{name}={value}' for name, value in fields)})"
-        )
+        self.lhs_ragged_dimensions = ints(lhs_ragged_dimensions)
+        self.rhs_group_dimensions = ints(rhs_group_dimensions)
 
     # What follows from the fields ---------------------------------------------------------------
 

@@ -49,6 +49,7 @@ class Reshard(Placed, Shown, Identity[ReshardParams]):
 
     name = statement = "reshard"
     traits = COLLECTIVE
+    unshown = ReshardParams._fields  # the result's type says it
 
     def abstract_eval(self, avals, params):
         [aval] = avals
@@ -91,9 +92,6 @@ class Reshard(Placed, Shown, Identity[ReshardParams]):
         if not sharding.mesh.explicit_axes or ctx.avals_out[0].shown_sharding is not None:
             return operands  # nothing moves, or what the type says is laid out by the caller
         return [ctx.constrain(operands[0], sharding, ctx.avals_in[0], leave_auto_open=True)]
-
-    def printed_params(self, equation):
-        return {}  # the result's type says it
 
 
 reshard_p = Reshard()

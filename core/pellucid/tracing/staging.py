@@ -27,7 +27,7 @@ from pellucid.ir.rules import Operands, Results, Values
 from pellucid.tracing.context import bottom, computes_known, context, use_no_scope, use_trace
 from pellucid.tracing.leaks import check_no_leaks
 from pellucid.tracing.trace import Trace
-from pellucid.tracing.tracer import Tracer, where_made
+from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import as_operand, type_of
 from pellucid.xla.arrays import ArrayImpl
 
@@ -47,7 +47,7 @@ class StagingTracer(Tracer):
 
     def origin(self):
         if self.equation is not None:
-            place = where_made(self.equation.source)
+            place = source.describe(self.equation.source)
             return f"{place} (by `{self.equation.primitive.name}`)" if place else None
         debug = self._trace.debug
         if debug is None:

@@ -14,7 +14,6 @@ from pellucid.base.errors import (
     TracerIntegerError,
 )
 from pellucid.base.late import is_loaded
-from pellucid.base.source import describe
 from pellucid.ir.avals import Described
 from pellucid.tracing.array_methods import add_late_methods, late_attribute
 from pellucid.xla.arrays import ArrayImpl, set_tracer_class
@@ -143,11 +142,6 @@ class Tracer(Described):
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self.copy()
-
-
-def where_made(source: Any) -> str | None:
-    """`file, line 3: `code`` of a captured source."""
-    return describe(source)
 
 
 def is_concrete(x: Any) -> bool:

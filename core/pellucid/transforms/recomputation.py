@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pellucid.base.dims import known_at_least
 from pellucid.base.source import NameStack
-from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal, Var
+from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal, Var, next_id
 
 WORTH_AN_EQUATION = 1024
 """Bytes kept, in all steps of a loop together, from which on computing a residual again is worth an equation."""
@@ -106,7 +106,7 @@ def with_fewer_residuals(
                 pending.append(atom)
     again = [
         equation.replace(
-            id=None,
+            id=next_id(),
             operands=[a if type(a) is Literal else renamed[a] for a in equation.operands],  # type: ignore[index]
             results=[renamed[v] for v in equation.results],
             scope=_RECOMPUTED if equation.scope is None else equation.scope.on(_RECOMPUTED),
