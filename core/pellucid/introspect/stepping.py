@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterable, Sequence
+from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +47,8 @@ from pellucid.transforms.derived import Derived
 
 __all__ = [
     "Call", "Frame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "known_values", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
-    "opened", "past_breakpoints", "programs_within", "run", "run_at", "scope_of", "slots_of", "user_stack",
+    "opened", "past_breakpoints", "programs_within", "run", "run_at", "scope_of", "slots_of", "user_codes",
+    "user_stack",
 ]  # fmt: skip
 
 Turn = tuple[int, int]
@@ -812,6 +814,11 @@ def _last_uses(jaxpr: Jaxpr) -> dict[Var, tuple[int, int]]:
 def user_stack(equation: Equation) -> list[source.Frame]:
     """The user's frames that made an equation, outermost first."""
     return source.user_frames(equation.source)[::-1]
+
+
+def user_codes(equation: Equation) -> list[CodeType]:
+    """The code of the user's frames that made an equation, innermost first."""
+    return [] if equation.source is None else [c for c, _ in source.user_places(equation.source)]
 
 
 def line_text(equation: Equation) -> str:

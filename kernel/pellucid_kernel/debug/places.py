@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import ast
 import linecache
+import sys
+from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
+from types import CodeType
 from typing import Any, NamedTuple
 
 from pellucid.introspect.bodies import bodies_of
-from pellucid.introspect.stepping import name_of, programs_within, user_stack
+from pellucid.introspect.stepping import (
+    name_of,
+    programs_within,
+    user_codes,
+    user_stack,
+)
 
 
 class Line(NamedTuple):
@@ -86,6 +95,24 @@ class Places:
         """Files that equations come from."""
         return {line.file for stack in self._stacks.values() for line in stack}
 
+    def is_changed(self, file: str) -> bool:
+        """Whether a module's file has another text than the functions that were traced.
+
+        False for what other loaders than Python's own have loaded: they may rewrite code.
+        """
+        specs = [
+            m.__spec__ for m in list(sys.modules.values()) if getattr(m, "__file__", "") == file
+        ]
+        loader = next((spec.loader for spec in specs if spec is not None), None)
+        if type(loader) is not SourceFileLoader:
+            return False
+        equations = [e for program in self._programs for e in program.equations]
+        traced = {code for e in equations for code in user_codes(e) if code.co_filename == file}
+        try:
+            return not traced <= {*_codes_of(loader.get_code(loader.name))}
+        except (OSError, SyntaxError):
+            return True
+
     def first_of(self, file: str, line: int) -> dict[Any, int]:
         """The equations with which the program comes to a line, each with the depth of the line in its stack.
 
@@ -126,6 +153,15 @@ class Places:
                 i for i, line in enumerate(stack) if line.function.rpartition(".")[2] == name
             ]
             self._stacks[equation] = stack[entries[0] if entries else shared :]
+
+
+def _codes_of(code: CodeType | None) -> Iterator[CodeType]:
+    """A code object and those of the functions within it."""
+    if code is not None:
+        yield code
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                yield from _codes_of(constant)
 
 
 def _spans(text: str) -> tuple[Span, ...]:

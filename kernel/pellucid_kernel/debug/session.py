@@ -396,6 +396,11 @@ class Session:
             self._watched = match.equation, tuple(place[2:]), name
         return match is not None
 
+    def forget_watch(self) -> Session:
+        """Stop no more at the value that was watched for."""
+        self._watched = None
+        return self
+
     def run_to(self, line: int, file: str | None = None) -> Session:
         """Go on to a line, or to the end if it isn't reached."""
         place = self._resolve(line, file)

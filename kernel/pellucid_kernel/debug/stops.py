@@ -30,6 +30,9 @@ STEPS = frozenset(("next", "stepIn", "stepOut"))
 """Commands after which the line of Python behind the call is the next place to stop."""
 MAX_COMPARED_EQUATIONS = 300
 """Maximum number of equations of a program that runs once more, one by one, to name where results begin to differ."""
+CHANGED = (
+    "the file has changed since it was traced: import the module again to stop in its new text"
+)
 MOVES: dict[str, Move] = {
     "continue": Session.run,
     "next": Session.next,
@@ -224,8 +227,7 @@ class Stops:
     ) -> str:
         """Go through a program, from command to command, and give the last one."""
         session.hits, session.log = self._hits, self._log
-        if self._breakpoints.watched:
-            self._watch(session, name)
+        watched = self._watch(session, name, "")
         reason = "breakpoint"
         session.breakpoints = self._stops_in(session.program)
         if is_entered:
@@ -248,21 +250,27 @@ class Stops:
             # Breakpoints may have changed meanwhile.
             session.breakpoints = self._stops_in(session.program)
             if not self._is_ended:
+                watched = self._watch(session, name, watched)
                 move(session)
         return command
 
-    def _watch(self, session: Session, name: str) -> None:
+    def _watch(self, session: Session, name: str, previous: str) -> str:
+        """Search the program for the watch if it is another than before, and return it."""
         text = self._breakpoints.watched
+        if text == previous:
+            return text
+        session.forget_watch()
         conditions = {"isnan": (isnan, "NaN"), "isinf": (isinf, "infinity")}
         try:
             if text in conditions:
                 session.watch(*conditions[text])
-            else:
+            elif text:
                 session.watch(eval(f"lambda x: {text}", session.names()), text)  # noqa: S307 - the user's
         except Exception as error:  # whatever an expression of the user raises
             self._say(
                 f"{name} runs without the watch for `{text}`: {type(error).__name__}: {error}"
             )
+        return text
 
     def _compare(self, name: str, session: Session, compiled: Any) -> None:
         different = [each for each in session.differences(compiled) if each.ulps]
@@ -278,19 +286,23 @@ class Stops:
 
 def _verdict(programs: list[Places], file: str, line: int) -> dict[str, Any]:
     """Where a breakpoint stops in the programs, or why it doesn't."""
-    lines = [n for places in programs if (n := places.resolve(file, line)) is not None]
+    known = [places for places in programs if file in places.files()]
+    lines = {p: n for p in known if (n := p.resolve(file, line)) is not None}
+    is_changed = all(places.is_changed(file) for places in lines or known)
     if lines:
-        moved = min(lines)
+        moved = min(lines.values())
         message = (
             "" if moved == line else f"nothing is computed in line {line}; it stops in line {moved}"
         )
+        if is_changed:
+            message = "; ".join([message] * bool(message) + [CHANGED])
         return {"verified": True, "actualLine": moved, "message": message}
-    is_known = any(file in places.files() for places in programs)
-    message = (
-        f"nothing is computed from line {line} on in its function"
-        if is_known
-        else "no program of this text was traced: run its cell, or set it again if the text has changed"
-    )
+    if not known:
+        message = "no program of this text was traced: run its cell, or set it again if the text has changed"
+    elif is_changed:
+        message = f"nothing was computed from line {line} on in its function; {CHANGED}"
+    else:
+        message = f"nothing is computed from line {line} on in its function"
     return {"verified": False, "actualLine": None, "message": message}
 
 

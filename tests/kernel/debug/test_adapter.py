@@ -286,6 +286,17 @@ def test_a_watch_stops_in_the_backward_pass(debugged: DebuggedKernel) -> None:
     debugged.run(code)
     debugged.stopped()
     assert debugged.finish() == "inf"
+    # One that is set, and taken back, while the program has stopped.
+    debugged.body("pellucid/watch", condition="")
+    debugged.break_at(code, 4)
+    debugged.run(code)
+    debugged.stopped()
+    debugged.break_at(code)
+    debugged.body("pellucid/watch", condition="isinf")
+    assert debugged.go("continue")[0]["name"] == "slope (backward)"
+    debugged.body("pellucid/watch", condition="")
+    debugged.go("stepBack")
+    assert debugged.finish() == "inf"
 
 
 def test_expressions_errors_and_rich_views(debugged: DebuggedKernel) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from debugged_kernel import DebuggedKernel
@@ -177,6 +178,35 @@ def test_a_cell_with_other_text_leaves_the_breakpoints_of_the_program_that_was_t
     debugged.break_at(changed)
     debugged.break_at(DEFINE)
     run(debugged.client, DEFINE)
+
+
+def test_a_module_that_changed_on_disk_stops_where_it_was_traced(
+    debugged: DebuggedKernel, tmp_path: Path
+) -> None:
+    module = tmp_path / "scales.py"
+    module.write_text("def scale(x):\n    y = x * 2\n    return y + 1\n")
+    define = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nimport scales\nscale = pl.jit(scales.scale)\nfloat(scale(1.0))"
+    assert run(debugged.client, define)["result"] == "3.0"
+    module.write_text(
+        "def added(x):\n    return x\n\ndef scale(x):\n    y = x * 4\n    return y + 1\n"
+    )
+    source = {"path": str(module)}
+    debugged.body("setBreakpoints", source=source, breakpoints=[{"line": 2}, {"line": 5}])
+    moved, beyond = [
+        b for b in debugged.body("pellucid/breakpoints")["breakpoints"] if b["path"] == str(module)
+    ]
+    assert moved["verified"]
+    assert "changed" in moved["message"]
+    assert not beyond["verified"]
+    assert "changed" in beyond["message"]
+    debugged.run("float(scale(1.0))")
+    assert debugged.stopped()[0]["line"] == 2
+    assert debugged.finish() == "3.0"
+    # Traced again, it has the lines of the file.
+    debugged.run("import importlib\nfloat(pl.jit(importlib.reload(scales).scale)(1.0))")
+    assert debugged.stopped()[0]["line"] == 5
+    assert debugged.finish() == "5.0"
+    debugged.body("setBreakpoints", source=source, breakpoints=[])
 
 
 def test_a_second_client_sees_the_stop_and_may_go_on(debugged: DebuggedKernel) -> None:
