@@ -166,6 +166,8 @@ class NameStack(NamedTuple):
     """Metadata of the operations for XLA, by key; None takes back an outer entry."""
     is_transformation: bool = False
     """Whether `name` is a transformation, which stands around the scope that follows it."""
+    batch: Any = None
+    """Of a `vmap` the dimensions of its batch in values (`transforms.vmap.Lanes`); None for others."""
 
     def scopes(self) -> tuple[str, ...]:
         """The names of the scopes, outermost first, without transformations."""

@@ -143,9 +143,9 @@ class use_scope:
         context.scope = self.previous
 
 
-def use_transformation(name: str) -> use_scope:
-    """Put a transformation on the name stack until the block ends: names read `vmap(layer)/mul`."""
-    return use_scope(NameStack(context.scope, name, (), True))
+def use_transformation(name: str, batch: Any = None) -> use_scope:
+    """Put a transformation, with the batch of a `vmap`, on the name stack until the block ends: names read `vmap(layer)/mul`."""
+    return use_scope(NameStack(context.scope, name, (), True, batch))
 
 
 def use_no_scope() -> use_scope:

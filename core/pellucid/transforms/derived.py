@@ -32,13 +32,19 @@ def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D
     """Result of `derive()`, a program derived from `jaxpr`; cached on `jaxpr` by `key` and the options in force.
 
     What holds values of a running trace (its `consts`) is not kept. What isn't made of an equation of `jaxpr` is
-    plumbing, whoever asks first.
+    plumbing, whoever asks first. Programs that are derived from a batch's program have that as `memo["batched"]`.
     """
     key = (*key, trace_context())
     derived = jaxpr.memo.get(key)
     if derived is None:
         with use_lineage(Lineage(key[0], ())):
             derived = derive()
+        batched = jaxpr if "lanes" in jaxpr.memo else jaxpr.memo.get("batched")
+        if batched is not None:
+            fields: Any = derived
+            for program in fields if isinstance(fields, tuple) else ():
+                if isinstance(program, ClosedJaxpr):
+                    program.jaxpr.memo["batched"] = batched
         if not any(isinstance(c, Tracer) for c in derived.consts):
             jaxpr.memo[key] = derived
     return derived

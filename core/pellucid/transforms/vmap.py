@@ -30,6 +30,7 @@ from pellucid.tracing.context import bound_axes, context, plumbing, use_trace, u
 from pellucid.tracing.function import name_of
 from pellucid.tracing.leaks import check_no_leaks
 from pellucid.tracing.replay import replay
+from pellucid.tracing.staging import StagingTracer
 from pellucid.tracing.trace import Trace, bind1
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
@@ -41,6 +42,7 @@ from pellucid.transforms.arguments import (
     wraps,
 )
 from pellucid.transforms.derived import Derived, listed, remembered, stage_open
+from pellucid.transforms.jvp import JvpTracer
 from pellucid.xla.pytree import flatten_with_path
 
 
@@ -51,13 +53,16 @@ def batch_flat(
     dims: Dims,
     tag: object = None,
     users: Function | None = None,
+    lanes: Lanes | None = None,
 ) -> tuple[Values, list[BatchDim]]:
     """Results of a function of flat values on a batch of inputs, and where their batch axes are.
 
     With `tag`, that of another BatchTrace, batched values of that trace may be captured by the function. `users` is
-    the user's function that `function` calls, if it may keep its batched values.
+    the user's function that `function` calls, if it may keep its batched values. `lanes` takes the batch dimensions.
     """
-    trace = BatchTrace(context.trace, axis, tag)
+    trace = BatchTrace(context.trace, axis, tag, lanes)
+    if lanes is not None:
+        lanes.note(operands, dims)
     arguments = [
         x if dim is None else BatchTracer(trace, x, dim) for x, dim in strict_zip(operands, dims)
     ]
@@ -72,6 +77,43 @@ def batch_flat(
         del arguments, results
         check_no_leaks(trace, name_of(users))
     return [x for x, _ in split], [d for _, d in split]
+
+
+class Lanes:
+    """The batch dimensions of the values that one `vmap` batches, by variable of the program that is staged meanwhile."""
+
+    __slots__ = ("axis", "dims", "unbatched")
+
+    def __init__(self, axis: BatchAxis, unbatched: Jaxpr | None = None) -> None:
+        self.axis = axis
+        self.dims: dict[Any, int] = {}
+        """Counted without the dimensions of batches around."""
+        self.unbatched = unbatched
+        """The program of one element, if a program is batched."""
+
+    # Name stacks of repeated layers are equal.
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Lanes and other.axis == self.axis
+
+    def __hash__(self) -> int:
+        return hash(self.axis)
+
+    def note(self, values: Operands, dims: Dims) -> None:
+        """Note the dimensions of values that the program computes, and not those of values that are noted already."""
+        noted = self.dims
+        for x, dim in zip(values, dims, strict=True):
+            if dim is not None:
+                if type(x) is not StagingTracer:
+                    x = _innermost(x)
+                if x is not None and x.variable not in noted:
+                    noted[x.variable] = dim
+
+
+def _innermost(x: Any) -> StagingTracer | None:
+    """The value of the program that tracers of transformations stand for; None for a known one."""
+    while type(x) is BatchTracer or type(x) is JvpTracer:
+        x = x.value if type(x) is BatchTracer else x.primal
+    return x if type(x) is StagingTracer else None
 
 
 class Container:
@@ -149,8 +191,9 @@ def vmap(
             results, out_tree = result_leaves(fun(*inner_args, **inner_kwargs), "vmap", fun)
             return results
 
-        with use_transformation("vmap"):
-            results, result_dims = batch_flat(flat, axis, leaves, dims, users=fun)
+        lanes = Lanes(axis)
+        with use_transformation("vmap", lanes):
+            results, result_dims = batch_flat(flat, axis, leaves, dims, users=fun, lanes=lanes)
         out_dims = (
             [out_axes] * len(results)
             if type(out_axes) is int
@@ -342,11 +385,14 @@ def unbatched_aval(aval: ShapedArray, shape: Shape, dim: int) -> ShapedArray:
 class BatchTrace(Trace):
     """Applies batching rules. Traces with equal tags batch over the same axis: one takes tracers of the other."""
 
-    __slots__ = ("alive", "axis", "parent", "tag")
+    __slots__ = ("alive", "axis", "lanes", "parent", "tag")
 
-    def __init__(self, parent: Trace, axis: BatchAxis, tag: object = None) -> None:
+    def __init__(
+        self, parent: Trace, axis: BatchAxis, tag: object = None, lanes: Lanes | None = None
+    ) -> None:
         self.parent = parent
         self.axis = axis
+        self.lanes = lanes
         self.tag = object() if tag is None else tag
         self.alive = True
 
@@ -358,6 +404,8 @@ class BatchTrace(Trace):
 
     def joined(self, values: Operands, dims: Dims) -> Values:
         """Tracers of values with a batch axis; plain values where there is none."""
+        if self.lanes is not None:
+            self.lanes.note(values, dims)
         return [v if d is None else BatchTracer(self, v, d) for v, d in strict_zip(values, dims)]
 
     def interpret(self, primitive, operands, params):
@@ -400,9 +448,11 @@ def batch_jaxpr(
 
 def _batch_jaxpr(jaxpr: Jaxpr, axis: BatchAxis, dims: Dims, want: Mask) -> Derived:
     out_dims: list[BatchDim] = []
+    lanes = Lanes(axis, jaxpr)
 
     def run(*operands):
-        results, found_dims = batch_flat(lambda *xs: replay(jaxpr, (), *xs), axis, operands, dims)
+        one = lambda *xs: replay(jaxpr, (), *xs)
+        results, found_dims = batch_flat(one, axis, operands, dims, lanes=lanes)
         out_dims[:] = [0 if w or d is not None else None for w, d in strict_zip(want, found_dims)]
         results = [
             brought_to(axis, x, d, o) for x, d, o in strict_zip(results, found_dims, out_dims)
@@ -416,6 +466,7 @@ def _batch_jaxpr(jaxpr: Jaxpr, axis: BatchAxis, dims: Dims, want: Mask) -> Deriv
 
     avals = [batched_aval(v.aval, axis, d) for v, d in strict_zip(jaxpr.invars, dims)]
     program, consts = stage_open(run, avals, jaxpr.debug)
+    program.jaxpr.memo["lanes"] = lanes
     return Derived(program, consts, tuple(out_dims))
 
 

@@ -31,18 +31,11 @@ class Finding:
             if call.is_loop
         ]
         """Of each loop around it, outermost first, the iteration, from 0."""
-        frame = match.frames[-1]
-        frame.move(frame.position + 1)
-        results = list(self.equation.results)
-        for position in session.positions():
-            session.position = position.index
-            if len(_elements(frame.shown(results, session.position), condition)):
-                break
-        self.results = frame.shown(results, session.position)
-        self.operands = frame.shown(self.equation.operands, session.position)
-        frame.move(frame.position - 1)
-        self.elements = _elements(self.results, condition)
-        """Indices of the elements of the results that meet the condition, a row for each, of the first such result."""
+        self.results, self.elements = session.results_meeting(condition)
+        """`elements`: indices of the elements of the results that meet the condition, a row for each, of the first such result."""
+        self.lanes = session.lanes
+        """The lanes of batches of the first element, outermost first, as far as they are known."""
+        self.operands = session.operands()
 
     @property
     def primitive(self) -> str:
@@ -67,6 +60,7 @@ class Finding:
         rows = [
             f"`{self.primitive}`{direction}: {n} of {total} elements{where}",
             *(f"  in iteration {i}" for i in self.iterations),
+            *(f"  in {lane}" for lane in self.lanes),
             *(f"  operand {i}: {range_text(x)}" for i, x in enumerate(self.operands)),
             str(self.session),
         ]
@@ -141,14 +135,6 @@ def exceeds(bound: float) -> Condition:
         return pl.numpy.abs(x) > bound if pl.numpy.issubdtype(x.dtype, np.number) else False
 
     return is_beyond
-
-
-def _elements(results: list[Any], condition: Condition) -> Any:
-    for x in results:
-        holds = np.asarray(condition(x))
-        if holds.any():
-            return np.argwhere(holds)
-    return np.zeros((0, 0), np.int64)
 
 
 def range_text(x: Any) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 import pellucid as pl
 from pellucid.introspect.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from pellucid.introspect.finding import Match, first_match
+from pellucid.introspect.lanes import Lane, batch_sizes, lanes_at
 from pellucid.introspect.loops import Search
 from pellucid.introspect.positions import Position
 from pellucid.introspect.stepping import (
@@ -63,7 +64,7 @@ class StackFrame(NamedTuple):
     file: str
     line: int
     run: str
-    """Which run of a loop it is in, in words; empty for none."""
+    """Which run of a loop and which lanes of batches it is in, in words; empty for none."""
     level: int
     """How many programs are around its program."""
 
@@ -128,7 +129,11 @@ class Session:
         self.log: Callable[[str], Any] = print
         """Takes the messages of breakpoints that have one."""
         self._reason: tuple[tuple[int, ...], str] = (), ""  # where it was given
-        self._watched: tuple[Any, tuple[int, ...], str] | None = None
+        self._watched: tuple[Any, tuple[int, ...], str, Callable[[Any], Any]] | None = None
+        self._lanes: tuple[tuple[int, ...], tuple[Lane, ...]] = (
+            (),
+            (),
+        )  # (where, those of the value)
         self._position: tuple[Any, Position] | None = (
             None  # (positions that it is one of, the chosen one)
         )
@@ -185,10 +190,29 @@ class Session:
                 name = "end of the program" if equation is None else equation.primitive.name
                 frames.append(StackFrame(name, "", 0, run, depth))
             for i, line in enumerate(lines):
-                frames.append(
-                    StackFrame(line.function, line.file, line.line, "" if i else run, depth)
-                )
+                texts = [] if i else [run]
+                texts += [self._lanes_text(level)] if i + 1 == len(lines) else []
+                text = " ".join(filter(None, texts))
+                frames.append(StackFrame(line.function, line.file, line.line, text, depth))
         return frames
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """Of the value that it stopped before, one that was searched for, the lanes of batches, outermost first."""
+        place, lanes = self._lanes
+        return lanes if place == self._stepper.place() else ()
+
+    @lanes.setter
+    def lanes(self, lanes: tuple[Lane, ...]) -> None:
+        self._lanes = self._stepper.place(), lanes
+
+    def _lanes_text(self, level: Level) -> str:
+        """In words, the lanes of batches that the next equation of a level computes; empty for no batch."""
+        if level is self._stepper.top and self.lanes:
+            return f"({', '.join(map(str, self.lanes))})"
+        equation = level.frame.equation
+        sizes = [] if equation is None else batch_sizes(level.frame.jaxpr, equation)
+        return f"({' × '.join(map(str, sizes))} lanes)" if sizes else ""
 
     def variables(self, frame: int = -1) -> dict[str, Any]:
         """Values of the user's variables in a frame of the stack, by default the innermost, as arrays."""
@@ -393,7 +417,7 @@ class Session:
             place = [
                 n for t, f in zip(match.turns, match.frames, strict=True) for n in (*t, f.position)
             ]
-            self._watched = match.equation, tuple(place[2:]), name
+            self._watched = match.equation, tuple(place[2:]), name, condition
         return match is not None
 
     def forget_watch(self) -> Session:
@@ -535,6 +559,32 @@ class Session:
         """The first place of the whole call with a result that meets `condition`."""
         return first_match(frame_of(self._program, *self._operands), condition)
 
+    def results_meeting(self, condition: Callable[[Any], Any]) -> tuple[list[Any], Any]:
+        """Results of the next equation, and the indices of the elements that meet `condition`, a row for each.
+
+        They are those of the first result with any, and at the first position of a `shard_map`, which is then chosen.
+        The session's `lanes` are those of the first element.
+        """
+        frame, equation, values = self._stepper.top.frame, self.equation, []
+        results = [*equation.results]
+        frame.move(frame.position + 1)
+        variable, elements = results[0], np.zeros((0, 0), np.int64)
+        for position in self.positions() or [None]:
+            self.position = position and position.index
+            values = frame.shown(results, self.position)
+            holding = [
+                (v, h)
+                for v, x in zip(results, values, strict=True)
+                if np.any(h := np.asarray(condition(x)))
+            ]
+            if holding:
+                variable, elements = holding[0][0], np.argwhere(holding[0][1])
+                break
+        frame.move(frame.position - 1)
+        if len(elements):
+            self.lanes = lanes_at(frame.jaxpr, equation, variable, elements[0])
+        return values, elements
+
     def _lines_of(self, level: Level) -> Stack:
         equation = level.frame.equation
         return () if equation is None else self._places.stack(equation)
@@ -611,7 +661,10 @@ class Session:
             return True
         if self._watched and self._watched[:2] == (self.equation, self._stepper.place()):
             self._depth = max(len(self._lines()), 1)
-            self._give_reason(f"the next operation gives a value with {self._watched[2]}")
+            text = f"the next operation gives a value with {self._watched[2]}"
+            if batch_sizes(self._stepper.top.frame.jaxpr, self.equation):
+                self.results_meeting(self._watched[3])
+            self._give_reason(", ".join([text, *map(str, self.lanes)]))
             return True
         return False
 

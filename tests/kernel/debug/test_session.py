@@ -604,6 +604,24 @@ def test_a_nan_of_the_backward_pass_is_found() -> None:
     assert "3 infinite" in str(finding)
 
 
+def test_lanes_of_batches_are_in_the_stack_and_in_what_is_found() -> None:
+    def batched(x):
+        return pl.vmap(shrinking)(x)
+
+    x = jnp.array([16.5, 4.5, 64.5])
+    session = debug(batched)(x)
+    session.break_at(LOG)
+    assert session.run().stack()[-1].run == "(iteration 0 of 10) (3 lanes)"
+    finding = find(batched, isnan)(x)
+    assert [*map(str, finding.lanes)] == ["lane 1 of 3"]
+    assert "in lane 1 of 3" in str(finding)
+    session = debug(batched)(x)
+    session.watch(isnan, "NaN")
+    assert session.run().stack()[-1].run.endswith("(lane 1 of 3)")
+    assert session.reason == "the next operation gives a value with NaN, lane 1 of 3"
+    assert session.back().lanes == ()
+
+
 def test_conditions() -> None:
     f = lambda x: jnp.exp(x * 10) - 1
     assert find(f, isnan)(1.0) is None

@@ -1,0 +1,133 @@
+"""Lanes: the elements of the batches of `vmap`, as dimensions of the values of a batched program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from pellucid.introspect.lineage import origins_of, transformation_of
+from pellucid.ir.jaxpr import Equation, Jaxpr, Var
+from pellucid.transforms.vmap import Lanes
+
+T = TypeVar("T")
+
+
+class Batch(NamedTuple):
+    """A batch as a dimension of a value."""
+
+    size: int
+    dim: int
+
+
+class Lane(NamedTuple):
+    """One element of a batch."""
+
+    index: int
+    size: int
+
+    def __str__(self) -> str:
+        return f"lane {self.index} of {self.size}"
+
+
+def lanes_at(
+    jaxpr: Jaxpr, equation: Equation, result: Var, index: Sequence[int]
+) -> tuple[Lane, ...]:
+    """The lanes of an element of a result of an equation, by batches from the outermost on, as far as they are known."""
+    batches = batches_of(jaxpr, equation, result) if len(index) == len(_shape(result)) else ()
+    return tuple([Lane(int(index[dim]), size) for size, dim in batches])
+
+
+def batch_sizes(jaxpr: Jaxpr, equation: Equation) -> list[int]:
+    """The sizes of the batches in which an equation of a program is computed, outermost first."""
+    sizes = []
+    program = _batched(jaxpr)
+    while program is not None and (lanes := program.memo.get("lanes")) is not None:
+        sizes.append(lanes.axis.size)
+        program = lanes.unbatched
+    return [*sizes, *[lanes.axis.size for lanes in _around(equation)]]
+
+
+def batches_of(jaxpr: Jaxpr, equation: Equation, result: Var) -> list[Batch]:
+    """The batches among the dimensions of a result of an equation, outermost first; empty where they aren't known.
+
+    A cotangent has those of the value that it belongs to. Those of values that a batching rule computes on the way to
+    its result aren't known.
+    """
+    batched = _batched(jaxpr)
+    is_cotangent = transformation_of(equation) == "transpose"
+    if batched is None:
+        around = _around(equation)
+        batches = lambda e, v: _dims_in(around, v)
+        origin = None if equation.lineage is None else _only(equation.lineage.origins)
+        direct = batches(equation, result)
+    else:
+        batches = lambda e, v: _in_batched(batched, e, v)
+        origin = _only(origins_of(equation, frozenset([e.id for e in batched.equations])))
+        if jaxpr is batched:
+            direct, is_cotangent = batches(equation, result), False
+        else:
+            results = [] if origin is None or is_cotangent else origin.results
+            same = _only([v for v in results if _shape(v) == _shape(result)])
+            direct = [] if same is None else batches(origin, same)
+    if direct or not is_cotangent or origin is None:
+        return direct
+    return _of_primal(batches, origin, result)
+
+
+def _batched(jaxpr: Jaxpr) -> Jaxpr | None:
+    """The program of a batch that a program is, or is derived from; None for others."""
+    return jaxpr if "lanes" in jaxpr.memo else jaxpr.memo.get("batched")
+
+
+def _in_batched(jaxpr: Jaxpr, equation: Equation, variable: Var) -> list[Batch]:
+    """The batches of a variable of a batch's program, a result of an equation or an operand."""
+    lanes: Lanes = jaxpr.memo["lanes"]
+    dim = lanes.dims.get(variable)
+    if dim is None:
+        return []
+    inner: list[Batch] = []
+    origin = None if equation.lineage is None else _only(equation.lineage.origins)
+    if origin is not None and lanes.unbatched is not None and variable in equation.results:
+        shape = [*_shape(variable)]
+        del shape[dim]
+        element = _only([v for v in origin.results if [*_shape(v)] == shape])
+        inner = [] if element is None else batches_of(lanes.unbatched, origin, element)
+    return [Batch(lanes.axis.size, dim), *[Batch(size, d + (d >= dim)) for size, d in inner]]
+
+
+def _around(equation: Equation) -> list[Lanes]:
+    """Those of each `vmap` around an equation in its program, outermost first."""
+    entries = [] if equation.scope is None else equation.scope.entries()
+    return [entry.batch for entry in entries if entry.batch is not None]
+
+
+def _dims_in(around: Sequence[Lanes], variable: Var) -> list[Batch]:
+    batches: list[Batch] = []
+    for lanes in around:
+        dim = lanes.dims.get(variable)
+        if dim is not None:
+            for _, outer in sorted(batches, key=lambda batch: batch.dim):
+                dim += dim >= outer
+            batches.append(Batch(lanes.axis.size, dim))
+    return batches
+
+
+def _of_primal(
+    batches: Callable[[Equation, Var], list[Batch]], forward: Equation, cotangent: Var
+) -> list[Batch]:
+    """The batches of a cotangent: of values with its dimensions, in any order, its forward equation must have one kind only."""
+    alike = {
+        (_shape(v), tuple(batches(forward, v)))
+        for v in (*forward.operands, *forward.results)
+        if isinstance(v, Var) and sorted(_shape(v)) == sorted(_shape(cotangent))
+    }
+    kind = _only([*alike])
+    return [*kind[1]] if kind is not None and kind[0] == _shape(cotangent) else []
+
+
+def _shape(variable: Var) -> tuple[int, ...]:
+    return getattr(variable.aval, "shape", ())
+
+
+def _only(items: Sequence[T]) -> T | None:
+    return items[0] if len(items) == 1 else None
