@@ -133,11 +133,42 @@ class AnswerRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceRecord(Record):
+    """A line of the user."""
+
+    source: str
+    """Name of the cell or file."""
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnrolledLoopRecord(Record):
+    """A Python loop that a program has once for each of its iterations."""
+
+    place: PlaceRecord
+    """Of its `for` or `while`."""
+    iterations: int
+    """How often it was traced so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompilationRecord(Record):
-    """Compilations in progress: sent when a session begins, and when a compilation begins and ends."""
+    """A compilation in progress that has taken a third of a second: sent at its stages, and when none is left."""
 
     function: str | None
     """None for nothing."""
+    stage: Literal["trace", "lower", "compile"] | None
+    equation_count: int
+    """Of the function and the programs in it; while it is traced, of the function so far."""
+    elapsed_seconds: float
+    """Since its tracing began."""
+    place: PlaceRecord | None
+    """Where it was called."""
+    loop: UnrolledLoopRecord | None
+    cell_id: str | None
+    """The cell that runs; None where a panel asked, or where the front end names no cells."""
+    is_by_tool: bool
+    """Whether a view needs it, not the user's program."""
     kind: Literal["compilation"] = "compilation"
 
 

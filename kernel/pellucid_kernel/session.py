@@ -12,11 +12,12 @@ from pellucid.base import events
 from pellucid.introspect.errors import PellucidError
 from pellucid_kernel.cells import Cells
 from pellucid_kernel.channel import Channel
+from pellucid_kernel.compilations import Progress, RecompilationNotes
 from pellucid_kernel.completion import Hints
 from pellucid_kernel.failures import FailureDisplay
 from pellucid_kernel.panels import PANELS
 from pellucid_kernel.profiles import HANDLERS
-from pellucid_kernel.schema import AnswerRecord, CompilationRecord
+from pellucid_kernel.schema import AnswerRecord
 
 
 class Session:
@@ -32,16 +33,20 @@ class Session:
         }
         self._hints = Hints(shell)
         self._failures = FailureDisplay(shell)
-        self._compilations = CompilationObserver(channel)
+        self._progress = Progress(lambda record: channel.send(record.to_dict()))
+        self._notes = RecompilationNotes(shell)
         introspect.find_cells_with(lambda file: _core_cell(cells, file))
-        events.add_observer(self._compilations)
+        events.add_observer(self._progress)
+        events.add_observer(self._notes)
         channel.answer_with(self.answer)
-        channel.send(self._compilations.record())
+        channel.send(self._progress.shown.to_dict())
         self.publish_states()
 
     def stop(self) -> None:
         """Leave the shell as it was."""
-        events.remove_observer(self._compilations)
+        events.remove_observer(self._notes)
+        events.remove_observer(self._progress)
+        self._progress.stop()
         introspect.find_cells_with(None)
         self._channel.answer_with(None)
         self._failures.stop()
@@ -55,9 +60,14 @@ class Session:
         """Show the last error with all its frames."""
         self._failures.show_whole_traceback()
 
+    def cell_started(self, cell: str | None) -> None:
+        """Note the cell that runs from now on, by its id."""
+        self._progress.cell_started(cell)
+
     def cell_ended(self) -> None:
         """Sends the current state to all panels."""
-        self._compilations.stop()
+        self._notes.cell_ended()
+        self._progress.cell_ended()
         self.publish_states()
 
     def publish_states(self) -> None:
@@ -69,7 +79,7 @@ class Session:
         """The messages that answer one of a front end."""
         kind = request.get("kind")
         if kind == "open":
-            return [self._compilations.record()]
+            return [self._progress.shown.to_dict()]
         if kind == "follow":
             followed = self._panels.keys() & set(request["panels"])
             return [self._panels[name].state().to_dict() for name in followed]
@@ -85,33 +95,6 @@ class Session:
         if shown is None and error is None:
             self.publish_states()
         return [answer.to_dict()]
-
-
-class CompilationObserver(events.Observer):
-    """Reports compilations in progress to panels."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self.function: str | None = None
-
-    def compilation_started(self, event: events.CompilationStarted, /) -> None:
-        self._send(event.name)
-
-    def compilation_finished(self, event: events.CompilationFinished, /) -> None:
-        self._send(None)
-
-    def record(self) -> Mapping[str, Any]:
-        """The message that says what is compiled now."""
-        return CompilationRecord(function=self.function).to_dict()
-
-    def stop(self) -> None:
-        """Note that nothing is compiled any more: a compilation that was interrupted never finishes."""
-        if self.function is not None:
-            self._send(None)
-
-    def _send(self, function: str | None) -> None:
-        self.function = function
-        self._channel.send(self.record())
 
 
 def _core_cell(cells: Cells, file: str) -> introspect.Cell | None:

@@ -48,6 +48,8 @@ class ShellExtension:
         if self._failed and self.session is not None and not text.lstrip().startswith(_LOOKS_BACK):
             self.session.let_go()
             self._failed = False
+        if self.session is not None:
+            self.session.cell_started(info.cell_id)
 
     def after_cell(self, result: ExecutionResult) -> None:
         """Sends the current state to the panels."""

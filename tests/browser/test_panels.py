@@ -169,12 +169,37 @@ def test_a_long_compilation_is_seen_and_interrupted(lab: Lab) -> None:
     lab.open_notebook("long.ipynb", [START, LAYER, LONG], run=False)
     programs = panel(lab, PROGRAMS)
     lab.start("notebook:run-all-cells")
-    expect(programs.get_by_role("status")).to_contain_text("Compiling long", timeout=60_000)
+    below = lab.page.locator(".jp-CodeCell").nth(2).locator(".pellucid-compiling")
+    status = below.get_by_role("status")
+    expect(status).to_contain_text("Compiling long", timeout=60_000)
+    expect(status).to_contain_text("equations · called in In[3], line 5")
+    expect(status).to_contain_text("The loop in In[3], line 2 is unrolled: 200 iterations")
+    assert float(status.locator(".pl-progress-time").inner_text().split()[0]) > 0.3
+    expect(programs.get_by_role("status")).to_contain_text("Compiling long")
     lab.screenshots("compiling")
-    programs.get_by_role("button", name="Interrupt").click()
+    lab.page.set_viewport_size({"width": 420, "height": 800})
+    lab.command("application:toggle-left-area")
+    lab.screenshots("compiling_420")
+    below.get_by_role("button", name="Interrupt").click()
     expect(lab.output_of(2).filter(has_text="KeyboardInterrupt").first).to_be_visible()
+    expect(below).to_have_count(0)
+    lab.page.set_viewport_size({"width": 1280, "height": 800})
+    programs = panel(lab, PROGRAMS)
     expect(programs.get_by_role("status")).to_be_hidden()
     lab.screenshots("interrupted")
+
+
+def test_a_cell_says_why_it_compiled_again(lab: Lab) -> None:
+    lab.open_notebook("again.ipynb", [START, LAYER, "for n in (5, 6, 7): y = layer(jnp.ones(n))"])
+    for cell, text in [(1, "x was f32[3], is f32[4]"), (2, "3 times, the last time because")]:
+        note = lab.output_of(cell).filter(has=lab.page.locator(".pl-recompiled"))
+        expect(note).to_have_count(1)
+        expect(note).to_contain_text("layer compiled again")
+        expect(note).to_contain_text(text)
+        expect(note.get_by_text("Open in a tab")).to_have_count(0)
+    lab.screenshots("compiled_again")
+    lab.page.set_viewport_size({"width": 420, "height": 800})
+    lab.screenshots("compiled_again_420")
 
 
 def test_meshes_of_variables_are_drawn_and_opened(lab: Lab) -> None:

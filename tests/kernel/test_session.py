@@ -229,10 +229,55 @@ class Panel:
 def test_a_panel_is_told_what_is_compiled_now(client):
     panel = Panel(client)
     assert panel.next("compilation")["function"] is None
-    client.execute("@pl.jit\ndef told(x):\n    return jnp.cos(x) - 4\n\nheld = told(jnp.ones(7))")
-    while panel.next("compilation")["function"] != "told":
-        pass
-    assert panel.next("compilation")["function"] is None
+    message = client.session.msg("execute_request", {"code": UNROLLED, "silent": False})
+    message["metadata"]["cellId"] = "some-cell"
+    client.shell_channel.send(message)
+    told = panel.next("compilation")
+    assert (told["function"], told["stage"], told["cell_id"]) == ("told", "trace", "some-cell")
+    assert 0.3 <= told["elapsed_seconds"] < 5
+    assert told["place"]["line"] == 8
+    assert (told["loop"]["place"]["line"], told["loop"]["iterations"]) == (4, 40)
+    assert told["equation_count"] == 40
+    while told["function"] is not None:
+        assert told["function"] == "told"
+        told = panel.next("compilation")
+
+
+UNROLLED = """import time
+@pl.jit
+def told(x):
+    for i in range(40):
+        x = jnp.cos(x)
+    time.sleep(0.6)
+    return x
+held = told(jnp.ones(7))"""
+
+
+def test_a_cell_says_once_which_function_compiled_again_and_why(client):
+    run(client, "@pl.jit\ndef again(x):\n    return x * 3\n\nheld = again(jnp.ones(3))")
+    notes = []
+    client.execute_interactive(
+        "for n in (3, 4, 5, 6): held = again(jnp.ones(n))",
+        output_hook=lambda message: notes.append((message["msg_type"], message["content"])),
+        timeout=SECONDS,
+    )
+    shown = [(kind, content) for kind, content in notes if "data" in content]
+    assert [kind for kind, _ in shown] == ["display_data", "update_display_data"]
+    texts = [content["data"]["text/plain"] for _, content in shown]
+    assert texts[0].endswith("x: was f32[3], is f32[4]. Pad to a fixed shape, or batch the calls.")
+    assert texts[1].startswith("`again` compiled again 3 times, the last time (")
+
+
+def test_what_views_compile_is_not_the_users(client):
+    run(client, "@pl.jit\ndef viewed(x):\n    return x * 3\n")
+    outputs = run(client, "for n in (3, 4): pl.viz.lens(viewed)(jnp.ones(n))")
+    assert "display_data" not in outputs
+    names = "[each.name for each in pl.introspect.functions().functions]"
+    assert "viewed" not in value(client, names)
+    assert "viewed" not in value(client, "pl.viz.misses(100)")
+    assert "display_data" not in run(client, "held = viewed(jnp.ones(3))")
+    assert "viewed" in value(client, names)
+    assert "display_data" in run(client, "held = viewed(jnp.ones(4))")
 
 
 def test_a_panel_is_told_the_meshes_of_the_user(client):

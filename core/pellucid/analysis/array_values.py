@@ -12,6 +12,7 @@ import numpy as np
 from pellucid import numpy
 from pellucid.base.dtypes import ExtendedDType
 from pellucid.base.errors import ArgumentValueError
+from pellucid.base.events import by_tool
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.reduce import reduce
 from pellucid.introspect import schema
@@ -55,6 +56,7 @@ class _Statistics(NamedTuple):
     high: float = -math.inf
 
 
+@by_tool()
 def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
     """Counts, range, histogram and heat map of an array, with those of each of its parts.
 

@@ -8,6 +8,7 @@ from typing import Any
 from pellucid.analysis.links import link, link_siblings
 from pellucid.analysis.programs import jaxpr_program, program
 from pellucid.base.errors import ArgumentValueError
+from pellucid.base.events import by_tool
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import Compiled, make_jaxpr
 from pellucid.introspect.lineage import Made, equations_by_id
@@ -29,6 +30,7 @@ from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
 
 
+@by_tool()
 def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
     """The function at its stages for these arguments: jaxpr, StableHLO, optimized HLO, and what came of what.
 
@@ -56,6 +58,7 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
 TRANSFORMATIONS = ("jvp", "linearize", "transpose", "vmap")
 
 
+@by_tool()
 def ladder(
     function: Callable[..., Any],
     *args: Any,
@@ -114,6 +117,7 @@ def transformed(jaxpr: Jaxpr, transformation: str, batch_size: int = 8) -> Jaxpr
     return transpose_jaxpr(linear, is_linear, linear.out_avals, True).program.jaxpr
 
 
+@by_tool()
 def diff(before: Any, after: Any, *args: Any) -> DiffRecord:
     """Two programs to compare: anything that `program` takes; functions both get `args`.
 

@@ -14,8 +14,10 @@ from pellucid.base.events import (
     CompilationFinished,
     Observer,
     PassFinished,
+    StageEnded,
+    StageStarted,
     TraceFinished,
-    TraceStarted,
+    by_tool,
     observe,
 )
 from pellucid.higher_order.jitted import jit
@@ -24,6 +26,7 @@ from pellucid.introspect import schema
 from pellucid.xla.compile import peak_bytes
 
 
+@by_tool()
 def compiled(x: Any, *args: Any, with_program: bool = True) -> schema.CompiledRecord:
     """The record of an executable: a `Compiled` stage, or a function that is compiled for `args` now.
 
@@ -52,11 +55,13 @@ class _Phases(Observer):
         self.phases: list[schema.PhaseRecord] = []
         self.cache: Literal["miss", "disk"] = "miss"
 
-    def trace_started(self, event: TraceStarted, /) -> None:
+    def stage_started(self, event: StageStarted, /) -> None:
         self.depth += 1
 
-    def trace_finished(self, event: TraceFinished, /) -> None:
+    def stage_ended(self, event: StageEnded, /) -> None:
         self.depth -= 1
+
+    def trace_finished(self, event: TraceFinished, /) -> None:
         if self.depth == 0 and not self.phases:  # lowering traces too: that is part of its pass
             self.phases.append(schema.PhaseRecord(name="trace", seconds=event.seconds))
 

@@ -17,6 +17,7 @@ from pellucid.analysis.propagation import Propagation, propagate
 from pellucid.analysis.sites import SiteValues
 from pellucid.analysis.ways import Inputs, Ways, why_columns
 from pellucid.base.errors import ArgumentTypeError, UnsupportedError
+from pellucid.base.events import by_tool
 from pellucid.compilation.pipeline import compile_without_devices, shardy_attributes
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import Compiled, Traced
@@ -32,6 +33,7 @@ from pellucid.sharding.shardy import describe_mesh
 from pellucid.xla.compile import peak_bytes
 
 
+@by_tool()
 def sharding(function: Callable[..., Any], *args: Any) -> schema.FunctionShardingRecord:
     """The record of how a function, jitted or not, lays out its intermediates for `args`.
 

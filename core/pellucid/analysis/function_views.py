@@ -7,12 +7,14 @@ from typing import Literal
 from pellucid.analysis.compiled import compiled
 from pellucid.analysis.function_sharding import traced_sharding
 from pellucid.analysis.programs import program
+from pellucid.base.events import by_tool
 from pellucid.introspect import schema
 from pellucid.introspect.functions import function_entry
 
 View = Literal["jaxpr", "stablehlo", "hlo", "sharding", "memory"]
 
 
+@by_tool()
 def function_view(
     entry_id: int, view: View = "jaxpr"
 ) -> schema.ProgramRecord | schema.FunctionShardingRecord | schema.CompiledRecord:

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 
 from pellucid.analysis.what_if import Dims, Estimate, Placement, Search, WhatIf, parts_of
 from pellucid.base.errors import ArgumentValueError
+from pellucid.base.events import by_tool
 from pellucid.sharding import AbstractMesh
 from pellucid.sharding.errors import ShardingError
 
 
+@by_tool()
 def fastest(
     what_if: WhatIf,
     start: Placement,

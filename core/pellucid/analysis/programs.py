@@ -9,12 +9,14 @@ from pellucid.analysis.costs import jaxpr_costs
 from pellucid.analysis.hlo_program import hlo_program
 from pellucid.analysis.stablehlo import stablehlo_program
 from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.events import by_tool
 from pellucid.higher_order.stages import Compiled, Lowered, Traced, make_jaxpr
 from pellucid.introspect import schema
 from pellucid.introspect.program import JaxprReading, read_jaxpr
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
 
 
+@by_tool()
 def program(
     x: Any,
     *args: Any,

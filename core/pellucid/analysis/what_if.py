@@ -12,6 +12,7 @@ from pellucid.analysis.function_sharding import planned_sharding
 from pellucid.analysis.machines import Machine, machine_of
 from pellucid.analysis.step_time import compute_seconds, exchange_seconds
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.events import by_tool
 from pellucid.base.tree import tree_flatten
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
@@ -122,6 +123,7 @@ class WhatIf:
     (512, [('all-reduce', ['data'])])
     """
 
+    @by_tool()
     def __init__(
         self, function: Callable[..., Any], *args: Any, device: str | Machine = "H100"
     ) -> None:
@@ -229,6 +231,7 @@ class WhatIf:
             for each, dims in zip(self.arguments, placement.dims, strict=True)
         )
 
+    @by_tool()
     def estimate(self, placement: Placement) -> Estimate:
         """Costs of a run with this placement; remembered.
 

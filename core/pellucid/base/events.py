@@ -7,6 +7,7 @@ and a truth test; an observer that raises is reported once and skipped.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import logging
 import threading
 import time
@@ -17,20 +18,45 @@ from typing import Any, Literal
 logger = logging.getLogger("pellucid")
 
 
+is_by_tool = contextvars.ContextVar("pellucid.by_tool", default=False)
+
+
+@contextlib.contextmanager
+def by_tool() -> Iterator[None]:
+    """Mark the events of the block as a tool's: what a viewer traces and compiles is no work of the user's program."""
+    token = is_by_tool.set(True)
+    try:
+        yield
+    finally:
+        is_by_tool.reset(token)
+
+
 @dataclass(slots=True, eq=False)
 class Event:
-    """Something that happened, with when and in which thread."""
+    """Something that happened, with when, in which thread and for whom."""
 
     time_ns: int = field(default_factory=time.monotonic_ns, kw_only=True)
     thread: int = field(default_factory=threading.get_ident, kw_only=True)
+    is_by_tool: bool = field(default_factory=is_by_tool.get, kw_only=True)
+    """Whether it happened within `by_tool`."""
 
 
 @dataclass(slots=True, eq=False)
-class TraceStarted(Event):
-    """A Python function is about to be traced."""
+class StageStarted(Event):
+    """A stage of compilation begins, each of which may take minutes. Its `StageEnded` follows, also after an error."""
 
+    stage: Literal["trace", "lower", "compile"]
     name: str
-    function: Any
+    program: Any
+    """Jaxpr of the function; of a trace the trace itself, whose `equations` grow meanwhile."""
+
+
+@dataclass(slots=True, eq=False)
+class StageEnded(Event):
+    """The stage that started last in this thread has ended, or failed."""
+
+    stage: Literal["trace", "lower", "compile"]
+    name: str
 
 
 @dataclass(slots=True, eq=False)
@@ -67,16 +93,9 @@ class CacheLooked(Event):
     name: str
     function: Any
     hit: bool
-    reasons: tuple[Any, ...] = ()
+    miss: Any = None
+    """The miss, whose costs are added to it as they are measured; None on a hit."""
     key: Any = None
-    source: Any = None
-
-
-@dataclass(slots=True, eq=False)
-class CompilationStarted(Event):
-    """XLA is about to compile a program, which may take minutes."""
-
-    name: str
 
 
 @dataclass(slots=True, eq=False)
@@ -133,12 +152,12 @@ class TracerLeaked(Event):
 class Observer:
     """Base of all observers; override only the hooks you need."""
 
-    def trace_started(self, event: TraceStarted, /) -> None: ...
+    def stage_started(self, event: StageStarted, /) -> None: ...
+    def stage_ended(self, event: StageEnded, /) -> None: ...
     def trace_finished(self, event: TraceFinished, /) -> None: ...
     def equation_staged(self, event: EquationStaged, /) -> None: ...
     def pass_finished(self, event: PassFinished, /) -> None: ...
     def cache_looked(self, event: CacheLooked, /) -> None: ...
-    def compilation_started(self, event: CompilationStarted, /) -> None: ...
     def compilation_finished(self, event: CompilationFinished, /) -> None: ...
     def execution_finished(self, event: ExecutionFinished, /) -> None: ...
     def transfer_started(self, event: TransferStarted, /) -> None: ...
@@ -188,6 +207,20 @@ def observe(observer: Observer) -> Iterator[Observer]:
         yield observer
     finally:
         remove_observer(observer)
+
+
+@contextlib.contextmanager
+def stage_events(
+    stage: Literal["trace", "lower", "compile"], name: str, program: Any
+) -> Iterator[None]:
+    """Publish `StageStarted` before the block, and `StageEnded` after it, also where it fails."""
+    if on.stage_started:
+        publish(on.stage_started, StageStarted(stage, name, program))
+    try:
+        yield
+    finally:
+        if on.stage_ended:
+            publish(on.stage_ended, StageEnded(stage, name))
 
 
 _reported: set[Any] = set()

@@ -19,11 +19,11 @@ from pellucid.base.dims import Symbol
 from pellucid.base.errors import CompilationError, DeviceError, PellucidError, UnsupportedError
 from pellucid.base.events import (
     CompilationFinished,
-    CompilationStarted,
     PassFinished,
     logger,
     on,
     publish,
+    stage_events,
 )
 from pellucid.base.functional import strict_zip
 from pellucid.base.interruption import interruptible
@@ -135,7 +135,13 @@ def run_pass(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
-    """From a program to a StableHLO module, in this order."""
+    """From a program to a StableHLO module."""
+    with stage_events("lower", request.name, program.jaxpr):
+        return _lower_program(program, request)
+
+
+def _lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
+    """The passes, in this order."""
     in_avals = program.in_avals
     is_symbolic = any(symbols_of(a) for a in in_avals)
     request = request._replace(
@@ -220,10 +226,8 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
         cached = disk_cache.load(key, lowered, options) if key is not None else None
         if cached is not None:
             return cached.loaded, "disk", cached
-        if on.compilation_started:
-            publish(on.compilation_started, CompilationStarted(request.name))
         before = time.perf_counter()
-        with _failures_of(module):
+        with stage_events("compile", request.name, lowered.jaxpr), _failures_of(module):
             loaded = interruptible(
                 xla_compile.compile_module, placement.client, module.module, placement.devices, options,
                 module.host_callbacks,

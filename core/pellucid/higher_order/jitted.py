@@ -22,7 +22,7 @@ from pellucid.base.errors import (
     IntegerRangeError,
     NonFiniteError,
 )
-from pellucid.base.events import CacheLooked, logger, on, publish
+from pellucid.base.events import CacheLooked, is_by_tool, logger, on, publish
 from pellucid.base.functional import strict_zip
 from pellucid.base.source import capture
 from pellucid.base.typing import Function
@@ -104,6 +104,11 @@ class Program:
         placements = self.params.in_shardings
         self.in_shardings = None if placements is None else placements[len(self.consts) :]
         self.values = ValueProgram(self.params.jaxpr.jaxpr, self.consts)
+
+    @property
+    def is_of_tool(self) -> bool:
+        """Whether only viewers have used it."""
+        return self.miss is not None and self.miss.is_by_tool
 
     def params_of_call(self) -> JitParams:
         """The params of a call from another program: there, placements are constraints inside."""
@@ -323,7 +328,9 @@ class Jitted:
         key = Key(call.tree, call.avals, call.static, trace_context())
         program = self.programs.get(key)
         if program is not None:
-            if on.cache_looked:
+            if program.is_of_tool and not is_by_tool.get():
+                self._note_miss(program, key, call, 0.0)
+            elif on.cache_looked:
                 publish(on.cache_looked, CacheLooked(self.spec.name, self.spec.function, True))
             if self.share:
                 note_reuse(self.spec.function, program.fingerprint)
@@ -354,18 +361,21 @@ class Jitted:
     def _note_miss(self, program: Program, key: Key, call: Call, seconds: float) -> None:
         if not self.share:  # pellucid's own functions
             return
-        names = self.spec.debug_info(call).argument_names if self.programs else ()
-        reasons = reasons_for(key, self.programs, names)
+        earlier = [each for each, made in self.programs.items() if not made.is_of_tool]
+        names = self.spec.debug_info(call).argument_names if earlier else ()
+        reasons = reasons_for(key, earlier, names)
         miss = program.miss = Miss(
-            self.spec.name, reasons, capture(), seconds, entry_count=len(self.programs) + 1
+            self.spec.name, reasons, capture(), seconds, entry_count=len(earlier) + 1
         )
-        misses.recent.append(miss)
-        if config.explain_cache_misses.value:
+        if config.explain_cache_misses.value and not miss.is_by_tool:
             logger.warning("%s", misses.explanation(miss))
+        self._publish_miss(miss, key)
+
+    def _publish_miss(self, miss: Miss, key: Key | None) -> None:
+        if not miss.is_by_tool:
+            misses.recent.append(miss)
         if on.cache_looked:
-            event = CacheLooked(
-                self.spec.name, self.spec.function, False, reasons, key, miss.source
-            )
+            event = CacheLooked(self.spec.name, self.spec.function, False, miss, key)
             publish(on.cache_looked, event)
 
     def trace(self, call: Call) -> Program:
@@ -481,16 +491,15 @@ class Jitted:
             program.miss.compile_seconds, program.miss.lower_seconds = seconds, lower_seconds
             return
         names = program.debug_info.argument_names
-        misses.recent.append(
-            Miss(
-                self.spec.name,
-                reasons_for_place(place, program.executables, names),
-                capture(),
-                compile_seconds=seconds,
-                lower_seconds=lower_seconds,
-                entry_count=len(self.programs),
-            )
+        miss = Miss(
+            self.spec.name,
+            reasons_for_place(place, program.executables, names),
+            capture(),
+            compile_seconds=seconds,
+            lower_seconds=lower_seconds,
+            entry_count=len(self.programs),
         )
+        self._publish_miss(miss, None)
 
 
 _all_jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()

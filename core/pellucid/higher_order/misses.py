@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from pellucid.base.caching import CacheUse, cache_uses
+from pellucid.base.events import is_by_tool
 from pellucid.base.source import describe
 from pellucid.base.tree import structure_differences
 from pellucid.compilation.placement import Where, devices_text
@@ -51,6 +52,8 @@ class Miss:
     """Programs of the function, this one included."""
     time_ns: int = field(default_factory=time.monotonic_ns)
     """When it was noted, by a clock that never goes back."""
+    is_by_tool: bool = field(default_factory=is_by_tool.get)
+    """Whether a viewer caused it: then it is no miss of the user's program."""
 
 
 _KEEP_SHARDING = "Keep its sharding the same between calls."

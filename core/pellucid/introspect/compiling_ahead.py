@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
+from pellucid.base.events import by_tool
 from pellucid.compilation.eager import Planned, compile_ahead
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid.introspect.positions import Positions
@@ -66,6 +67,7 @@ def wait_for_compilation(program: ClosedJaxpr) -> None:
 _MESHES = mesh_context.abstract, mesh_context.concrete, mesh_context.entered
 
 
+@by_tool()
 def _compile(
     program: ClosedJaxpr,
     chain: Chain,

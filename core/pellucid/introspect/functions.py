@@ -7,6 +7,7 @@ from typing import Any
 
 from pellucid.base.errors import ArgumentValueError
 from pellucid.higher_order.jitted import Jitted, Program, all_jitted
+from pellucid.higher_order.misses import Key
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.higher_order.stages import Traced
 from pellucid.introspect import schema
@@ -25,7 +26,7 @@ def functions() -> schema.FunctionsRecord:
     >>> found.name, [entry.arguments for entry in found.entries]
     ('<lambda>', [['f32[]'], ['i32[]']])
     """
-    users = [jitted for jitted in all_jitted() if jitted.share and jitted.programs]
+    users = [jitted for jitted in all_jitted() if jitted.share and _programs_of(jitted)]
     users.sort(key=_last_traced, reverse=True)
     return schema.FunctionsRecord(functions=[_function_record(jitted) for jitted in users])
 
@@ -61,7 +62,12 @@ def _stand_ins(program: Program) -> list[Any]:
 
 
 def _last_traced(jitted: Jitted) -> int:
-    return max((p.miss.time_ns for p in list(jitted.programs.values()) if p.miss), default=0)
+    return max((p.miss.time_ns for _, p in _programs_of(jitted) if p.miss), default=0)
+
+
+def _programs_of(jitted: Jitted) -> list[tuple[Key, Program]]:
+    """The programs in a function's cache, without those that only a viewer has looked at."""
+    return [(key, each) for key, each in list(jitted.programs.items()) if not each.is_of_tool]
 
 
 def _function_record(jitted: Jitted) -> schema.FunctionRecord:
@@ -71,7 +77,7 @@ def _function_record(jitted: Jitted) -> schema.FunctionRecord:
         name=jitted.spec.name,
         source=None if code is None else source_record(code.co_filename, None),
         line=None if code is None else code.co_firstlineno,
-        entries=[_entry_record(key, program) for key, program in list(jitted.programs.items())],
+        entries=[_entry_record(key, program) for key, program in _programs_of(jitted)],
     )
 
 

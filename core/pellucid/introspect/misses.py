@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from pellucid.base import source
@@ -38,6 +40,13 @@ def misses_since(time_ns: int) -> list[schema.MissRecord]:
     ['<lambda>']
     """
     return [miss_record(miss) for miss in list(recent) if miss.time_ns >= time_ns]
+
+
+def joined_misses(misses: Sequence[Miss]) -> schema.MissRecord:
+    """One record of several misses of a function: the last one, with the seconds of all."""
+    records = [miss_record(each) for each in misses]
+    seconds = sum(each.seconds for each in records)
+    return dataclasses.replace(records[-1], seconds=seconds, count=len(records))
 
 
 def miss_record(miss: Miss) -> schema.MissRecord:

@@ -430,6 +430,8 @@ class MissRecord(Record):
     seconds: float
     phases: list[PhaseRecord]
     causes: list[MissCauseRecord]
+    count: int = 1
+    """Number of misses whose seconds are added up here; the rest of the record is of the last one."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["miss"] = "miss"
 
@@ -439,6 +441,8 @@ class MissesRecord(Record):
     """The latest misses, oldest first."""
 
     misses: list[MissRecord]
+    is_note: bool = False
+    """Whether this is a kernel's note on the functions that a cell compiled again, one record for each."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["misses"] = "misses"
 

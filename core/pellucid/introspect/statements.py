@@ -27,12 +27,21 @@ class Returned(NamedTuple):
     item: int | None
 
 
+class Loop(NamedTuple):
+    """A `for` or `while` statement, or a comprehension."""
+
+    line: int
+    body: Range
+
+
 class Statements:
     """The statements of one file, by place."""
 
     def __init__(self, text: str) -> None:
         self.values: dict[Range, Assigned | Returned] = {}
         """The variables that an expression's value is assigned to, where that is certain."""
+        self.loops: list[Loop] = []
+        """Statements and comprehensions that run a part of the text again and again, in no order."""
         self._starts: list[tuple[int, int]] = []
         self._ends: list[tuple[int, int]] = []
         self._variables: list[str] = []
@@ -54,9 +63,24 @@ class Statements:
             return self._variables[i]
         return ""
 
+    def loop_around(self, place: Range, first_line: int) -> Loop | None:
+        """The innermost loop that runs the code at `place`, in the function that begins at `first_line`."""
+        around = [
+            loop for loop in self.loops
+            if loop.line >= first_line
+            and loop.body[:2] <= place[:2] and place[2:] <= loop.body[2:]
+        ]  # fmt: skip
+        return max(around, key=lambda loop: loop.body[:2], default=None)
+
     def _read(self, tree: ast.AST) -> Iterator[tuple[tuple[int, int], tuple[int, int], str]]:
         for node in ast.walk(tree):
             match node:
+                case ast.For(body=[first, *_]) | ast.While(body=[first, *_]):
+                    self.loops.append(Loop(node.lineno, _range(first)[:2] + _range(node)[2:]))
+                    continue
+                case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                    self.loops.append(Loop(node.lineno, _range(node)))
+                    continue
                 case ast.Assign(targets=[*_, target], value=value):
                     self._assign(target, value)
                     variable = ", ".join(_names(target))

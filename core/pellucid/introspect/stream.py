@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from pellucid.base import events
-from pellucid.higher_order.misses import Miss
 from pellucid.introspect.misses import miss_record
 from pellucid.introspect.schema import EventRecord
 
@@ -82,8 +81,7 @@ class _Recorder(events.Observer):
             if self.hits:
                 self.emit("lookup", event, event.name, cache="hit")
             return
-        miss = Miss(event.name, event.reasons, event.source)
-        self.emit("lookup", event, event.name, cache="miss", miss=miss_record(miss))
+        self.emit("lookup", event, event.name, cache="miss", miss=miss_record(event.miss))
 
     def compilation_finished(self, event: events.CompilationFinished, /) -> None:
         self.emit("compilation", event, event.name, cache=event.cache)

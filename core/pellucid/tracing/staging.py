@@ -15,9 +15,9 @@ from pellucid.base.events import (
     EquationStaged,
     TraceFinished,
     TracerLeaked,
-    TraceStarted,
     on,
     publish,
+    stage_events,
 )
 from pellucid.ir.avals import AbstractValue
 from pellucid.ir.effects import no_effects
@@ -251,11 +251,9 @@ def stage(
         )
     trace = StagingTrace(debug)
     arguments = [trace.new_argument(aval) for aval in avals]
-    if on.trace_started:
-        publish(on.trace_started, TraceStarted(name, function))
     start = time.perf_counter()
     try:
-        with use_trace(trace), use_no_scope():
+        with stage_events("trace", name, trace), use_trace(trace), use_no_scope():
             results = function(*arguments)
         jaxpr, consts = trace.finish(results)
     finally:

@@ -41,11 +41,12 @@ test('a client asks for the states of the panels in sight, once for each change'
 test('states of panels come one by one, and what is compiled beside them', () => {
   const { kernel, receive } = fakeKernel();
   const client = new SessionClient(kernel, 'Pellucid');
+  const step = { kind: 'compilation', function: 'step' };
   const seen: Connection[] = [];
   client.changed.connect((_, connection) => seen.push(connection));
   receive({ kind: 'compilation', function: null });
   receive(programs);
-  receive({ kind: 'compilation', function: 'step' });
+  receive(step);
   receive(devices);
   const shown = seen.map(each =>
     each.status === 'ready' ? [[...each.states.keys()], each.compiling] : each.status,
@@ -53,7 +54,7 @@ test('states of panels come one by one, and what is compiled beside them', () =>
   expect(shown).toEqual([
     [[], null],
     [['programs'], null],
-    [['programs'], 'step'],
-    [['programs', 'devices'], 'step'],
+    [['programs'], step],
+    [['programs', 'devices'], step],
   ]);
 });

@@ -3,7 +3,7 @@
 import type { Kernel } from '@jupyterlab/services';
 import { Signal, type ISignal } from '@lumino/signaling';
 
-import type { Message, Shown, State } from '../generated/kernel';
+import type { CompilationRecord, Message, Shown, State } from '../generated/kernel';
 import type { Asked, Connection } from '../panels/panel';
 
 const TARGET = 'pellucid.session';
@@ -12,6 +12,10 @@ const LOADED_TARGET = 'pellucid.loaded';
 
 /** What is known of a session that has sent nothing yet. */
 const NOTHING = { states: new Map<string, State>(), compiling: null };
+
+function compilationOf(message: CompilationRecord): CompilationRecord | null {
+  return message.function === null ? null : message;
+}
 
 interface Waiting {
   readonly resolve: (shown: Shown | null) => void;
@@ -120,7 +124,7 @@ export class SessionClient {
       status: 'ready',
       kernel: this.name,
       states: message.kind === 'state' ? new Map(states).set(message.panel, message) : states,
-      compiling: message.kind === 'compilation' ? message.function : compiling,
+      compiling: message.kind === 'compilation' ? compilationOf(message) : compiling,
     });
   }
 

@@ -12,7 +12,7 @@ import { linkedPanesStyle } from './panes/linked_panes';
 import { compiledStyle, compiledView } from './facts/compiled_view';
 import { errorStyle, errorView } from './facts/error_view';
 import { memoryView } from './facts/memory_view';
-import { missesView } from './facts/misses_view';
+import { missesView, recompilationNote, recompilationStyle } from './facts/misses_view';
 import { explorerStyle, ProgramExplorer } from './explorer/program_explorer';
 import { ArrayView, arrayStyle, placedArrayOf } from './sharding/array_view';
 import { FunctionShardingView, functionShardingStyle } from './sharding/function_view';
@@ -117,6 +117,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     divergenceStyle,
     gradientStyle,
     arrayValuesStyle,
+    recompilationStyle,
   ].join('\n');
   const root = el('div', { class: 'pl-root' });
   shadow.replaceChildren(style, root);
@@ -210,7 +211,7 @@ function viewOf(
     case 'miss':
       return missesView([record]);
     case 'misses':
-      return missesView(record.misses);
+      return record.is_note === true ? recompilationNote(record.misses) : missesView(record.misses);
     case 'profile':
       return new ProfileView(root, record, { ...options.profile, notebook: options.notebook });
     case 'profile_comparison':

@@ -319,6 +319,10 @@ export interface MissRecord {
   readonly seconds: number;
   readonly phases: readonly PhaseRecord[];
   readonly causes: readonly MissCauseRecord[];
+  /**
+   * Number of misses whose seconds are added up here; the rest of the record is of the last one.
+   */
+  readonly count: number;
   readonly schema_version: number;
   readonly kind: "miss";
 }
@@ -326,6 +330,10 @@ export interface MissRecord {
 /** The latest misses, oldest first. */
 export interface MissesRecord {
   readonly misses: readonly MissRecord[];
+  /**
+   * Whether this is a kernel's note on the functions that a cell compiled again, one record for each.
+   */
+  readonly is_note: boolean;
   readonly schema_version: number;
   readonly kind: "misses";
 }

@@ -105,10 +105,39 @@ export interface AnswerRecord {
   readonly kind: "answer";
 }
 
-/** Compilations in progress: sent when a session begins, and when a compilation begins and ends. */
+/** A line of the user. */
+export interface PlaceRecord {
+  /** Name of the cell or file. */
+  readonly source: string;
+  readonly line: number;
+}
+
+/** A Python loop that a program has once for each of its iterations. */
+export interface UnrolledLoopRecord {
+  /** Of its `for` or `while`. */
+  readonly place: PlaceRecord;
+  /** How often it was traced so far. */
+  readonly iterations: number;
+}
+
+/**
+ * A compilation in progress that has taken a third of a second: sent at its stages, and when none is left.
+ */
 export interface CompilationRecord {
   /** None for nothing. */
   readonly function: string | null;
+  readonly stage: "trace" | "lower" | "compile" | null;
+  /** Of the function and the programs in it; while it is traced, of the function so far. */
+  readonly equation_count: number;
+  /** Since its tracing began. */
+  readonly elapsed_seconds: number;
+  /** Where it was called. */
+  readonly place: PlaceRecord | null;
+  readonly loop: UnrolledLoopRecord | null;
+  /** The cell that runs; None where a panel asked, or where the front end names no cells. */
+  readonly cell_id: string | null;
+  /** Whether a view needs it, not the user's program. */
+  readonly is_by_tool: boolean;
   readonly kind: "compilation";
 }
 

@@ -1,11 +1,11 @@
 /** What a panel is, and what all of them share: a place in the page, and words for when there is nothing to list. */
 
 import { Disposables, el, type Content } from '../components/dom';
-import { oneLine } from '../components/format';
+import { ProgressBlock, progressStyle } from '../components/progress';
 import { tableStyle } from '../components/table';
 import { baseStyle, followTheme } from '../components/theme';
 import type { ShardingRecord } from '../generated/introspect';
-import type { Request, Shown, State } from '../generated/kernel';
+import type { CompilationRecord, Request, Shown, State } from '../generated/kernel';
 
 /** The kernel's name of a panel, under which it asks for its state. */
 export type PanelName = State['panel'];
@@ -59,13 +59,9 @@ export type Connection =
       readonly kernel: string;
       /** The latest state of each panel that asked. */
       readonly states: ReadonlyMap<string, State>;
-      /** Function that XLA compiles now. */
-      readonly compiling: string | null;
+      /** What has been compiled for a while. */
+      readonly compiling: CompilationRecord | null;
     };
-
-/** A compilation is worth a line when it has taken so long, in milliseconds. */
-const LONG_MILLISECONDS = 400;
-const TICK_MILLISECONDS = 100;
 
 /** Draws `connection` into `place` again and again; gives what to call for that, and the end. */
 export function panelIn(
@@ -76,21 +72,26 @@ export function panelIn(
 ): { show: (connection: Connection) => void; dispose: () => void } {
   const shadow = place.shadowRoot ?? place.attachShadow({ mode: 'open' });
   const style = document.createElement('style');
-  style.textContent = [baseStyle, tableStyle, panelStyle, panel.style].join('\n');
+  style.textContent = [baseStyle, tableStyle, progressStyle, panelStyle, panel.style].join('\n');
   const root = el('div', { class: 'pl-root pl-panel', role: 'region', 'aria-label': panel.label });
   const body = el('div', {});
   const draw = panel.create(host);
-  const progress = new ProgressLine(onInterrupt);
+  const progress = new ProgressBlock(onInterrupt);
   root.append(progress.element, body);
   shadow.replaceChildren(style, root);
   const disposables = new Disposables();
-  disposables.add(() => progress.show(null));
+  disposables.add(() => progress.dispose());
   let shown: unknown = null;
+  let compiling: CompilationRecord | null = null;
   followTheme(root, disposables, () => undefined);
   return {
     show: connection => {
       const isReady = connection.status === 'ready';
-      progress.show(isReady ? connection.compiling : null);
+      const now = isReady ? connection.compiling : null;
+      if (now !== compiling) {
+        compiling = now;
+        progress.show(compiling);
+      }
       const state = isReady ? connection.states.get(panel.name) : undefined;
       const next = state ?? noteOf(connection);
       if (next !== shown) {
@@ -133,50 +134,6 @@ function nameOfControl(control: Element): string {
   return control.getAttribute('aria-label') ?? (control.firstElementChild ?? control).textContent;
 }
 
-/** Says what is compiled and since when, and interrupts it. */
-class ProgressLine {
-  readonly element: HTMLElement;
-  private readonly text = el('span', {});
-  private timer: ReturnType<typeof setInterval> | null = null;
-  private compiling: string | null = null;
-  private begun = 0;
-
-  constructor(onInterrupt: () => void) {
-    const stop = el('button', { type: 'button', class: 'pl-link' }, 'Interrupt');
-    stop.addEventListener('click', onInterrupt);
-    this.element = el(
-      'div',
-      { class: 'pl-progress', role: 'status', hidden: true },
-      this.text,
-      stop,
-    );
-  }
-
-  show(compiling: string | null): void {
-    if (compiling === this.compiling) {
-      return;
-    }
-    this.compiling = compiling;
-    if (this.timer !== null) {
-      clearInterval(this.timer);
-      this.timer = null;
-    }
-    this.element.hidden = true;
-    if (compiling !== null) {
-      this.begun = performance.now();
-      this.timer = setInterval(() => this.tick(compiling), TICK_MILLISECONDS);
-    }
-  }
-
-  private tick(name: string): void {
-    const passed = performance.now() - this.begun;
-    if (passed >= LONG_MILLISECONDS) {
-      this.element.hidden = false;
-      this.text.textContent = `Compiling ${oneLine(name, 40)}: ${(passed / 1000).toFixed(1)} s`;
-    }
-  }
-}
-
 function noteOf(connection: Connection): string {
   switch (connection.status) {
     case 'none':
@@ -195,8 +152,7 @@ function noteOf(connection: Connection): string {
 const panelStyle = `
 :host { height: 100%; }
 .pl-panel { height: 100%; overflow: auto; }
-.pl-progress { display: flex; justify-content: space-between; align-items: baseline; gap: 8px; padding: 8px 12px; background: var(--pl-accent-soft); position: sticky; top: 0; }
-.pl-progress[hidden] { display: none; }
+.pl-panel > .pl-progress { position: sticky; top: 0; border-radius: 0; }
 .pl-panel-note { margin: 14px 12px; color: var(--pl-muted); }
 .pl-panel h3 { margin: 0; padding: 10px 12px 4px; font-size: 12px; font-weight: 600; color: var(--pl-muted); }
 .pl-panel .pl-table th, .pl-panel .pl-table td { padding: 4px 8px 4px 12px; }

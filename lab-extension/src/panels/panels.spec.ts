@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { FunctionEntryRecord, LiveArrayRecord, MissRecord } from '../generated/introspect';
-import type { DevicesState, ProgramsState, State } from '../generated/kernel';
+import type { CompilationRecord, DevicesState, ProgramsState, State } from '../generated/kernel';
 import { installPage, place } from '../testing/dom';
 import { mount } from '../components/view';
 import { devices } from './devices';
@@ -15,6 +15,7 @@ const miss: MissRecord = {
   line: 6,
   cell: 'In[2]',
   entry_count: 2,
+  count: 1,
   seconds: 0.1,
   phases: [
     { name: 'trace', seconds: 0.001 },
@@ -189,6 +190,18 @@ describe('the panel of devices', () => {
   });
 });
 
+const step: CompilationRecord = {
+  function: 'step',
+  stage: 'compile',
+  equation_count: 3200,
+  elapsed_seconds: 0.3,
+  place: { source: 'In[4]', line: 7 },
+  loop: { place: { source: 'In[4]', line: 2 }, iterations: 200 },
+  cell_id: 'c4',
+  is_by_tool: false,
+  kind: 'compilation',
+};
+
 describe('a long compilation', () => {
   test('is said with its time, and can be interrupted', () => {
     vi.useFakeTimers();
@@ -197,15 +210,17 @@ describe('a long compilation', () => {
     const panel = panelIn(at, programs, silent, interrupt);
     const before = ready(programsState);
     const line = at.shadowRoot!.querySelector<HTMLElement>('[role=status]')!;
-    panel.show({ ...before, compiling: 'step' });
-    vi.advanceTimersByTime(300);
     expect(line.hidden).toBe(true);
+    panel.show({ ...before, compiling: step });
+    expect(line.textContent).toContain('Compiling step0.3 s');
     vi.advanceTimersByTime(1700);
     // Another state of the kernel does not begin it anew.
-    panel.show({ ...ready({ ...programsState }), compiling: 'step' });
+    panel.show({ ...ready({ ...programsState }), compiling: step });
     vi.advanceTimersByTime(100);
     expect(line.hidden).toBe(false);
-    expect(line.textContent).toContain('Compiling step: 2.1 s');
+    expect(line.textContent).toContain('Compiling step2.1 s');
+    expect(line.textContent).toContain('3,200 equations · called in In[4], line 7');
+    expect(line.textContent).toContain('The loop in In[4], line 2 is unrolled: 200 iterations');
     line.querySelector('button')!.click();
     expect(interrupt).toHaveBeenCalledOnce();
     panel.show({ ...before, compiling: null });

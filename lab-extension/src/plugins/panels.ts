@@ -6,6 +6,7 @@ import { Widget } from '@lumino/widgets';
 import { SessionClient } from '../client/session';
 import { PANELS } from '../panels';
 import { panelIn, type Asked, type Connection, type Panel, type PanelHost } from '../panels/panel';
+import { CellProgress } from './cell_progress';
 import { lineIcon } from './icons';
 import { ASK_COMMAND, OPEN_COMMAND } from './shown_records';
 
@@ -61,7 +62,11 @@ class Sessions {
   private notebook: NotebookPanel | null = null;
   private followed: readonly string[] = [];
 
-  constructor(private readonly draw: (connection: Connection) => void) {}
+  /** `onClient` gets each new client, and gives what to call when its kernel is gone. */
+  constructor(
+    private readonly draw: (connection: Connection) => void,
+    private readonly onClient: (client: SessionClient) => () => void,
+  ) {}
 
   /** Which panels are in sight: only their states come. */
   show(panels: readonly string[]): void {
@@ -91,7 +96,11 @@ class Sessions {
       if (client === undefined) {
         client = new SessionClient(kernel, context.kernelDisplayName);
         this.clients.set(kernel.clientId, client);
-        kernel.disposed.connect(() => this.clients.delete(kernel.clientId));
+        const forget = this.onClient(client);
+        kernel.disposed.connect(() => {
+          this.clients.delete(kernel.clientId);
+          forget();
+        });
       }
       this.shown = client;
       client.changed.connect(this.changed, this);
@@ -117,7 +126,14 @@ export const panels: JupyterFrontEndPlugin<void> = {
         autoClose: 5000,
       });
     };
-    const sessions = new Sessions(connection => widgets.forEach(each => each.show_(connection)));
+    const sessions = new Sessions(
+      connection => widgets.forEach(each => each.show_(connection)),
+      client => {
+        const progress = new CellProgress(tracker, () => void client.interrupt().catch(failed));
+        client.changed.connect((_, connection) => progress.show(connection));
+        return () => progress.dispose();
+      },
+    );
     const host: PanelHost = {
       ask: request =>
         sessions.client?.ask(request) ?? Promise.reject(new Error('no notebook is in front')),

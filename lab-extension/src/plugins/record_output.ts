@@ -59,9 +59,10 @@ export class RecordOutput extends Widget implements IRenderMime.IRenderer {
     this.node.replaceChildren(place);
     const grow = growing(place, most);
     this.mounted = mountRecord(place, this.record, this.text, this.commands, grow);
-    if (!this.standsForError) {
+    const isNote = (this.record as { is_note?: boolean } | null)?.is_note === true;
+    if (!this.standsForError && !isNote) {
       this.node.append(this.openButton());
-    } else if (this.mounted.view() !== null) {
+    } else if (this.standsForError && this.mounted.view() !== null) {
       // The style hides the message that comes next. An error that can't be drawn leaves it in sight.
       this.node.closest('.jp-OutputArea-child')?.classList.add('pellucid-drawn-error');
     }

@@ -43,6 +43,7 @@ from pellucid_viz.render.text import (
     frame_lines,
     frame_title,
     holders_of,
+    misses_text,
     program_text,
     tile_count,
     tile_text,
@@ -158,6 +159,8 @@ def _misses(records: Iterable[MissRecord]) -> str:
 
 
 def _all_misses(record: MissesRecord) -> str:
+    if record.is_note:
+        return "".join(f"<p>{html.escape(line)}</p>" for line in misses_text(record).splitlines())
     return _misses(reversed(record.misses))
 
 

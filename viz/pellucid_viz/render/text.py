@@ -153,9 +153,18 @@ def cause_text(cause: Any) -> str:
 
 
 def misses_text(record: MissesRecord) -> str:
-    """Misses, the newest first."""
+    """Misses, the newest first; in a note, which functions compiled again."""
+    if record.is_note:
+        return "\n".join(map(_again, record.misses))
     texts = [miss_text(each) for each in reversed(record.misses)]
     return "\n".join(texts) or "no jitted function was traced or compiled yet"
+
+
+def _again(record: MissRecord) -> str:
+    """Which function compiled again, and why."""
+    times = "" if record.count == 1 else f" {record.count} times, the last time"
+    causes = "; ".join(map(cause_text, record.causes))
+    return f"`{record.function}` compiled again{times} ({seconds_text(record.seconds)}): {causes}"
 
 
 def error_text(record: ErrorRecord) -> str:

@@ -12,12 +12,14 @@ export class FactsView {
     this.element = el(
       'div',
       { class: 'pl-report' },
-      el(
-        'header',
-        { class: 'pl-array-header' },
-        el('strong', {}, title),
-        chips.map(chip => el('span', { class: 'pl-chip' }, chip)),
-      ),
+      title === null
+        ? null
+        : el(
+            'header',
+            { class: 'pl-array-header' },
+            el('strong', {}, title),
+            chips.map(chip => el('span', { class: 'pl-chip' }, chip)),
+          ),
       content,
     );
   }

@@ -29,6 +29,22 @@ export function missesView(records: readonly MissRecord[]): FactsView {
   );
 }
 
+/** What a cell compiled again, and why, in a line for each function. */
+export function recompilationNote(records: readonly MissRecord[]): FactsView {
+  const lines = records.map(miss => {
+    const times = miss.count > 1 ? ` ${miss.count} times, the last time because` : ':';
+    return el(
+      'div',
+      { class: 'pl-recompiled' },
+      el('code', {}, oneLine(miss.function, 60)),
+      ` compiled again${times} `,
+      miss.causes.map(cause => el('span', { class: 'pl-recompiled-cause' }, causeText(cause))),
+      el('span', { class: 'pl-muted' }, duration(miss.seconds)),
+    );
+  });
+  return new FactsView(null, [], lines);
+}
+
 export function duration(seconds: number): string {
   return seconds >= 1 ? `${seconds.toPrecision(3)} s` : quantity(seconds * 1e6, 'us');
 }
@@ -61,3 +77,10 @@ function causeText(cause: MissCauseRecord): Content {
     cause.advice === '' ? null : el('div', { class: 'pl-muted' }, oneLine(cause.advice, 200)),
   ];
 }
+
+export const recompilationStyle = `
+.pl-recompiled { padding: 6px 12px; border-left: 3px solid var(--pl-amber); }
+.pl-recompiled-cause { margin-right: 8px; }
+.pl-recompiled-cause > div { display: inline; margin-left: 6px; }
+.pl-recompiled code { font: 12px var(--pl-code); overflow-wrap: anywhere; }
+`;

@@ -1,0 +1,211 @@
+"""What a kernel traces and compiles: progress for front ends, and notes on functions that compile again."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from pellucid.base import events, source
+from pellucid.higher_order.misses import Miss
+from pellucid.introspect.bodies import programs_within
+from pellucid.introspect.misses import joined_misses
+from pellucid.introspect.schema import MissesRecord
+from pellucid.introspect.unrolled import UnrolledLoop, unrolled_loop
+from pellucid.ir.jaxpr import Jaxpr
+from pellucid_kernel.schema import CompilationRecord, PlaceRecord, UnrolledLoopRecord
+from pellucid_viz import Figure
+
+SHOWN_AFTER_SECONDS = 0.3
+_MAX_NS_BETWEEN_STAGES = 50_000_000
+"""Maximum time between a trace and the lowering of its program, for both to be one compilation."""
+_SECONDS_BETWEEN_COUNTS = 1.0
+"""Time between two counts of the equations of a program that is being traced."""
+_SECONDS_BETWEEN_NOTES = 1.0
+
+
+@dataclass(eq=False, slots=True)
+class Work:
+    """One function on its way from Python to an executable, in one thread."""
+
+    name: str
+    begun_ns: int
+    source: Any
+    """Where it was called."""
+    cell: str | None
+    is_by_tool: bool
+    stage: str = ""
+    program: Any = None
+    """A trace or a jaxpr, while the stage lasts."""
+    depth: int = 0
+    """Stages that have begun and not ended, one within the other."""
+    ended_ns: int = 0
+    loop: UnrolledLoop | None = None
+
+    def age_seconds(self) -> float:
+        return (time.monotonic_ns() - self.begun_ns) / 1e9
+
+    def record(self, program: Any) -> CompilationRecord:
+        """The message that tells how far it is, with `program`."""
+        programs = list(programs_within(program)) if isinstance(program, Jaxpr) else [program]
+        if self.loop is None or self.stage != "compile":
+            self.loop = unrolled_loop([*program.equations])
+        frame = source.user_frame(self.source)
+        return CompilationRecord(
+            function=self.name,
+            stage=self.stage,  # pyright: ignore[reportArgumentType]
+            equation_count=sum(len(each.equations) for each in programs),
+            elapsed_seconds=self.age_seconds(),
+            place=None if frame is None else _place(frame.file, frame.line),
+            loop=None if self.loop is None else UnrolledLoopRecord(
+                place=_place(self.loop.file, self.loop.line), iterations=self.loop.iterations
+            ),
+            cell_id=self.cell,
+            is_by_tool=self.is_by_tool,
+        )  # fmt: skip
+
+
+def _place(file: str, line: int) -> PlaceRecord:
+    return PlaceRecord(source=source.cell_name(file) or os.path.basename(file), line=line)
+
+
+NOTHING = CompilationRecord(
+    function=None, stage=None, equation_count=0, elapsed_seconds=0.0, place=None, loop=None,
+    cell_id=None, is_by_tool=False,
+)  # fmt: skip
+"""Says that nothing is compiled."""
+
+
+class Progress(events.Observer):
+    """Reports compilations that take longer than `SHOWN_AFTER_SECONDS`.
+
+    A thread of its own sends: the thread that compiles has no time to.
+    """
+
+    def __init__(self, send: Callable[[CompilationRecord], None]) -> None:
+        self._send = send
+        self._cells: list[str | None] = []
+        """Ids of the cells that run, outermost first: a magic runs the rest of its cell."""
+        self._works: dict[int, Work] = {}
+        """By thread."""
+        self._changed = threading.Condition()
+        self._is_stopped = False
+        self.shown = NOTHING
+        threading.Thread(target=self._watch, name="pellucid-progress", daemon=True).start()
+
+    def cell_started(self, cell: str | None) -> None:
+        """Note the cell that compilations are shown under."""
+        self._cells.append(cell)
+
+    def cell_ended(self) -> None:
+        """Forget the cell, and what it left behind."""
+        del self._cells[-1:]
+        with self._changed:
+            self._works.pop(threading.get_ident(), None)
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """End the thread."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify()
+
+    def stage_started(self, event: events.StageStarted, /) -> None:
+        work = self._works.get(event.thread)
+        if work is not None and work.depth > 0:
+            work.depth += 1
+            return
+        with self._changed:
+            if work is None or not _continues(work, event):
+                cell = self._cells[-1] if self._cells else None
+                work = Work(event.name, event.time_ns, source.capture(), cell, event.is_by_tool)
+                self._works[event.thread] = work
+            work.stage, work.program, work.depth = event.stage, event.program, 1
+            self._changed.notify()
+
+    def stage_ended(self, event: events.StageEnded, /) -> None:
+        work = self._works.get(event.thread)
+        if work is None:
+            return
+        work.depth -= 1
+        if work.depth == 0:
+            with self._changed:
+                work.program, work.ended_ns = None, event.time_ns
+                self._changed.notify()
+
+    def _due(self) -> tuple[tuple[Work, str, int] | None, float | None]:
+        """What is to be shown, and the seconds until that may change by itself."""
+        works = [each for each in self._works.values() if each.program is not None]
+        work = min(works, key=lambda each: each.begun_ns, default=None)
+        if work is None:
+            return None, None
+        age = work.age_seconds()
+        if age < SHOWN_AFTER_SECONDS:
+            return None, SHOWN_AFTER_SECONDS - age
+        counts = int(age / _SECONDS_BETWEEN_COUNTS) if work.stage == "trace" else 0
+        return (work, work.stage, counts), _SECONDS_BETWEEN_COUNTS if counts else None
+
+    def _watch(self) -> None:
+        """Send what is to be shown when it changes, until `stop`."""
+        shown = None
+        while not self._is_stopped:
+            with self._changed:
+                due, seconds = self._due()
+                if due == shown:
+                    self._changed.wait(seconds)
+                    continue
+                program = None if due is None else due[0].program
+            shown = due
+            self.shown = NOTHING if due is None else due[0].record(program)
+            self._send(self.shown)
+
+
+def _continues(work: Work, event: events.StageStarted) -> bool:
+    """Whether a stage is the next one of the same compilation."""
+    is_next = event.stage != "trace" and event.name == work.name
+    return is_next and event.time_ns - work.ended_ns < _MAX_NS_BETWEEN_STAGES
+
+
+class RecompilationNotes(events.Observer):
+    """Says in the output of a cell which functions compiled again, and why: one output, which is updated."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell: Any = shell
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._misses: dict[tuple[str, int], list[Miss]] = {}
+        self._display_id = ""
+        self._shown_at = 0.0
+
+    def cache_looked(self, event: events.CacheLooked, /) -> None:
+        miss: Miss | None = event.miss
+        if miss is None or miss.is_by_tool or miss.reasons[0].kind == "first call":
+            return
+        with self._lock:
+            self._misses.setdefault((event.name, id(event.function)), []).append(miss)
+        if time.monotonic() - self._shown_at > _SECONDS_BETWEEN_NOTES:
+            self._show()
+
+    def cell_ended(self) -> None:
+        """Show what the cell's compilations cost, and begin again."""
+        if self._misses:
+            self._show()
+        self._misses, self._display_id, self._shown_at = {}, "", 0.0
+
+    def _show(self) -> None:
+        self._shown_at = time.monotonic()
+        with self._lock:
+            misses = [joined_misses(each) for each in self._misses.values()]
+        is_update = self._display_id != ""
+        if not is_update:
+            self._display_id = f"pellucid-recompiled-{os.getpid()}-{next(self._numbers)}"
+        figure = Figure(MissesRecord(misses=misses, is_note=True))
+        self._shell.display_pub.publish(
+            data=figure.bundle(), transient={"display_id": self._display_id}, update=is_update
+        )
