@@ -1,4 +1,4 @@
-"""What a kernel traces and compiles: progress for front ends, and notes on functions that compile again."""
+"""Compilations of a kernel: progress for front ends, and notes on functions that compile again."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Work:
         return (time.monotonic_ns() - self.begun_ns) / 1e9
 
     def record(self, program: Any) -> CompilationRecord:
-        """The message that tells how far it is, with `program`."""
+        """The message on its stage and size, with `program` as it is now."""
         programs = list(programs_within(program)) if isinstance(program, Jaxpr) else [program]
         if self.loop is None or self.stage != "compile":
             self.loop = unrolled_loop([*program.equations])
@@ -140,7 +140,7 @@ class Progress(events.Observer):
                 self._changed.notify()
 
     def _due(self) -> tuple[tuple[Work, str, int] | None, float | None]:
-        """What is to be shown, and the seconds until that may change by itself."""
+        """State to show (work, stage, count so far), and the seconds until it may change without an event."""
         works = [each for each in self._works.values() if each.program is not None]
         work = min(works, key=lambda each: each.begun_ns, default=None)
         if work is None:

@@ -61,6 +61,7 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "diff": stages.diff,
     "diff_large": stages.diff_large,
     "diff_nested": stages.diff_nested,
+    "diff_wrapped": traced.diff_wrapped,
     "array_values": arrays.plane,
     "array_values_parts": arrays.with_parts,
     "array_values_deleted": arrays.deleted,

@@ -33,6 +33,25 @@ def _layer(rows: int, columns: int) -> dict[str, pl.ShapeDtypeStruct]:
     }
 
 
+def _encoder(wrap):
+    def block(x, w):
+        return jnp.tanh(x @ w) + x
+
+    def encoder(x, weights):
+        for w in weights:
+            x = wrap(block)(x, w)
+        return (x**2).sum()
+
+    return encoder
+
+
+def diff_wrapped() -> schema.DiffRecord:
+    """Three blocks, each of them wrapped in checkpoint on one side."""
+    x = pl.ShapeDtypeStruct((32, 64), "float32")
+    weights = [pl.ShapeDtypeStruct((64, 64), "float32")] * 3
+    return pl.analysis.diff(_encoder(lambda f: f), _encoder(pl.checkpoint), x, weights)
+
+
 def train_step() -> schema.ProgramRecord:
     """A step of gradient descent of a two-layer perceptron."""
     params = {"hidden": _layer(784, 128), "out": _layer(128, 10)}

@@ -232,15 +232,19 @@ def test_a_panel_is_told_what_is_compiled_now(client):
     message = client.session.msg("execute_request", {"code": UNROLLED, "silent": False})
     message["metadata"]["cellId"] = "some-cell"
     client.shell_channel.send(message)
-    told = panel.next("compilation")
-    assert (told["function"], told["stage"], told["cell_id"]) == ("told", "trace", "some-cell")
-    assert 0.3 <= told["elapsed_seconds"] < 5
-    assert told["place"]["line"] == 8
-    assert (told["loop"]["place"]["line"], told["loop"]["iterations"]) == (4, 40)
-    assert told["equation_count"] == 40
-    while told["function"] is not None:
-        assert told["function"] == "told"
-        told = panel.next("compilation")
+    record = panel.next("compilation")
+    assert (record["function"], record["stage"], record["cell_id"]) == (
+        "told",
+        "trace",
+        "some-cell",
+    )
+    assert 0.3 <= record["elapsed_seconds"] < 5
+    assert record["place"]["line"] == 8
+    assert (record["loop"]["place"]["line"], record["loop"]["iterations"]) == (4, 40)
+    assert record["equation_count"] == 40
+    while record["function"] is not None:
+        assert record["function"] == "told"
+        record = panel.next("compilation")
 
 
 UNROLLED = """import time

@@ -361,7 +361,7 @@ class Jitted:
     def _note_miss(self, program: Program, key: Key, call: Call, seconds: float) -> None:
         if not self.share:  # pellucid's own functions
             return
-        earlier = [each for each, made in self.programs.items() if not made.is_of_tool]
+        earlier = [each for each, program in self.programs.items() if not program.is_of_tool]
         names = self.spec.debug_info(call).argument_names if earlier else ()
         reasons = reasons_for(key, earlier, names)
         miss = program.miss = Miss(

@@ -81,17 +81,31 @@ function liveBytes(program: Program, body: number, known: Map<number, number>): 
 
 /** The most bytes that what an operation runs needs besides its operands and results; a fusion needs none. */
 function bytesInside(program: Program, equation: number, known: Map<number, number>): number {
-  if (!/^(?:while|call|conditional)$/.test(program.primitive(equation))) {
+  const isJaxpr = program.dialect === 'jaxpr';
+  if (!isJaxpr && !/^(?:while|call|conditional)$/.test(program.primitive(equation))) {
     return 0;
   }
-  return program.bodiesOf(equation).reduce((most, { body }) => {
+  const most = program.bodiesOf(equation).map(({ body, trips }) => {
     let peak = known.get(body);
     if (peak === undefined) {
       peak = liveBytes(program, body, known).reduce((a, b) => Math.max(a, b), 0);
       known.set(body, peak);
     }
-    return Math.max(most, peak);
-  }, 0);
+    // What a jaxpr's body gives that runs once is what its equation gives.
+    const results = isJaxpr && trips === 1 ? resultBytes(program, equation) : 0;
+    return Math.max(0, peak - results);
+  });
+  return Math.max(0, ...most);
+}
+
+function resultBytes(program: Program, equation: number): number {
+  return program.resultsOf(equation).reduce((sum, value) => sum + program.bytesOf(value), 0);
+}
+
+/** The most bytes in use at once in a run of a program, its arguments among them; without fusion, which needs less. */
+export function peakBytes(program: Program): number {
+  const { bytes } = new LiveMemory(program);
+  return bytes.reduce((a, b) => Math.max(a, b), 0);
 }
 
 function lifetimesIn(program: Program, body: number): (LiveValue & { from: number; to: number })[] {

@@ -53,6 +53,19 @@ describe('a comparison', () => {
     expect(counts(compare(before, after, null))).toEqual({ same: 842, changed: 1, added: 70 });
   });
 
+  test('matches equations through calls that one side has around them', () => {
+    const [before, after] = programs('diff_wrapped');
+    const rows = compare(before, after, null);
+    expect(counts(rows)).toEqual({ same: 11, wrapped: 3 });
+    expect(counts(compare(after, before, null))).toEqual({ same: 11, unwrapped: 3 });
+    const wrapped = rows.find(row => row.change === 'wrapped')!;
+    expect(after.primitive(wrapped.after)).toBe('remat2');
+    const inner = rows.find(row => row.before === 0)!;
+    expect(inner.depths).toEqual([0, 1]);
+    // Calls of one kind on both sides are partners.
+    expect(counts(compare(after, programs('diff_wrapped')[1], null))).toEqual({ same: 8 });
+  });
+
   test('believes the pairs that it is given', () => {
     const [before, after] = programs('diff');
     const matches = {

@@ -3,7 +3,8 @@
 import type { LinkRecord } from '../generated/introspect';
 import type { Program } from './program';
 
-export type Change = 'same' | 'changed' | 'added' | 'removed';
+/** `wrapped` is a call that one side has around equations of both: `unwrapped` where it is the side before. */
+export type Change = 'same' | 'changed' | 'added' | 'removed' | 'wrapped' | 'unwrapped';
 
 /** A pair of equations, or one that has no partner (-1). */
 export interface MatchRow {
@@ -12,8 +13,8 @@ export interface MatchRow {
   readonly change: Change;
   /** What differs, in words; empty unless the change is `changed`. */
   readonly notes: readonly string[];
-  /** How deep the equation's body is nested. */
-  readonly depth: number;
+  /** How deep the equation's body is nested on the side before, and on the side after. */
+  readonly depths: readonly [number, number];
 }
 
 /** Rows for two whole programs, inner bodies under the equations that run them. */
@@ -24,12 +25,26 @@ export function compare(before: Program, after: Program, links: LinkRecord | nul
 /** A quadratic comparison of two stretches is tried up to so many pairs. */
 const MOST_PAIRS = 4_000_000;
 
+/** An equation of a body whose calls may be opened: then the equations that it runs stand between two items of it. */
+interface Item {
+  readonly equation: number;
+  readonly depth: number;
+  readonly part: 'whole' | 'begin' | 'end';
+}
+
+/** Indices of two lists of items, rising on both sides. */
+type Anchors = readonly [number, number][];
+
 class Comparison {
   readonly rows: MatchRow[] = [];
   private readonly partner = new Map<number, number>();
   private readonly seenBefore = new Set<number>();
   private readonly seenAfter = new Set<number>();
   private readonly valuePartner = new Map<number, number>();
+  /** The value of the program before for one of the program after. */
+  private readonly valueBefore = new Map<number, number>();
+  /** What inputs of opened calls are, for each side. */
+  private readonly aliases = [new Map<number, number>(), new Map<number, number>()] as const;
 
   constructor(
     private readonly before: Program,
@@ -43,10 +58,10 @@ class Comparison {
         this.partner.set(from, to);
       }
     });
-    this.pairBodies(0, 0, 0);
+    this.pairBodies(0, 0, [0, 0]);
   }
 
-  private pairBodies(left: number, right: number, depth: number): void {
+  private pairBodies(left: number, right: number, depths: readonly [number, number]): void {
     if (this.seenBefore.has(left) || this.seenAfter.has(right)) {
       return;
     }
@@ -56,97 +71,173 @@ class Comparison {
     a.inputs.forEach((value, index) => {
       const other = b.inputs[index];
       if (other !== undefined) {
-        this.valuePartner.set(value, other);
+        this.pairValues(value, other);
       }
     });
-    const pairs = this.pairs(range(a.first, a.end), range(b.first, b.end));
-    for (const [before, after] of pairs) {
-      this.addRow(before, after, depth);
+    const [lefts, rights, anchors] = this.pairs(left, right, depths);
+    for (const [x, y] of interleave(lefts.length, rights.length, anchors)) {
+      this.addItems(lefts[x], rights[y]);
     }
   }
 
-  private addRow(before: number, after: number, depth: number): void {
-    if (before < 0 || after < 0) {
-      const change = before < 0 ? 'added' : 'removed';
-      this.rows.push({ before, after, change, notes: [], depth });
-      this.addLoneBodies(before, after, depth);
+  private addItems(left: Item | undefined, right: Item | undefined): void {
+    if (left !== undefined && right !== undefined) {
+      this.addPair(left, right);
       return;
     }
+    const item = (left ?? right)!;
+    const isLeft = left !== undefined;
+    if (item.part === 'end') {
+      this.leaveCall(item.equation, isLeft);
+    } else if (item.part === 'begin') {
+      this.addLone(item, isLeft, isLeft ? 'unwrapped' : 'wrapped');
+      this.enterCall(item.equation, isLeft);
+    } else {
+      this.addLone(item, isLeft, isLeft ? 'removed' : 'added');
+      this.addLoneBodies(item, isLeft);
+    }
+  }
+
+  private addLone({ equation, depth }: Item, isLeft: boolean, change: Change): void {
+    const [before, after] = isLeft ? [equation, -1] : [-1, equation];
+    this.rows.push({ before, after, change, notes: [], depths: [depth, depth] });
+  }
+
+  private addPair(left: Item, right: Item): void {
+    const [before, after] = [left.equation, right.equation];
     const notes = this.differences(before, after);
+    const results = this.after.resultsOf(after);
     this.before.resultsOf(before).forEach((value, index) => {
-      const other = this.after.resultsOf(after)[index];
+      const other = results[index];
       if (other !== undefined) {
-        this.valuePartner.set(value, other);
+        this.pairValues(value, other);
       }
     });
-    this.rows.push({ before, after, change: notes.length > 0 ? 'changed' : 'same', notes, depth });
-    const [left, right] = [this.before.bodiesOf(before), this.after.bodiesOf(after)];
-    left.forEach((use, index) => {
-      const other = right[index];
+    const change = notes.length > 0 ? 'changed' : 'same';
+    this.rows.push({ before, after, change, notes, depths: [left.depth, right.depth] });
+    const others = this.after.bodiesOf(after);
+    this.before.bodiesOf(before).forEach((use, index) => {
+      const other = others[index];
       if (other !== undefined) {
-        this.pairBodies(use.body, other.body, depth + 1);
+        this.pairBodies(use.body, other.body, [left.depth + 1, right.depth + 1]);
       }
     });
   }
 
-  private addLoneBodies(before: number, after: number, depth: number): void {
-    const isRemoved = before >= 0;
-    const program = isRemoved ? this.before : this.after;
-    const seen = isRemoved ? this.seenBefore : this.seenAfter;
-    for (const { body } of program.bodiesOf(isRemoved ? before : after)) {
+  private addLoneBodies({ equation, depth }: Item, isLeft: boolean): void {
+    const program = isLeft ? this.before : this.after;
+    const seen = isLeft ? this.seenBefore : this.seenAfter;
+    for (const { body } of program.bodiesOf(equation)) {
       if (!seen.has(body)) {
         seen.add(body);
         for (const inner of range(program.bodies[body]!.first, program.bodies[body]!.end)) {
-          this.addRow(isRemoved ? inner : -1, isRemoved ? -1 : inner, depth + 1);
+          const item: Item = { equation: inner, depth: depth + 1, part: 'whole' };
+          this.addItems(isLeft ? item : undefined, isLeft ? undefined : item);
         }
       }
     }
   }
 
-  /** Partners in order: equal equations first, then those that only do the same operation. */
-  private pairs(left: readonly number[], right: readonly number[]): [number, number][] {
-    const known = left.flatMap((equation): [number, number][] => {
-      const other = this.partner.get(equation);
-      return other === undefined ? [] : [[equation, other]];
-    });
-    const exact = (program: Program) => (equation: number) => signature(program, equation);
-    const loose = (program: Program) => (equation: number) =>
-      `${program.primitive(equation)} ${program
-        .scopePath(equation)
-        .map(scope => program.scopeName(scope))
-        .join('/')}`;
-    const rough = (program: Program) => (equation: number) => program.primitive(equation);
-    let anchors = increasing(known);
-    for (const key of [exact, loose, rough]) {
-      anchors = this.between(left, right, anchors, key(this.before), key(this.after));
-    }
-    return interleave(left, right, anchors);
+  private pairValues(before: number, after: number): void {
+    this.valuePartner.set(before, after);
+    this.valueBefore.set(after, before);
   }
 
-  /** Adds partners with equal keys in each stretch between two anchors. */
-  private between(
-    left: readonly number[],
-    right: readonly number[],
-    anchors: readonly [number, number][],
-    leftKey: (equation: number) => string,
-    rightKey: (equation: number) => string,
-  ): [number, number][] {
-    const result: [number, number][] = [];
-    const [leftFirst, rightFirst] = [left[0] ?? 0, right[0] ?? 0];
-    let [i, j] = [0, 0];
-    for (const anchor of [...anchors, null]) {
-      const leftEnd = anchor === null ? left.length : anchor[0] - leftFirst;
-      const rightEnd = anchor === null ? right.length : anchor[1] - rightFirst;
-      const a = left.slice(i, leftEnd);
-      const b = right.slice(j, rightEnd);
-      const found = commonSequence(a.map(leftKey), b.map(rightKey));
-      result.push(...found.map(([x, y]): [number, number] => [a[x]!, b[y]!]));
-      if (anchor !== null) {
-        result.push(anchor);
-        [i, j] = [leftEnd + 1, rightEnd + 1];
+  /** From here on the inputs of a call's body are its operands. */
+  private enterCall(equation: number, isLeft: boolean): void {
+    const program = isLeft ? this.before : this.after;
+    const body = program.bodies[program.bodiesOf(equation)[0]!.body]!;
+    const operands = program.operandsOf(equation);
+    const aliases = this.aliases[isLeft ? 0 : 1];
+    body.inputs.forEach((input, index) =>
+      aliases.set(input, this.actual(operands[index]!, isLeft)),
+    );
+  }
+
+  /** From here on the results of a call stand for what its body gave. */
+  private leaveCall(equation: number, isLeft: boolean): void {
+    const program = isLeft ? this.before : this.after;
+    const { outputs } = program.bodies[program.bodiesOf(equation)[0]!.body]!;
+    program.resultsOf(equation).forEach((result, index) => {
+      const output = this.actual(outputs[index]!, isLeft);
+      const partner = (isLeft ? this.valuePartner : this.valueBefore).get(output);
+      if (output >= 0 && partner !== undefined) {
+        if (isLeft) {
+          this.pairValues(result, partner);
+        } else {
+          this.pairValues(partner, result);
+        }
+      }
+    });
+  }
+
+  private actual(operand: number, isLeft: boolean): number {
+    return this.aliases[isLeft ? 0 : 1].get(operand) ?? operand;
+  }
+
+  /** The items of two bodies, with partners: equal equations first, then those that only do the same operation. */
+  private pairs(
+    left: number,
+    right: number,
+    depths: readonly [number, number],
+  ): [readonly Item[], readonly Item[], Anchors] {
+    const opened = [new Set<number>(), new Set<number>()] as const;
+    for (;;) {
+      const lefts = itemsOf(this.before, left, opened[0], depths[0]);
+      const rights = itemsOf(this.after, right, opened[1], depths[1]);
+      const places = new Map(rights.map((item, place) => [item.equation, place]));
+      const known = lefts.flatMap(({ equation, part }, place): [number, number][] => {
+        const other = places.get(this.partner.get(equation) ?? -1);
+        return part !== 'whole' || other === undefined || rights[other]!.part !== 'whole'
+          ? []
+          : [[place, other]];
+      });
+      let anchors = between(
+        increasing(known),
+        keysOf(this.before, lefts, signature),
+        keysOf(this.after, rights, signature),
+      );
+      if (!this.openCalls(lefts, rights, anchors, opened)) {
+        for (const key of [scopedName, plainName]) {
+          anchors = between(
+            anchors,
+            keysOf(this.before, lefts, key),
+            keysOf(this.after, rights, key),
+          );
+        }
+        return [lefts, rights, anchors];
       }
     }
-    return result;
+  }
+
+  /** Opens calls without a partner that run what the other side has without the call; whether there were any. */
+  private openCalls(
+    lefts: readonly Item[],
+    rights: readonly Item[],
+    anchors: Anchors,
+    opened: readonly [Set<number>, Set<number>],
+  ): boolean {
+    const sizes = opened[0].size + opened[1].size;
+    let [i, j] = [0, 0];
+    for (const [leftEnd, rightEnd] of [...anchors, [lefts.length, rights.length] as const]) {
+      const [a, b] = [lefts.slice(i, leftEnd), rights.slice(j, rightEnd)];
+      [i, j] = [leftEnd + 1, rightEnd + 1];
+      const leftWork = new Set(a.flatMap(each => signaturesIn(this.before, each)));
+      const rightWork = new Set(b.flatMap(each => signaturesIn(this.after, each)));
+      const [leftCalls, rightCalls] = [callsIn(this.before, a), callsIn(this.after, b)];
+      const names = (program: Program, calls: readonly number[]): string[] =>
+        calls.map(each => plainName(program, each));
+      const [leftNames, rightNames] = [
+        names(this.before, leftCalls),
+        names(this.after, rightCalls),
+      ];
+      // Calls of one kind are partners, however much differs.
+      const leftFree = without(leftCalls, leftNames, rightNames);
+      const rightFree = without(rightCalls, rightNames, leftNames);
+      leftFree.forEach(each => open(this.before, each, rightWork, opened[0]));
+      rightFree.forEach(each => open(this.after, each, leftWork, opened[1]));
+    }
+    return opened[0].size + opened[1].size > sizes;
   }
 
   private differences(before: number, after: number): string[] {
@@ -197,8 +288,8 @@ class Comparison {
     const right = this.after.operandsOf(after);
     return (
       left.length === right.length &&
-      left.every((operand, index) => {
-        const other = right[index]!;
+      left.every((each, index) => {
+        const [operand, other] = [this.actual(each, true), this.actual(right[index]!, false)];
         return operand >= 0 && other >= 0
           ? this.valuePartner.get(operand) === other
           : operand < 0 &&
@@ -216,6 +307,106 @@ function signature(program: Program, equation: number): string {
   );
   const params = program.params(equation).flat();
   return [program.primitive(equation), ...params, '(', ...operands, ')', ...results].join('\u0001');
+}
+
+function scopedName(program: Program, equation: number): string {
+  const scopes = program.scopePath(equation).map(scope => program.scopeName(scope));
+  return `${program.primitive(equation)} ${scopes.join('/')}`;
+}
+
+function plainName(program: Program, equation: number): string {
+  return program.primitive(equation);
+}
+
+/** Whether an equation runs one program once, on its operands, for its results. */
+function isCall(program: Program, equation: number): boolean {
+  const [use, ...others] = program.bodiesOf(equation);
+  if (use === undefined || others.length > 0 || use.trips !== 1) {
+    return false;
+  }
+  const { inputs, outputs, constants } = program.bodies[use.body]!;
+  return (
+    constants.length === 0 &&
+    inputs.length === program.operandsOf(equation).length &&
+    outputs.length === program.resultsOf(equation).length
+  );
+}
+
+/** The equations of a body in order, with those of `opened` calls in place. */
+function itemsOf(
+  program: Program,
+  body: number,
+  opened: ReadonlySet<number>,
+  depth: number,
+): Item[] {
+  const { first, end } = program.bodies[body]!;
+  return range(first, end).flatMap((equation): Item[] =>
+    opened.has(equation)
+      ? [
+          { equation, depth, part: 'begin' },
+          ...itemsOf(program, program.bodiesOf(equation)[0]!.body, opened, depth + 1),
+          { equation, depth, part: 'end' },
+        ]
+      : [{ equation, depth, part: 'whole' }],
+  );
+}
+
+/** A key for each item; of an opened call one that no other item has. */
+function keysOf(
+  program: Program,
+  items: readonly Item[],
+  key: (program: Program, equation: number) => string,
+): string[] {
+  return items.map((item, place) =>
+    item.part === 'whole'
+      ? key(program, item.equation)
+      : `\u0002${program.key} ${item.part} ${place}`,
+  );
+}
+
+/** Signatures of an equation and of what it runs as a call. */
+function signaturesIn(program: Program, { equation, part }: Item): string[] {
+  return part === 'whole' ? signaturesWithin(program, equation) : [];
+}
+
+function signaturesWithin(program: Program, equation: number): string[] {
+  if (!isCall(program, equation)) {
+    return [signature(program, equation)];
+  }
+  const { first, end } = program.bodies[program.bodiesOf(equation)[0]!.body]!;
+  return range(first, end).flatMap(each => signaturesWithin(program, each));
+}
+
+function callsIn(program: Program, items: readonly Item[]): number[] {
+  return items
+    .filter(each => each.part === 'whole' && isCall(program, each.equation))
+    .map(each => each.equation);
+}
+
+/** Those of `all` whose names `others` lack, each of which takes one. */
+function without(all: readonly number[], names: readonly string[], others: string[]): number[] {
+  const left = [...others];
+  return all.filter((_, place) => {
+    const at = left.indexOf(names[place]!);
+    if (at >= 0) {
+      left.splice(at, 1);
+    }
+    return at < 0;
+  });
+}
+
+/** Opens a call of which at least half is `work` of the other side. */
+function open(
+  program: Program,
+  call: number,
+  work: ReadonlySet<string>,
+  opened: Set<number>,
+): void {
+  const within = signaturesWithin(program, call);
+  const common = within.filter(each => work.has(each)).length;
+  if (common > 0 && 2 * common >= within.length) {
+    opened.add(call);
+  }
 }
 
 function range(first: number, end: number): number[] {
@@ -331,28 +522,43 @@ function longestCommon(left: readonly string[], right: readonly string[]): [numb
   return result;
 }
 
-/** All members of both lists in order; partners share a row. */
-function interleave(
-  left: readonly number[],
-  right: readonly number[],
-  anchors: readonly [number, number][],
+/** Adds partners with equal keys in each stretch between two anchors. */
+function between(
+  anchors: Anchors,
+  leftKeys: readonly string[],
+  rightKeys: readonly string[],
 ): [number, number][] {
+  const result: [number, number][] = [];
+  let [i, j] = [0, 0];
+  for (const anchor of [...anchors, null]) {
+    const [leftEnd, rightEnd] = anchor ?? [leftKeys.length, rightKeys.length];
+    const common = commonSequence(leftKeys.slice(i, leftEnd), rightKeys.slice(j, rightEnd));
+    for (const [x, y] of common) {
+      result.push([i + x, j + y]);
+    }
+    if (anchor !== null) {
+      result.push([leftEnd, rightEnd]);
+      [i, j] = [leftEnd + 1, rightEnd + 1];
+    }
+  }
+  return result;
+}
+
+/** All indices of two lists in order, -1 for none; partners share a row. */
+function interleave(leftCount: number, rightCount: number, anchors: Anchors): [number, number][] {
   const rows: [number, number][] = [];
   let [i, j] = [0, 0];
-  const upTo = (leftStop: number, rightStop: number): void => {
-    while (i < left.length && left[i]! < leftStop) {
-      rows.push([left[i++]!, -1]);
+  for (const [a, b] of [...anchors, [leftCount, rightCount] as const]) {
+    while (i < a) {
+      rows.push([i++, -1]);
     }
-    while (j < right.length && right[j]! < rightStop) {
-      rows.push([-1, right[j++]!]);
+    while (j < b) {
+      rows.push([-1, j++]);
     }
-  };
-  for (const [a, b] of anchors) {
-    upTo(a, b);
-    rows.push([a, b]);
-    i++;
-    j++;
+    if (a < leftCount && b < rightCount) {
+      rows.push([a, b]);
+      [i, j] = [a + 1, b + 1];
+    }
   }
-  upTo(Infinity, Infinity);
   return rows;
 }

@@ -10,9 +10,9 @@ def layer(x):
 
 
 def loop_of(function):
-    found = unrolled_loop(pl.make_jaxpr(function)(1.0).jaxpr.equations)
+    loop = unrolled_loop(pl.make_jaxpr(function)(1.0).jaxpr.equations)
     first = function.__code__.co_firstlineno
-    return None if found is None else (found.line - first, found.iterations)
+    return None if loop is None else (loop.line - first, loop.iterations)
 
 
 def test_the_loop_is_the_one_whose_body_is_traced_again_and_again():

@@ -5,6 +5,7 @@ import { overlaysOf, totalOf } from '../../records/costs';
 import type { LineSource, Token } from '../../records/lines';
 import { equationTokens } from '../../records/listing';
 import { compare, type Change, type MatchRow } from '../../records/matching';
+import { peakBytes } from '../../records/live_memory';
 import { Program } from '../../records/program';
 import { Disposables, el } from '../dom';
 import { counted, oneLine, quantity, whole } from '../format';
@@ -38,7 +39,7 @@ class SideLines implements LineSource {
 
   depth = (line: number): number => {
     const row = this.rows[line]!;
-    return 'left' in row ? 0 : row.depth * 2;
+    return 'left' in row ? 0 : row.depths[this.side === 'before' ? 0 : 1] * 2;
   };
 
   foldEnd = (): number => 0;
@@ -160,9 +161,11 @@ export class DiffView {
 
   private mark(line: number): LineMark | null {
     const row = this.sides[0].rows[line];
-    return row === undefined || 'left' in row || row.change === 'same'
-      ? null
-      : { className: `pl-line-${row.change}` };
+    if (row === undefined || 'left' in row || row.change === 'same') {
+      return null;
+    }
+    const isCall = row.change === 'wrapped' || row.change === 'unwrapped';
+    return { className: `pl-line-${isCall ? 'changed' : row.change}` };
   }
 
   /** Keeps both sides of a row lit. */
@@ -178,13 +181,21 @@ export class DiffView {
 
   private hover(line: number): void {
     const row = this.sides[0].rows[line < 0 ? this.selected : line];
-    const text =
-      row === undefined || 'left' in row
-        ? ''
-        : row.change === 'changed'
-          ? row.notes.map(note => oneLine(note, 200)).join('; ')
-          : row.change;
+    const text = row === undefined || 'left' in row ? '' : this.words(row);
     this.notes.textContent = text || 'Point at a row to see what differs.';
+  }
+
+  /** What a row says. */
+  private words(row: MatchRow): string {
+    switch (row.change) {
+      case 'changed':
+        return row.notes.map(note => oneLine(note, 200)).join('; ');
+      case 'wrapped':
+      case 'unwrapped':
+        return `The equations under it are ${wrapping(row, this.programs)} on this side only.`;
+      default:
+        return row.change;
+    }
   }
 
   /** Both sides scroll together. */
@@ -235,16 +246,24 @@ export class DiffView {
       'header',
       { class: 'pl-array-header' },
       el('strong', {}, `${oneLine(before.name, 60)} → ${oneLine(after.name, 60)}`),
-      el('span', { class: 'pl-chip pl-tone-added' }, `${whole(count('added'))} added`),
-      el('span', { class: 'pl-chip pl-tone-removed' }, `${whole(count('removed'))} removed`),
-      el('span', { class: 'pl-chip pl-tone-changed' }, `${whole(count('changed'))} changed`),
+      (['added', 'removed', 'changed'] as const).map(change =>
+        count(change) === 0
+          ? null
+          : el('span', { class: `pl-chip pl-tone-${change}` }, `${whole(count(change))} ${change}`),
+      ),
+      wrappings(this.rows, this.programs).map(text =>
+        el('span', { class: 'pl-chip pl-tone-changed' }, text),
+      ),
       el('span', { class: 'pl-chip' }, `${whole(count('same'))} equal`),
-      costChips(before, after).map(text => el('span', { class: 'pl-chip' }, text)),
+      [...costChips(before, after), ...peakChips(before, after)].map(text =>
+        el('span', { class: 'pl-chip' }, text),
+      ),
       el('label', { class: 'pl-muted' }, only, ' only changes'),
       button('Previous', -1),
       button('Next', 1),
       this.place.element,
     );
+    const titles = titlesOf(before, after);
     const column = (index: 0 | 1, program: Program): HTMLElement =>
       el(
         'section',
@@ -252,7 +271,8 @@ export class DiffView {
         el(
           'h3',
           {},
-          index === 0 ? 'before' : 'after',
+          el('span', { class: 'pl-muted' }, index === 0 ? 'before: ' : 'after: '),
+          titles[index],
           el('span', { class: 'pl-muted' }, ` ${counted(program.equationCount, 'equation')}`),
         ),
         this.views[index].element,
@@ -265,6 +285,86 @@ export class DiffView {
       this.notes,
     );
   }
+}
+
+/** What a call wraps equations in, in the user's word for it. */
+function wrapping(row: MatchRow, programs: readonly [Program, Program]): string {
+  const isBefore = row.before >= 0;
+  const program = programs[isBefore ? 0 : 1];
+  const equation = isBefore ? row.before : row.after;
+  const primitive = program.primitive(equation);
+  return `wrapped in ${USER_WORDS.get(primitive) ?? oneLine(primitive, 40)}`;
+}
+
+/** Calls whose primitive isn't called as the function that makes them. */
+const USER_WORDS: ReadonlyMap<string, string> = new Map([
+  ['remat2', 'checkpoint'],
+  ['custom_jvp_call', 'custom_jvp'],
+  ['custom_vjp_call', 'custom_vjp'],
+]);
+
+/** `2 wrapped in checkpoint`, and `1 no longer wrapped in jit`, for each kind of call. */
+function wrappings(rows: readonly MatchRow[], programs: readonly [Program, Program]): string[] {
+  const counts = new Map<string, number>();
+  for (const row of rows) {
+    if (row.change === 'wrapped' || row.change === 'unwrapped') {
+      const words = `${row.change === 'wrapped' ? '' : 'no longer '}${wrapping(row, programs)}`;
+      counts.set(words, (counts.get(words) ?? 0) + 1);
+    }
+  }
+  return [...counts].map(([words, count]) => `${whole(count)} ${words}`);
+}
+
+/** A title for each side: its name, and of its arguments and its place what the other has otherwise. */
+function titlesOf(before: Program, after: Program): [string, string] {
+  const [a, b] = [sideOf(before), sideOf(after)];
+  const title = (side: Side, other: Side): string => {
+    const differing = side.argumentTypes.filter(
+      ([, type], index) => other.argumentTypes[index]?.[1] !== type,
+    );
+    const shown = differing.slice(0, 3).map(([name, type]) => `${name}: ${type}`);
+    const more = differing.length > shown.length ? ', …' : '';
+    const args = shown.length === 0 ? '' : `(${shown.join(', ')}${more})`;
+    const place = side.place === '' || side.place === other.place ? '' : ` · ${side.place}`;
+    return oneLine(`${side.name}${args}${place}`, 120);
+  };
+  return [title(a, b), title(b, a)];
+}
+
+interface Side {
+  readonly name: string;
+  readonly argumentTypes: readonly (readonly [string, string])[];
+  readonly place: string;
+}
+
+function sideOf(program: Program): Side {
+  return {
+    name: oneLine(program.name, 60),
+    argumentTypes: Array.from(program.bodies[0]!.inputs, value => [
+      program.valueName(value),
+      program.typeOf(value).text,
+    ]),
+    place: placeOf(program),
+  };
+}
+
+/** The line at which the user's text of a program begins; empty where none is known. */
+function placeOf(program: Program): string {
+  const { first, end } = program.bodies[0]!;
+  for (let equation = first; equation < end; equation++) {
+    const span = program.spanOf(equation);
+    const source = span === null ? undefined : program.sources[span.source];
+    if (span !== null && source !== undefined) {
+      return `${source.name}, line ${span.line}`;
+    }
+  }
+  return '';
+}
+
+/** The most bytes in use at once, where they differ: an estimate from the lifetimes of values. */
+function peakChips(before: Program, after: Program): string[] {
+  const [a, b] = [before, after].map(peakBytes) as [number, number];
+  return a === b ? [] : [`peak memory (estimate) ${changeText(a, b, 'B')}`];
 }
 
 /** Totals that differ: `FLOPs 1.2 M → 900 K (−25 %)`. */
@@ -281,14 +381,18 @@ function costChips(before: Program, after: Program): string[] {
     }
     const [a, b] = [totalOf(overlay, top(before)), totalOf(other, top(after))];
     const [from, to] = [quantity(a, overlay.unit), quantity(b, overlay.unit)];
-    if (!(a > 0) || !(b >= 0) || from === to) {
-      return [];
-    }
-    const part = ((b - a) / a) * 100;
-    const sign = part > 0 ? '+' : '−';
-    const percent = Math.abs(part) < 10 ? Math.abs(part).toPrecision(2) : Math.abs(part).toFixed(0);
-    return [`${oneLine(overlay.label, 30)} ${from} → ${to} (${sign}${percent} %)`];
+    const isShown = a > 0 && b >= 0 && from !== to;
+    return isShown ? [`${oneLine(overlay.label, 30)} ${changeText(a, b, overlay.unit)}`] : [];
   });
+}
+
+function changeText(a: number, b: number, unit: string): string {
+  const part = ((b - a) / a) * 100;
+  const size = Math.abs(part);
+  const percent = Number.isFinite(size)
+    ? ` (${part > 0 ? '+' : '−'}${size < 10 ? size.toPrecision(2) : size.toFixed(0)} %)`
+    : '';
+  return `${quantity(a, unit)} → ${quantity(b, unit)}${percent}`;
 }
 
 function withContext(rows: readonly MatchRow[]): Shown[] {
