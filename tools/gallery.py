@@ -17,7 +17,7 @@ import nbformat
 from nbclient import NotebookClient
 from playwright.sync_api import Browser, sync_playwright
 
-from pellucid_viz.render.html import view_page
+from pellucid_viz.render.html import record_of, view_page
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -35,7 +35,6 @@ class Entry(NamedTuple):
     name: str
     text: str
     record: dict[str, Any]
-    plain: str
 
 
 def entries() -> Iterator[Entry]:
@@ -48,9 +47,9 @@ def entries() -> Iterator[Entry]:
             text = cell.source
             continue
         for data in (output.get("data", {}) for output in cell.outputs):
-            for kind in filter(RECORD.fullmatch, data):
+            if any(map(RECORD.fullmatch, data)):
                 title = re.sub(r"\W+", "_", text.splitlines()[0].lstrip("# ").lower())
-                yield Entry(title, text, data[kind], data["text/plain"])
+                yield Entry(title, text, record_of(data["text/html"]))
 
 
 def picture(browser: Browser, entry: Entry, path: Path) -> None:
@@ -59,7 +58,7 @@ def picture(browser: Browser, entry: Entry, path: Path) -> None:
     page = context.new_page()
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "page.html"
-        source.write_text(view_page(entry.record, entry.plain, title=entry.name), encoding="utf-8")
+        source.write_text(view_page(entry.record, "", title=entry.name), encoding="utf-8")
         page.goto(source.as_uri())
         root = page.locator(".pl-root")
         root.wait_for()

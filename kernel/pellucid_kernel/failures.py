@@ -57,7 +57,9 @@ class FailureDisplay:
         """Show an error: its drawing, then the message."""
         record = self._record(value)
         if record is not None and self._is_drawn:
-            self._shell.display_pub.publish(data=Figure(record).bundle(), metadata=STANDS_FOR_ERROR)
+            self._shell.display_pub.publish(
+                data=Figure(record).displayed(), metadata=STANDS_FOR_ERROR
+            )
         self._send(etype, value, lines)
 
     @property

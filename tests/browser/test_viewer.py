@@ -1,5 +1,6 @@
 """The viewer in a browser, without Jupyter: what a saved page shows and does."""
 
+import html
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import pellucid as pl
-from pellucid_viz.render.html import view_html, view_page, viewer_script
+from pellucid_viz.render.html import plain_viewer, view_html, view_page, viewer_script
 from tests.introspect import sample_records
 
 pytestmark = pytest.mark.browser
@@ -46,7 +47,7 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
     ) -> Page:
         record = sample_records.SAMPLES[sample]().to_dict() if sample else {"kind": "poem"}
         path = tmp_path / "page.html"
-        path.write_text(view_page(record, text, title=sample), encoding="utf-8")
+        path.write_text(view_page(record, html.escape(text), title=sample), encoding="utf-8")
         context = browser.new_context(
             viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
         )
@@ -164,7 +165,7 @@ def test_an_output_is_as_high_as_its_content(
     browser: Browser, tmp_path: Path, make: Callable[[], Any], most: int
 ) -> None:
     path = tmp_path / "fragment.html"
-    path.write_text(view_html(make().to_dict(), "text"), encoding="utf-8")
+    path.write_text(view_html(make().to_dict(), "text", viewer=plain_viewer()), encoding="utf-8")
     with browser.new_context(viewport={"width": 900, "height": 900}) as context:
         page = context.new_page()
         page.goto(path.as_uri())
@@ -188,7 +189,7 @@ def test_hostile_names_run_nothing(show: Show) -> None:
 def test_a_record_that_cannot_be_drawn_leaves_its_text(show: Show) -> None:
     page = show("", text="{ lambda ; } <b>as text</b>")
     expect(page.get_by_role("alert")).to_contain_text("does not say its version")
-    expect(page.locator(".pl-fallback")).to_have_text("{ lambda ; } <b>as text</b>")
+    expect(page.locator(".pellucid-static")).to_have_text("{ lambda ; } <b>as text</b>")
 
 
 def test_a_group_opens_by_double_click_and_by_key(show: Show) -> None:

@@ -304,7 +304,7 @@ def test_figures_hold_the_viewer_where_no_extension_can_be(client):
     run(client, "%pellucid figures auto")
     data = run(client, show)["execute_result"]["data"]
     assert "application/vnd.pellucid.program.v1+json" in data
-    assert "<script" not in data["text/html"]
+    assert 'type="module"' not in run(client, show)["execute_result"]["data"]["text/html"]
     assert "takes one of" in str(run(client, "%pellucid figures never"))
 
 

@@ -3,8 +3,10 @@
 import dataclasses
 import html
 import html.parser
+import json
 import re
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -14,7 +16,8 @@ import pellucid.numpy as jnp
 from pellucid import introspect
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid_viz import formatters
-from pellucid_viz.figure import Figure, mime_type
+from pellucid_viz.figure import Figure, carries_viewer, mime_type
+from pellucid_viz.render.html import record_of
 from pellucid_viz.render.picture import tiles_picture
 
 
@@ -68,7 +71,7 @@ class Balance(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.open.append(tag)
-        assert tag != "script"
+        assert tag != "script" or ("type", "application/json") in attrs
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
@@ -81,6 +84,7 @@ def test_a_figure_shows_in_all_forms(kind):
     bundle = figure._repr_mimebundle_()
     assert set(bundle) == {mime_type(kind), "text/html", "text/plain"}
     assert bundle[mime_type(kind)]["kind"] == kind
+    assert record_of(bundle["text/html"]) == json.loads(json.dumps(figure.record.to_dict()))
     assert expected in bundle["text/plain"]
     balance = Balance()
     balance.feed(bundle["text/html"])
@@ -133,14 +137,77 @@ def test_unknown_names_of_the_package_are_refused():
 def test_the_html_holds_the_viewer_where_no_extension_can_be(monkeypatch, environment, module):
     monkeypatch.delenv("VSCODE_PID", raising=False)
     figure = pl.viz.program(f)(X)
-    assert mime_type("program") in figure.bundle()
+    assert mime_type("program") in figure.displayed()
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     if module is not None:
         monkeypatch.setitem(sys.modules, module, None)
-    assert set(figure.bundle()) == {"text/html", "text/plain"}
+    assert set(figure.displayed()) == {"text/html", "text/plain"}
     monkeypatch.setattr(Figure, "has_scripts", False)
-    assert mime_type("program") in figure.bundle()
+    assert mime_type("program") in figure.displayed()
+
+
+def test_one_cell_of_a_notebook_holds_the_viewer(monkeypatch):
+    shell = types.SimpleNamespace(kernel=object(), execution_count=0)
+
+    def is_shown_with_viewer(cell):
+        shell.execution_count += 1
+        shell.get_parent = lambda: {"metadata": {"cellId": cell}}
+        return carries_viewer()
+
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    monkeypatch.setattr("pellucid_viz.figure._carrier", None)
+    assert [is_shown_with_viewer(cell) for cell in "abaab"] == [True, False, True, True, False]
+    assert not carries_viewer()
+    shell.kernel = None
+    assert not is_shown_with_viewer("a")
+
+
+def test_the_text_of_a_long_program_is_cut_in_a_notebook():
+    def long(x):
+        for _ in range(300):
+            x = jnp.sin(x)
+        return x
+
+    figure = pl.viz.program(long)(1.0)
+    assert len(repr(figure).splitlines()) > 300
+    lines = figure.bundle()["text/plain"].splitlines()
+    assert len(lines) == 201
+    assert "print() shows all" in lines[-1]
+
+
+def test_static_html_of_a_long_program_is_short_and_has_its_groups():
+    def model(x):
+        for number in range(40):
+            with pl.named_scope(f"layer{number}"):
+                x = jnp.tanh(x) * 2.0 + x
+        hidden = jnp.sin(x) - 1.0
+        return pl.lax.scan(lambda c, _: (jnp.exp(c), c), hidden, length=5)
+
+    static = pl.viz.program(model)(X).static
+    assert "layer0 … layer39</b> × 40" in static
+    assert static.count("tanh") == 1
+    assert "hidden:f32[4,8] = " in static
+    assert "jaxpr × 5" in static
+    assert static.count("<svg") == 1
+
+
+def test_static_html_is_cut_after_200_lines():
+    def model(x):
+        for number in range(500):
+            x = jnp.sin(x) if number * number % 7 > 2 else jnp.tanh(x)
+        return x
+
+    static = pl.viz.program(model)(X).static
+    assert static.count("<pre>") <= 220
+    assert "of 500 equations are written here" in static
+
+
+def test_differences_are_coloured_in_static_html():
+    static = pl.viz.diff(f, lambda x: jnp.sinh(x) * 2.0)(X).static
+    assert re.search('class="pl-removed">−.*tanh', static)
+    assert re.search('class="pl-added">[+].*sinh', static)
+    assert "They are the same program" in pl.viz.diff(f, f)(X).static
 
 
 def test_a_widget_has_the_record_and_takes_another():

@@ -5,10 +5,12 @@ import gzip
 import html.parser
 import json
 import re
+from pathlib import Path
 
 import pytest
 
-from pellucid_viz.render import html as render
+from pellucid_viz.render import colors, html as render
+from pellucid_viz.render.markup import markup_of
 from tests.introspect import sample_records
 from tests.introspect.sample_programs import HOSTILE
 
@@ -47,19 +49,20 @@ def viewer(tmp_path, monkeypatch):
     path = tmp_path / "viewer.js"
     path.write_text('const a = "</script><!--"; const b = /<\\/script>/;', encoding="utf-8")
     monkeypatch.setattr(render, "VIEWER", path)
-    render.viewer_script.cache_clear()
+    for each in (render.viewer_script, render.compressed_viewer):
+        each.cache_clear()
     yield path
-    render.viewer_script.cache_clear()
+    for each in (render.viewer_script, render.compressed_viewer):
+        each.cache_clear()
 
 
 def sample(name):
     return sample_records.SAMPLES[name]().to_dict()
 
 
-def test_the_record_travels_as_it_is(viewer):
-    record = sample("mlp")
-    elements = parsed(render.view_html(record, "text"))
-    assert json.loads(elements.scripts[0]) == record
+def test_a_small_record_travels_as_it_is():
+    record = sample("empty")
+    assert json.loads(parsed(render.view_html(record, "text")).scripts[0]) == record
 
 
 def test_a_large_record_travels_compressed(viewer):
@@ -71,17 +74,33 @@ def test_a_large_record_travels_compressed(viewer):
     assert render.view_html(record, "text") == render.view_html(record, "text")
 
 
-def test_hostile_texts_stay_texts(viewer):
-    text = "\n".join(HOSTILE)
-    elements = parsed(render.view_html(sample("hostile"), text))
-    assert [tag for tag, _ in elements.tags] == ["div", "pre", "div", "script", "script"]
-    assert json.loads(elements.scripts[0]) == sample("hostile")
-    # The parser reads NUL as itself; a browser shows a sign for it.
-    assert HOSTILE[0] in elements.text
+def test_hostile_texts_stay_texts():
+    record = sample_records.SAMPLES["hostile"]()
+    fragment = render.view_html(record.to_dict(), markup_of(record, "\n".join(HOSTILE)))
+    elements = parsed(fragment)
+    assert [tag for tag, _ in elements.tags].count("script") == 1
+    assert {"img", "iframe", "a"}.isdisjoint(tag for tag, _ in elements.tags)
+    assert render.record_of(fragment) == record.to_dict()
+
+
+def test_the_record_in_html_is_the_one_that_was_put_there():
+    assert render.record_of(render.view_html(sample("transformer"), "text")) == sample(
+        "transformer"
+    )
+    with pytest.raises(ValueError, match="no record"):
+        render.record_of("<p>a table</p>")
+
+
+def test_colours_of_static_html_are_those_of_the_live_view():
+    theme = (Path(__file__).parents[2] / "lab-extension/src/components/theme.ts").read_text()
+    light, dark = theme.split("const DARK")
+    for tokens, source in ((colors.LIGHT, light), (colors.DARK, dark)):
+        actual = dict(re.findall(r"'?([\w-]+)'?: '(#[0-9a-f]{6})'", source))
+        assert {name: actual[name] for name in tokens} == tokens
 
 
 def test_the_viewer_cannot_end_its_own_script(viewer):
-    fragment = render.view_html({"kind": "program"}, "text")
+    fragment = render.view_html({"kind": "program"}, "text", viewer=render.plain_viewer())
     elements = parsed(fragment)
     assert len(elements.scripts) == 2
     assert elements.scripts[1] == 'const a = "<\\/script><\\!--"; const b = /<\\/script>/;'
@@ -95,9 +114,9 @@ def test_a_value_that_json_cannot_hold_is_refused(viewer):
 
 def test_without_a_built_viewer_the_text_remains(viewer):
     viewer.unlink()
-    fragment = render.view_html(sample("mlp"), "{ lambda <x> }")
+    fragment = render.view_page(sample("mlp"), "<pre>{ lambda &lt;x&gt; }</pre>", title="loss")
     elements = parsed(fragment)
-    assert elements.scripts == []
+    assert len(elements.scripts) == 1
     assert "{ lambda <x> }" in elements.text
     assert "not built" in elements.text
 

@@ -17,7 +17,7 @@ def _figure(name: str, attribute: str | None = None) -> Callable[[Any], dict[str
         figures = importlib.import_module("pellucid_viz.figures")
         return getattr(figures, name)(
             value if attribute is None else getattr(value, attribute)
-        ).bundle()
+        ).displayed()
 
     return bundle
 

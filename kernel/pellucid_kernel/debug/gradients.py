@@ -109,7 +109,7 @@ class Explanation:
         return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return self.figure().bundle()
+        return self.figure().displayed()
 
 
 def explain_grad(

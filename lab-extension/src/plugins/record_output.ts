@@ -3,6 +3,7 @@ import type { CommandRegistry } from '@lumino/commands';
 import { Widget } from '@lumino/widgets';
 
 import { growing, type Mounted } from '../components';
+import { storedRecord } from '../records/packing';
 import { programText } from './program_text';
 import type { ProgramListing } from './program_text';
 import { mountRecord, OPEN_COMMAND } from './shown_records';
@@ -16,6 +17,7 @@ interface Standing {
 /** A cell output that shows a record: the interactive view, and its text where the view fails. */
 export class RecordOutput extends Widget implements IRenderMime.IRenderer {
   private mounted: Mounted | null = null;
+  private reading: Promise<unknown> | null = null;
   private record: unknown = null;
   private text = '';
   private standsForError = false;
@@ -28,8 +30,15 @@ export class RecordOutput extends Widget implements IRenderMime.IRenderer {
     this.addClass('pellucid-program');
   }
 
-  renderModel(model: IRenderMime.IMimeModel): Promise<void> {
-    this.record = model.data[this.mimeType];
+  async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    const reading = storedRecord(model.data[this.mimeType], model.data['text/html']);
+    this.reading = reading;
+    // An error is shown in the place of the view.
+    const record = await reading.catch((error: unknown) => error);
+    if (this.isDisposed || this.reading !== reading) {
+      return;
+    }
+    this.record = record;
     const listing = this.record as ProgramListing | null | undefined;
     this.text = programText(listing, model.data['text/plain']);
     const standing = model.metadata['pellucid'] as Standing | undefined;
@@ -37,7 +46,6 @@ export class RecordOutput extends Widget implements IRenderMime.IRenderer {
     if (this.isAttached) {
       this.draw();
     }
-    return Promise.resolve();
   }
 
   override dispose(): void {
@@ -48,7 +56,9 @@ export class RecordOutput extends Widget implements IRenderMime.IRenderer {
 
   /** Colours come from the page's style, which an element has only once it is in the page. */
   protected override onAfterAttach(): void {
-    this.draw();
+    if (this.record !== null) {
+      this.draw();
+    }
   }
 
   private draw(): void {

@@ -43,8 +43,11 @@ export type AnyRecord =
 
 const OLDEST_VERSION = Math.max(1, SCHEMA_VERSION - 1);
 
-/** The record in `data`, a JSON text or what one parses to. */
+/** The record in `data`, a JSON text or what one parses to; throws it if it is the error of unpacking one. */
 export function readRecord(data: unknown): AnyRecord {
+  if (data instanceof Error) {
+    throw data;
+  }
   const value: unknown = typeof data === 'string' ? parse(data) : data;
   if (typeof value !== 'object' || value === null || !('kind' in value)) {
     throw new RecordError('this is no record: it has no kind');

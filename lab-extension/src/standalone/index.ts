@@ -3,42 +3,51 @@
 import { ProgramExplorer } from '../components/explorer/program_explorer';
 import { WhatIfView } from '../components/sharding/what_if_view';
 import { growing, mount, type ViewOptions } from '../components/view';
+import { unpacked } from '../records/packing';
 import LayoutWorker from '../layout/worker?worker&inline';
 
 const options: ViewOptions = { makeWorker: () => new LayoutWorker() };
 
+/** Distance in pixels from the visible part of the page at which a view is drawn. */
+const AHEAD = 600;
+
 /** Shows the record in the `application/json` script inside `host`. */
 async function start(host: HTMLElement): Promise<void> {
   const data = host.querySelector<HTMLScriptElement>('script[type="application/json"]');
-  const pre = host.querySelector('pre');
+  const text = host.querySelector<HTMLElement>('.pellucid-static');
   const place = host.querySelector<HTMLElement>('.pellucid-place');
   if (data === null || place === null) {
     return;
   }
-  const isPacked = data.dataset['encoding'] === 'gzip';
-  const record = isPacked ? await unpack(data.text) : data.text;
+  const record = await unpacked(data.text, data.dataset['encoding'] === 'gzip');
   place.hidden = false;
   // In a page of its own the view fills the window.
   const most = place.style.height.endsWith('px') ? parseFloat(place.style.height) : null;
-  mount(place, record, {
+  const mounted = mount(place, record, {
     ...options,
-    text: pre?.textContent ?? '',
     ...(most === null ? {} : { onHeight: growing(place, most) }),
   });
-  // The text form stays in the page for what can't run scripts; here it would be said twice.
-  pre?.setAttribute('hidden', '');
+  // The static form stays in the page for what can't run scripts; here it would be said twice.
+  if (text !== null) {
+    text.hidden = mounted.view() !== null;
+  }
 }
 
-async function unpack(base64: string): Promise<string> {
-  const bytes = Uint8Array.from(atob(base64), character => character.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-  return new Response(stream).text();
-}
-
+const nearby = new IntersectionObserver(
+  entries => {
+    for (const { target, isIntersecting } of entries) {
+      if (isIntersecting) {
+        nearby.unobserve(target);
+        // Where this fails the static form is still there.
+        start(target as HTMLElement).catch((error: unknown) => console.error(error));
+      }
+    }
+  },
+  { rootMargin: `${AHEAD}px` },
+);
 for (const host of document.querySelectorAll<HTMLElement>('.pellucid-view:not([data-started])')) {
   host.dataset['started'] = '';
-  // Where this fails the text form is still there.
-  start(host).catch((error: unknown) => console.error(error));
+  nearby.observe(host);
 }
 
 interface WidgetModel {

@@ -1,8 +1,8 @@
-"""A view as HTML that needs nothing else: no extension, no kernel, no network.
+"""A record as HTML: its static form, the record itself as inert data, and the viewer where it is to be interactive.
 
-The page shows the text form until its script runs, so the text is also what a reader sees who
-allows no scripts. Nothing of a record becomes markup or code: it travels as JSON in an inert script
-element, and the viewer puts all its texts into the page as texts.
+Nothing of a record becomes code: it travels as JSON in a script element that no browser runs, and the viewer puts
+all its texts into the page as texts. Where scripts run, a viewer anywhere on the page draws all records of the page; where none
+run, the static form is what a reader sees.
 """
 
 from __future__ import annotations
@@ -12,56 +12,88 @@ import functools
 import gzip
 import html
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from pellucid_viz.render.colors import STYLE
 
 VIEWER = Path(__file__).parents[1] / "static" / "viewer.js"
 DEFAULT_HEIGHT = 560
 """Height of a view in a cell output, in CSS pixels."""
 
-_COMPRESSED_FROM_BYTES = 64_000
-"""A record from this size on is stored compressed: notebooks keep their outputs."""
+_MIN_COMPRESSED_BYTES = 2_000
+"""A record of at least this size is stored compressed: notebooks keep their outputs."""
+_DATA = re.compile(
+    r'<script type="application/json"( data-encoding="gzip")?>([^<]*)</script>', re.ASCII
+)
 
 
-def view_html(record: Mapping[str, Any], text: str, *, height: int = DEFAULT_HEIGHT) -> str:
-    """HTML fragment that shows `record`, with `text` where scripts do not run.
+def view_html(
+    record: Mapping[str, Any], static: str, *, viewer: str = "", height: int = DEFAULT_HEIGHT
+) -> str:
+    """HTML fragment with the static form of a record and the record itself.
 
-    `record` is what `to_dict()` of a record gives. The viewer is part of the fragment; where it has
-    not been built (a source checkout without the front end), the fragment shows the text.
+    `record` is what `to_dict()` of a record gives, `static` its markup, `viewer` what `plain_viewer` or
+    `compressed_viewer` give.
 
-    >>> fragment = view_html({"kind": "program"}, "{ lambda <x> }")
+    >>> fragment = view_html({"kind": "program"}, "<pre>{ lambda &lt;x&gt; }</pre>")
     >>> "{ lambda &lt;x&gt; }" in fragment
     True
+    >>> record_of(fragment)
+    {'kind': 'program'}
     """
-    script = viewer_script()
-    pre = f'<pre style="overflow: auto; max-height: {height}px">{html.escape(text)}</pre>'
-    if script is None:
-        return (
-            f'<div class="pellucid-view">{pre}<p><small>The interactive view is not built: run '
-            "<code>npm run build:standalone</code> in <code>lab-extension</code>.</small></p></div>"
-        )
     return (
-        f'<div class="pellucid-view">{pre}'
+        f'<div class="pellucid-view">{STYLE}<div class="pellucid-static">{static}</div>'
         f'<div class="pellucid-place" style="height: {height}px" hidden></div>'
-        f"{_data(record)}"
-        f'<script type="module">{script}</script>'
-        "</div>"
+        f"{_data(record)}</div>{viewer}"
     )
 
 
-def view_page(record: Mapping[str, Any], text: str, *, title: str) -> str:
+def record_of(fragment: str) -> dict[str, Any]:
+    """The record in a fragment that `view_html` gave.
+
+    Raises: ValueError for a text without one.
+    """
+    stored = _DATA.search(fragment)
+    if stored is None:
+        raise ValueError("there is no record in this HTML")
+    text = gzip.decompress(base64.b64decode(stored[2])) if stored[1] else stored[2]
+    return json.loads(text)
+
+
+def view_page(record: Mapping[str, Any], static: str, *, title: str) -> str:
     """Whole HTML document with one view that fills the window."""
-    fragment = view_html(record, text).replace(
+    fragment = view_html(record, static, viewer=plain_viewer()).replace(
         f'style="height: {DEFAULT_HEIGHT}px" hidden', 'style="height: 100vh" hidden', 1
     )
     return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<!DOCTYPE html>\n<html lang="en" data-pellucid-page><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{html.escape(title)}</title>"
         "<style>:root { color-scheme: light dark; } body { margin: 0; }</style></head>"
         f"<body>{fragment}</body></html>\n"
     )
+
+
+def plain_viewer() -> str:
+    """The viewer as a script element, which draws the records of the page; a note where it has not been built."""
+    script = viewer_script()
+    if script is None:
+        return (
+            "<p><small>The interactive view is not built: run <code>npm run build:standalone</code> "
+            "in <code>lab-extension</code>.</small></p>"
+        )
+    return f'<script type="module">{script}</script>'
+
+
+@functools.cache
+def compressed_viewer() -> str:
+    """The viewer as compressed data with a script that starts it; empty where it has not been built."""
+    if not VIEWER.exists():
+        return ""
+    return f'<script type="application/gzip" class="pellucid-viewer">{_packed(VIEWER.read_bytes())}</script>{_STARTER}'
 
 
 @functools.cache
@@ -75,13 +107,30 @@ def viewer_script() -> str | None:
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
+_STARTER = """<script type="module">
+const packed = document.querySelector('script.pellucid-viewer:not([data-started])');
+if (packed !== null) {
+  packed.dataset.started = '';
+  const bytes = Uint8Array.from(atob(packed.text), letter => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  const script = document.createElement('script');
+  script.type = 'module';
+  script.textContent = await new Response(stream).text();
+  document.head.append(script);
+}
+</script>"""
+
+
+def _packed(data: bytes) -> str:
+    # A time stamp in the compressed data would make equal outputs differ.
+    return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
+
+
 def _data(record: Mapping[str, Any]) -> str:
     """The record as an inert script element."""
     text = json.dumps(record, separators=(",", ":"), allow_nan=False)
-    if len(text) < _COMPRESSED_FROM_BYTES:
-        for sign in "<>&\u2028\u2029":
-            text = text.replace(sign, f"\\u{ord(sign):04x}")
-        return f'<script type="application/json">{text}</script>'
-    # A time stamp in the compressed data would make equal outputs differ.
-    packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-    return f'<script type="application/json" data-encoding="gzip">{packed}</script>'
+    if len(text) >= _MIN_COMPRESSED_BYTES:
+        return f'<script type="application/json" data-encoding="gzip">{_packed(text.encode())}</script>'
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return f'<script type="application/json">{text}</script>'

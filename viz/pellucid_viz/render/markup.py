@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import html
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pellucid.introspect.schema import (
+    CollectiveRecord,
     CompiledRecord,
     ErrorRecord,
     FunctionShardingRecord,
-    LensRecord,
     MemoryRecord,
     MissesRecord,
     MissRecord,
@@ -25,6 +26,13 @@ from pellucid.introspect.values import bytes_text
 from pellucid_viz.render import placements
 from pellucid_viz.render.array import array_markup
 from pellucid_viz.render.picture import tiles_picture
+from pellucid_viz.render.program import (
+    cut_text,
+    diff_markup,
+    ladder_markup,
+    lens_markup,
+    program_markup,
+)
 from pellucid_viz.render.quantities import count_text, seconds_text
 from pellucid_viz.render.sharded import (
     SiteRows,
@@ -37,32 +45,25 @@ from pellucid_viz.render.sharded import (
     where_text,
 )
 from pellucid_viz.render.text import (
-    STAGES,
     cause_text,
     compiled_facts,
     frame_lines,
     frame_title,
     holders_of,
     misses_text,
-    program_text,
     tile_count,
     tile_text,
 )
 
 _MOST_ROWS = 40
-# nbconvert's pages set another font for what stands in an output.
-_PRE = '<pre style="font-family: monospace; white-space: pre; overflow-x: auto">'
+_MAX_SITES = 5
+"""Programs within a program whose values are listed."""
 
 
 def markup_of(record: Any, text: str) -> str:
     """Static HTML of any record that can be shown by itself; `text` is its plain text."""
     writer = _WRITERS.get(record.kind)
-    return preformatted(text) if writer is None else writer(record)
-
-
-def preformatted(text: str) -> str:
-    """Text as it is."""
-    return f"{_PRE}{html.escape(text)}</pre>"
+    return cut_text(text) if writer is None else writer(record)
 
 
 def table(
@@ -73,29 +74,16 @@ def table(
     more = len(shown) - _MOST_ROWS
     marks = marked or [False] * len(shown)
     body = "".join(
-        _row("td", row, _AMBER if mark else "")
+        _row("td", row, ' class="pl-amber"' if mark else "")
         for row, mark in zip(shown[:_MOST_ROWS], marks, strict=False)
     )
     rest = f"<p>and {more} more</p>" if more > 0 else ""
     return f"<table><thead>{_row('th', head)}</thead><tbody>{body}</tbody></table>{rest}"
 
 
-_AMBER = "background: rgba(230, 150, 0, 0.3)"
-
-
-def _row(tag: str, cells: Sequence[str], style: str = "") -> str:
-    style = f"text-align: left; {style}".rstrip("; ")
-    texts = (f'<{tag} style="{style}">{html.escape(cell)}</{tag}>' for cell in cells)
-    return f"<tr>{''.join(texts)}</tr>"
-
-
-def _stages(record: LensRecord) -> str:
-    parts = (
-        f"<details{' open' if index == 0 else ''}><summary>{STAGES[each.dialect]}</summary>"
-        f"{preformatted(program_text(each))}</details>"
-        for index, each in enumerate(record.programs)
-    )
-    return f"<p><b>{html.escape(record.name)}</b> at its stages</p>{''.join(parts)}"
+def _row(tag: str, cells: Sequence[str], attributes: str = "") -> str:
+    texts = (f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
+    return f"<tr{attributes}>{''.join(texts)}</tr>"
 
 
 def _compiled(record: CompiledRecord) -> str:
@@ -185,7 +173,7 @@ def _sharding(record: ShardingRecord) -> str:
 
 def _function_sharding(record: FunctionShardingRecord) -> str:
     exchanges = by_cost(record)
-    whole, *within = itertools.islice(site_rows(record), _MOST_ROWS)
+    whole, *within = itertools.islice(site_rows(record), _MAX_SITES)
     values = _values(whole) + "".join(
         f"<details><summary>{html.escape(site.title)}</summary>{_values(site)}</details>"
         for site in within
@@ -194,13 +182,25 @@ def _function_sharding(record: FunctionShardingRecord) -> str:
     values += f"<p>and {more} more programs within it</p>" if more else ""
     moved = table(
         ["exchange", "groups", "each device sends", "why", "where"],
-        [collective_row(record, each) for each in exchanges],
-        list(map(is_costly, exchanges)),
+        *_counted_rows([collective_row(record, each) for each in exchanges], exchanges),
     )
     title = f"<b>{html.escape(record.name)}</b> {html.escape(where_text(record))}"
     differs = "".join(f"<li>{html.escape(each)}</li>" for each in record.differences)
     noted = f"<p>Differs from Shardy's plan:</p><ul>{differs}</ul>" if differs else ""
     return f"<p>{title}: {html.escape(summary(record))}</p>{values}{moved}{noted}"
+
+
+def _counted_rows(
+    rows: Sequence[list[str]], exchanges: Sequence[CollectiveRecord]
+) -> tuple[list[list[str]], list[bool]]:
+    """Rows without their repetitions, which are counted, and whether each is in amber."""
+    counts = Counter(map(tuple, rows))
+    costly = dict(zip(map(tuple, rows), map(is_costly, exchanges), strict=True))
+    texts = [
+        [f"{count} × {first}" if count > 1 else first, *others]
+        for (first, *others), count in counts.items()
+    ]
+    return texts, [costly[row] for row in counts]
 
 
 def _what_if(record: WhatIfRecord) -> str:
@@ -234,7 +234,7 @@ def _error(record: ErrorRecord) -> str:
     """The message, each frame of the user, and the whole traceback behind a click."""
     got = "".join(f"<li><code>{html.escape(each)}</code></li>" for each in record.got)
     frames = "".join(
-        f"<p>{html.escape(frame_title(frame))}</p>{_PRE}"
+        f"<p>{html.escape(frame_title(frame))}</p><pre>"
         + "\n".join(
             f"<b>{html.escape(f'{number:4} {text}')}</b>"
             if is_marked
@@ -247,12 +247,15 @@ def _error(record: ErrorRecord) -> str:
     advice = "" if record.do is None else f"<p>{html.escape(record.do)}</p>"
     return (
         f"<p><b>{html.escape(record.name)}</b>: {html.escape(record.what)}</p><ul>{got}</ul>{advice}{frames}"
-        f"<details><summary>The whole traceback</summary>{preformatted(record.traceback)}</details>"
+        f"<details><summary>The whole traceback</summary>{cut_text(record.traceback)}</details>"
     )
 
 
 _WRITERS: dict[str, Callable[[Any], str]] = {
-    "lens": _stages,
+    "program": program_markup,
+    "lens": lens_markup,
+    "ladder": ladder_markup,
+    "diff": diff_markup,
     "compiled": _compiled,
     "memory": _memory,
     "miss": lambda record: _misses([record]),

@@ -27,6 +27,7 @@ from pellucid.introspect.schema import (
 from pellucid.introspect.values import bytes_text
 from pellucid_viz.render import placements
 from pellucid_viz.render.array import array_text
+from pellucid_viz.render.program import STAGES
 from pellucid_viz.render.quantities import count_text, seconds_text
 from pellucid_viz.render.sharded import (
     by_cost,
@@ -41,7 +42,6 @@ from pellucid_viz.render.sharded import (
 _MOST_ROWS = 40
 _MOST_LINES = 4000
 """Lines of each of two programs that are compared as text: the comparison is quadratic."""
-STAGES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "hlo": "optimized HLO"}
 
 
 def text_of(record: Any) -> str:
