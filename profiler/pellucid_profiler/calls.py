@@ -75,6 +75,18 @@ def nesting(thread: Column, start_ns: Column, end_ns: Column) -> Column:
     return parents
 
 
+def alone(start_ns: Column, end_ns: Column) -> npt.NDArray[np.bool_]:
+    """Which spans, in the order in which they begin, share no time with others.
+
+    >>> alone(np.array([0, 2, 3, 9]), np.array([2, 5, 4, 9])).tolist()
+    [True, False, False, True]
+    """
+    is_first = np.ones(len(start_ns) + 1, bool)
+    if len(start_ns):
+        is_first[1:-1] = start_ns[1:] >= np.maximum.accumulate(end_ns)[:-1]
+    return is_first[:-1] & is_first[1:]
+
+
 def spans_of(events: Events, operations: Operations) -> Spans:
     """Spans of the host: all events but operations, their ends, and the bookkeeping of threads."""
     is_host = np.array(

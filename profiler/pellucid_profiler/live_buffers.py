@@ -15,7 +15,7 @@ size 3.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -166,8 +166,8 @@ def program_memory(loaded: OptimizedModule) -> ProgramMemory | None:
     assignment = loaded.buffer_assignment()
     if not assignment:
         return None
-    entry, computations, roots = _computations(loaded.proto())
-    values = _Values(computations, roots)
+    entry, programs, roots = _programs(loaded.proto())
+    values = _Values(programs, roots)
     values.run(entry, ())
     names = {each.id: each.name for each in values.order}
     last = len(values.order) - 1
@@ -197,6 +197,16 @@ def program_memory(loaded: OptimizedModule) -> ProgramMemory | None:
 
 class ProgramMemoryReader(ProgramReader):
     """Reader of a program's instructions and of its memory."""
+
+    def read(self, meshes: Iterable[Mapping[str, int]]) -> None:
+        """Read everything, before it is known what of it is needed."""
+        if self.allocated_bytes and self.memory is not None:
+            self.info(self.memory.instructions, meshes)
+
+    @cached_property
+    def allocated_bytes(self) -> int:
+        """Bytes that one run holds on each device."""
+        return self.loaded.allocated_bytes()
 
     @cached_property
     def memory(self) -> ProgramMemory | None:
@@ -231,25 +241,29 @@ def _timeline(
     return ProgramMemory(instructions, bytes_live.tolist(), peak, at_peak, allocated_bytes)
 
 
-def _computations(proto: bytes) -> tuple[int, dict[int, list[_Instruction]], dict[int, int]]:
-    """(the entry's id, instructions of each computation in the order in which they run, root of each)."""
-    entry, computations, roots = 0, dict[int, list[_Instruction]](), dict[int, int]()
+def _programs(proto: bytes) -> tuple[int, dict[int, list[_Instruction]], dict[int, int]]:
+    """(the entry's id, instructions of each program in the order in which they run, root of each).
+
+    Computations that combine elements, or are one kernel, are most of a module, and are left out.
+    """
+    entry, parts = 0, dict[int, tuple[int, int]]()
     for number, _, at, stop in fields(proto, 0, len(proto)):
         if number == 6:
             entry = at
         elif number == 3:
-            key = 0
-            instructions: list[_Instruction] = []
-            root = 0
-            for inner, _, begin, end in fields(proto, at, stop):
-                if inner == 2:
-                    instructions.append(_instruction(proto, begin, end))
-                elif inner == 5:
-                    key = begin
-                elif inner == 6:
-                    root = begin
-            computations[key], roots[key] = instructions, root
-    return entry, computations, roots
+            parts[next((key for n, _, key, _ in fields(proto, at, stop) if n == 5), 0)] = (at, stop)
+    programs, roots, missing = dict[int, list[_Instruction]](), dict[int, int](), [entry]
+    while missing:
+        key = missing.pop()
+        if key in programs:
+            continue
+        inner = [*fields(proto, *parts[key])]
+        programs[key] = [_instruction(proto, begin, end) for n, _, begin, end in inner if n == 2]
+        roots[key] = next((root for n, _, root, _ in inner if n == 6), 0)
+        for each in programs[key]:
+            if each.opcode in _RUNS_PROGRAMS:
+                missing += each.called
+    return entry, programs, roots
 
 
 def _instruction(proto: bytes, start: int, stop: int) -> _Instruction:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from pellucid_profiler.calls import alone
 from pellucid_profiler.wire import message_field, number_field, put_varints
 from pellucid_profiler.xspace import Column
 
@@ -88,8 +89,9 @@ def _lanes(start_ns: Column, end_ns: Column) -> Column:
         list[int]
     ] = []  # for each lane the ends of the spans that are open, innermost last
     order = np.lexsort((-end_ns, start_ns))  # of spans that begin together the longest is outermost
-    for row in order:
-        start, end = int(start_ns[row]), int(end_ns[row])
+    crossing = order[~alone(start_ns[order], end_ns[order])]
+    columns = (each.tolist() for each in (crossing, start_ns[crossing], end_ns[crossing]))
+    for row, start, end in zip(*columns, strict=True):
         for ends in around:
             while ends and ends[-1] <= start:
                 ends.pop()

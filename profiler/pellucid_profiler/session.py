@@ -358,7 +358,7 @@ class Session:
             wall_seconds=self.wall_ns / 1e9,
             operation_seconds=total,
             measured_seconds=measured,
-            estimated_seconds=total - measured - unattributed,
+            estimated_seconds=max(total - measured - unattributed, 0.0),
             unattributed_seconds=unattributed,
             busy_seconds=sum(busy) / len(busy) if busy else 0.0,
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pellucid_profiler.calls import function_name
+from pellucid_profiler.calls import alone, function_name
 from pellucid_profiler.schema import LaneRecord, TileColumns, TimelineRecord
 from pellucid_profiler.xspace import Column
 
@@ -99,9 +99,12 @@ def _apart(spans: _Row, limit: int, *, is_complete: bool) -> Iterator[_Row]:
     """Rows of spans that don't overlap; of the last one they may, unless those that do are left out."""
     order = np.lexsort((-spans.end_ns, spans.start_ns))
     reached = [-1] * limit
-    row_of = np.full(len(order), limit - 1 if is_complete else limit)
-    times = zip(spans.start_ns[order].tolist(), spans.end_ns[order].tolist(), strict=True)
-    for i, (start, end) in enumerate(times):
+    start_ns, end_ns = spans.start_ns[order], spans.end_ns[order]
+    apart = alone(start_ns, end_ns)
+    row_of = np.where(apart, 0, limit - 1 if is_complete else limit)
+    crossing = np.flatnonzero(~apart)
+    times = (column[crossing].tolist() for column in (start_ns, end_ns))
+    for i, start, end in zip(crossing.tolist(), *times, strict=True):
         for row in range(limit):
             if reached[row] <= start:
                 row_of[i], reached[row] = row, end

@@ -9,6 +9,7 @@ XEventMetadata and XStatMetadata id 1, name 2; XEventMetadata stats 5.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -86,13 +87,13 @@ class Events:
         return np.isin(numbers, numbers_of_texts)
 
 
-def read_events(recording: bytes) -> Events:
-    """The events of a serialized XSpace.
+def read_events(recording: bytes, reading: Callable[[float], None] | None = None) -> Events:
+    """The events of a serialized XSpace; `reading` is called with the share that is read.
 
     Raises: ArgumentValueError for bytes that are no whole recording.
     """
     try:
-        return _Reader(recording).read()
+        return _Reader(recording, reading or (lambda _: None)).read()
     except (ValueError, IndexError, UnicodeDecodeError) as error:
         raise ArgumentValueError(
             "these bytes are no whole recording of XLA (a serialized XSpace).",
@@ -154,8 +155,8 @@ def _id_and_name(message: bytes, start: int, end: int) -> tuple[int, str]:
 
 
 class _Reader:
-    def __init__(self, recording: bytes) -> None:
-        self.message = recording
+    def __init__(self, recording: bytes, reading: Callable[[float], None]) -> None:
+        self.message, self.reading = recording, reading
         self.data: Bytes = np.frombuffer(recording, np.uint8)
         self.names = Names()
         self.threads: list[str] = []
@@ -252,6 +253,7 @@ class _Reader:
         self.planes.append(plane)
         bounds = np.array(positions, np.int64).reshape(-1, 2)
         for first in range(0, len(bounds), CHUNK_EVENTS):
+            self.reading(int(bounds[first, 0]) / len(message))
             self.events(bounds[first : first + CHUNK_EVENTS], thread, begin_ns, names, stats, refs)
 
     def events(
@@ -305,8 +307,8 @@ class _Reader:
             _, kind, value, stop = next(fields(self.message, int(at[i]), int(ends[i])))
             text = self.text(value, stop) if kind == 2 else str(_double(value))
             values[i] = self.names.number(text)
-        for kind in np.unique(kinds):
-            chosen = kinds == kind
+        for kind in np.flatnonzero(np.bincount(kinds.astype(np.int64))):
+            chosen = np.flatnonzero(kinds == kind)
             self.stats[stats[int(kind)]].append((rows[chosen] + self.count, values[chosen]))
 
 

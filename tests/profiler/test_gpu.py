@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from pellucid_profiler.conversion import Observed, session_of
 from pellucid_profiler.findings import findings
-from pellucid_profiler.recorder import Observed, session_of
 from pellucid_profiler.session import Session
 from tests.profiler import gpu_recordings
 

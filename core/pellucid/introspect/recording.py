@@ -173,6 +173,21 @@ def live_executables() -> list[Any]:
     return [each for client in platforms.started_clients() for each in client.live_executables()]
 
 
+def modules_of(executable: Any, names: Collection[str] | None = None) -> list[LoadedModule]:
+    """The modules of an executable; of those whose names are among `names`, if these are given."""
+    facts = from_disk(executable)
+    return [
+        LoadedModule(
+            module_id(module) if facts is None else facts.program_id,
+            module.name,
+            module,
+            executable,
+        )
+        for module in executable.hlo_modules()
+        if names is None or module.name in names
+    ]
+
+
 def loaded_modules(
     executables: list[Any], names: Mapping[int, Collection[str]]
 ) -> dict[int, LoadedModule]:
@@ -184,18 +199,14 @@ def loaded_modules(
     names_to_find = {*itertools.chain.from_iterable(names.values())}
     candidates: dict[int, list[LoadedModule]] = {}
     for each in dict.fromkeys(executables):
-        facts = from_disk(each)
-        for module in each.hlo_modules():
-            if module.name in names_to_find:
-                number = module_id(module) if facts is None else facts.program_id
-                if {*names.get(number, ())} == {module.name}:
-                    loaded = LoadedModule(number, module.name, module, each)
-                    candidates.setdefault(number, []).append(loaded)
+        for loaded in modules_of(each, names_to_find):
+            if {*names.get(loaded.program_id, ())} == {loaded.name}:
+                candidates.setdefault(loaded.program_id, []).append(loaded)
     return {number: modules[0] for number, modules in candidates.items() if len(modules) == 1}
 
 
 __all__ = [
     "DRAINING", "Annotation", "LoadedModule", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session",
-    "guided_profile", "heap_profile", "heap_profiles", "hlo_text", "is_user_file", "live_array_bytes", "live_executables", "live_meshes", "loaded_modules", "register_subprocess", "start_platforms", "start_server",
+    "guided_profile", "heap_profile", "heap_profiles", "hlo_text", "is_user_file", "live_array_bytes", "live_executables", "live_meshes", "loaded_modules", "modules_of", "register_subprocess", "start_platforms", "start_server",
     "wait_for_devices",
 ]  # fmt: skip

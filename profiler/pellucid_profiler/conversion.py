@@ -1,0 +1,263 @@
+"""Conversion of XLA's recording into a session, on a thread of its own, with its progress."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.introspect import recording
+from pellucid_profiler.callbacks import CallbackLog
+from pellucid_profiler.calls import calls_of, spans_of
+from pellucid_profiler.collectives import RENDEZVOUS, collectives_of
+from pellucid_profiler.compilations import Compilation
+from pellucid_profiler.compile_steps import KERNEL, kernel_name
+from pellucid_profiler.gpu import explained, gpu_losses
+from pellucid_profiler.host import Transfer
+from pellucid_profiler.live_arrays import ArrayLog, LiveArrays
+from pellucid_profiler.live_buffers import ProgramMemory, ProgramMemoryReader
+from pellucid_profiler.marks import marked_places
+from pellucid_profiler.operations import Operations, grouped, has_end, operations_of, ranked
+from pellucid_profiler.peaks import measured_peaks
+from pellucid_profiler.progress import Interrupted, Progress, shown
+from pellucid_profiler.session import Session
+from pellucid_profiler.sources import ProgramInfo
+from pellucid_profiler.text import counted, seconds_text, sources_of
+from pellucid_profiler.xspace import ABSENT, Events, read_events
+
+_JOINS = ("end: ", "ThreadpoolListener::", RENDEZVOUS)
+"""Begins of the names of events by which operations are joined to others, also behind the session's block."""
+MAX_MEMORY_PROGRAMS = 4
+"""Programs of a session, those that need most memory, whose buffers it has over time."""
+MAX_PROGRAMS = 16
+"""Programs that a process keeps read, of those that sessions had last."""
+MAX_PROGRAMS_AHEAD = 4
+"""Programs, the newest ones, that are read while XLA collects its events, before it is known which of them ran."""
+
+
+class Observed(NamedTuple):
+    """Observations of a session besides XLA's events."""
+
+    compilations: Sequence[Compilation] = ()
+    transfers: Sequence[Transfer] = ()
+    meshes: Sequence[Mapping[str, int]] = ()
+    callbacks: CallbackLog | None = None
+    arrays: ArrayLog | None = None
+    remarks: Sequence[str] = ()
+
+
+class Conversion:
+    """The thread that makes a session of XLA's: it collects the events, reads the programs that ran, and joins them."""
+
+    def __init__(self, session: Any, executables: list[Any], observed: Observed) -> None:
+        self.recorded: Future[bytes] = Future()
+        """The recording, a serialized XSpace."""
+        self.progress = Progress()
+        self._session: Any = session
+        self._executables, self._observed = executables, observed
+        self._start()
+
+    def _start(self) -> None:
+        self._result: Future[Session] = Future()
+        threading.Thread(target=self._run, name="pellucid profiler").start()
+
+    @property
+    def result(self) -> Session | None:
+        """The session, if it is there."""
+        is_there = self._result.done() and self._result.exception() is None
+        return self._result.result() if is_there else None
+
+    def wait(self, timeout_seconds: float | None = None) -> Session:
+        """The session, once it is there; how far it is is shown meanwhile.
+
+        An interrupt ends the wait and the conversion, which begins again when it is waited for again.
+        """
+        self.progress.resume()
+        if self._result.done() and isinstance(self._result.exception(), Interrupted):
+            self._start()
+        try:
+            return shown(self._result, self.progress, timeout_seconds)
+        except KeyboardInterrupt:
+            self.progress.interrupt()
+            raise
+
+    def _run(self) -> None:
+        result = self._result
+        try:
+            if not self.recorded.done():
+                self._collect()
+            programs = functools.partial(_programs_of, self._executables)
+            recorded = self.recorded.result()
+            result.set_result(session_of(recorded, programs, self._observed, self.progress))
+        except BaseException as error:  # raised where the session is asked for
+            result.set_exception(error)
+
+    def _collect(self) -> None:
+        # XLA collects without Python, so that another thread has the interpreter.
+        ahead = threading.Thread(target=self._read_ahead, name="pellucid programs")
+        ahead.start()
+        try:
+            self.recorded.set_result(self._session.stop())
+        except BaseException as error:
+            self.recorded.set_exception(error)
+        self._session = None
+        ahead.join()
+
+    def _read_ahead(self) -> None:
+        newest = (
+            each for each in self._executables
+            if each not in _read and each.hlo_modules()[0].name != f"jit_{recording.DRAINING}"
+        )  # fmt: skip
+        for executable, _ in zip(newest, range(MAX_PROGRAMS_AHEAD), strict=False):
+            if self.recorded.done():
+                return
+            with contextlib.suppress(Exception):  # raised where the program is asked for
+                [loaded] = recording.modules_of(executable)
+                reader = ProgramMemoryReader(loaded)
+                reader.read(self._observed.meshes)
+                _read.setdefault(executable, reader)
+
+
+def session_of(
+    recorded: bytes,
+    programs_called: Callable[[Mapping[int, set[str]]], Mapping[int, ProgramMemoryReader]],
+    observed: Observed,
+    progress: Progress | None = None,
+) -> Session:
+    """The session of XLA's recording, a serialized XSpace, joined to its programs.
+
+    `programs_called` returns programs by their numbers, from the names that each number has in the recording.
+    Raises: ArgumentValueError for bytes that are no whole recording.
+    """
+    progress = progress or Progress()
+    reading = functools.partial(progress, "reading events")
+    events, end_ns = _without_draining(read_events(recorded, reading))
+    progress("joining operations to calls")
+    operations = operations_of(events)
+    spans = spans_of(events, operations)
+    is_kernel = events.texts_are(spans.name, KERNEL)
+    kernels = {kernel_name(events.names[i]) for i in np.unique(spans.detail[is_kernel]) if i >= 0}
+    modules = events.stat("hlo_module")[operations.event]
+    names_by_program: dict[int, set[str]] = {}
+    _, first = np.unique(grouped(operations.program, modules), return_index=True)
+    for number, name in zip(operations.program[first], modules[first], strict=True):
+        if name >= 0:
+            names_by_program.setdefault(int(number), set()).add(events.names[name])
+    loaded = programs_called(names_by_program)
+    memory = _memory_of(
+        {number: each for number, each in loaded.items() if number in operations.program}
+    )
+    programs: dict[int, ProgramInfo] = {}
+    heap = [] if observed.arrays is None else observed.arrays.rows()
+    callbacks = [] if observed.callbacks is None else observed.callbacks.rows()
+    numbers = ranked(operations.program)[0].tolist()
+    for i, number in enumerate(numbers):
+        progress("reading programs", i / len(numbers))
+        rows = ranked(operations.instruction[operations.program == number])[0]
+        at_peak = memory[number].at_peak if number in memory else []
+        names = {
+            *(events.names[i] for i in rows),
+            *kernels,
+            *(each.instruction for each in at_peak),
+        }
+        module = loaded.get(number)
+        if module is not None:
+            programs[number] = module.info(names, observed.meshes)
+            continue
+        [row, *_] = operations.event[operations.program == number]
+        name = int(events.stat("hlo_module")[row])
+        programs[number] = ProgramInfo("" if name == ABSENT else events.names[name], {})
+    begin_ns = events.session.get("profile_start_time", 0)
+    places = [place for program in programs.values() for place in program.places()]
+    others = (*observed.transfers, *heap, *callbacks)
+    places += [each.place for each in others if each.place is not None]
+    return Session(
+        names=events.names,
+        threads=events.threads,
+        programs=programs,
+        operations=operations,
+        calls=calls_of(events, operations),
+        spans=spans,
+        transfers=[*observed.transfers],
+        callbacks=callbacks,
+        live_arrays=LiveArrays.none() if observed.arrays is None else observed.arrays.samples(),
+        heap=heap,
+        remarks=[*observed.remarks, *_losses(events, operations, programs)],
+        memory=memory,
+        peaks=measured_peaks(),
+        collectives=collectives_of(events, operations),
+        compilations=[*observed.compilations],
+        begin_unix_ns=begin_ns,
+        wall_ns=max(end_ns, int(operations.end_ns.max(initial=0))),
+        sources=sources_of([*places, *marked_places(events.names)]),
+    )
+
+
+_read: dict[Any, ProgramMemoryReader] = {}
+"""By executable; numbers of programs from disk are other processes'."""
+
+
+def _programs_of(
+    executables: list[Any], names: Mapping[int, set[str]]
+) -> dict[int, ProgramMemoryReader]:
+    """Readers of the programs of this process by their numbers, of those called as `names` has it."""
+    readers: dict[int, ProgramMemoryReader] = {}
+    for number, loaded in recording.loaded_modules(executables, names).items():
+        reader = _read.pop(loaded.executable, None) or ProgramMemoryReader(loaded)
+        readers[number] = _read[loaded.executable] = reader
+    for executable in list(_read)[:-MAX_PROGRAMS]:
+        _read.pop(executable, None)
+    return readers
+
+
+def _memory_of(loaded: Mapping[int, ProgramMemoryReader]) -> dict[int, ProgramMemory]:
+    """The memory of the programs that need most, by their numbers."""
+    needs = {number: each.allocated_bytes for number, each in loaded.items()}
+    largest = sorted(needs, key=lambda number: -needs[number])[:MAX_MEMORY_PROGRAMS]
+    memory = {number: loaded[number].memory for number in largest}
+    return {number: each for number, each in memory.items() if each is not None}
+
+
+def _losses(
+    events: Events, operations: Operations, programs: Mapping[int, ProgramInfo]
+) -> Iterator[str]:
+    """Losses of the recording, in sentences."""
+    without_end = int(np.count_nonzero(~has_end(events, operations.event)))
+    if without_end:
+        yield (
+            f"The ends of {counted(without_end, 'operation')} were not recorded: their time is that until they returned, "
+            "which of asynchronous ones is too short."
+        )
+    yield from gpu_losses(events)
+    yield from map(explained, events.problems)
+    gone = [
+        number
+        for number, program in programs.items()
+        if number != ABSENT and not program.instructions
+    ]
+    if gone:
+        rows = np.isin(operations.program, gone)
+        seconds = float(operations.duration_ns[rows].sum()) / 1e9
+        yield (
+            f"{counted(len(gone), 'program')} that ran for {seconds_text(seconds)} can't be read any more, so their "
+            "operations have names only. Keep the jitted functions alive until the session ends."
+        )
+
+
+def _without_draining(events: Events) -> tuple[Events, int]:
+    """(the events of the user, when the session's block ended): what waits for the devices is recorded, too."""
+    begin_ns = events.session.get("profile_start_time", 0)
+    stop_ns = events.session.get("profile_stop_time", begin_ns) - begin_ns
+    rows = np.flatnonzero(events.texts_are(events.name, recording.DRAINING))
+    if not rows.size:
+        return events, stop_ns
+    end_ns = int(events.start_ns[rows[0]])
+    is_ours = events.texts_are(events.stat("hlo_module"), f"jit_{recording.DRAINING}")
+    is_join = np.array([name.startswith(_JOINS) for name in events.names], bool)[events.name]
+    is_late = (events.start_ns >= end_ns) & (events.stat("hlo_op") == ABSENT) & ~is_join
+    return events.chosen(~is_ours & ~is_late), end_ns

@@ -1,0 +1,131 @@
+"""Progress of a conversion, and the bar or line that shows it while somebody waits."""
+
+from __future__ import annotations
+
+import html
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from pellucid_profiler.text import seconds_text
+
+T = TypeVar("T")
+
+FIRST_SHOWN_SECONDS = 0.8
+"""Seconds of waiting before anything is shown: most conversions are over by then."""
+PERIOD_SECONDS = 0.2
+COLLECTING = "XLA collects events"
+"""The first part of a conversion, whose length nobody knows until it is over."""
+
+
+class Interrupted(Exception):
+    """The end of a conversion that nobody waits for any more."""
+
+
+class Progress:
+    """Part and share of a conversion, set by its thread in calls, which raise `Interrupted` once it is to end.
+
+    >>> progress = Progress()
+    >>> progress("reading events", 0.45)
+    >>> progress.text()
+    'reading events, 45 %'
+    """
+
+    def __init__(self) -> None:
+        self.part = COLLECTING
+        self.share: float | None = None
+        """Of the part that is over; None where that is not known."""
+        self._is_interrupted = False
+
+    def __call__(self, part: str, share: float | None = None) -> None:
+        """Sets the part that begins or goes on, and which share of it is over."""
+        if self._is_interrupted:
+            raise Interrupted(f"interrupted while {self.text()}")
+        self.part, self.share = part, share
+
+    def text(self) -> str:
+        """The part, and the share of it that is over."""
+        return (
+            self.part if self.share is None else f"{self.part}, {self.share:.0%}".replace("%", " %")
+        )
+
+    def interrupt(self) -> None:
+        """End the conversion at its next call."""
+        self._is_interrupted = True
+
+    def resume(self) -> None:
+        """Let the conversion go on if it hasn't noticed an interrupt yet."""
+        self._is_interrupted = False
+
+
+def shown(future: Future[T], progress: Progress, timeout_seconds: float | None = None) -> T:
+    """The result of a conversion; while it takes longer, its progress is shown: in a notebook under the cell, as a line in a terminal.
+
+    Raises: TimeoutError; what the conversion raised.
+    """
+    start = time.monotonic()
+    end = float("inf") if timeout_seconds is None else start + timeout_seconds
+    draw: Callable[[str, float | None], None] | None = None
+    period = FIRST_SHOWN_SECONDS
+    try:
+        while True:
+            try:
+                return future.result(max(0.0, min(period, end - time.monotonic())))
+            except TimeoutError:
+                if future.done() or time.monotonic() >= end:
+                    raise
+            draw, period = draw or _drawing(), PERIOD_SECONDS
+            draw(progress.text(), progress.share)
+    finally:
+        if draw is not None:
+            draw(
+                f"converted in {seconds_text(time.monotonic() - start)}"
+                if _succeeded(future)
+                else "",
+                1.0,
+            )
+
+
+def _succeeded(future: Future[Any]) -> bool:
+    return future.done() and future.exception() is None
+
+
+def _drawing() -> Callable[[str, float | None], None]:
+    """A function that draws a text and a share, in place of what it drew before; a share of 1 is the last one."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if ipython is not None and getattr(shell, "kernel", None) is not None:
+        return _drawing_in_notebook(ipython.display)
+    return _draw_line if sys.stderr.isatty() else lambda text, share: None
+
+
+def _draw_line(text: str, share: float | None) -> None:
+    sys.stderr.write("\r\x1b[K" + (f"Profile: {text}" if share != 1.0 else ""))
+    sys.stderr.flush()
+
+
+def _drawing_in_notebook(display: Any) -> Callable[[str, float | None], None]:
+    handle: Any = None
+
+    def draw(text: str, share: float | None) -> None:
+        nonlocal handle
+        line = f"Profile: {text or 'interrupted'}"
+        bundle = {"text/plain": line, "text/html": _bar(line, share)}
+        if handle is None:
+            handle = display.display(bundle, raw=True, display_id=True)
+        else:
+            handle.update(bundle, raw=True)
+
+    return draw
+
+
+def _bar(text: str, share: float | None) -> str:
+    value = "" if share is None else f' value="{share:.3f}"'
+    bar = (
+        ""
+        if share == 1.0
+        else f'<progress{value} style="width: 12em; vertical-align: middle"></progress> '
+    )
+    return f'<div role="status" style="font-size: smaller; opacity: 0.8">{bar}{html.escape(text)}</div>'
