@@ -28,8 +28,9 @@ _RESHAPES = frozenset({
     "stablehlo.bitcast_convert", "stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose",
 })  # fmt: skip
 """Operations that may leave elements where they are, if there are as many as before."""
-_REPEATS = _RESHAPES | {"stablehlo.dynamic_broadcast_in_dim"}
-"""Operations whose results, where they are in memory of their own, are one element repeated."""
+_NEVER_WRITTEN = _RESHAPES | {"stablehlo.constant", "stablehlo.dynamic_broadcast_in_dim"}
+"""Operations whose results, where they are in memory of their own, are constant or one element repeated: updates write
+into a copy of them."""
 
 
 class SelfUpdate(NamedTuple):
@@ -75,8 +76,8 @@ def settle(module: ir.Module, updates: Sequence[SelfUpdate]) -> None:
 def _may_read(update: ir.Value, array: ir.Value) -> bool:
     """Whether a fusion that computes `update` may read the buffer of `array`."""
     buffer = _buffer(array)
-    if not isinstance(buffer.owner, ir.Block) and buffer.owner.name in _REPEATS:
-        return False  # one element, repeated
+    if not isinstance(buffer.owner, ir.Block) and buffer.owner.name in _NEVER_WRITTEN:
+        return False
     pending, seen = [update], {buffer}
     while pending:
         value = pending.pop()

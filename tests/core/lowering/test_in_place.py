@@ -46,3 +46,14 @@ def test_an_update_is_computed_before_anything_is_overwritten(update: str) -> No
 def test_an_update_from_elsewhere_is_written_in_place() -> None:
     text = pl.jit(lambda x, u: lax.dynamic_update_slice(x, u * 2, (1,))).lower(X, X[:2]).as_text()
     assert "optimization_barrier" not in text
+
+
+def test_an_array_of_one_element_is_updated_by_a_long_computation() -> None:
+    def update(x: Any) -> Any:
+        y = x
+        for _ in range(80):
+            y = jnp.sin(y)
+        return x.at[0].set(y[0])
+
+    x = np.float32([0.5])
+    np.testing.assert_array_equal(pl.jit(update)(x), update(jnp.asarray(x)))
