@@ -13,7 +13,7 @@ from pellucid.analysis.shapes import Shape, hlo_shapes
 from pellucid.base.functional import strict_zip
 from pellucid.base.source import Frame, user_frame
 from pellucid.introspect.lineage import equation_id
-from pellucid.runtime.executable import from_disk
+from pellucid.runtime.executable import from_disk, optimized_modules
 from pellucid.xla import hlo as xla_hlo
 
 
@@ -126,7 +126,7 @@ class Module:
 
 def module_of(executable: Any) -> tuple[Module, Any]:
     """The first module of XLA's executable, read, and as XLA has it."""
-    [module, *_] = executable.hlo_modules()
+    [module, *_] = optimized_modules(executable)
     facts = from_disk(executable)
     return Module(xla_hlo.full_text(module), facts and facts.origins), module
 

@@ -1,7 +1,7 @@
 """Executables on disk, found again by the content of their program.
 
-An entry is one file: a line that says what it is, a header in JSON, the compressed executable. Loading an
-executable runs code, so the folder must belong to the user alone; a file that isn't ours, is damaged or was
+An entry is one file: a line that says what it is, a header in JSON, the compressed executable, and the compressed
+program where the executable holds only what it needs to be loaded (`xla/serialized.py`). Loading an executable runs code, so the folder must belong to the user alone; a file that isn't ours, is damaged or was
 made by another version is passed over. Files appear by renaming, so that processes can share a folder.
 """
 
@@ -20,7 +20,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pellucid.base import config
 from pellucid.base.caching import cached
@@ -28,24 +28,15 @@ from pellucid.base.errors import CacheError, ConfigError
 from pellucid.base.events import logger
 from pellucid.base.functional import strict_zip
 from pellucid.lowering.module import Origin
-from pellucid.xla import mlir
+from pellucid.runtime.executable import FromDisk
+from pellucid.xla import mlir, serialized
 from pellucid.xla.compile import JaxRuntimeError, LoadedExecutable, deserialize, jaxlib_version
 from pellucid.xla.profiling import module_id
 
-_MAGIC = b"pellucid executable 2\n"
+_MAGIC = b"pellucid executable 3\n"
 _SUFFIX = ".executable"
 _ABANDONED_SECONDS = 3600.0
 """Age in seconds of temporary files that a process that died has left."""
-
-
-class Cached(NamedTuple):
-    """An executable from disk."""
-
-    loaded: LoadedExecutable
-    origins: dict[int, Origin]
-    """This process's equations by the ids in the executable's metadata, which another process gave."""
-    program_id: int
-    """The program's number in recordings, which is that of the process that compiled it."""
 
 
 # The folder -----------------------------------------------------------------------------------------
@@ -162,8 +153,8 @@ def _processor() -> str:
 # Entries --------------------------------------------------------------------------------------------
 
 
-def load(key: str, lowered: Any, options: Any) -> Cached | None:
-    """The executable stored under `key`, loaded; None if there is none that can be used."""
+def load(key: str, lowered: Any, options: Any) -> tuple[LoadedExecutable, FromDisk] | None:
+    """The executable stored under `key`, loaded, and its facts; None if there is none that can be used."""
     home = folder()
     if home is None:
         return None
@@ -177,32 +168,41 @@ def load(key: str, lowered: Any, options: Any) -> Cached | None:
         return None
     placement = lowered.request.placement
     try:
-        header, payload = _taken_apart(key, data)
-        loaded = deserialize(
-            placement.client, payload, placement.devices, options, lowered.module.host_callbacks
-        )
+        header, content, program = _taken_apart(key, data)
+        load = functools.partial(
+            deserialize, placement.client, devices=placement.devices, options=options,
+            host_callbacks=lowered.module.host_callbacks,
+        )  # fmt: skip
+        try:
+            loaded = load(zlib.decompress(content))
+        except JaxRuntimeError:
+            if not program:
+                raise
+            whole = serialized.with_program(zlib.decompress(content), zlib.decompress(program))
+            loaded, content, program = load(whole), zlib.compress(whole, 1), b""
     except (ValueError, KeyError, TypeError, zlib.error, JaxRuntimeError) as error:
         _warn(f"{path} is damaged or foreign ({error}); its program is compiled anew")
         return None
     with contextlib.suppress(OSError):
         os.utime(path)  # its last use, for eviction: the file system's own times can't be relied on
     origins = lowered.module.origins
-    if header["primitives"] != _primitives(origins):
-        return Cached(loaded, {}, header["program_id"])
-    return Cached(loaded, dict(strict_zip(header["equation_ids"], origins)), header["program_id"])
+    is_known = header["primitives"] == _primitives(origins)
+    equations = dict(strict_zip(header["equation_ids"], origins)) if is_known else {}
+    return loaded, FromDisk(equations, header["program_id"], content, program)
 
 
-def _taken_apart(key: str, data: bytes) -> tuple[dict[str, Any], bytes]:
-    """Header and executable of an entry; ValueError if it isn't whole or isn't what was asked for."""
+def _taken_apart(key: str, data: bytes) -> tuple[dict[str, Any], bytes, bytes]:
+    """Header, compressed executable and program of an entry; ValueError if it isn't whole or isn't what was asked for."""
     if not data.startswith(_MAGIC):
         raise ValueError("it isn't an entry of this version")
-    line, _, compressed = data[len(_MAGIC) :].partition(b"\n")
+    line, _, content = data[len(_MAGIC) :].partition(b"\n")
     header = json.loads(line)
     if header["key"] != key:
         raise ValueError("it belongs to another program")
-    if hashlib.sha256(compressed).hexdigest() != header["sha256"]:
+    if hashlib.sha256(content).hexdigest() != header["sha256"]:
         raise ValueError("its content is damaged")
-    return header, zlib.decompress(compressed)
+    size = header["executable_bytes"]
+    return header, content[:size], content[size:]
 
 
 def store(key: str, lowered: Any, loaded: LoadedExecutable, seconds: float) -> None:
@@ -216,17 +216,23 @@ def store(key: str, lowered: Any, loaded: LoadedExecutable, seconds: float) -> N
         return
     if len(payload) < config.persistent_cache_min_entry_size_bytes.value:
         return
-    compressed = zlib.compress(payload, 1)
+    program = b""
+    if lowered.request.placement.client.platform == "cpu":
+        with contextlib.suppress(serialized.UnknownFormatError):  # of a jaxlib to come
+            payload, program = serialized.without_fusion_bodies(payload)
+    executable = zlib.compress(payload, 1)
+    content = executable + (program and zlib.compress(program, 1))
     header = {
         "key": key,
         "name": lowered.request.name,
         "seconds": round(seconds, 3),
-        "sha256": hashlib.sha256(compressed).hexdigest(),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "executable_bytes": len(executable),
         "equation_ids": [origin.id for origin in lowered.module.origins],
         "primitives": _primitives(lowered.module.origins),
         "program_id": module_id(loaded.hlo_modules()[0]),
     }
-    data = b"".join((_MAGIC, json.dumps(header).encode(), b"\n", compressed))
+    data = b"".join((_MAGIC, json.dumps(header).encode(), b"\n", content))
     limit = config.compilation_cache_max_size.value
     if 0 <= limit < len(data):
         return

@@ -221,11 +221,11 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
     start = time.perf_counter()
     options = _compile_options(lowered, placement.platform, placement.devices)
 
-    def build(_: LoweredProgram) -> tuple[Any, str, disk_cache.Cached | None]:
+    def build(_: LoweredProgram) -> tuple[Any, str, FromDisk | None]:
         key = disk_cache.key_of(lowered, options)
         cached = disk_cache.load(key, lowered, options) if key is not None else None
         if cached is not None:
-            return cached.loaded, "disk", cached
+            return cached[0], "disk", cached[1]
         before = time.perf_counter()
         with stage_events("compile", request.name, lowered.jaxpr), _failures_of(module):
             loaded = interruptible(
@@ -238,9 +238,9 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
             disk_cache.store(key, lowered, loaded, time.perf_counter() - before)
         return loaded, "miss", None
 
-    loaded, cache, cached = run_pass("compile with XLA", build, lowered)
+    loaded, cache, facts = run_pass("compile with XLA", build, lowered)
     seconds = time.perf_counter() - start
-    executable = _executable(lowered, loaded, cached)
+    executable = _executable(lowered, loaded, facts)
     if config.log_compiles.value:
         logger.warning("compiled %s in %.3f s (%s)", request.name, seconds, cache)
     if on.compilation_finished:
@@ -318,7 +318,7 @@ def compile_program(program: ClosedJaxpr, request: Request) -> Executable:
 
 
 def _executable(
-    lowered: LoweredProgram, loaded: LoadedExecutable, cached: disk_cache.Cached | None
+    lowered: LoweredProgram, loaded: LoadedExecutable, facts: FromDisk | None
 ) -> Executable:
     request, jaxpr = lowered.request, lowered.jaxpr
     arguments, results = _placements(lowered, loaded)
@@ -340,7 +340,7 @@ def _executable(
         has_layouts=bool(request.argument_layouts or request.result_layouts),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
         digest=_digest(lowered),
-        from_disk=None if cached is None else FromDisk(cached.origins, cached.program_id),
+        from_disk=facts,
     )
 
 

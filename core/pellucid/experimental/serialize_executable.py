@@ -20,7 +20,7 @@ from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.higher_order.stages import Compiled
 from pellucid.primitives.filled import zeros
 from pellucid.runtime import platforms
-from pellucid.runtime.executable import Executable
+from pellucid.runtime.executable import Executable, serialized_executable
 from pellucid.xla.client import JaxRuntimeError
 from pellucid.xla.compile import compile_options, deserialize, jaxlib_version
 from pellucid.xla.shardings import Device
@@ -83,7 +83,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
             raise UnsupportedError(f"`{compiled.fun_name}` can't be serialized: {reason}.")
     devices = executable.in_devices
     try:
-        payload = executable.loaded.serialize()
+        payload = serialized_executable(executable.loaded)
     except JaxRuntimeError as error:
         raise UnsupportedError(
             f"`{compiled.fun_name}` can't be serialized: its platform doesn't write executables.",

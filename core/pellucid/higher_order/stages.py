@@ -22,7 +22,7 @@ from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.rules import Operands, Values
 from pellucid.runtime import platforms
-from pellucid.runtime.executable import Executable
+from pellucid.runtime.executable import Executable, cost_analysis, optimized_modules
 from pellucid.runtime.transfer import layout_of
 from pellucid.sharding.layout import Format, Layout
 from pellucid.tracing.context import bound_axes
@@ -246,11 +246,11 @@ class Compiled(Stage):
 
     def as_text(self) -> str:
         """The optimized program, as HLO text."""
-        return "\n\n".join(module.to_string() for module in self._executable.loaded.hlo_modules())
+        return "\n\n".join(module.to_string() for module in optimized_modules(self._executable.loaded))
 
     def cost_analysis(self) -> dict[str, float] | None:
         """Estimated flops, bytes and more of the optimized program, by XLA."""
-        costs = self._executable.loaded.cost_analysis()
+        costs = cost_analysis(self._executable.loaded)
         return costs[0] if isinstance(costs, (list, tuple)) else costs
 
     def memory_analysis(self) -> Any:

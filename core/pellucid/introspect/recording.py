@@ -15,7 +15,7 @@ from pellucid.base.source import is_user_file
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.loops import fori_loop
 from pellucid.runtime import platforms
-from pellucid.runtime.executable import from_disk
+from pellucid.runtime.executable import from_disk, optimized_modules
 from pellucid.runtime.transfer import device_put
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.xla import hlo as xla_hlo
@@ -173,9 +173,11 @@ def live_executables() -> list[Any]:
     return [each for client in platforms.started_clients() for each in client.live_executables()]
 
 
-def modules_of(executable: Any, names: Collection[str] | None = None) -> list[LoadedModule]:
+def modules_of(executable: Any, names: frozenset[str] | None = None) -> list[LoadedModule]:
     """The modules of an executable; of those whose names are among `names`, if these are given."""
     facts = from_disk(executable)
+    if names is not None and names.isdisjoint(m.name for m in executable.hlo_modules()):
+        return []
     return [
         LoadedModule(
             module_id(module) if facts is None else facts.program_id,
@@ -183,8 +185,7 @@ def modules_of(executable: Any, names: Collection[str] | None = None) -> list[Lo
             module,
             executable,
         )
-        for module in executable.hlo_modules()
-        if names is None or module.name in names
+        for module in optimized_modules(executable)
     ]
 
 
@@ -196,7 +197,7 @@ def loaded_modules(
     Programs that other processes compiled have those processes' numbers. Where that makes a program ambiguous, it is
     left out.
     """
-    names_to_find = {*itertools.chain.from_iterable(names.values())}
+    names_to_find = frozenset(itertools.chain.from_iterable(names.values()))
     candidates: dict[int, list[LoadedModule]] = {}
     for each in dict.fromkeys(executables):
         for loaded in modules_of(each, names_to_find):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,14 +23,16 @@ from pellucid.runtime.shared_program import LaunchPoint, SharedProgram
 from pellucid.runtime.tokens import tokens
 from pellucid.runtime.transfer import ordered_as, same_order, shard_argument
 from pellucid.sharding.placement import Sharding
-from pellucid.xla import arrays
+from pellucid.xla import arrays, serialized
 from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
 from pellucid.xla.compile import (
     JaxRuntimeError,
     LoadedExecutable,
     allocated_bytes,
+    module_cost,
     result_handler,
 )
+from pellucid.xla.hlo import module_from_proto
 from pellucid.xla.shardings import Device, DeviceLayout
 
 _MIN_LARGE_BYTES = 64 << 20
@@ -43,6 +46,10 @@ class FromDisk(NamedTuple):
     """This process's equations, each with `id` and `source`, by the ids in the program's metadata."""
     program_id: int
     """The program's number in recordings."""
+    content: bytes
+    """The executable, serialized and compressed: XLA can't write one again that it has loaded."""
+    program: bytes
+    """The whole optimized program, serialized and compressed, if the executable hasn't all of it."""
 
 
 _from_disk: weakref.WeakSet[Executable] = weakref.WeakSet()
@@ -51,6 +58,37 @@ _from_disk: weakref.WeakSet[Executable] = weakref.WeakSet()
 def from_disk(loaded: LoadedExecutable) -> FromDisk | None:
     """Facts of XLA's executable `loaded` if another process compiled it, else None."""
     return next((each.from_disk for each in _from_disk if each.loaded is loaded), None)
+
+
+def optimized_modules(loaded: LoadedExecutable) -> list[Any]:
+    """The HLO modules of XLA's executable `loaded`, whole also where it was loaded without bodies of fusions."""
+    facts = from_disk(loaded)
+    if facts is None or not facts.program:
+        return loaded.hlo_modules()
+    return [module_from_proto(zlib.decompress(facts.program))]
+
+
+def cost_analysis(loaded: LoadedExecutable) -> Any:
+    """XLA's estimates of flops, bytes and more for an executable."""
+    facts = from_disk(loaded)
+    if facts is None or not facts.program:
+        return loaded.cost_analysis()
+    [module] = optimized_modules(loaded)
+    return module_cost(loaded.client, module)
+
+
+def serialized_executable(loaded: LoadedExecutable) -> bytes:
+    """An executable as bytes, with all of its program.
+
+    Raises: JaxRuntimeError where the platform doesn't write executables.
+    """
+    facts = from_disk(loaded)
+    if facts is None:
+        return loaded.serialize()
+    payload = zlib.decompress(facts.content)
+    if not facts.program:
+        return payload
+    return serialized.with_program(payload, zlib.decompress(facts.program))
 
 
 @dataclass(eq=False, kw_only=True)

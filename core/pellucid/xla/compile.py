@@ -189,4 +189,9 @@ def to_hlo(module: Any) -> Any:
 
 def hlo_cost(client: Client, computation: Any) -> dict[str, float]:
     """XLA's estimates of flops, bytes and more for a computation."""
-    return dict(_jax.hlo_module_cost_analysis(client, computation.get_hlo_module()))
+    return module_cost(client, computation.get_hlo_module())
+
+
+def module_cost(client: Client, module: Any) -> dict[str, float]:
+    """XLA's estimates of flops, bytes and more for an HLO module."""
+    return dict(_jax.hlo_module_cost_analysis(client, module))

@@ -19,11 +19,13 @@ from pellucid.base.caching import clear_caches
 from pellucid.base.errors import ConfigError
 from pellucid.base.events import CompilationFinished, counting
 from pellucid.compilation import disk_cache
+from pellucid.experimental import serialize_executable
 from pellucid.higher_order.jitted import jit
 from pellucid.introspect import recording
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.transcendental import sin
-from pellucid.xla.compile import compile_options
+from pellucid.xla import serialized
+from pellucid.xla.compile import JaxRuntimeError, compile_options, deserialize
 
 X = np.ones(3, np.float32)
 
@@ -150,7 +152,7 @@ DAMAGES = {
     "one bit": lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
     "empty": lambda data: b"",
     "foreign": lambda data: b"something else entirely\n" * 100,
-    "other version": lambda data: data.replace(b"executable 2", b"executable 1", 1),
+    "other version": lambda data: data.replace(b"executable 3", b"executable 2", 1),
     "other key": lambda data: data.replace(b'"key": "', b'"key": "f', 1),
     "bad header": lambda data: data.replace(b"{", b"[[[", 1),
     "header without fields": lambda data: data.split(b"\n")[0] + b"\n[]\n",
@@ -348,3 +350,75 @@ def test_programs_with_addresses_in_them_are_not_kept(folder):
     assert disk_cache.key_of(lowered, built) is not None
     holding = lowered._replace(module=lowered.module._replace(keep_alive=[object()]))
     assert disk_cache.key_of(holding, built) is None
+
+
+# The program beside the executable ------------------------------------------------------------------
+
+
+def fused(x):
+    return sum(sin(mul(add(x, x), x + i)) for i in range(3))
+
+
+def stored(folder, function=fused):
+    """The program compiled, and found on disk by another function."""
+    first = jit(function).lower(X).compile()
+    clear_caches()
+    second = jit(function).lower(X).compile()
+    assert second._executable.from_disk.program
+    return first, second
+
+
+def test_a_stored_executable_lacks_what_only_readers_need(folder):
+    first, second = stored(folder)
+    whole, slim = (len(c._executable.loaded.hlo_modules()[0].to_string()) for c in (first, second))
+    assert slim < whole
+    np.testing.assert_array_equal(first(X), second(X))
+
+
+def test_readers_of_a_stored_executable_see_all_of_its_program(folder):
+    first, second = stored(folder)
+    opcodes = [
+        sorted(
+            i.opcode
+            for c in module_of(x._executable.loaded)[0].computations
+            for i in c.instructions
+        )
+        for x in (first, second)
+    ]
+    assert opcodes[0] == opcodes[1]
+    assert "sine" in opcodes[1]
+    assert second.as_text().count("sine(") == first.as_text().count("sine(")
+    assert second.cost_analysis() == first.cost_analysis()
+
+
+def test_a_stored_executable_is_written_whole(folder):
+    _, second = stored(folder)
+    again = serialize_executable.deserialize_and_load(*serialize_executable.serialize(second))
+    assert "sine(" in again.as_text()
+    np.testing.assert_array_equal(again(X), second(X))
+
+
+def test_an_executable_that_needs_its_whole_program_is_loaded_with_it(folder, monkeypatch):
+    def load(client, payload, **options):
+        if len(payload) < size:
+            raise JaxRuntimeError("an instruction is missing")
+        return deserialize(client, payload, **options)
+
+    first = jit(fused).lower(X).compile()
+    size = len(first._executable.loaded.serialize()) - 100
+    clear_caches()
+    monkeypatch.setattr(disk_cache, "deserialize", load)
+    second = jit(fused).lower(X).compile()
+    facts = second._executable.from_disk
+    assert facts is not None
+    assert not facts.program
+    assert second.as_text().count("sine(") == first.as_text().count("sine(")
+
+
+def test_an_executable_of_an_unknown_format_is_stored_whole(folder, monkeypatch):
+    monkeypatch.setattr(serialized, "_TO_MODULE", (1, 1, 9))
+    first = jit(fused).lower(X).compile()
+    clear_caches()
+    second = jit(fused).lower(X).compile()
+    assert second._executable.from_disk.program == b""
+    np.testing.assert_array_equal(first(X), second(X))
