@@ -35,34 +35,20 @@ class NoParams(NamedTuple):
 NO_PARAMS = NoParams()
 
 
-class Primitive(Generic[P]):
-    """One operation. Subclasses override the rules they support.
+class Interpreted:
+    """What interpreters of programs that libraries write ask of a primitive, under the reference's names."""
 
-    Every rule takes the operands as one tuple and the static parameters as one `params` value (a
-    NamedTuple whose fields are named as a program's text shows them). Every primitive gives a list or
-    tuple of results, also when there is one. A rule runs with the parent trace as the current one.
-    """
-
-    name: str
     traits: Traits
     """Facts about the primitive. There is no default: `__init__` raises ArgumentTypeError where no class gives it."""
-
-    def __init__(self, name: str | None = None) -> None:
-        if name is not None:
-            self.name = name
-        if not hasattr(self, "traits"):
-            raise ArgumentTypeError(
-                f"`{self.name}` has no traits.",
-                do=f"Say what it does: `{type(self).__name__}.traits = Traits(kind=..., flops=...)`.",
-            )
-        registry[self.name] = self
+    call_primitive = False
+    """Whether `bind` takes a function in front of the operands; calls have their program as a param."""
 
     @property
     def multiple_results(self) -> bool:
         """Whether `bind` gives a list of results."""
         return self.traits.returns_list
 
-    def bind(self, *operands: Any, **params: Any) -> Any:
+    def bind(self: Any, *operands: Any, **params: Any) -> Any:
         """The result for `operands` under the current trace, or a list of results where `multiple_results`.
 
         Raises: ArgumentTypeError for params that the primitive lacks or needs.
@@ -76,6 +62,27 @@ class Primitive(Generic[P]):
     def get_bind_params(self, params: Mapping[str, Any]) -> tuple[Values, dict[str, Any]]:
         """(operands, params) that an interpreter passes to `bind` in addition: none, and `params`."""
         return [], dict(params)
+
+
+class Primitive(Interpreted, Generic[P]):
+    """One operation. Subclasses override the rules they support.
+
+    Every rule takes the operands as one tuple and the static parameters as one `params` value (a
+    NamedTuple whose fields are named as a program's text shows them). Every primitive gives a list or
+    tuple of results, also when there is one. A rule runs with the parent trace as the current one.
+    """
+
+    name: str
+
+    def __init__(self, name: str | None = None) -> None:
+        if name is not None:
+            self.name = name
+        if not hasattr(self, "traits"):
+            raise ArgumentTypeError(
+                f"`{self.name}` has no traits.",
+                do=f"Say what it does: `{type(self).__name__}.traits = Traits(kind=..., flops=...)`.",
+            )
+        registry[self.name] = self
 
     @functools.cached_property
     def params_type(self) -> type[Any]:
