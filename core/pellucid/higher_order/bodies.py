@@ -104,19 +104,30 @@ def body_of(
     call: Function | None = None,
 ) -> Body:
     """As `traced`, but traced at each call, and with any effects."""
-    trees: list[Any] = []
 
     def flat(*leaves):
         args = in_tree.unflatten(leaves)
         result = function(*args) if call is None else call(function, *args)
-        results, tree = result_leaves(result, caller, function)
-        trees.append(tree)
-        return results
+        return result_leaves(result, caller, function)
 
     places = getattr(call, "places", None)
     code = getattr(function, "__code__", None) if call is None or places else None
     debug = DebugInfo(name_of(function), lambda: argument_names(code, in_tree, places))
-    program, consts = stage_open(flat, avals, debug)
+    return body_of_flat(flat, avals, debug)
+
+
+def body_of_flat(
+    function: Callable[..., tuple[Values, Any]], avals: Avals, debug: DebugInfo
+) -> Body:
+    """As `traced` for a function of flat values, which gives (flat results, what becomes `out_tree`)."""
+    trees: list[Any] = []
+
+    def run(*values: Any) -> Values:
+        results, tree = function(*values)
+        trees.append(tree)
+        return results
+
+    program, consts = stage_open(run, avals, debug)
     return Body(program, consts, trees[0])
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
 from pellucid.base.functional import strict_zip
-from pellucid.base.tree import shown_path, structure_differences, tree_map
+from pellucid.base.tree import shown_path, tree_map
 from pellucid.base.typing import Function
 from pellucid.higher_order.custom_rules import (
     CustomFunction,
@@ -35,7 +35,7 @@ from pellucid.tracing.context import context
 from pellucid.tracing.function import name_of
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of, types_of
-from pellucid.transforms.arguments import check_callable
+from pellucid.transforms.arguments import check_callable, structure_lines
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.transpose import backward_pass
 from pellucid.transforms.vmap import batch_flat
@@ -222,7 +222,7 @@ def _checked_tangents(rule: str, tangent, tree, avals: Avals) -> Values:
     if tangent_tree != tree:
         raise DerivativeRuleError(
             f"{rule} returned a tangent of another structure than the result.",
-            got=[d.text("tangent") for d in structure_differences(tree, tangent_tree)[:3]],
+            got=structure_lines("tangent", tree, tangent_tree),
         )
     checked: Values = []
     for (path, t), aval in strict_zip(pairs, avals):

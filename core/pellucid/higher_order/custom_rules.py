@@ -6,6 +6,7 @@ its signature, one call of it as functions of flat values, its batched form, and
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -145,7 +146,10 @@ class ForwardsDefinitions:
     So decorators can be stacked: `custom_vjp(custom_vmap(f)).def_vmap` defines the batching rule.
     """
 
-    fun: Function
+    def __init__(self, fun: Function) -> None:
+        check_callable(fun, type(self).__name__)
+        functools.update_wrapper(self, fun, updated=())  # pyright: ignore[reportArgumentType]  # subclasses are called
+        self.fun = fun
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("def") and "fun" in self.__dict__:
@@ -167,12 +171,7 @@ class CustomFunction(ForwardsDefinitions):
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ) -> None:
-        check_callable(fun, type(self).__name__)
-        self.__wrapped__ = fun
-        for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
-            if hasattr(fun, attribute):
-                setattr(self, attribute, getattr(fun, attribute))
-        self.fun = fun
+        super().__init__(fun)
         self.signature = Signature(fun, nondiff_argnums, nondiff_argnames)
         self.nondiff_argnums = self.signature.nondiff
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pellucid.base import dtypes
 from pellucid.base.errors import DerivativeRuleError, UnexpectedTracerError
 from pellucid.base.functional import strict_zip
-from pellucid.base.tree import Partial, shown_path, structure_differences, tree_flatten
+from pellucid.base.tree import Partial, shown_path, tree_flatten
 from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import body_of
 from pellucid.higher_order.custom_rules import (
@@ -49,6 +49,7 @@ from pellucid.transforms.arguments import (
     described,
     flat_arguments,
     result_leaves,
+    structure_lines,
     with_aux,
 )
 from pellucid.transforms.derived import stage_open
@@ -500,10 +501,9 @@ def _leaves_like(rule: str, position: int, part, tree) -> Values:
     if parts is None or any(
         x is not None and subtree.num_nodes > 1 for x, subtree in strict_zip(leaves, subtrees)
     ):
-        differences = structure_differences(tree, part_tree, leaves=leaves)[:3]
         raise DerivativeRuleError(
             f"{rule} returned a cotangent of another structure than its argument.",
-            got=[d.text(f"cotangents[{position}]") for d in differences],
+            got=structure_lines(f"cotangents[{position}]", tree, part_tree, leaves),
         )
     return [x for x, t in strict_zip(leaves, subtrees) for _ in range(t.num_leaves)]
 
@@ -569,10 +569,9 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values
         args, values = args_and_values[:split], iter(args_and_values[split:])
         inputs, tree = flatten(tuple(args))
         if tree != in_tree:
-            differences = structure_differences(in_tree, tree, leaves=inputs)[:3]
             raise DerivativeRuleError(
                 "a closure-converted function got arguments of another structure than the example's.",
-                got=[d.text("args") for d in differences],
+                got=structure_lines("args", in_tree, tree, inputs),
             )
         captured = [next(values) if h else c for c, h in strict_zip(others, hoisted)]
         return out_tree.unflatten(calling(program.jaxpr)(*captured, *inputs))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from pellucid.base.errors import BatchingRuleError
 from pellucid.base.functional import strict_zip
-from pellucid.base.tree import TreeError, broadcast_prefix_to, structure_differences
+from pellucid.base.tree import TreeError, broadcast_prefix_to
 from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import traced
 from pellucid.higher_order.custom_rules import (
@@ -35,7 +35,12 @@ from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of, types_of
-from pellucid.transforms.arguments import check_callable, flat_arguments, result_leaves
+from pellucid.transforms.arguments import (
+    check_callable,
+    flat_arguments,
+    result_leaves,
+    structure_lines,
+)
 from pellucid.transforms.derived import Derived
 from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
@@ -264,13 +269,9 @@ class custom_vmap(ForwardsDefinitions):
     """
 
     def __init__(self, fun: Function) -> None:
-        check_callable(fun, "custom_vmap")
-        self.fun = fun
+        super().__init__(fun)
         self.signature = Signature(fun)
         self.vmap_rule: Function | None = None
-        self.__wrapped__ = fun
-        self.__name__ = name_of(fun)
-        self.__doc__ = getattr(fun, "__doc__", None)
 
     def def_vmap(self, vmap_rule: Function) -> Function:
         """Define the batching rule; returns it, so that this may be a decorator."""
@@ -281,7 +282,7 @@ class custom_vmap(ForwardsDefinitions):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.vmap_rule is None:
             raise BatchingRuleError(
-                f"`{self.__name__}` is a custom_vmap, but no rule was given to it.",
+                f"`{self.signature.name}` is a custom_vmap, but no rule was given to it.",
                 do="Define it with def_vmap.",
             )
         args = self.signature.positional(args, kwargs)
@@ -299,7 +300,7 @@ class custom_vmap(ForwardsDefinitions):
 
 def _flat_rule(custom: custom_vmap, rule: Function, in_tree, out_tree) -> FlatRule:
     """The user's rule on flat values, with its answers checked."""
-    what = f"the batching rule `{name_of(rule)}` of `{custom.__name__}`"
+    what = f"the batching rule `{name_of(rule)}` of `{custom.signature.name}`"
 
     def flat(size: int, batched: Mask, operands: Operands) -> FlatResults:
         pair = rule(size, list(in_tree.unflatten(batched)), *in_tree.unflatten(operands))
@@ -310,7 +311,7 @@ def _flat_rule(custom: custom_vmap, rule: Function, in_tree, out_tree) -> FlatRu
         if tree != out_tree:
             raise BatchingRuleError(
                 f"{what} returned another structure than the function.",
-                got=[d.text("result") for d in structure_differences(out_tree, tree)[:3]],
+                got=structure_lines("result", out_tree, tree),
             )
         try:
             flags = broadcast_prefix_to(batched_result, out_tree)

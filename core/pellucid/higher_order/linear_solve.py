@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
 from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import type_lines
+from pellucid.higher_order.bodies import Body, body_of_flat, type_lines
 from pellucid.higher_order.custom_jvp import CustomJvpCall
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
+from pellucid.ir.jaxpr import DebugInfo
 from pellucid.ir.primitive import Programs
 from pellucid.ir.rules import Avals, Operands, Results, Values, Zero, is_linear
 from pellucid.ir.traits import CONTROL
@@ -23,7 +23,6 @@ from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of, types_of
 from pellucid.transforms.arguments import check_callable, flat_arguments, result_leaves, with_aux
-from pellucid.transforms.derived import stage_open
 from pellucid.transforms.gradient import linear_transpose
 from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
 from pellucid.transforms.linearize import linearize
@@ -162,12 +161,6 @@ linear_solve_p = LinearSolve()
 # Programs of the user's functions ---------------------------------------------------------------------------
 
 
-class _Program(NamedTuple):
-    program: ClosedJaxpr
-    consts: Values
-    aux_tree: Any
-
-
 def _program(
     caller: str,
     what: str,
@@ -178,12 +171,12 @@ def _program(
     more_avals: Avals = (),
     *,
     has_aux: bool = False,
-) -> _Program:
+) -> Body:
     """The program of `call`, which takes one or two trees of structure `tree` and gives one of types `avals`.
 
-    The leaves of the second have types `more_avals`. With `has_aux`, it gives (that tree, auxiliary data).
+    The leaves of the second have types `more_avals`. With `has_aux`, it gives (that tree, auxiliary data), and `out_tree`
+    is the structure of the latter.
     """
-    aux_trees: list[Any] = []
     in_tree = treedef_tuple([tree, tree] if more_avals else [tree])
 
     def flat(*leaves):
@@ -191,13 +184,11 @@ def _program(
         if has_aux:
             result, aux = with_aux(result, function, caller)
         aux_leaves, aux_tree = flatten(aux)
-        aux_trees.append(aux_tree)
         results, out_tree = result_leaves(result, caller, function)
         check_same_type(caller, what, tree, avals, out_tree, types_of(results))
-        return [*results, *aux_leaves]
+        return [*results, *aux_leaves], aux_tree
 
-    program, consts = stage_open(flat, [*avals, *more_avals], DebugInfo(name_of(function)))
-    return _Program(program, consts, aux_trees[0])
+    return body_of_flat(flat, [*avals, *more_avals], DebugInfo(name_of(function)))
 
 
 def check_same_type(
@@ -214,11 +205,11 @@ def check_same_type(
         raise ArgumentTypeError(f"{caller}: {what} must return the types that it takes.", got=lines)
 
 
-def _solution(tree, results: Results, solver: _Program, has_aux: bool):
+def _solution(tree, results: Results, solver: Body, has_aux: bool):
     """The solution of structure `tree`, or (solution, aux), from flat results."""
     n = tree.num_leaves
     solution = tree.unflatten(results[:n])
-    return (solution, solver.aux_tree.unflatten(results[n:])) if has_aux else solution
+    return (solution, solver.out_tree.unflatten(results[n:])) if has_aux else solution
 
 
 # custom_linear_solve --------------------------------------------------------------------------------------
@@ -249,7 +240,7 @@ def custom_linear_solve(
     leaves, tree = flat_arguments(b, caller, solve, (None, b))
     avals = types_of(leaves)
 
-    def solver_of(what: str, solver: Function, operator: Callable[[Any], Any]) -> _Program:
+    def solver_of(what: str, solver: Function, operator: Callable[[Any], Any]) -> Body:
         call = lambda y: solver(operator, y)
         return _program(caller, what, solver, call, tree, avals, has_aux=has_aux)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import ConcretizationError, EffectsError, RemovedError
 from pellucid.base.functional import strict_zip
-from pellucid.higher_order.bodies import Body, known_body
+from pellucid.higher_order.bodies import Body, body_of_flat, known_body
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.custom_rules import CustomCall
 from pellucid.higher_order.remat_policies import Offloadable, Policy, decision, nothing_saveable
@@ -306,21 +306,17 @@ def _has_rules_with_references(jaxpr: Jaxpr) -> bool:
 
 
 def _traced(spec: FunctionSpec, call: FunctionCall) -> Body:
-    trees: list[Any] = []
 
     def flat(*leaves):
-        results, tree = result_leaves(spec.run(call, leaves), "checkpoint", spec.function)
-        trees.append(tree)
-        return results
+        return result_leaves(spec.run(call, leaves), "checkpoint", spec.function)
 
     try:
-        program, consts = stage_open(flat, call.avals, spec.debug_info(call))
+        return body_of_flat(flat, call.avals, spec.debug_info(call))
     except ConcretizationError as error:
         raise type(error)(
             error.what, got=error.got, where=f"checkpoint of `{spec.name}`",
             do=f"{error.do} `checkpoint` traces all arguments but those in static_argnums.",
         ) from error  # fmt: skip
-    return Body(program, consts, trees[0])
 
 
 remat = checkpoint

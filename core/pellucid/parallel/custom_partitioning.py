@@ -240,9 +240,8 @@ class custom_partitioning(ForwardsDefinitions):
     """
 
     def __init__(self, fun: Function, static_argnums: Ints = ()) -> None:
-        check_callable(fun, "custom_partitioning")
+        super().__init__(fun)
         wraps(fun, "Form in parts")(self)
-        self.fun = fun
         self.static_argnums = resolve_arguments(fun, static_argnums, None, "static")[0]
         self._partition: Function | None = None
         self._sharding_rule: Any = None

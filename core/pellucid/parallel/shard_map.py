@@ -16,7 +16,7 @@ from pellucid.base.errors import (
 from pellucid.base.functional import strict_zip
 from pellucid.base.tree import broadcast_prefix, broadcast_prefix_to, is_none, shown_path, tree_map
 from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import Body, argument_names, known_body
+from pellucid.higher_order.bodies import Body, argument_names, body_of_flat, known_body
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import DebugInfo
 from pellucid.ir.rules import Avals, Results
@@ -49,7 +49,6 @@ from pellucid.transforms.arguments import (
     result_leaves,
     wraps,
 )
-from pellucid.transforms.derived import stage_open
 from pellucid.xla.pytree import flatten, flatten_with_path
 
 
@@ -319,15 +318,7 @@ def _traced(f: Function, flat: Function, avals: Avals, tree, static: list[int]) 
     def names() -> list[str]:
         return [n for i, n in enumerate(argument_names(code, tree)) if i not in static]
 
-    structure: list[Any] = []
-
-    def run(*parts: Any) -> list[Any]:
-        results, tree_and_specs = flat(*parts)
-        structure.append(tree_and_specs)
-        return results
-
-    program, consts = stage_open(run, avals, DebugInfo(name_of(f), names))
-    return Body(program, consts, structure[0])
+    return body_of_flat(flat, avals, DebugInfo(name_of(f), names))
 
 
 def _check_has_no_order(f: Function, effects: Effects) -> None:

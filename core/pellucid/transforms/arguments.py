@@ -8,7 +8,7 @@ from typing import Any
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DtypeError, RemovedError
-from pellucid.base.tree import shown_path
+from pellucid.base.tree import shown_path, structure_differences
 from pellucid.base.typing import Function, Keywords
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.rules import Operands, Values
@@ -117,6 +117,16 @@ def _not_arrays(
         got=[f"{path}: {type(x).__name__} ({x!r:.60})" for path, x in bad[:3]],
         do="Pass arrays or numbers; bind other values with functools.partial or a lambda.",
     )
+
+
+def structure_lines(
+    name: str, expected: Any, got: Any, leaves: Operands | None = None
+) -> list[str]:
+    """A line of a message for each of the first places where `got`, the structure of `name`, isn't `expected`.
+
+    `leaves` are those of the tree of structure `got`.
+    """
+    return [d.text(name) for d in structure_differences(expected, got, leaves=leaves)[:3]]
 
 
 def described(x: Any) -> str:

@@ -17,7 +17,6 @@ from pellucid.base.tree import (
     Partial,
     is_none,
     register_pytree_node,
-    structure_differences,
     tree_flatten,
 )
 from pellucid.base.typing import Function, Keywords
@@ -40,6 +39,7 @@ from pellucid.transforms.arguments import (
     refuse_reduce_axes,
     result_leaves,
     shaped_leaves,
+    structure_lines,
     wraps,
 )
 from pellucid.transforms.linearize import linearize_flat
@@ -314,7 +314,7 @@ class VJP:
         if tree != self.in_tree:
             raise ArgumentTypeError(
                 f"with_refs of the backward pass of `{self.name}` takes an entry for each argument.",
-                got=[d.text("refs") for d in structure_differences(self.in_tree, tree)[:3]],
+                got=structure_lines("refs", self.in_tree, tree),
             )
 
         def backward(out_ct: Any) -> Any:
@@ -383,10 +383,9 @@ def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: st
     """Leaves of a cotangent of a result; raises where structure, shapes or dtypes are not the result's."""
     leaves, tree = tree_flatten(cotangent, lambda x: type(x) is Zero)
     if tree != out_tree:
-        differences = structure_differences(out_tree, tree, leaves=leaves)
         raise ArgumentValueError(
             f"the cotangent doesn't have the structure of the result of `{name}`.",
-            got=[difference.text("cotangent") for difference in differences[:3]],
+            got=structure_lines("cotangent", out_tree, tree, leaves),
             do="Pass one cotangent for each array of the result, nested as the result is.",
         )
     paths = None

@@ -6,7 +6,6 @@ from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
 from pellucid.base.functional import strict_zip
-from pellucid.base.tree import structure_differences
 from pellucid.base.typing import Function
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import is_always_transformed
@@ -22,6 +21,7 @@ from pellucid.transforms.arguments import (
     check_callable,
     checked_leaves,
     is_differentiable,
+    structure_lines,
 )
 from pellucid.transforms.derived import Derived, listed, remembered, stage_open
 from pellucid.transforms.zeros import instantiate
@@ -66,10 +66,9 @@ def jvp(fun: Function, primals: Operands, tangents: Operands, has_aux: bool = Fa
     leaves, tree = flatten(primals)
     tangent_leaves, tangent_tree = flatten(tangents)
     if tree != tangent_tree:
-        differences = structure_differences(tree, tangent_tree, leaves=tangent_leaves)
         raise ArgumentTypeError(
             "jvp: the tangents don't have the structure of the primals.",
-            got=[difference.text("tangents") for difference in differences[:3]],
+            got=structure_lines("tangents", tree, tangent_tree, tangent_leaves),
         )
     leaves = checked_leaves(leaves, "jvp", fun, primals)
     avals = types_of(leaves)

@@ -15,7 +15,7 @@ from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnexpectedTracerError
 from pellucid.base.functional import strict_zip
 from pellucid.base.source import NameStack
-from pellucid.base.tree import Partial, structure_differences
+from pellucid.base.tree import Partial
 from pellucid.base.typing import Function
 from pellucid.ir.facets import Linearized
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Lineage
@@ -34,6 +34,7 @@ from pellucid.transforms.arguments import (
     check_callable,
     flat_arguments,
     is_differentiable,
+    structure_lines,
 )
 from pellucid.transforms.derived import listed, remembered, stage_open, unnamed
 from pellucid.transforms.jvp import JvpTrace, JvpTracer
@@ -169,10 +170,9 @@ class _Derivative(NamedTuple):
     def __call__(self, residuals: Values, *tangents: Any) -> Any:
         leaves, tree = flatten(tangents)
         if tree != self.in_tree:
-            differences = structure_differences(self.in_tree, tree, leaves=leaves)
             raise ArgumentTypeError(
                 f"the derivative of `{self.name}` got tangents that don't have the structure of its arguments.",
-                got=[difference.text("tangents") for difference in differences[:3]],
+                got=structure_lines("tangents", self.in_tree, tree, leaves),
             )
         for aval, t in strict_zip(self.avals, leaves):
             expected, got = aval.tangent(), type_of(t)
