@@ -7,6 +7,7 @@ Avals are interned: equal avals are one object, so they compare and hash by iden
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -335,47 +336,13 @@ class AbstractRef(AbstractValue):
     def __reduce__(self) -> Any:
         return abstract_ref, (self.inner_aval,)
 
-    @property
-    def shape(self) -> Shape:
-        return self.inner_aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.inner_aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        return self.inner_aval.ndim
-
-    @property
-    def size(self) -> int:
-        return self.inner_aval.size
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the array that the cell holds."""
-        return self.inner_aval.nbytes
-
-    @property
-    def weak_type(self) -> bool:
-        return False
-
-    @property
-    def shown_sharding(self) -> Any:
-        return self.inner_aval.shown_sharding
-
-    @property
-    def sharding(self) -> NamedSharding:
-        """That of the array."""
-        return self.inner_aval.sharding
-
-    @property
-    def memory_space(self) -> Any:
-        return self.inner_aval.memory_space
-
-    @property
-    def varying(self) -> frozenset[str]:
-        return self.inner_aval.varying
+    shape, dtype, ndim, size, nbytes, shown_sharding, sharding, memory_space, varying = (
+        property(operator.attrgetter(f"inner_aval.{name}"), doc=f"`{name}` of the array.")
+        for name in (
+            "shape", "dtype", "ndim", "size", "nbytes", "shown_sharding", "sharding", "memory_space", "varying",
+        )
+    )  # fmt: skip
+    weak_type = False
 
     def update(self, **changes: Any) -> AbstractRef:
         """The type of references to arrays of another type."""

@@ -34,15 +34,13 @@ from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.sharding_rule import SdyShardingRule, parse_rule
 from pellucid.sharding.single_device import GSPMDSharding
-from pellucid.tracing.function import name_of, resolve_arguments, signature_of
+from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments, signature_of
 from pellucid.tracing.staging import stage_closed
 from pellucid.tracing.trace import bind
 from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves, wraps
 from pellucid.xla import mlir
 from pellucid.xla.partitioner import TARGET, Value, key_of
-from pellucid.xla.pytree import flatten
 from pellucid.xla.shardings import HloSharding
 
 
@@ -313,41 +311,29 @@ class custom_partitioning(ForwardsDefinitions):
                 f"custom_partitioning: `{name_of(fun)}` gets all arguments by position.",
                 got=f"keywords: {', '.join(kwargs)}",
             )
-        static = tuple([args[i] for i in self.static_argnums])
-        try:
-            hash(static)
-        except TypeError as error:
-            raise ArgumentTypeError(
-                f"custom_partitioning: static arguments of `{name_of(fun)}` need a hash.",
-                got=f"{error}",
-                do="Pass a tuple instead of a list, or an array as an argument that isn't static.",
-            ) from None
-        dynamic = tuple([x for i, x in enumerate(args) if i not in self.static_argnums])
-        leaves, in_tree = flatten(dynamic)
-        leaves = checked_leaves(leaves, "custom_partitioning", fun, args, {})
-        avals = types_of(leaves)
+        spec = FunctionSpec(fun, name_of(fun), self.static_argnums)
+        call = spec.call(args, {})
+        leaves = checked_leaves(call.leaves, "custom_partitioning", fun, args, {})
+        in_tree = call.tree.children()[0]
 
         def traced() -> Body:
             structure: list[Any] = []
 
             def flat(*xs: Any) -> list[Any]:
-                arguments = list(in_tree.unflatten(xs))
-                for i, x in zip(self.static_argnums, static, strict=True):
-                    arguments.insert(i, x)
-                results, tree = result_leaves(fun(*arguments), "custom_partitioning", fun)
+                results, tree = result_leaves(spec.run(call, xs), "custom_partitioning", fun)
                 structure.append(tree)
                 return results
 
-            call = stage_closed(flat, avals, DebugInfo(name_of(fun)))
-            if any(isinstance(c, Tracer) for c in call.consts):
+            program = stage_closed(flat, call.avals, DebugInfo(spec.name))
+            if any(isinstance(c, Tracer) for c in program.consts):
                 raise UnsupportedError(
                     f"custom_partitioning: `{name_of(fun)}` uses traced values besides its arguments.",
                     do="Pass them as arguments.",
                 )
-            return Body(call, [], structure[0])
+            return Body(program, [], structure[0])
 
-        key = ("custom_partitioning", in_tree, tuple(avals), static)
-        body = known_body(fun, key, traced)
+        body = known_body(fun, ("custom_partitioning", *call[1:]), traced)
+        static = tuple([value for _, _, value in call.static.positions])
         params = CustomPartitioningParams(
             body.program, self._decode_shardings, in_tree, body.out_tree, self._partition,
             self._sharding_rule, static,

@@ -14,7 +14,6 @@ from pellucid.base.typing import Axes, Function
 from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.factors import alike
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Zero
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups, all_reduce, device_groups
 from pellucid.parallel.axes import (
@@ -32,7 +31,7 @@ from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import constant_like
 from pellucid.primitives.logical import eq
 from pellucid.primitives.monoids import MONOIDS, through_integers
-from pellucid.primitives.movement import canonical_axis
+from pellucid.primitives.movement import Movement, canonical_axis
 from pellucid.primitives.reduction import reduce_max, reduce_min
 from pellucid.primitives.varying import CollectiveParams, vary
 from pellucid.tracing.context import context
@@ -78,7 +77,7 @@ class AllReduce(Collective, Primitive[CollectiveParams]):
         return x
 
 
-class PSum(Shown, AllReduce):
+class PSum(Shown, AllReduce, Movement[CollectiveParams]):
     """The sum along named axes. Where types say that it makes a value the same along them, its text says so."""
 
     name = "psum"
@@ -90,25 +89,19 @@ class PSum(Shown, AllReduce):
         return "psum_invariant" if invariant else self.name
 
     def printed_params(self, equation):
-        shown = equation.params._asdict()
+        shown = super().printed_params(equation)
         if self.printed_name(equation) != self.name:
             del shown["axis_index_groups"]
         return shown
 
-    def jvp(self, primals, tangents, params):
-        return bind(self, *primals, params=params), bind(self, *tangents, params=params)
-
-    def transpose(self, cotangents, operands, params):
-        [cotangent], [x] = cotangents, operands
-        if type(cotangent) is Zero:
-            return [Zero(x.aval)]
+    def undo(self, cotangent, aval, params):
         if params.axis_index_groups is not None:
-            return bind(self, cotangent, params=params)
+            return bind1(self, cotangent, params=params)
         # Where types don't say that the sum is the same everywhere, each position has a cotangent of its own.
-        summed = tuple([a for a in params.axes if a not in x.aval.varying])
+        summed = tuple([a for a in params.axes if a not in aval.varying])
         if summed:
             cotangent = bind1(self, cotangent, params=CollectiveParams(summed))
-        return [vary(cotangent, x.aval.varying)]
+        return vary(cotangent, aval.varying)
 
     def along(self, x, dim):
         return reduce_sum(x, (dim,))

@@ -116,23 +116,25 @@ def combined(ctx: Any, monoid: Monoid, x: ir.Value, y: ir.Value, aval: ShapedArr
     return ctx.op1(monoid.hlo, aval, [x, y])
 
 
-def monoid_body(ctx: Any, region: ir.Region, monoid: Monoid, dtype: DType) -> None:
-    """Fill `region` with the monoid's operation on scalars of `dtype`."""
+def monoid_body(
+    ctx: Any, region: ir.Region, monoid: Monoid, dtype: DType, *, by_opposite: bool = False
+) -> None:
+    """Fill `region` with the monoid's operation on scalars of `dtype`.
+
+    `by_opposite` computes an extreme as the negated opposite of negatives.
+    """
     aval = shaped_array((), dtype)
-    with ctx.inside(region, [aval, aval]) as [x, y]:
-        ctx.op("stablehlo.return", [], [combined(ctx, monoid, x, y, aval)])
+    with ctx.inside(region, [aval, aval]) as scalars:
+        if by_opposite:
+            monoid = MONOIDS[_OPPOSITES[monoid.name]]
+            scalars = [ctx.op1("stablehlo.negate", aval, [x]) for x in scalars]
+        result = combined(ctx, monoid, *scalars, aval)
+        if by_opposite:
+            result = ctx.op1("stablehlo.negate", aval, [result])
+        ctx.op("stablehlo.return", [], [result])
 
 
 _OPPOSITES = {"max": "min", "min": "max"}
-
-
-def _opposite_body(ctx, region: ir.Region, monoid: Monoid, dtype: DType) -> None:
-    """Fill `region` with an extreme of scalars as the negated opposite of their negatives."""
-    aval = shaped_array((), dtype)
-    with ctx.inside(region, [aval, aval]) as operands:
-        x, y = [ctx.op1("stablehlo.negate", aval, [operand]) for operand in operands]
-        opposite = combined(ctx, MONOIDS[_OPPOSITES[monoid.name]], x, y, aval)
-        ctx.op("stablehlo.return", [], [ctx.op1("stablehlo.negate", aval, [opposite])])
 
 
 def lower_reduction(
@@ -150,8 +152,7 @@ def lower_reduction(
     may_be_nan = dtypes.is_inexact(result.dtype) and result.dtype.kind != "c"
     is_extreme = may_be_nan and monoid.name in _OPPOSITES
     is_lost = is_extreme and ctx.has_fault(LARGE_EXTREMES_WITHOUT_NAN)
-    body = _opposite_body if is_lost else monoid_body
-    body(ctx, reduction.regions[0], monoid, result.dtype)
+    monoid_body(ctx, reduction.regions[0], monoid, result.dtype, by_opposite=is_lost)
     return reduction.result
 
 

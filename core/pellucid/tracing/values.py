@@ -16,18 +16,11 @@ from pellucid.ir.avals import AbstractValue, shaped_array
 from pellucid.xla import flags
 from pellucid.xla.arrays import ArrayImpl
 
-_WIDE = {
-    bool: shaped_array((), np.dtype(bool)),
-    int: shaped_array((), np.dtype(np.int64), True),
-    float: shaped_array((), np.dtype(np.float64), True),
-    complex: shaped_array((), np.dtype(np.complex128), True),
-}
-_NARROW = {
-    bool: shaped_array((), np.dtype(bool)),
-    int: shaped_array((), np.dtype(np.int32), True),
-    float: shaped_array((), np.dtype(np.float32), True),
-    complex: shaped_array((), np.dtype(np.complex64), True),
-}
+_DTYPES = {
+    bool: (np.bool_, np.bool_), int: (np.int32, np.int64), float: (np.float32, np.float64),
+    complex: (np.complex64, np.complex128),
+}  # fmt: skip
+"""Dtypes of Python numbers, without and with 64-bit types."""
 _x64 = flags.enable_x64
 
 
@@ -49,13 +42,13 @@ def _type_of_shape(shape: Shape, dtype, _is_x64: bool) -> AbstractValue:
 
 def _number_handler(kind: type) -> Callable[[Any], AbstractValue]:
     """Handler of Python numbers of type `kind`, and of its subclasses (enumerations of numbers are such)."""
-    wide, narrow = _WIDE[kind], _NARROW[kind]
+    narrow, wide = (shaped_array((), np.dtype(dtype), kind is not bool) for dtype in _DTYPES[kind])
     return lambda x: wide if _x64.value else narrow
 
 
 type_handlers: dict[type, Callable[[Any], AbstractValue]] = {
     ArrayImpl: lambda x: x.aval,
-    **{kind: _number_handler(kind) for kind in (bool, int, float, complex)},
+    **{kind: _number_handler(kind) for kind in _DTYPES},
     np.ndarray: type_of_numpy,
     Symbol: _number_handler(int),
 }
