@@ -8,13 +8,13 @@ from pellucid.ir.avals import (
     abstract_token as abstract_token,
 )
 from pellucid.ir.checking import check_jaxpr as check_jaxpr
-from pellucid.ir.effects import Effect as Effect, Effects as Effects, no_effects as no_effects
 from pellucid.ir.jaxpr import (
     Atom as Atom,
     DebugInfo as DebugInfo,
     DropVar as DropVar,
     subjaxprs as jaxprs_in_params,
 )
+from pellucid.ir.rules import Effect as Effect, Effects as Effects, no_effects as no_effects
 from pellucid.tracing import values as _values
 from pellucid.tracing.context import ensure_compile_time_eval as ensure_compile_time_eval
 from pellucid.tracing.replay import eval_jaxpr as eval_jaxpr

@@ -11,4 +11,4 @@ from pellucid.callbacks.inspection import (
     inspect_array_sharding as inspect_array_sharding,
     visualize_array_sharding as visualize_array_sharding,
 )
-from pellucid.ir.effects import DebugEffect as DebugEffect, OrderedDebugEffect as OrderedDebugEffect
+from pellucid.ir.rules import DebugEffect as DebugEffect, OrderedDebugEffect as OrderedDebugEffect

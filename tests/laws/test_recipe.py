@@ -12,7 +12,7 @@ import pellucid as pl
 from pellucid.analysis.costs import equation_cost
 from pellucid.experimental import checkify, jet
 from pellucid.ir.primitive import registry
-from pellucid.ir.traits import TRANSCENDENTAL
+from pellucid.ir.rules import TRANSCENDENTAL
 from pellucid.numpy.elementwise import _unary
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.primitives.arithmetic import mul

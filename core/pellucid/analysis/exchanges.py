@@ -39,8 +39,8 @@ from pellucid.analysis.propagation import Propagation, equation_of
 from pellucid.analysis.shapes import tensor_type
 from pellucid.analysis.sites import calls_to
 from pellucid.introspect.bodies import bodies_of
-from pellucid.ir.facets import statement_of
 from pellucid.ir.jaxpr import Equation
+from pellucid.ir.rules import statement_of
 from pellucid.xla.mlir import ir
 
 Reason = Literal["written", "contraction", "reshard", "full_replication", "unknown"]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from pellucid.analysis.propagation import Propagation, Value
 from pellucid.analysis.sites import SiteValues
 from pellucid.introspect import schema
-from pellucid.ir.facets import statement_of
 from pellucid.ir.jaxpr import Equation
+from pellucid.ir.rules import statement_of
 
 
 class Inputs(NamedTuple):

@@ -17,8 +17,7 @@ from pellucid.base.typing import Function, Keywords
 from pellucid.callbacks.host import FlatCallback
 from pellucid.callbacks.pure import HostCall, values_of
 from pellucid.higher_order.vmap_methods import each_element
-from pellucid.ir.effects import debug_effect, ordered_debug_effect
-from pellucid.ir.rules import Operands, Values
+from pellucid.ir.rules import Operands, Values, debug_effect, ordered_debug_effect
 from pellucid.lowering.host_calls import host_call
 from pellucid.runtime.tokens import tokens
 from pellucid.tracing.trace import bind

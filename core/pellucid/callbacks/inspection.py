@@ -11,8 +11,7 @@ from pellucid.callbacks.drawing import check_can_be_drawn, visualize_sharding
 from pellucid.callbacks.host import callback_failed
 from pellucid.callbacks.pure import values_of
 from pellucid.compilation.shardy import chosen_inside
-from pellucid.ir.effects import debug_effect
-from pellucid.ir.facets import Runs
+from pellucid.ir.rules import Runs, debug_effect
 from pellucid.primitives.without_results import WithoutResults
 from pellucid.runtime.failures import marked
 from pellucid.runtime.transfer import from_host

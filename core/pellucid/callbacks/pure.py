@@ -14,10 +14,8 @@ from pellucid.base.typing import Function, Keywords
 from pellucid.callbacks.host import FlatCallback, result_types
 from pellucid.higher_order.vmap_methods import batched_call, check_vmap_method
 from pellucid.ir.avals import ShapedArray
-from pellucid.ir.facets import Placed, Runs, Shown
 from pellucid.ir.primitive import P, Primitive, derived_types
-from pellucid.ir.rules import Operands, Values
-from pellucid.ir.traits import HOST
+from pellucid.ir.rules import HOST, Operands, Placed, Runs, Shown, Values
 from pellucid.lowering.host_calls import host_call
 from pellucid.refs.access import get
 from pellucid.runtime.transfer import from_host

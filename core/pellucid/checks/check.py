@@ -10,9 +10,8 @@ from pellucid.base.errors import ArgumentTypeError, EffectsError
 from pellucid.base.formats import check_fields
 from pellucid.base.source import capture, describe
 from pellucid.checks.errors import Error, FailedCheckError, Site, error_of
-from pellucid.ir.effects import Effect, Effects
-from pellucid.ir.facets import Runs
 from pellucid.ir.primitive import derived_types
+from pellucid.ir.rules import Effect, Effects, Runs
 from pellucid.primitives.arithmetic import min
 from pellucid.primitives.broadcasting import broadcast
 from pellucid.primitives.creation import iota

@@ -12,10 +12,9 @@ from pellucid.compilation.interception import Pending
 from pellucid.compilation.pipeline import Request, compile_program
 from pellucid.compilation.placement import Where, placements_of, where
 from pellucid.ir.avals import AbstractRef
-from pellucid.ir.facets import Runs
 from pellucid.ir.primitive import Primitive, Programs
 from pellucid.ir.rewriting import constants_as_inputs, forget_sources
-from pellucid.ir.rules import Avals, Operands
+from pellucid.ir.rules import Avals, Operands, Runs
 from pellucid.runtime.array import default_sharding
 from pellucid.runtime.assembly import make_array_from_callback
 from pellucid.runtime.executable import Executable, is_wrapped

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 from pellucid.base.caching import cached
 from pellucid.base.errors import DeviceError
-from pellucid.ir.facets import Placed
 from pellucid.ir.jaxpr import Jaxpr, subjaxprs
 from pellucid.ir.primitive import Primitive, Programs
-from pellucid.ir.rules import Operands, Results
+from pellucid.ir.rules import Operands, Placed, Results
 from pellucid.runtime import platforms
 from pellucid.runtime.platforms import platform_of
 from pellucid.sharding import mesh_context

@@ -13,8 +13,7 @@ from typing import Any, NoReturn
 from pellucid.base.errors import UnsupportedError
 from pellucid.base.typing import Function
 from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
-from pellucid.ir.effects import Effect
-from pellucid.ir.rules import Zero, is_linear as is_undefined_primal
+from pellucid.ir.rules import Effect, Zero, is_linear as is_undefined_primal
 from pellucid.refs.view import RefView as TransformedRef
 from pellucid.tracing.context import context
 from pellucid.transforms.zeros import instantiate as instantiate_zeros

@@ -8,8 +8,7 @@ from pellucid.base.errors import ArgumentValueError
 from pellucid.base.functional import strict_zip
 from pellucid.ir.factors import words
 from pellucid.ir.primitive import NoParams, Primitive
-from pellucid.ir.rules import Zero, is_linear
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Traits, Zero, is_linear
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.movement import move_axis
 from pellucid.tracing.trace import bind

@@ -18,10 +18,8 @@ from pellucid.export.dimensions import evaluate
 from pellucid.export.errors import ExportError
 from pellucid.higher_order.custom_vjp import custom_vjp
 from pellucid.ir.avals import aval_at
-from pellucid.ir.facets import Shown
 from pellucid.ir.primitive import Primitive, derived_types
-from pellucid.ir.rules import Avals, Operands, Values
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Avals, Operands, Shown, Traits, Values
 from pellucid.tracing.trace import bind
 from pellucid.xla import lapack
 from pellucid.xla.mlir import ir, module_of_artifact, with_static_shapes

@@ -13,7 +13,7 @@ from pellucid.export.errors import ExportError, SerializationError
 from pellucid.export.serialization import deserialize_fields, serialize_fields
 from pellucid.export.symbolic import is_symbolic_dim
 from pellucid.ir.avals import ShapedArray
-from pellucid.ir.effects import Effect
+from pellucid.ir.rules import Effect
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.xla.mlir import lasting_copy, module_of_artifact, new_context

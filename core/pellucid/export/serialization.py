@@ -24,7 +24,7 @@ from pellucid.export.scopes import SymbolicScope
 from pellucid.export.shape_texts import parsed_sizes
 from pellucid.export.trees import decode_tree, encode_tree
 from pellucid.ir.avals import ShapedArray, aval_at, shaped_array
-from pellucid.ir.effects import Effect
+from pellucid.ir.rules import Effect
 from pellucid.random.keys import key_dtype
 from pellucid.sharding.memory import MemorySpace
 from pellucid.sharding.mesh import AbstractDevice, AbstractMesh, AxisType

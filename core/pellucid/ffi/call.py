@@ -19,12 +19,9 @@ from pellucid.base.typing import Axes, Function
 from pellucid.ffi.lowering import checked_layouts
 from pellucid.higher_order.vmap_methods import batched_call, check_vmap_method
 from pellucid.ir.avals import AbstractToken, shaped_array
-from pellucid.ir.effects import Effect, no_effects
-from pellucid.ir.facets import Shown
 from pellucid.ir.factors import batched_factors
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Mask
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Effect, Mask, Shown, Traits, no_effects
 from pellucid.lowering.custom_calls import (
     TYPED,
     batched_sharding_rule,

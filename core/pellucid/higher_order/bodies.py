@@ -16,9 +16,8 @@ from pellucid.base.tree import keystr, structure_differences
 from pellucid.base.typing import Function
 from pellucid.compilation import interception
 from pellucid.ir.avals import ShapedArray
-from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.rules import Avals, Operands, Values
+from pellucid.ir.rules import Avals, Effects, Operands, Values
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.varying import vary
 from pellucid.sharding.partition_spec import PartitionSpec

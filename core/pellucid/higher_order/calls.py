@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pellucid.higher_order.structured import Structured
-from pellucid.ir.facets import Linearized, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import OneProgram, P
-from pellucid.ir.rules import Results
+from pellucid.ir.rules import Linearized, Results, Shown
 from pellucid.tracing.trace import bind
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import linearize_jaxpr

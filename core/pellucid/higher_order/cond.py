@@ -15,20 +15,21 @@ from pellucid.higher_order.structured import (
     with_common_consts,
     with_common_inputs,
 )
-from pellucid.ir.facets import Linearized, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import (
+    CONTROL,
     Avals,
     BatchAxis,
     BatchDim,
+    Linearized,
     Mask,
     Operands,
     Results,
+    Shown,
     Values,
 )
 from pellucid.ir.slots import Group, Role, Slot, Slots
-from pellucid.ir.traits import CONTROL
 from pellucid.lowering.loops import case
 from pellucid.lowering.module import ordered
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to

@@ -18,7 +18,6 @@ from pellucid.base.tree import tree_map
 from pellucid.base.typing import Function, Keywords
 from pellucid.higher_order.structured import Structured
 from pellucid.ir.avals import Described
-from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from pellucid.ir.primitive import OneProgram, P
 from pellucid.ir.rewriting import remove_dead_equations
@@ -30,6 +29,7 @@ from pellucid.ir.rules import (
     Mask,
     Operands,
     Results,
+    Shown,
     Values,
     Zero,
 )

@@ -31,11 +31,21 @@ from pellucid.higher_order.custom_rules import (
     refuse_captured,
 )
 from pellucid.higher_order.remat_opt import optimized
-from pellucid.ir.facets import OnReferences, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import Programs, derived_types
-from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Dims, Mask, Operands, Values, Zero
-from pellucid.ir.traits import CONTROL
+from pellucid.ir.rules import (
+    CONTROL,
+    Avals,
+    BatchAxis,
+    BatchDim,
+    Dims,
+    Mask,
+    OnReferences,
+    Operands,
+    Shown,
+    Values,
+    Zero,
+)
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.primitives.varying import vary
 from pellucid.tracing.context import context

@@ -20,14 +20,15 @@ from pellucid.higher_order.custom_rules import (
 )
 from pellucid.higher_order.loops import map as sequential_map
 from pellucid.higher_order.scan import transposed_flat
-from pellucid.ir.facets import Linearized, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.rewriting import rearranged
 from pellucid.ir.rules import (
     BatchAxis,
+    Linearized,
     Mask,
     Operands,
     Results,
+    Shown,
     Values,
     is_linear,
 )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pellucid.higher_order.calls import Call
-from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import P
-from pellucid.ir.rules import Mask
+from pellucid.ir.rules import Mask, Shown
 
 
 class JitParams(NamedTuple):

@@ -46,10 +46,9 @@ from pellucid.higher_order.jit_shardings import (
     with_constraints,
 )
 from pellucid.higher_order.misses import Key, Miss, reasons_for, reasons_for_place
-from pellucid.ir.facets import Runs
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, subjaxprs
 from pellucid.ir.rewriting import forget_sources
-from pellucid.ir.rules import Operands, Values
+from pellucid.ir.rules import Operands, Runs, Values
 from pellucid.runtime import donation, platforms
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import shard_argument

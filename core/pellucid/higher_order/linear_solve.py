@@ -13,8 +13,7 @@ from pellucid.higher_order.bodies import Body, body_of_flat, type_lines
 from pellucid.higher_order.custom_jvp import CustomJvpCall
 from pellucid.ir.jaxpr import DebugInfo
 from pellucid.ir.primitive import Programs
-from pellucid.ir.rules import Avals, Operands, Results, Values, Zero, is_linear
-from pellucid.ir.traits import CONTROL
+from pellucid.ir.rules import CONTROL, Avals, Operands, Results, Values, Zero, is_linear
 from pellucid.primitives.arithmetic import neg
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.context import bottom

@@ -17,8 +17,7 @@ from pellucid.higher_order.bodies import differing_types, stand_in
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import P, Programs, derived_types
-from pellucid.ir.rules import Avals, BatchAxis, Operands, Values
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Avals, BatchAxis, Operands, Traits, Values
 from pellucid.lowering.dynamic_shapes import reduce_window as lowered_reduce_window
 from pellucid.primitives.broadcasting import (
     broadcast_in_dim,

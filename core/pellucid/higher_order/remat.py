@@ -12,11 +12,10 @@ from pellucid.higher_order.bodies import Body, body_of_flat, known_body
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.custom_rules import CustomCall
 from pellucid.higher_order.remat_policies import Offloadable, Policy, decision, nothing_saveable
-from pellucid.ir.effects import StateEffect
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
 from pellucid.ir.primitive import called
 from pellucid.ir.rewriting import inlined, remove_dead_equations, with_known, without_forwarded
-from pellucid.ir.rules import Mask, Operands, Values
+from pellucid.ir.rules import Mask, Operands, StateEffect, Values
 from pellucid.primitives.placement import device_put
 from pellucid.primitives.staging import stage
 from pellucid.sharding.memory import space_of_kind

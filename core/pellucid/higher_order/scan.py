@@ -10,10 +10,19 @@ from pellucid.base.dims import Symbol, exact_quotient, is_static
 from pellucid.base.functional import strict_zip
 from pellucid.higher_order.structured import Structured
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.facets import Linearized
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from pellucid.ir.rewriting import rearranged, remove_dead_equations, with_known
-from pellucid.ir.rules import Avals, LinearOperand, Mask, Operands, Results, Values, Zero, is_linear
+from pellucid.ir.rules import (
+    Avals,
+    Linearized,
+    LinearOperand,
+    Mask,
+    Operands,
+    Results,
+    Values,
+    Zero,
+    is_linear,
+)
 from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.lowering.loops import counter_dtype, element_at, while_loop, with_element_at
 from pellucid.lowering.module import ordered

@@ -18,9 +18,8 @@ from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
 from pellucid.higher_order.compiled_calls import call_of_compiled
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.ir.avals import ShapedArray
-from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.rules import Operands, Values
+from pellucid.ir.rules import Effects, Operands, Values
 from pellucid.runtime import platforms
 from pellucid.runtime.executable import Executable, cost_analysis, optimized_modules
 from pellucid.runtime.transfer import layout_of

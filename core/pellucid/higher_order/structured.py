@@ -7,13 +7,11 @@ from itertools import chain, compress
 
 from pellucid.base.errors import EffectsError
 from pellucid.base.functional import strict_zip
-from pellucid.ir.facets import OnReferences
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
 from pellucid.ir.primitive import P, Programs
 from pellucid.ir.rewriting import rearranged, remove_dead_equations
-from pellucid.ir.rules import Avals, Mask, Operands, Results, Values
+from pellucid.ir.rules import CONTROL, Avals, Mask, OnReferences, Operands, Results, Values
 from pellucid.ir.slots import Group, Role, Slots
-from pellucid.ir.traits import CONTROL
 from pellucid.tracing.discharge import Cell, discharged, held
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of

@@ -14,11 +14,9 @@ from pellucid.higher_order.bodies import check_batched_effects
 from pellucid.higher_order.scan import interleaved
 from pellucid.higher_order.structured import Structured
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.effects import StateEffect
-from pellucid.ir.facets import Linearized
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.rewriting import rearranged
-from pellucid.ir.rules import Operands, Results
+from pellucid.ir.rules import Linearized, Operands, Results, StateEffect
 from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.lowering.loops import while_loop as lowered_while
 from pellucid.lowering.module import ordered

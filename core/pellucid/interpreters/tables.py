@@ -9,8 +9,8 @@ from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.typing import Function
 from pellucid.interpreters import user_primitive
 from pellucid.introspect.rules import has_rule
-from pellucid.ir.facets import Linearized
 from pellucid.ir.primitive import Primitive, registry
+from pellucid.ir.rules import Linearized
 from pellucid.xla import flags
 
 _version = flags.flag("pellucid_rules", 0, in_call_key=True, in_trace_key=True)

@@ -9,11 +9,8 @@ from typing import Any
 from pellucid.base.errors import ArgumentTypeError, MissingRule
 from pellucid.base.typing import Function
 from pellucid.ir.avals import AbstractValue
-from pellucid.ir.effects import no_effects
-from pellucid.ir.facets import Runs
 from pellucid.ir.primitive import Primitive as BuiltIn
-from pellucid.ir.rules import Avals, Operands, Results, Values
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Avals, Operands, Results, Runs, Traits, Values, no_effects
 
 CUSTOM = Traits(kind="custom", flops=None)
 """An operation of which only its rules are known."""

@@ -6,8 +6,8 @@ import importlib
 import pkgutil
 from typing import Any
 
-from pellucid.ir.facets import Linearized
 from pellucid.ir.primitive import Primitive, registry
+from pellucid.ir.rules import Linearized
 from pellucid.primitives.families import Elementwise
 
 RULES = ("abstract_eval", "jvp", "linearize", "transpose", "batch", "lower")

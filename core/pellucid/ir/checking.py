@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid.base.errors import JaxprTypeError
-from pellucid.ir.effects import StateEffect
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var, subjaxprs
+from pellucid.ir.rules import StateEffect
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from pellucid.base.late import late
 from pellucid.ir.avals import AbstractRef, AbstractValue
-from pellucid.ir.effects import Effects, StateEffect, no_effects
 from pellucid.ir.primitive import Primitive, Programs, params_of
-from pellucid.ir.rules import Operands
+from pellucid.ir.rules import Effects, Operands, StateEffect, no_effects
 
 
 class Var:

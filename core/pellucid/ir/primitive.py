@@ -12,12 +12,22 @@ from pellucid.base.caching import cached
 from pellucid.base.errors import ArgumentTypeError, MissingRule
 from pellucid.base.functional import strict_zip
 from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
-from pellucid.ir.effects import Effects, no_effects
-from pellucid.ir.facets import LaidOut, OnReferences
 from pellucid.ir.factors import Factors
-from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Operands, Results, Values, Zero
+from pellucid.ir.rules import (
+    Avals,
+    BatchAxis,
+    BatchDim,
+    Effects,
+    LaidOut,
+    OnReferences,
+    Operands,
+    Results,
+    Traits,
+    Values,
+    Zero,
+    no_effects,
+)
 from pellucid.ir.slots import Slots, call_slots
-from pellucid.ir.traits import Traits
 from pellucid.sharding.explicit_types import operand_of, sharding_type_error, shown_sharding
 from pellucid.sharding.factors import Linearity, Operation, mesh_of, rule_of
 from pellucid.sharding.named_sharding import NamedSharding

@@ -9,7 +9,7 @@ import numpy as np
 from pellucid.base.errors import DtypeError, ShapeError
 from pellucid.higher_order.loops import fori_loop
 from pellucid.ir.primitive import NoParams
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Traits
 from pellucid.linalg.matrices import (
     MatrixPrimitive,
     columns,

@@ -12,8 +12,7 @@ from pellucid.base.errors import CompilationError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.factors import batched_factors
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Avals, Zero
-from pellucid.ir.traits import CountRule, Traits, real_operations
+from pellucid.ir.rules import Avals, CountRule, Traits, Zero, real_operations
 from pellucid.primitives.arithmetic import add, div, mul
 from pellucid.primitives.broadcasting import (
     broadcast_in_dim,

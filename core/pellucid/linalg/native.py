@@ -10,7 +10,7 @@ import numpy as np
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.factors import batched_factors
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Traits
 from pellucid.lowering.custom_calls import TYPED, batched_sharding_rule, custom_call
 from pellucid.lowering.dynamic_shapes import shape_operands
 from pellucid.tracing.trace import bind

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ShapeError
-from pellucid.ir.rules import Avals, Zero, is_linear
-from pellucid.ir.traits import Traits, real_operations, size_of
+from pellucid.ir.rules import Avals, Traits, Zero, is_linear, real_operations, size_of
 from pellucid.linalg.matrices import MatrixPrimitive, T, conjugated, product, tril, triu
 from pellucid.linalg.native import byte, lapack_name, native
 from pellucid.primitives.arithmetic import neg, sub

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import ShapeError
 from pellucid.higher_order.loops import scan
-from pellucid.ir.rules import Avals, Zero, is_linear
-from pellucid.ir.traits import Traits, real_operations, size_of
+from pellucid.ir.rules import Avals, Traits, Zero, is_linear, real_operations, size_of
 from pellucid.linalg.matrices import MatrixPrimitive, without_info
 from pellucid.linalg.native import INT32, gpu_name, lapack_name, native
 from pellucid.primitives.arithmetic import div, mul, neg, sub

@@ -9,8 +9,7 @@ import numpy as np
 from pellucid.base.errors import DtypeError, ShapeError
 from pellucid.higher_order.loops import scan
 from pellucid.ir.primitive import NoParams
-from pellucid.ir.rules import Zero
-from pellucid.ir.traits import Traits, real_operations, size_of
+from pellucid.ir.rules import Traits, Zero, real_operations, size_of
 from pellucid.linalg.matrices import MatrixPrimitive, T, decomposition, product, tril
 from pellucid.linalg.native import gpu_name, native
 from pellucid.primitives.arithmetic import add, div, mul, sqrt, sub

@@ -19,8 +19,7 @@ from pellucid.base.errors import CompilationError
 from pellucid.base.source import describe
 from pellucid.base.typing import Function, Ints, Shape
 from pellucid.ir.avals import AbstractToken, ShapedArray, element_shape, physical, shaped_array
-from pellucid.ir.effects import Effect
-from pellucid.ir.rules import Avals
+from pellucid.ir.rules import Avals, Effect
 from pellucid.lowering.dynamic_shapes import dynamic_form, size_value, sizes_value
 from pellucid.lowering.faults import STRETCHED_ADDENDS, Fault, is_suspended
 from pellucid.sharding.explicit_types import shown_sharding

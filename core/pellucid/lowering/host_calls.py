@@ -7,8 +7,7 @@ from typing import Any
 
 from pellucid.base.errors import CompilationError
 from pellucid.ir.avals import abstract_token
-from pellucid.ir.effects import Effect
-from pellucid.ir.rules import Operands
+from pellucid.ir.rules import Effect, Operands
 from pellucid.lowering.context import LoweringContext
 from pellucid.lowering.custom_calls import row_major_layouts
 from pellucid.xla.mlir import ir

@@ -9,8 +9,7 @@ import numpy as np
 
 from pellucid.base.dims import fits
 from pellucid.ir.avals import abstract_token, physical, shaped_array
-from pellucid.ir.effects import Effect
-from pellucid.ir.rules import Avals
+from pellucid.ir.rules import Avals, Effect
 from pellucid.lowering.context import LoweringContext
 from pellucid.xla.mlir import ir
 

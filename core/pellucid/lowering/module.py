@@ -15,10 +15,9 @@ from pellucid.base.functional import strict_zip
 from pellucid.base.source import NameStack
 from pellucid.base.typing import Function
 from pellucid.ir.avals import abstract_token, shaped_array
-from pellucid.ir.effects import Effect
 from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal
 from pellucid.ir.primitive import Programs
-from pellucid.ir.rules import Avals
+from pellucid.ir.rules import Avals, Effect
 from pellucid.lowering.addends import compute_with_addends
 from pellucid.lowering.context import FRONTEND, Attributes, LoweringContext, Values
 from pellucid.lowering.dynamic_shapes import SIZE, solved_variables

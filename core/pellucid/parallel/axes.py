@@ -17,9 +17,8 @@ from pellucid.base.errors import (
 from pellucid.base.functional import ints
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.traits import COLLECTIVE
+from pellucid.ir.rules import COLLECTIVE, Collective, Shown
 from pellucid.lowering.collectives import Groups, position_along
 from pellucid.primitives.addends import recast, reduced_p, states_of, vary_unreduced_cast_p
 from pellucid.primitives.arithmetic import add, mul

@@ -23,8 +23,7 @@ from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import OneProgram, derived_types
-from pellucid.ir.rules import Operands, Results
-from pellucid.ir.traits import CONTROL
+from pellucid.ir.rules import CONTROL, Operands, Results
 from pellucid.lowering.collectives import ManualRegion
 from pellucid.lowering.module import ModuleOptions, lower_module
 from pellucid.parallel.manual import manual_axes_bound

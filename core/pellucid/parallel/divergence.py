@@ -10,9 +10,9 @@ from pellucid.base.functional import strict_zip
 from pellucid.base.source import describe
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.axis_names import axis_names
-from pellucid.ir.facets import Collective
 from pellucid.ir.jaxpr import Equation, Jaxpr, Literal, subjaxprs
 from pellucid.ir.primitive import Programs
+from pellucid.ir.rules import Collective
 from pellucid.ir.slots import Slots
 from pellucid.parallel.exchange import PPermute
 from pellucid.xla.hlo import permuted_equations

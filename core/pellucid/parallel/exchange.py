@@ -12,9 +12,7 @@ from pellucid.base.errors import CollectiveError, expecting
 from pellucid.base.tree import tree_map
 from pellucid.base.typing import Ints
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.facets import Shown
-from pellucid.ir.rules import BatchAxis
-from pellucid.ir.traits import COLLECTIVE
+from pellucid.ir.rules import COLLECTIVE, BatchAxis, Shown
 from pellucid.lowering.collectives import (
     Groups,
     all_reduce,

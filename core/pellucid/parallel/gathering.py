@@ -15,10 +15,9 @@ from pellucid.base.errors import (
 from pellucid.base.functional import inserted, resized
 from pellucid.base.tree import tree_map
 from pellucid.base.typing import Ints
-from pellucid.ir.facets import Shown
 from pellucid.ir.factors import words
 from pellucid.ir.primitive import Primitive, registry
-from pellucid.ir.traits import COLLECTIVE
+from pellucid.ir.rules import COLLECTIVE, Shown
 from pellucid.lowering.collectives import Groups, device_groups, global_attributes
 from pellucid.parallel.axes import (
     AxisNames,

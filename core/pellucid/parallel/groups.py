@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pellucid.base.errors import UnsupportedError
-from pellucid.ir.facets import Collective
 from pellucid.ir.factors import alike
 from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Results
-from pellucid.ir.traits import COLLECTIVE
+from pellucid.ir.rules import COLLECTIVE, BatchAxis, BatchDim, Collective, Dims, Results
 from pellucid.primitives.addends import restated
 from pellucid.primitives.movement import Movement, move_axis, reshape, with_batch_dim
 from pellucid.primitives.slicing import index_take

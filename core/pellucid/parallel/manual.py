@@ -11,12 +11,21 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import CollectiveError
 from pellucid.base.functional import strict_zip
 from pellucid.ir.axis_names import axis_names_of
-from pellucid.ir.facets import Collective, Linearized, OnReferences, Placed
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
 from pellucid.ir.primitive import OneProgram, called
 from pellucid.ir.rewriting import inlined, remove_dead_equations
-from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Zero, is_linear
-from pellucid.ir.traits import CONTROL
+from pellucid.ir.rules import (
+    CONTROL,
+    BatchAxis,
+    BatchDim,
+    Collective,
+    Dims,
+    Linearized,
+    OnReferences,
+    Placed,
+    Zero,
+    is_linear,
+)
 from pellucid.lowering.collectives import Parts, manual_computation
 from pellucid.parallel.divergence import check_no_divergence, check_of_compiled
 from pellucid.parallel.local_types import (

@@ -11,9 +11,8 @@ from pellucid.base.errors import ArgumentTypeError, UnsupportedError
 from pellucid.base.tree import tree_map
 from pellucid.base.typing import Ints
 from pellucid.ir.avals import ShapedArray, abstract_token, shaped_array
-from pellucid.ir.facets import Collective
 from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.traits import COLLECTIVE
+from pellucid.ir.rules import COLLECTIVE, Collective
 from pellucid.lowering.collectives import device_groups
 from pellucid.parallel.axes import AxisNames
 from pellucid.parallel.exchange import Pairs, axes_and_pairs

@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import CollectiveError, DtypeError
-from pellucid.ir.facets import Collective
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Zero, is_linear
-from pellucid.ir.traits import COLLECTIVE
+from pellucid.ir.rules import COLLECTIVE, Collective, Zero, is_linear
 from pellucid.lowering.collectives import Groups, device_groups, region_of
 from pellucid.parallel.axes import AxisNames, axis_index, checked_groups, listed_axes, size_along
 from pellucid.parallel.gathering import GatherAxesParams, all_gather_p

@@ -11,10 +11,9 @@ from pellucid.base import dtypes
 from pellucid.base.errors import CollectiveError
 from pellucid.base.tree import tree_map
 from pellucid.base.typing import Axes, Function
-from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.factors import alike
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.traits import COLLECTIVE
+from pellucid.ir.rules import COLLECTIVE, Collective, Shown
 from pellucid.lowering.collectives import Groups, all_reduce, device_groups
 from pellucid.parallel.axes import (
     AxisNames,

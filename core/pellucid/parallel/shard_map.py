@@ -17,9 +17,8 @@ from pellucid.base.functional import strict_zip
 from pellucid.base.tree import broadcast_prefix, broadcast_prefix_to, is_none, shown_path, tree_map
 from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import Body, argument_names, body_of_flat, known_body
-from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import DebugInfo
-from pellucid.ir.rules import Avals, Results
+from pellucid.ir.rules import Avals, Effects, Results
 from pellucid.parallel.divergence import check_no_divergence
 from pellucid.parallel.local_types import REPLICATED, check_is_array, checked_local_type
 from pellucid.parallel.manual import ShardMapParams, manual_axes_bound, shard_map_p

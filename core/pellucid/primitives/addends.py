@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple
 
-from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.primitive import Primitive, registry
-from pellucid.ir.traits import COLLECTIVE
+from pellucid.ir.rules import COLLECTIVE, Collective, Shown
 from pellucid.primitives.movement import Identity
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.explicit_types import shown_sharding

@@ -12,8 +12,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError
-from pellucid.ir.rules import Avals, Zero
-from pellucid.ir.traits import ARITHMETIC, CHEAP_ARITHMETIC, TRANSCENDENTAL, Linear
+from pellucid.ir.rules import ARITHMETIC, CHEAP_ARITHMETIC, TRANSCENDENTAL, Avals, Linear, Zero
 from pellucid.primitives.accuracy import accuracy_params, with_accuracy
 from pellucid.primitives.broadcasting import broadcast_to
 from pellucid.primitives.complex_parts import conj, real, real_dtype

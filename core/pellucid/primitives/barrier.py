@@ -6,8 +6,7 @@ from typing import Any
 
 from pellucid.base import tree
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Operands, Zero, is_linear
-from pellucid.ir.traits import MOVEMENT
+from pellucid.ir.rules import MOVEMENT, Operands, Zero, is_linear
 from pellucid.tracing.trace import bind
 
 

@@ -13,10 +13,8 @@ from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.base.functional import ints, strict_zip
 from pellucid.base.typing import Axes, Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape
-from pellucid.ir.facets import LaidOut, Shown
 from pellucid.ir.factors import words
-from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands
-from pellucid.ir.traits import MOVEMENT, Traits
+from pellucid.ir.rules import MOVEMENT, BatchAxis, BatchDim, Dims, LaidOut, Operands, Shown, Traits
 from pellucid.primitives.counts import combinations
 from pellucid.primitives.movement import (
     Movement,

@@ -8,7 +8,7 @@ import numpy as np
 
 from pellucid.base.errors import DtypeError
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.traits import ARITHMETIC
+from pellucid.ir.rules import ARITHMETIC
 from pellucid.primitives.families import COMPLEX, FLOATING, Elementwise, constant_like, kind_of
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of

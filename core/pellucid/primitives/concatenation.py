@@ -13,8 +13,7 @@ from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.factors import alike, with_mark, words
 from pellucid.ir.primitive import P
-from pellucid.ir.rules import Avals, BatchAxis, Dims, Operands, Zero
-from pellucid.ir.traits import MOVEMENT
+from pellucid.ir.rules import MOVEMENT, Avals, BatchAxis, Dims, Operands, Zero
 from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
 from pellucid.primitives.families import check_one_dtype, texts
 from pellucid.primitives.filled import instantiate

@@ -11,11 +11,9 @@ from pellucid.base.errors import ArgumentValueError, ShapeError
 from pellucid.base.functional import ints, resized, strict_zip
 from pellucid.base.typing import Axes, Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.facets import LaidOut, Shown
 from pellucid.ir.factors import with_mark, words
 from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import Avals, Dims, Operands, Zero, is_linear
-from pellucid.ir.traits import Linear, Traits
+from pellucid.ir.rules import Avals, Dims, LaidOut, Linear, Operands, Shown, Traits, Zero, is_linear
 from pellucid.lowering.faults import UNEVEN_ROUNDED_PRODUCT
 from pellucid.primitives.complex_parts import real
 from pellucid.primitives.conversion import convert_element_type

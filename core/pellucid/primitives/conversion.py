@@ -11,11 +11,9 @@ from pellucid.base import dtypes, tree
 from pellucid.base.dims import Size, Symbol
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.facets import Folds
 from pellucid.ir.factors import with_mark, words
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Avals, Zero
-from pellucid.ir.traits import ARITHMETIC, MOVEMENT, Linear, Traits
+from pellucid.ir.rules import ARITHMETIC, MOVEMENT, Avals, Folds, Linear, Traits, Zero
 from pellucid.primitives.complex_parts import real_dtype
 from pellucid.primitives.families import ANY_OR_KEY, COMPLEX, FLOATING, Elementwise, kind_of
 from pellucid.primitives.movement import Identity, move_axis

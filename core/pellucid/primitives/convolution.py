@@ -12,10 +12,8 @@ from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.base.functional import resized, strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.facets import LaidOut
 from pellucid.ir.factors import with_mark, words
-from pellucid.ir.rules import Dims, Operands
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Dims, LaidOut, Operands, Traits
 from pellucid.lowering.faults import CUT_GROUPS, CUT_POSITIONS, NEGATIVE_PADDING
 from pellucid.primitives.arithmetic import add, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim

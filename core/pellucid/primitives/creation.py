@@ -12,10 +12,9 @@ from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.facets import LaidOut
 from pellucid.ir.factors import words
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import LaidOut, Traits
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import NUMBER, constant_like, kind_of

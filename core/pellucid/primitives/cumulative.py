@@ -15,7 +15,7 @@ from pellucid.base.errors import ArgumentValueError, UnsupportedError
 from pellucid.base.functional import resized
 from pellucid.base.typing import Function
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Traits
 from pellucid.lowering.dynamic_shapes import reduce_window
 from pellucid.primitives.arithmetic import abs, add, max, min, mul, neg, rem, share, sub
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype

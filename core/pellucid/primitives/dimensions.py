@@ -10,7 +10,7 @@ from pellucid.base import dtypes
 from pellucid.base.dims import Size
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Traits
 from pellucid.tracing.trace import bind1
 
 

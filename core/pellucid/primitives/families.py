@@ -12,11 +12,9 @@ from pellucid.base.errors import DtypeError, ShapeError
 from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Function, Shape
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.facets import Shown
 from pellucid.ir.factors import pointwise
 from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import Avals, Zero, is_linear
-from pellucid.ir.traits import ARITHMETIC, TRANSCENDENTAL, Traits
+from pellucid.ir.rules import ARITHMETIC, TRANSCENDENTAL, Avals, Shown, Traits, Zero, is_linear
 from pellucid.primitives.broadcasting import (
     aligned_for_batch,
     broadcast_to,

@@ -14,7 +14,7 @@ from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeErr
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.factors import alike
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Traits
 from pellucid.lowering.faults import UNEVEN_FFT
 from pellucid.primitives.arithmetic import mul
 from pellucid.primitives.broadcasting import broadcast_in_dim

@@ -15,12 +15,10 @@ from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.functional import inserted, strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
-from pellucid.ir.facets import Shown
 from pellucid.ir.factors import Words, with_mark, words
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive, registry
-from pellucid.ir.rules import Avals, BatchDim, is_linear
-from pellucid.ir.traits import INDEXING, Linear
+from pellucid.ir.rules import INDEXING, Avals, BatchDim, Linear, Shown, is_linear
 from pellucid.lowering.faults import (
     CUT_INDEX_VECTORS,
     SCATTER_OF_ONE_WINDOW,

@@ -9,7 +9,7 @@ import numpy as np
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import element_shape
-from pellucid.ir.facets import Runs
+from pellucid.ir.rules import Runs
 from pellucid.primitives.movement import Identity
 from pellucid.primitives.placement import device_put
 from pellucid.sharding.layout import Format, Layout

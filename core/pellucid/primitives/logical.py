@@ -10,8 +10,15 @@ from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
 from pellucid.base.typing import Function, Shape
 from pellucid.ir.avals import element_shape, physical, shaped_array
 from pellucid.ir.factors import pointwise
-from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, is_linear
-from pellucid.ir.traits import ARITHMETIC, CHEAP_ARITHMETIC
+from pellucid.ir.rules import (
+    ARITHMETIC,
+    CHEAP_ARITHMETIC,
+    BatchAxis,
+    BatchDim,
+    Dims,
+    Operands,
+    is_linear,
+)
 from pellucid.lowering.faults import CLAMP_OF_BOOLEANS, SIGNED_LEADING_ZEROS
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to
 from pellucid.primitives.families import (

@@ -18,11 +18,9 @@ from pellucid.base.errors import (
 from pellucid.base.functional import ints
 from pellucid.base.typing import Axes, Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
-from pellucid.ir.facets import LaidOut
 from pellucid.ir.factors import regrouping, with_mark, without_dims, words
 from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import Zero
-from pellucid.ir.traits import MOVEMENT
+from pellucid.ir.rules import MOVEMENT, LaidOut, Zero
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 

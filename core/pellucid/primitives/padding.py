@@ -14,8 +14,7 @@ from pellucid.base.functional import inserted, ints, strict_zip
 from pellucid.base.typing import Ints
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.factors import alike
-from pellucid.ir.rules import Operands, is_linear
-from pellucid.ir.traits import MOVEMENT
+from pellucid.ir.rules import MOVEMENT, Operands, is_linear
 from pellucid.lowering.faults import NEGATIVE_PADDING
 from pellucid.primitives.arithmetic import sub
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to, reduce_sum

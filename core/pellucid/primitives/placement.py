@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import ArgumentValueError
 from pellucid.base.functional import inserted, strict_zip
 from pellucid.ir.avals import aval_at
-from pellucid.ir.facets import Placed, Runs
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchDim, Zero
-from pellucid.ir.traits import MOVEMENT
+from pellucid.ir.rules import MOVEMENT, BatchDim, Placed, Runs, Zero
 from pellucid.sharding.memory import MemorySpace, space_of_kind
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.placement import Sharding

@@ -12,8 +12,7 @@ from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError, Unsu
 from pellucid.base.functional import ints, resized
 from pellucid.base.typing import Axes, Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.rules import BatchAxis, BatchDim
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import BatchAxis, BatchDim, Traits
 from pellucid.primitives.arithmetic import sub
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.contraction import (

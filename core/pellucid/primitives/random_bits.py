@@ -13,7 +13,7 @@ from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeErr
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Traits
 from pellucid.primitives.counts import threefry_rounds
 from pellucid.primitives.creation import checked_shape
 from pellucid.primitives.families import INTEGER, kind_of

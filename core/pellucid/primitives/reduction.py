@@ -13,8 +13,7 @@ from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeErr
 from pellucid.base.functional import ints, resized
 from pellucid.base.typing import Axes, Function, Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.rules import Zero
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Traits, Zero
 from pellucid.lowering.faults import BITS_OF_PARTS, EXTREMES_WITHOUT_NAN
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import reduce_sum, reduced_shape, squeeze

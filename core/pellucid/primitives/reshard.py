@@ -14,8 +14,7 @@ from pellucid.base.tree import (
 )
 from pellucid.base.tree.paths import shown_path
 from pellucid.base.typing import Function
-from pellucid.ir.facets import Placed, Shown
-from pellucid.ir.traits import COLLECTIVE
+from pellucid.ir.rules import COLLECTIVE, Placed, Shown
 from pellucid.lowering.addends import is_product_of_parts
 from pellucid.primitives.movement import Identity
 from pellucid.primitives.sharding_constraint import batched_sharding, constrained

@@ -10,8 +10,7 @@ from pellucid.base.functional import resized, strict_zip
 from pellucid.base.typing import Axes
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Zero
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Traits, Zero
 from pellucid.primitives.arithmetic import mul
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.contraction import (

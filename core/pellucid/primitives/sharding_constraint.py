@@ -8,9 +8,7 @@ from pellucid.base.errors import UnsupportedError
 from pellucid.base.functional import inserted
 from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten_with_path
 from pellucid.base.tree.paths import shown_path
-from pellucid.ir.facets import Placed
-from pellucid.ir.rules import BatchAxis
-from pellucid.ir.traits import COLLECTIVE
+from pellucid.ir.rules import COLLECTIVE, BatchAxis, Placed
 from pellucid.primitives.layout_constraint import with_layout_constraint
 from pellucid.primitives.movement import Identity
 from pellucid.sharding.errors import LayoutAssertionError, PartitionSpecError, ShardingError

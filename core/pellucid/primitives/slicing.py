@@ -32,8 +32,7 @@ from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.factors import alike
 from pellucid.ir.primitive import NoParams, P, Primitive
-from pellucid.ir.rules import is_linear
-from pellucid.ir.traits import INDEXING
+from pellucid.ir.rules import INDEXING, is_linear
 from pellucid.lowering.in_place import checked_update
 from pellucid.primitives.arithmetic import add, rem
 from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims, squeeze

@@ -17,8 +17,7 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.factors import alike, with_mark, words
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import Zero
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Traits, Zero
 from pellucid.lowering.dynamic_shapes import shape_operands
 from pellucid.lowering.faults import UNEVEN_TOP_K
 from pellucid.lowering.module import LOWERED

@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import abstract_token
-from pellucid.ir.effects import no_dce_effect
-from pellucid.ir.facets import Runs
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.traits import HOST
+from pellucid.ir.rules import HOST, Runs, no_dce_effect
 from pellucid.primitives.movement import Identity
 from pellucid.primitives.without_results import WithoutResults
 from pellucid.tracing.context import bottom

@@ -13,7 +13,7 @@ from pellucid.base import config
 from pellucid.base.errors import CollectiveError
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive, Programs, registry
-from pellucid.ir.traits import COLLECTIVE
+from pellucid.ir.rules import COLLECTIVE
 from pellucid.lowering.collectives import Groups
 from pellucid.primitives.addends import marks_of, recast, reduced_vary_cast_p
 from pellucid.primitives.movement import Identity

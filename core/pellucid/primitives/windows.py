@@ -13,8 +13,7 @@ from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.factors import alike
 from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import is_linear
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Traits, is_linear
 from pellucid.lowering.dynamic_shapes import reduce_window
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import brought_to

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.traits import HOST
+from pellucid.ir.rules import HOST
 from pellucid.tracing.trace import bind
 
 P = TypeVar("P")

@@ -11,10 +11,9 @@ from pellucid.base import dtypes
 from pellucid.base.caching import cached
 from pellucid.base.errors import DtypeError, ShapeError
 from pellucid.ir.avals import physical, shaped_array
-from pellucid.ir.facets import Runs
 from pellucid.ir.factors import Words, pointwise, words
 from pellucid.ir.primitive import NoParams, P, Primitive
-from pellucid.ir.traits import MOVEMENT, Traits
+from pellucid.ir.rules import MOVEMENT, Runs, Traits
 from pellucid.numpy.compiled import numpy_function
 from pellucid.primitives.barrier import optimization_barrier
 from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_shapes, broadcast_to

@@ -12,7 +12,7 @@ from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.factors import pointwise
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.traits import Traits
+from pellucid.ir.rules import Traits
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_shapes
 from pellucid.primitives.counts import threefry_rounds

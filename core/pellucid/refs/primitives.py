@@ -10,17 +10,27 @@ from pellucid.base.errors import BatchingRuleError, EffectsError
 from pellucid.base.functional import inserted, resized, strict_zip
 from pellucid.higher_order.jitted import jit
 from pellucid.ir.avals import AbstractRef, abstract_ref, shaped_array
-from pellucid.ir.effects import (
+from pellucid.ir.primitive import NoParams, P, Primitive
+from pellucid.ir.rules import (
+    INDEXING,
+    Avals,
+    BatchAxis,
+    BatchDim,
+    Dims,
     Effects,
+    Linearized,
+    OnReferences,
+    Operands,
+    Runs,
+    Shown,
+    Traits,
+    Values,
+    Zero,
     accum_effect,
     allocation_effect,
     read_effect,
     write_effect,
 )
-from pellucid.ir.facets import Linearized, OnReferences, Runs, Shown
-from pellucid.ir.primitive import NoParams, P, Primitive
-from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Dims, Operands, Values, Zero
-from pellucid.ir.traits import INDEXING, Traits
 from pellucid.primitives.broadcasting import broadcast, broadcast_to
 from pellucid.primitives.creation import empty, iota
 from pellucid.primitives.filled import instantiate

@@ -15,8 +15,7 @@ from pellucid.base import config, dtypes
 from pellucid.base.errors import ForbiddenError, UnsupportedError
 from pellucid.base.functional import strict_zip
 from pellucid.ir.avals import ShapedArray, aval_at, physical
-from pellucid.ir.effects import Effect
-from pellucid.ir.rules import Avals, Mask, Operands, Results, Values
+from pellucid.ir.rules import Avals, Effect, Mask, Operands, Results, Values
 from pellucid.runtime.extended import ExtendedArray
 from pellucid.runtime.failures import raise_runtime_error
 from pellucid.runtime.shared_program import LaunchPoint, SharedProgram

@@ -10,7 +10,7 @@ import numpy as np
 
 from pellucid.base.caching import cached
 from pellucid.ir.avals import abstract_token, shaped_array
-from pellucid.ir.effects import Effect
+from pellucid.ir.rules import Effect
 from pellucid.sharding.single_device import GSPMDSharding, make_single_device_sharding
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ArrayImpl

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import DeletedArrayError, EffectsError
 from pellucid.base.functional import strict_zip
 from pellucid.ir.avals import AbstractRef
-from pellucid.ir.facets import OnReferences
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage, Literal, subjaxprs, uses_references
 from pellucid.ir.primitive import Programs
 from pellucid.ir.rewriting import constants_as_inputs
-from pellucid.ir.rules import Mask, Operands, Results, Values
+from pellucid.ir.rules import Mask, OnReferences, Operands, Results, Values
 from pellucid.tracing.context import context, use_facts, use_no_scope, use_trace
 from pellucid.tracing.staging import StagingTrace, StagingTracer
 from pellucid.tracing.tracer import Tracer

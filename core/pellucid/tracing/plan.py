@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import Atom, Jaxpr, Literal
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Avals, Operands, Values
+from pellucid.ir.rules import Avals, Effects, Operands, Values
 
 
 class Step(NamedTuple):

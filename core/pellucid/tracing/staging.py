@@ -20,10 +20,8 @@ from pellucid.base.events import (
     stage_events,
 )
 from pellucid.ir.avals import AbstractValue
-from pellucid.ir.effects import no_effects
-from pellucid.ir.facets import Folds
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, Literal, Var
-from pellucid.ir.rules import Operands, Results, Values
+from pellucid.ir.rules import Folds, Operands, Results, Values, no_effects
 from pellucid.tracing.context import bottom, computes_known, context, use_no_scope, use_trace
 from pellucid.tracing.leaks import check_no_leaks
 from pellucid.tracing.trace import Trace

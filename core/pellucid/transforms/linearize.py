@@ -17,11 +17,10 @@ from pellucid.base.functional import strict_zip
 from pellucid.base.source import NameStack
 from pellucid.base.tree import Partial
 from pellucid.base.typing import Function
-from pellucid.ir.facets import Linearized
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Lineage
 from pellucid.ir.primitive import Primitive, called, is_always_transformed
 from pellucid.ir.rewriting import constants_as_inputs, remove_dead_equations
-from pellucid.ir.rules import Avals, Mask, Operands, Results, Values, Zero
+from pellucid.ir.rules import Avals, Linearized, Mask, Operands, Results, Values, Zero
 from pellucid.tracing.context import context, plumbing, use_trace
 from pellucid.tracing.discharge import is_reference, without_references
 from pellucid.tracing.function import name_of

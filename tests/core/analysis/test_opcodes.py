@@ -4,7 +4,7 @@ import typing
 
 from pellucid.analysis.opcodes import OPERATIONS, Details, is_exchange, operation_cost, operation_of
 from pellucid.analysis.shapes import Shape
-from pellucid.ir.traits import Kind
+from pellucid.ir.rules import Kind
 from pellucid.xla.mlir import new_context
 
 HLO_ONLY = {

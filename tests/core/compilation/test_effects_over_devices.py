@@ -11,9 +11,8 @@ import pytest
 import pellucid as pl
 import pellucid.debug
 from pellucid.ir.avals import abstract_token, shaped_array
-from pellucid.ir.effects import Effect
 from pellucid.ir.primitive import NO_PARAMS, Primitive
-from pellucid.ir.traits import HOST
+from pellucid.ir.rules import HOST, Effect
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P
 from pellucid.tracing.trace import bind
 from pellucid.xla.mlir import ir

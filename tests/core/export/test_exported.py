@@ -14,7 +14,7 @@ from pellucid.base.errors import ArgumentTypeError, PlatformError, UnsupportedEr
 from pellucid.export.checks import STABLE_CUSTOM_CALLS, check_custom_calls
 from pellucid.export.flatbuffers import encode
 from pellucid.export.serialization import _effect, _effect_name
-from pellucid.ir.effects import Effect, OrderedIOEffect
+from pellucid.ir.rules import Effect, OrderedIOEffect
 from pellucid.xla.mlir import ir, new_context
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)

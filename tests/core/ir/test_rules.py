@@ -4,7 +4,7 @@ import pytest
 
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.traits import ARITHMETIC, Traits
+from pellucid.ir.rules import ARITHMETIC, Traits
 from pellucid.primitives.families import FLOATING, Elementwise
 from pellucid.primitives.movement import Movement
 

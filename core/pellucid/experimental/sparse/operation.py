@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 from pellucid import numpy as jnp
 from pellucid.base.caching import cached
 from pellucid.higher_order.jit import Defined, JitParams
-from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.traits import CONTROL
+from pellucid.ir.rules import CONTROL, Shown
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import stage_open

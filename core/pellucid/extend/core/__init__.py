@@ -5,7 +5,6 @@ from pellucid.extend.core.mapped_types import mapped_aval, unmapped_aval
 from pellucid.interpreters.user_primitive import Primitive
 from pellucid.ir.avals import AbstractToken
 from pellucid.ir.checking import check_jaxpr
-from pellucid.ir.effects import Effect, Effects, no_effects
 from pellucid.ir.jaxpr import (
     ClosedJaxpr,
     DebugInfo,
@@ -16,6 +15,7 @@ from pellucid.ir.jaxpr import (
     Var,
     subjaxprs as jaxprs_in_params,
 )
+from pellucid.ir.rules import Effect, Effects, no_effects
 from pellucid.runtime.tokens import Token
 from pellucid.tracing.context import (
     take_current_trace as take_current_trace,
