@@ -19,6 +19,7 @@ from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import traced
 from pellucid.higher_order.jit import Defined, JitParams
 from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.lowering.custom_calls import typed_attribute
 from pellucid.tracing.trace import bind
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import types_of
@@ -69,11 +70,11 @@ class Composite(Defined[CompositeParams]):
     def lower(self, ctx, operands, params):
         if ctx.dimensions:  # shapes can't be refined through the reference to the decomposition
             return ctx.call(params.jaxpr.jaxpr, params.name, operands)
-        attributes = {
-            name: _lowered(ctx, value)
-            for name, leaves, structure in params.attributes
-            if (value := structure.unflatten(leaves)) is not None
-        }
+        attributes = {}
+        for name, leaves, structure in params.attributes:
+            arrays = [x.array if isinstance(x, ArrayAttribute) else x for x in leaves]
+            if (value := structure.unflatten(arrays)) is not None:
+                attributes[name] = typed_attribute(ctx, value)
         symbol = ctx.module_lowering.symbol(params.jaxpr.jaxpr, params.name)
         operation = ctx.op(
             "stablehlo.composite",
@@ -152,25 +153,6 @@ def _frozen(name: str, key: str, value) -> tuple[str, tuple[Any, ...], Any]:
             )
     arrays = tuple([ArrayAttribute(x) if isinstance(x, np.ndarray) else x for x in leaves])
     return key, arrays, structure
-
-
-def _lowered(ctx, value):
-    """The MLIR attribute of a value."""
-    if isinstance(value, dict):
-        return ctx.dictionary({key: _lowered(ctx, x) for key, x in value.items()})
-    if isinstance(value, (list, tuple)):
-        return ir.ArrayAttr.get([_lowered(ctx, x) for x in value])
-    if isinstance(value, (str, bytes)):
-        return ctx.string(value)
-    if isinstance(value, ArrayAttribute):
-        return ctx.dense(value.array)
-    if isinstance(value, (bool, np.bool_)):
-        return ctx.boolean(bool(value))
-    scalar = np.asarray(value)  # Python numbers are 64 bits wide
-    element = ctx.element_type(scalar.dtype)
-    if scalar.dtype.kind == "f":
-        return ir.FloatAttr.get(element, float(scalar))
-    return ir.IntegerAttr.get(element, int(scalar))
 
 
 __all__ = ["composite", "composite_p"]

@@ -141,23 +141,14 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
 
 
 @dataclass(frozen=True)  # not a tuple: policies of different classes differ
-class SaveOnlyTheseNames:
-    """Keep values with certain names."""
-
-    saveable_names: frozenset[str]
-
-    def __call__(self, primitive: Primitive[Any], *_: Any, **params: Any) -> bool:
-        return primitive is name_p and params["name"] in self.saveable_names
-
-
-@dataclass(frozen=True)  # not a tuple: policies of different classes differ
-class SaveAnyNamesButThese:
-    """Keep values with any names but certain ones."""
+class NamesSaveable:
+    """Keep values with certain names, or with any names but these."""
 
     names: frozenset[str]
+    are_kept: bool
 
     def __call__(self, primitive: Primitive[Any], *_: Any, **params: Any) -> bool:
-        return primitive is name_p and params["name"] not in self.names
+        return primitive is name_p and (params["name"] in self.names) is self.are_kept
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
@@ -168,7 +159,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     >>> grad(f)(2.0)
     Array(32., dtype=float32, weak_type=True)
     """
-    return SaveOnlyTheseNames(frozenset(names_which_can_be_saved))
+    return NamesSaveable(frozenset(names_which_can_be_saved), are_kept=True)
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
@@ -179,7 +170,7 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     >>> grad(f)(2.0)
     Array(32., dtype=float32, weak_type=True)
     """
-    return SaveAnyNamesButThese(frozenset(names_not_to_save))
+    return NamesSaveable(frozenset(names_not_to_save), are_kept=False)
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:

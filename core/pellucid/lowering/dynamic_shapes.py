@@ -37,27 +37,14 @@ class SizeValue:
         operands = operands[::-1] if is_reversed else operands
         return SizeValue(self.ctx, self.ctx.op1(f"stablehlo.{name}", SIZE, operands))
 
-    def __add__(self, other: Any) -> SizeValue:
-        return self._binary("add", other)
+    @staticmethod
+    def _operator(name: str, *, is_reversed: bool = False) -> Callable[..., SizeValue]:
+        return lambda self, other: self._binary(name, other, is_reversed=is_reversed)
 
-    def __sub__(self, other: Any) -> SizeValue:
-        return self._binary("subtract", other)
-
-    def __rsub__(self, other: Any) -> SizeValue:
-        return self._binary("subtract", other, is_reversed=True)
-
-    def __mul__(self, other: Any) -> SizeValue:
-        return self._binary("multiply", other)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def maximum(self, other: Any) -> SizeValue:
-        """The larger one of two sizes."""
-        return self._binary("maximum", other)
-
-    def minimum(self, other: Any) -> SizeValue:
-        """The smaller one of two sizes."""
-        return self._binary("minimum", other)
+    __add__ = __radd__ = _operator("add")
+    __sub__, __rsub__ = _operator("subtract"), _operator("subtract", is_reversed=True)
+    __mul__ = __rmul__ = _operator("multiply")
+    maximum, minimum = _operator("maximum"), _operator("minimum")
 
     def __mod__(self, other: Any) -> SizeValue:
         # The remainder of StableHLO has the sign of the dividend, that of Python the sign of the divisor.

@@ -10,7 +10,7 @@ import numpy as np
 from pellucid.base import config, dtypes
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.base.functional import ints, strict_zip
+from pellucid.base.functional import inserted, ints, strict_zip
 from pellucid.base.typing import Axes, Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape
 from pellucid.ir.factors import words
@@ -318,9 +318,10 @@ def brought_to(axis: BatchAxis, x: Any, dim: BatchDim, target: BatchDim) -> Any:
     """`x` with its batch axis at `target`; a value without one is repeated."""
     if dim == target or target is None:
         return x
-    if dim is None:
-        return move_axis(broadcast(x, (axis.size,)), 0, target)
-    return move_axis(x, dim, target)
+    if dim is not None:
+        return move_axis(x, dim, target)
+    shape = inserted(type_of(x).shape, target, axis.size)
+    return broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i != target])
 
 
 def aligned_for_batch(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[list[Any], int]:

@@ -28,7 +28,7 @@ from pellucid.lowering.faults import (
 from pellucid.lowering.in_place import checked_update
 from pellucid.lowering.module import LOWERED
 from pellucid.primitives.arithmetic import add
-from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.counts import update_elements
 from pellucid.primitives.families import kind_of
 from pellucid.primitives.filled import ones, zeros
@@ -315,12 +315,18 @@ def gather(
 
 def _scattered_copy(x, indices, updates, combine, *fields):
     """A scatter of one window that doesn't write in place."""
-    params = ScatterParams(*fields)
-    aval, window, replace = type_of(x), type_of(updates), registry["scatter"]
-    yes, no = ones(window.update(dtype=_BOOL)), zeros(aval.update(dtype=_BOOL))
-    written = bind1(replace, no, indices, yes, params=params)
-    new = bind1(replace, zeros(aval), indices, updates, params=params)
+    params, replace = ScatterParams(*fields), registry["scatter"]
+    written, new = written_apart(
+        x, updates, lambda array, window: bind1(replace, array, indices, window, params=params)
+    )
     return select_n(written, x, combine(x, new) if combine else new)
+
+
+def written_apart(x: Any, update: Any, write: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    """(whether `write(x, update)` replaces each element of `x`, `update` written into zeros)."""
+    aval, window = type_of(x), type_of(update)
+    yes, no = ones(window.update(dtype=_BOOL)), zeros(aval.update(dtype=_BOOL))
+    return write(no, yes), write(zeros(aval), update)
 
 
 def _may_be_sliced(ctx, x) -> bool:
@@ -369,8 +375,7 @@ class Scatter(Shown, Primitive[ScatterParams]):
     def batch(self, axis, operands, dims, params):
         (x, indices, updates), (dim, indices_dim, updates_dim) = operands, dims
         indices, indices_dim = movable_indices(indices, indices_dim)
-        if dim is None:
-            x, dim = with_axis(x, axis.size, 0), 0
+        x, dim = brought_to(axis, x, dim, dim or 0), dim or 0
         ndim = type_of(updates).ndim - (updates_dim is not None)
         numbers, is_sorted = params.dimension_numbers, params.indices_are_sorted
         if indices_dim is None:
@@ -378,11 +383,7 @@ class Scatter(Shown, Primitive[ScatterParams]):
         else:
             numbers, position = with_batched_both(numbers, ndim, dim, indices_dim)
             is_sorted = is_sorted and indices_dim == 0
-        updates = (
-            with_axis(updates, axis.size, position)
-            if updates_dim is None
-            else move_axis(updates, updates_dim, position)
-        )
+        updates = brought_to(axis, updates, updates_dim, position)
         batched = params._replace(dimension_numbers=numbers, indices_are_sorted=is_sorted)
         return [bind1(self, x, indices, updates, params=batched)], [dim]
 
@@ -444,13 +445,6 @@ def _update_program(combine: Callable[[Any, Any], Any], dtype) -> ClosedJaxpr:
     scalar = shaped_array((), dtype)
     with use_lineage(LOWERED):
         return ClosedJaxpr(*stage(lambda old, new: [combine(old, new)], [scalar, scalar]))
-
-
-def with_axis(x: Any, size: int, position: int) -> Any:
-    """`x` repeated along a new axis at `position`."""
-    aval = type_of(x)
-    shape = inserted(aval.shape, position, size)
-    return broadcast_in_dim(x, shape, [i + (i >= position) for i in range(aval.ndim)])
 
 
 def gathered_updates(x: Any, indices: Any, updates: ShapedArray, params: Any) -> Any:

@@ -15,12 +15,11 @@ from pellucid.ir.rules import (
     CHEAP_ARITHMETIC,
     BatchAxis,
     BatchDim,
-    Dims,
     Operands,
     is_linear,
 )
 from pellucid.lowering.faults import CLAMP_OF_BOOLEANS, SIGNED_LEADING_ZEROS
-from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to
+from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to, brought_to
 from pellucid.primitives.families import (
     ANY,
     ANY_OR_KEY,
@@ -36,7 +35,6 @@ from pellucid.primitives.families import (
 )
 from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.linear import JointlyLinear
-from pellucid.primitives.movement import move_axis
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 
@@ -336,9 +334,10 @@ class SelectN(JointlyLinear[Any]):
 
     def batch(self, axis, operands, dims, params):
         (which, *cases), (which_dim, *case_dims) = operands, dims
-        shape, target = _batched_shape(axis, cases, case_dims)
-        cases = [_with_axis(x, d, target, shape) for x, d in zip(cases, case_dims, strict=True)]
-        return bind(self, _with_axis_or_scalar(which, which_dim, target, shape), *cases), [target]
+        target = next((d for d in case_dims if d is not None), 0)
+        cases = [brought_to(axis, x, d, target) for x, d in zip(cases, case_dims, strict=True)]
+        which = _fitted(axis, which, which_dim, target, type_of(cases[0]).shape)
+        return bind(self, which, *cases), [target]
 
     def lower(self, ctx, operands, params):
         which, *cases = operands
@@ -381,29 +380,14 @@ def _part(which, i: int, cotangent, zero):
     return select_n(eq(which, constant_like(which, i)), zero, cotangent)
 
 
-def _batched_shape(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[Shape, int]:
-    """The shape of `operands`, which is one but for their batch axes, with a batch axis; and where it is."""
-    for x, dim in zip(operands, dims, strict=True):
-        if dim is not None:
-            return type_of(x).shape, dim
-    return (axis.size, *type_of(operands[0]).shape), 0
-
-
-def _with_axis(x, dim: BatchDim, target: int, shape: Shape):
-    """`x` with its batch axis at `target`, repeated to `shape` if it has none."""
-    if dim is not None:
-        return move_axis(x, dim, target)
-    return broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i != target])
-
-
-def _with_axis_or_scalar(x, dim: BatchDim, target: int, shape: Shape):
-    """As `_with_axis` for an `x` that may be a scalar: a batch of scalars is repeated, one scalar is not."""
+def _fitted(axis: BatchAxis, x, dim: BatchDim, target: int, shape: Shape):
+    """As `brought_to` for an `x` that may be a scalar: a batch of scalars is repeated to `shape`, one scalar is not."""
     ndim = type_of(x).ndim
     if dim is None and ndim == 0:
         return x
     if dim is not None and ndim == 1 < len(shape):
         return broadcast_in_dim(x, shape, (target,))
-    return _with_axis(x, dim, target, shape)
+    return brought_to(axis, x, dim, target)
 
 
 def select_n(which: Any, *cases: Any) -> Any:
@@ -462,10 +446,13 @@ class Clamp(Elementwise):
 
     def batch(self, axis, operands, dims, params):
         (low, x, high), (low_dim, dim, high_dim) = operands, dims
-        shape, target = _batched_shape(axis, [x], [dim])
-        low = _with_axis_or_scalar(low, low_dim, target, shape)
-        high = _with_axis_or_scalar(high, high_dim, target, shape)
-        return bind(self, low, _with_axis(x, dim, target, shape), high), [target]
+        target = dim or 0
+        x = brought_to(axis, x, dim, target)
+        low, high = (
+            _fitted(axis, bound, d, target, type_of(x).shape)
+            for bound, d in ((low, low_dim), (high, high_dim))
+        )
+        return bind(self, low, x, high), [target]
 
 
 def _where(condition, t, x):

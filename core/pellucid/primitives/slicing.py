@@ -39,8 +39,8 @@ from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims, sque
 from pellucid.primitives.concatenation import aligned_at_one_dim, concatenate
 from pellucid.primitives.conversion import convert_element_type, size_scalar
 from pellucid.primitives.families import INTEGER, kind_of, texts
-from pellucid.primitives.filled import ones, zeros
-from pellucid.primitives.gather import GatherParams, ScatterParams, gather, gather_p
+from pellucid.primitives.filled import zeros
+from pellucid.primitives.gather import GatherParams, ScatterParams, gather, gather_p, written_apart
 from pellucid.primitives.index_dims import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -441,10 +441,9 @@ dynamic_update_slice_p = DynamicUpdateSlice()
 
 def _updated_copy(x, update, *starts):
     """`dynamic_update_slice` that doesn't write in place."""
-    aval, window = type_of(x), type_of(update)
-    yes, no = ones(window.update(dtype=_BOOL)), zeros(aval.update(dtype=_BOOL))
-    written = bind1(dynamic_update_slice_p, no, yes, *starts)
-    updated = bind1(dynamic_update_slice_p, zeros(aval), update, *starts)
+    written, updated = written_apart(
+        x, update, lambda array, window: bind1(dynamic_update_slice_p, array, window, *starts)
+    )
     return select_n(written, x, updated)
 
 
