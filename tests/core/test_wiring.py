@@ -10,7 +10,7 @@ import pytest
 import pellucid
 from pellucid.base.late import late, origins
 from pellucid.tracing.array_methods import OPERATORS
-from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.trace import Tracer
 from pellucid.xla.arrays import ArrayImpl
 
 SOURCES = [p.read_text() for p in Path(pellucid.__file__).parent.rglob("*.py")]

@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.ir.rules import Zero
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.transforms.jvp import jvp_flat
 from pellucid.transforms.linearize import linearize_flat
 from pellucid.transforms.transpose import backward_pass

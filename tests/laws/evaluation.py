@@ -16,7 +16,7 @@ from pellucid.base import config
 from pellucid.higher_order.jitted import jit
 from pellucid.tracing.replay import replay
 from pellucid.tracing.staging import stage
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from tests.laws.jax_answers import COMPILATION
 
 EXACT = {**COMPILATION, "xla_cpu_use_fusion_emitters": True, "xla_backend_optimization_level": 3}

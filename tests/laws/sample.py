@@ -29,7 +29,7 @@ from pellucid.ir.jaxpr import subjaxprs
 from pellucid.primitives.families import kind_of
 from pellucid.random import threefry
 from pellucid.tracing.staging import stage
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 NAMES = ("x", "y", "z", "w", "v", "u", "t", "s", "r", "q")
 

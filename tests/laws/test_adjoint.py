@@ -7,7 +7,7 @@ import pytest
 
 from pellucid.ir.rules import Zero
 from pellucid.tracing.replay import replay
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.transforms.zeros import instantiate
 from tests.laws.compare import assert_close, pairing
 from tests.laws.directions import cotangents_by, direction, linear_program, tangents_of

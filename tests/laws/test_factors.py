@@ -11,7 +11,7 @@ from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.sharding.factors import Rule, rule_of
 from pellucid.tracing.staging import stage
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from tests.laws.sample import Sample, families
 
 APART = {"conv_general_dilated"}

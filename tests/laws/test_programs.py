@@ -14,7 +14,7 @@ from pellucid.ir.avals import physical
 from pellucid.ir.checking import check_jaxpr
 from pellucid.ir.rewriting import constants_as_inputs
 from pellucid.lowering.module import ModuleOptions, lower_module
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from tests.laws.compare import assert_close
 from tests.laws.evaluation import Evaluated
 from tests.laws.sample import Sample, all_samples, eager_samples

@@ -17,7 +17,7 @@ from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.reduce import reduce
 from pellucid.introspect import schema
 from pellucid.introspect.values import short_text
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 
 BINS = 40

@@ -28,7 +28,7 @@ from pellucid.sharding import (
     use_abstract_mesh,
 )
 from pellucid.tracing.function import FunctionSpec, name_of
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 Axes = tuple[str, ...]
 """Mesh axes that divide a dimension, major first."""

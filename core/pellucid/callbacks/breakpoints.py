@@ -28,7 +28,7 @@ from pellucid.ir.jaxpr import Equation
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.creation import full_like
 from pellucid.primitives.logical import select_n
-from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.trace import Tracer
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten
 

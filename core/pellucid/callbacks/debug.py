@@ -20,8 +20,7 @@ from pellucid.higher_order.vmap_methods import each_element
 from pellucid.ir.rules import Operands, Values, debug_effect, ordered_debug_effect
 from pellucid.lowering.host_calls import host_call
 from pellucid.runtime.tokens import tokens
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import is_array_like
+from pellucid.tracing.trace import bind, is_array_like
 from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.xla.pytree import flatten
 

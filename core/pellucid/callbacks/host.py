@@ -23,7 +23,7 @@ from pellucid.runtime.failures import marked
 from pellucid.runtime.transfer import from_host
 from pellucid.sharding.single_device import make_single_device_sharding
 from pellucid.tracing.function import name_of
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.pytree import flatten, flatten_with_path
 

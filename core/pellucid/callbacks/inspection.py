@@ -15,8 +15,7 @@ from pellucid.ir.rules import Runs, debug_effect
 from pellucid.primitives.without_results import WithoutResults
 from pellucid.runtime.failures import marked
 from pellucid.runtime.transfer import from_host
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.hlo import encode_inspection

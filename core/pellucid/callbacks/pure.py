@@ -23,8 +23,7 @@ from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.single_device import SingleDeviceSharding
 from pellucid.tracing.discharge import is_reference
 from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.xla.pytree import flatten
 from pellucid.xla.shardings import Device

@@ -34,7 +34,7 @@ from pellucid.primitives.slicing import (
     dynamic_slice_p,
     dynamic_update_slice_p,
 )
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _INT32 = np.dtype(np.int32)
 

@@ -39,8 +39,7 @@ from pellucid.tracing.discharge import discharged, is_reference
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.trace import bind, is_array_like, type_of
 from pellucid.transforms.arguments import argument_paths, check_callable, result_leaves, wraps
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.xla.pytree import flatten

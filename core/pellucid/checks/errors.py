@@ -11,7 +11,7 @@ from pellucid.base.errors import PellucidError
 from pellucid.base.source import describe
 from pellucid.base.tree import register_pytree_node
 from pellucid.ir.rules import Avals, Operands
-from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.trace import Tracer
 
 
 class CheckError(PellucidError, ValueError):

@@ -15,7 +15,7 @@ from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.filled import zeros
 from pellucid.primitives.logical import bitwise_and, eq, gt, ne, select_n
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 NONE = np.int32(0)
 """Code of no failure."""

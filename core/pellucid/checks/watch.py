@@ -16,8 +16,7 @@ from pellucid.ir.rules import Results
 from pellucid.primitives.logical import bitwise_or, ne
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.reduction import reduce_or
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.trace import Tracer, is_array_like, type_of
 
 
 class ConditionMetError(JaxException):

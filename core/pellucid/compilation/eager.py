@@ -23,9 +23,7 @@ from pellucid.runtime.transfer import device_put, from_host, put_host, put_leaf,
 from pellucid.tracing.context import computes_known
 from pellucid.tracing.discharge import ValueProgram
 from pellucid.tracing.staging import check_alive, stage
-from pellucid.tracing.trace import Trace, bind
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import types_of
+from pellucid.tracing.trace import Trace, Tracer, bind, types_of
 from pellucid.xla.calls import CallCache, make_call
 from pellucid.xla.flags import trace_context
 from pellucid.xla.pytree import flatten

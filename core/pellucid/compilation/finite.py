@@ -12,7 +12,7 @@ from pellucid.base.source import capture, describe
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.rules import Operands, Results
 from pellucid.tracing.replay import steps
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 
 _nans, _infs = config.debug_nans.state, config.debug_infs.state

@@ -22,8 +22,7 @@ from pellucid.ir.primitive import Primitive, Programs
 from pellucid.ir.rules import Operands, Results
 from pellucid.ir.slots import Role, Slots
 from pellucid.tracing.context import bottom, use_trace
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 from pellucid.xla.arrays import ExtendedArray
 
 _state = config.debug_key_reuse.state

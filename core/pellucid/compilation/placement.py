@@ -23,7 +23,7 @@ from pellucid.sharding.single_device import (
     make_single_device_sharding,
 )
 from pellucid.sharding.stated import check_fits, placement_text
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.shardings import Device, DeviceList
 

@@ -21,7 +21,7 @@ from pellucid.base.tree import tree_leaves, tree_map
 from pellucid.higher_order.custom_vjp import closure_convert, custom_vjp
 from pellucid.higher_order.loops import fori_loop, scan, while_loop
 from pellucid.primitives.slicing import dynamic_update_index_in_dim
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.trace import is_array_like, type_of
 from pellucid.transforms.arguments import check_callable
 from pellucid.transforms.gradient import vjp
 from pellucid.transforms.ravel import ravel_pytree

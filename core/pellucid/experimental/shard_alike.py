@@ -11,8 +11,7 @@ from pellucid.ir.primitive import NoParams, Primitive
 from pellucid.ir.rules import Traits, Zero, is_linear
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.movement import move_axis
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import as_operand, type_of
+from pellucid.tracing.trace import as_operand, bind, type_of
 from pellucid.transforms.zeros import instantiate
 
 

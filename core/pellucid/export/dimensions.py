@@ -17,7 +17,7 @@ from pellucid.base.dims import Size, Symbol, known_at_least
 from pellucid.base.errors import ArgumentValueError
 from pellucid.export.equations import shape_equations
 from pellucid.primitives.dimensions import dim_as_value
-from pellucid.tracing.values import is_array_like
+from pellucid.tracing.trace import is_array_like
 
 
 class Operation(NamedTuple):

@@ -13,7 +13,7 @@ from pellucid.export.dimensions import Dimension
 from pellucid.export.scopes import SymbolicScope
 from pellucid.export.shape_texts import parsed_sizes
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.xla.pytree import flatten
 
 

@@ -28,8 +28,7 @@ from pellucid.lowering.custom_calls import (
     custom_call,
     typed_attribute,
 )
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 
 
 class FfiEffect(Effect):

@@ -16,7 +16,7 @@ from pellucid.primitives.concatenation import concatenate, stack
 from pellucid.primitives.movement import canonical_axis, reshape, rev
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing.function import name_of
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import type_of, types_of
 from pellucid.transforms.arguments import check_callable, flat_arguments
 from pellucid.xla.pytree import flatten, flatten_with_path
 

@@ -25,8 +25,7 @@ from pellucid.tracing.context import bottom, context
 from pellucid.tracing.fingerprint import fingerprint
 from pellucid.tracing.function import name_of
 from pellucid.tracing.reuse import note_reuse
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import Tracer, type_of, types_of
 from pellucid.transforms.arguments import result_leaves
 from pellucid.transforms.derived import stage_open
 from pellucid.xla.flags import trace_context

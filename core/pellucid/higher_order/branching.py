@@ -34,9 +34,7 @@ from pellucid.primitives.staging import stage
 from pellucid.primitives.varying import vary
 from pellucid.tracing.discharge import check_distinct
 from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import is_array_like, type_of, types_of
+from pellucid.tracing.trace import Tracer, bind, bind1, is_array_like, type_of, types_of
 from pellucid.transforms.arguments import check_callable, flat_arguments
 
 _NO_OPERAND = object()

@@ -16,7 +16,7 @@ from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import shard_argument
 from pellucid.sharding.stated import placement_text
 from pellucid.tracing.function import Call
-from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.trace import Tracer
 from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl
 from pellucid.xla.calls import make_call
 from pellucid.xla.pytree import flatten

@@ -20,9 +20,7 @@ from pellucid.higher_order.bodies import traced
 from pellucid.higher_order.jit import Defined, JitParams
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.lowering.custom_calls import typed_attribute
-from pellucid.tracing.trace import bind
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import types_of
+from pellucid.tracing.trace import Tracer, bind, types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.xla.mlir import ir
 

@@ -33,8 +33,7 @@ from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Dims, Operands, Values
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.tracing.context import context
 from pellucid.tracing.function import name_of
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import Tracer, type_of, types_of
 from pellucid.transforms.arguments import check_callable, structure_lines
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.transpose import backward_pass

@@ -37,7 +37,7 @@ from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.discharge import inline_on_cells
 from pellucid.tracing.function import indices, name_of, resolve_arguments, signature_of
 from pellucid.tracing.replay import replay
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import type_of, types_of
 from pellucid.transforms.arguments import check_callable, described, flat_arguments, result_leaves
 from pellucid.transforms.vmap import batch_flat
 from pellucid.transforms.zeros import instantiate, nonzero, nonzero_mask, zeros

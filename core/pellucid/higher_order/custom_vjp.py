@@ -51,9 +51,7 @@ from pellucid.primitives.varying import vary
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import is_reference
 from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import bind
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import Tracer, bind, type_of, types_of
 from pellucid.transforms.arguments import (
     check_callable,
     described,

@@ -34,8 +34,7 @@ from pellucid.ir.rules import (
 )
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import bind, type_of, types_of
 from pellucid.transforms.arguments import (
     check_callable,
     flat_arguments,

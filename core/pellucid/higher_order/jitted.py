@@ -67,9 +67,7 @@ from pellucid.tracing.function import (
 from pellucid.tracing.replay import replay
 from pellucid.tracing.reuse import Reuses, note_reuse
 from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import bind
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, bind, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.calls import UNHASHABLE, make_call
 from pellucid.xla.flags import trace_context

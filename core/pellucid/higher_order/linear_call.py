@@ -15,8 +15,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.rules import Results, Zero, is_linear
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import bind, type_of, types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import add_tangents, cotangents_of, instantiate, nonzero_mask

@@ -19,8 +19,7 @@ from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.context import bottom
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import bind, type_of, types_of
 from pellucid.transforms.arguments import check_callable, flat_arguments, result_leaves, with_aux
 from pellucid.transforms.gradient import linear_transpose
 from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr

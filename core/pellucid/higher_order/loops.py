@@ -40,8 +40,7 @@ from pellucid.primitives.movement import reshape
 from pellucid.primitives.slicing import index_in_dim, slice_in_dim
 from pellucid.tracing.discharge import check_carry_is_values, is_reference
 from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import bind, type_of, types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, flat_arguments
 from pellucid.transforms.jvp import concrete_value
 from pellucid.transforms.vmap import vmap

@@ -51,8 +51,7 @@ from pellucid.primitives.windows import (
 )
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import bind, type_of, types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.jvp import concrete_value, jvp_flat

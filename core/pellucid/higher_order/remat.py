@@ -23,8 +23,7 @@ from pellucid.tracing.context import context, named_scope
 from pellucid.tracing.discharge import check_distinct, discharged, is_reference
 from pellucid.tracing.function import Call as FunctionCall, FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.replay import replay
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 from pellucid.transforms.arguments import check_callable, result_leaves, wraps
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr

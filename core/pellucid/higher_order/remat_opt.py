@@ -10,8 +10,7 @@ from pellucid.higher_order.jit import Defined
 from pellucid.higher_order.structured import with_common_consts
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.rules import Operands, Values
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import types_of
+from pellucid.tracing.trace import bind, types_of
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.vmap import batch_jaxpr
 

@@ -29,8 +29,7 @@ from pellucid.lowering.module import ordered
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.movement import move_axis
 from pellucid.tracing.replay import replay
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import (

@@ -24,9 +24,7 @@ from pellucid.primitives.scatter import scatter_p
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, bind1, type_of
 from pellucid.transforms.jvp import jvp_flat
 from pellucid.transforms.vmap import batch_flat
 

@@ -15,7 +15,7 @@ from pellucid.sharding.explicit_types import check_divisible
 from pellucid.sharding.layout import AutoLayout, Format
 from pellucid.sharding.manual_axis_type import ManualAxisType
 from pellucid.sharding.stated import stated_layout, stated_sharding
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 
 

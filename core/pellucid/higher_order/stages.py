@@ -27,7 +27,7 @@ from pellucid.sharding.layout import Format, Layout
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.staging import stage
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.xla import hlo
 from pellucid.xla.compile import hlo_cost, to_hlo
 from pellucid.xla.mlir import lasting_copy

@@ -13,8 +13,7 @@ from pellucid.ir.rewriting import rearranged, remove_dead_equations
 from pellucid.ir.rules import CONTROL, Avals, Mask, OnReferences, Operands, Results, Values
 from pellucid.ir.slots import Group, Role, Slots
 from pellucid.tracing.discharge import Cell, discharged, held
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 
 
 class Structured(OnReferences, Programs[P]):

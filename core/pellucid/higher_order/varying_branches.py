@@ -17,8 +17,7 @@ from pellucid.ir.rules import Avals, Operands, Values
 from pellucid.primitives.varying import pvary_p, vary
 from pellucid.tracing.context import context
 from pellucid.tracing.replay import replay
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import types_of
+from pellucid.tracing.trace import bind, types_of
 from pellucid.transforms.derived import stage_open
 
 

@@ -24,8 +24,7 @@ from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.logical import select_n
 from pellucid.primitives.reduction import reduce_or
 from pellucid.tracing.replay import replay
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr

@@ -16,7 +16,7 @@ from pellucid.interpreters.user_primitive import listed, unlisted
 from pellucid.ir.primitive import Primitive, params_of
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.broadcasting import aligned_for_batch, brought_to
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 def _adapted(primitive: Primitive[Any], rule: Function) -> Function:

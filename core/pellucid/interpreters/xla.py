@@ -9,7 +9,7 @@ import numpy as np
 from pellucid.base.typing import Function
 from pellucid.compilation.eager import compiled_primitive
 from pellucid.ir.primitive import Primitive, params_of
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 def apply_primitive(prim: Primitive[Any], *args: Any, **params: Any) -> Any:

@@ -22,7 +22,7 @@ from pellucid.primitives.logical import bitwise_or, gt
 from pellucid.primitives.slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from pellucid.primitives.varying import vary
 from pellucid.tracing.replay import replay
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 
 __all__ = ["WINDOW_RUNS", "Conditions", "PartialLoop", "Search"]

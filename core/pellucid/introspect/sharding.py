@@ -17,7 +17,7 @@ from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.placement import Sharding
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 Tiles = tuple[list[int], list[int], list[int]]
 """Starts and stops of the distinct parts, and the part of each device."""

@@ -41,8 +41,7 @@ from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import without_references
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 from pellucid.transforms.derived import Derived
 
 __all__ = [

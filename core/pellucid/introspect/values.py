@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten
 

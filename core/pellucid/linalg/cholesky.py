@@ -17,8 +17,7 @@ from pellucid.linalg.matrices import (
 from pellucid.linalg.native import INT32, boolean, byte, gpu_name, lapack_name, native
 from pellucid.linalg.triangular import triangular_solve
 from pellucid.primitives.arithmetic import div, sub
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 
 class Cholesky(MatrixPrimitive[NoParams]):

@@ -31,8 +31,7 @@ from pellucid.primitives.conversion import converted
 from pellucid.primitives.creation import broadcasted_iota, full_like
 from pellucid.primitives.logical import eq
 from pellucid.primitives.reduction import argmax
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 
 
 class EigImplementation(enum.Enum):

@@ -32,8 +32,7 @@ from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.logical import eq, ge, select_n
 from pellucid.primitives.slicing import dynamic_index_in_dim, slice_in_dim
 from pellucid.primitives.sorting import taken_along
-from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, bind1, type_of
 
 
 class Lu(MatrixPrimitive[NoParams]):

@@ -29,8 +29,7 @@ from pellucid.primitives.movement import transpose
 from pellucid.primitives.padding import pad
 from pellucid.primitives.precision import Precision
 from pellucid.primitives.slicing import slice_in_dim
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 
 P = TypeVar("P")
 ACCEPTED = ("float32", "float64", "complex64", "complex128")

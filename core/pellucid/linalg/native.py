@@ -13,8 +13,7 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import Traits
 from pellucid.lowering.custom_calls import TYPED, batched_sharding_rule, custom_call
 from pellucid.lowering.dynamic_shapes import shape_operands
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 from pellucid.xla import lapack
 
 _PREFIXES = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}

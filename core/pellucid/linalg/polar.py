@@ -28,7 +28,7 @@ from pellucid.primitives.logical import bitwise_and, eq, le, lt, select_n
 from pellucid.primitives.movement import rev
 from pellucid.primitives.reduction import reduce_max
 from pellucid.primitives.slicing import slice_in_dim
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _INT32 = np.dtype(np.int32)
 _LARGEST_CHOLESKY_WEIGHT = 100.0

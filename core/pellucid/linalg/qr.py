@@ -33,8 +33,7 @@ from pellucid.primitives.arithmetic import add, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import complex as complex_of, imag
 from pellucid.primitives.creation import broadcasted_iota, full_like
-from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, bind1, type_of
 
 
 class QrParams(NamedTuple):

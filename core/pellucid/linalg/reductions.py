@@ -16,8 +16,7 @@ from pellucid.linalg.matrices import (
     without_info,
 )
 from pellucid.linalg.native import INT32, boolean, byte, gpu_name, lapack_name, native
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 
 
 class SchurParams(NamedTuple):

@@ -15,7 +15,7 @@ from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.movement import move_axis, reshape
 from pellucid.primitives.sorting import sort_key_val
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 PLAIN, TRANSPOSED, ADJOINT = range(3)
 """Forms of the matrix whose factors are given, by SciPy's numbers."""

@@ -33,8 +33,7 @@ from pellucid.primitives.conversion import converted
 from pellucid.primitives.creation import full_like
 from pellucid.primitives.logical import eq, select_n
 from pellucid.primitives.slicing import slice_in_dim
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 
 
 class SvdAlgorithm(enum.Enum):

@@ -11,8 +11,7 @@ from pellucid.linalg.native import byte, lapack_name, native
 from pellucid.primitives.arithmetic import neg, sub
 from pellucid.primitives.broadcasting import brought_to, expand_dims, squeeze
 from pellucid.primitives.movement import move_axis, reshape
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 
 class TriangularSolveParams(NamedTuple):

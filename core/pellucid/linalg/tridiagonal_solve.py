@@ -15,8 +15,7 @@ from pellucid.primitives.creation import full_like
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.padding import pad
 from pellucid.primitives.slicing import index_in_dim
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 
 class TridiagonalSolveParams(NamedTuple):

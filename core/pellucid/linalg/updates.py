@@ -16,8 +16,7 @@ from pellucid.primitives.arithmetic import add, div, mul, sqrt, sub
 from pellucid.primitives.creation import iota
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.slicing import dynamic_index_in_dim
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 from pellucid.transforms.zeros import add_tangents
 
 

@@ -16,7 +16,7 @@ from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.special import erfc
 from pellucid.primitives.transcendental import logistic
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946

@@ -14,7 +14,7 @@ from pellucid.nn.normalizations import softmax
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.log_sums import logsumexp
 from pellucid.numpy.promotion import aval_of
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 Window = tuple[int, int]
 

@@ -34,8 +34,7 @@ from pellucid.numpy.reductions import any, sum
 from pellucid.numpy.selection import take
 from pellucid.numpy.sorting import argsort
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, type_of
 from pellucid.transforms.vmap import vmap
 
 

@@ -12,8 +12,7 @@ from pellucid.numpy.recall import remembering, with_operands
 from pellucid.runtime.transfer import from_host, shard_argument
 from pellucid.tracing.context import context
 from pellucid.tracing.function import FunctionSpec, resolve_arguments
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import as_operand, type_of
+from pellucid.tracing.trace import Tracer, as_operand, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.calls import make_call
 from pellucid.xla.pytree import flatten

@@ -25,7 +25,7 @@ from pellucid.numpy.promotion import aval_of, convert, promote_dtypes_inexact
 from pellucid.numpy.reductions import static_dtype, sum
 from pellucid.numpy.statistics import average
 from pellucid.primitives.convolution import conv_general_dilated
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _MODES = ("full", "same", "valid")
 

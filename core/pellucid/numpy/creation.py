@@ -36,8 +36,7 @@ from pellucid.runtime.transfer import copied, from_host, out_of_range, put_host
 from pellucid.sharding import make_single_device_sharding
 from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.stated import check_fits, stated_sharding
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import as_operand, is_array_like, type_of
+from pellucid.tracing.trace import Tracer, as_operand, is_array_like, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.shardings import Device
 

@@ -16,7 +16,7 @@ from pellucid.primitives import cumulative
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.filled import filled
 from pellucid.primitives.movement import canonical_axis, reshape
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _BOOL = np.dtype(bool)
 

@@ -29,7 +29,7 @@ from pellucid.numpy.searching import searchsorted
 from pellucid.numpy.sorting import argsort
 from pellucid.primitives.broadcasting import broadcast_shapes
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 def _part(x: Any, axis: int, *bounds: int | None) -> Any:

@@ -27,7 +27,7 @@ from pellucid.primitives.movement import transpose
 from pellucid.primitives.precision import preferred_dtype
 from pellucid.primitives.reduction import reduce_or
 from pellucid.primitives.reshard import with_out_sharding
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 Shape = tuple[int, ...]
 

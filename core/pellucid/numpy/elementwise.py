@@ -34,8 +34,7 @@ from pellucid.primitives.conversion import (
 )
 from pellucid.primitives.families import constant_like
 from pellucid.primitives.scalars import scalar
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, type_of
 
 # Families -----------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from pellucid.primitives.fourier import MAX_AXES, FftType, fft as lax_fft
 from pellucid.primitives.movement import transpose
 from pellucid.primitives.padding import pad
 from pellucid.primitives.slicing import slice_in_dim
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _INVERSE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 

@@ -17,8 +17,7 @@ from pellucid.numpy.creation import arange, array, asarray, linspace, meshgrid, 
 from pellucid.numpy.elementwise import clip, remainder
 from pellucid.numpy.manipulation import concatenate, expand_dims, nonzero, ravel, reshape, stack
 from pellucid.numpy.promotion import aval_of, promote_dtypes
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, type_of
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:

@@ -24,8 +24,7 @@ from pellucid.numpy.manipulation import ravel, reshape, stack, where
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.numpy.reductions import max, min, sum
 from pellucid.numpy.searching import searchsorted
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, type_of
 
 
 def bincount(

@@ -12,8 +12,7 @@ from pellucid.base.errors import IndexingError, NonConcreteBooleanIndexError
 from pellucid.numpy.creation import asarray
 from pellucid.primitives.dslice import Slice
 from pellucid.primitives.families import kind_of
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.trace import Tracer, is_array_like, type_of
 from pellucid.xla.arrays import ArrayImpl
 
 Shape = tuple[int, ...]

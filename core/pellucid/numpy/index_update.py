@@ -43,7 +43,7 @@ from pellucid.primitives.scatter import (
 from pellucid.refs.access import set as write_reference
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import is_reference
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.trace import is_array_like, type_of
 
 
 class Update(NamedTuple):

@@ -47,7 +47,7 @@ from pellucid.primitives.padding import slice as static_slice
 from pellucid.primitives.slicing import dynamic_slice, wrapped
 from pellucid.refs.access import get as read_reference
 from pellucid.tracing.context import context
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.xla.arrays import ArrayImpl
 
 Shape = tuple[int, ...]

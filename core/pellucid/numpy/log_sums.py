@@ -20,7 +20,7 @@ from pellucid.numpy.manipulation import (
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.numpy.reductions import Axis, max, static_axis, sum
 from pellucid.primitives.conversion import stop_gradient
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 def logsumexp(

@@ -42,8 +42,7 @@ from pellucid.primitives.families import constant_like, full_as
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.reshard import with_out_sharding
 from pellucid.primitives.scalars import scalar
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import as_operand, type_of
+from pellucid.tracing.trace import Tracer, as_operand, type_of
 
 
 def canonical_axes(axis: Any, ndim: int) -> tuple[int, ...]:

@@ -33,7 +33,7 @@ from pellucid.numpy.statistics import mean_of, squared, variance_dtypes
 from pellucid.primitives import arithmetic, cumulative, logical
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.reduction import argmax as lax_argmax, argmin as lax_argmin
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _BOOL = np.dtype(bool)
 

@@ -46,7 +46,7 @@ from pellucid.numpy.promotion import (
 from pellucid.numpy.reductions import any, sum
 from pellucid.primitives.conversion import bitcast_convert_type
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 @numpy_function

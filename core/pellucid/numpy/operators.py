@@ -36,8 +36,7 @@ from pellucid.primitives.scalars import scalar
 from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import is_reference
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import as_operand, is_array_like, type_of
+from pellucid.tracing.trace import Tracer, as_operand, is_array_like, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.calls import make_call
 

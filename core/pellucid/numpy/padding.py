@@ -21,7 +21,7 @@ from pellucid.numpy.quantiles import median
 from pellucid.numpy.reductions import max, min
 from pellucid.numpy.selection import take
 from pellucid.numpy.statistics import mean
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 Widths = tuple[tuple[int, int], ...]
 

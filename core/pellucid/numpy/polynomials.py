@@ -22,8 +22,7 @@ from pellucid.numpy.products import matmul, outer
 from pellucid.numpy.promotion import aval_of, promote_dtypes, promote_dtypes_inexact
 from pellucid.numpy.reductions import sum
 from pellucid.primitives.broadcasting import broadcast_shapes
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, type_of
 
 
 def _padded(a1: Any, a2: Any) -> tuple[Any, Any]:

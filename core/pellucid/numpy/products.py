@@ -20,7 +20,7 @@ from pellucid.primitives.contraction import dot_general
 from pellucid.primitives.movement import canonical_axis, move_axis, reshape, transpose
 from pellucid.primitives.precision import preferred_dtype
 from pellucid.primitives.reshard import auto_axes
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 Axes = tuple[int, ...]
 

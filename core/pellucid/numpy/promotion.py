@@ -15,7 +15,7 @@ from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes,
 from pellucid.primitives.conversion import convert_element_type, converted
 from pellucid.primitives.scalars import scalar
 from pellucid.runtime.transfer import out_of_range
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.trace import is_array_like, type_of
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 

@@ -25,7 +25,7 @@ from pellucid.numpy.reductions import Axis, any, argmax, static_axis, sum
 from pellucid.numpy.selection import take_along_axis
 from pellucid.numpy.sorting import argsort, sort
 from pellucid.primitives.conversion import size_scalar
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 

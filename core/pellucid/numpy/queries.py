@@ -12,7 +12,7 @@ from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import array, asarray
 from pellucid.numpy.elementwise import imag
 from pellucid.numpy.promotion import aval_of
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.trace import is_array_like, type_of
 
 
 @numpy_function

@@ -15,10 +15,8 @@ from pellucid.base.dims import Symbol
 from pellucid.base.errors import PellucidError
 from pellucid.ir.avals import ShapedArray
 from pellucid.tracing.context import context, use_trace
-from pellucid.tracing.plan import Plan, plan_of
 from pellucid.tracing.staging import StagingTrace
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import as_operand
+from pellucid.tracing.trace import Plan, Tracer, as_operand, plan_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.flags import trace_context
 

@@ -34,7 +34,7 @@ from pellucid.primitives.reduction import (
     reduce_prod,
 )
 from pellucid.primitives.scalars import scalar
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 Axis = int | tuple[int, ...] | None
 _BOOL = np.dtype(bool)

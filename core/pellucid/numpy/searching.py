@@ -20,8 +20,7 @@ from pellucid.numpy.sorting import argsort, sort
 from pellucid.primitives import creation, logical, sorting
 from pellucid.primitives.conversion import size_scalar
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
 

@@ -12,7 +12,7 @@ from pellucid.numpy.creation import asarray, full
 from pellucid.numpy.manipulation import stack
 from pellucid.numpy.reductions import max as max_of, min as min_of, prod as prod_of, sum as sum_of
 from pellucid.primitives.monoids import highest, lowest
-from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.trace import Tracer
 
 
 def segment_sum(

@@ -30,8 +30,7 @@ from pellucid.numpy.promotion import aval_of, promote_dtypes, refuse_out
 from pellucid.numpy.reductions import argmax
 from pellucid.primitives.broadcasting import broadcast_shapes
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, type_of
 from pellucid.transforms.vmap import vmap
 
 _MODES = ("fill", "wrap", "clip")

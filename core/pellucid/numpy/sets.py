@@ -32,8 +32,7 @@ from pellucid.numpy.reductions import any, sum
 from pellucid.numpy.searching import lexsort, searchsorted
 from pellucid.numpy.sorting import argsort, sized_nonzero
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, type_of
 
 _SEARCHES = ("auto", "compare_all", "binary_search", "sort")
 

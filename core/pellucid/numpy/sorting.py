@@ -24,7 +24,7 @@ from pellucid.primitives import (
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.conversion import convert_element_type, size_scalar
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 def sort(

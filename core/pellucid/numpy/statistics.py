@@ -33,7 +33,7 @@ from pellucid.primitives import arithmetic, logical
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to
 from pellucid.primitives.complex_parts import conj, real
 from pellucid.primitives.movement import transpose
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 def _count(name: str, aval: Any, axis: Any, where: Any, dtype: Any, keepdims: bool) -> Any:

@@ -14,7 +14,7 @@ from pellucid.numpy.manipulation import broadcast_to, concatenate, moveaxis, rav
 from pellucid.numpy.promotion import aval_of, refuse_out
 from pellucid.numpy.vectorized import vectorize
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 class _UfuncType(type):

@@ -14,7 +14,7 @@ from pellucid.numpy.creation import arange, linspace, ones
 from pellucid.numpy.elementwise import absolute, cos, exp, sqrt
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.special import bessel_i0e
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 def _phases(M: Any) -> Any:

@@ -25,8 +25,7 @@ from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.creation import iota
 from pellucid.primitives.varying import vary
 from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 AxisNames = tuple[Any, ...]
 

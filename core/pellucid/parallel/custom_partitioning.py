@@ -35,8 +35,7 @@ from pellucid.sharding.sharding_rule import SdyShardingRule, parse_rule
 from pellucid.sharding.single_device import GSPMDSharding
 from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments, signature_of
 from pellucid.tracing.staging import stage_closed
-from pellucid.tracing.trace import bind
-from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.trace import Tracer, bind
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves, wraps
 from pellucid.xla import mlir
 from pellucid.xla.partitioner import TARGET, Value, key_of

@@ -44,8 +44,7 @@ from pellucid.primitives.movement import canonical_axis, move_axis
 from pellucid.primitives.slicing import dynamic_index_in_dim, index_take
 from pellucid.primitives.varying import CollectiveParams, vary
 from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 Pairs = tuple[tuple[int, int], ...]
 _INDEX = np.dtype(np.int32)

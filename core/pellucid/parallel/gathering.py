@@ -36,8 +36,7 @@ from pellucid.primitives.slicing import dynamic_slice_in_dim
 from pellucid.primitives.varying import vary
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 
 class GatherAxesParams(NamedTuple):

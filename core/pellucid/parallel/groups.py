@@ -14,8 +14,7 @@ from pellucid.ir.rules import COLLECTIVE, BatchAxis, BatchDim, Collective, Dims,
 from pellucid.primitives.addends import restated
 from pellucid.primitives.movement import Movement, move_axis, reshape, with_batch_dim
 from pellucid.primitives.slicing import index_take
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 from pellucid.transforms.vmap import batch_flat, brought_to
 
 

@@ -34,7 +34,7 @@ from pellucid.sharding.mesh import Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec, axes_text
 from pellucid.tracing.function import name_of, resolve_arguments
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves, wraps
 from pellucid.transforms.vmap import batch_size, input_dims
 from pellucid.xla.arrays import ARRAY_TYPES

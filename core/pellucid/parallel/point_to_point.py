@@ -17,8 +17,7 @@ from pellucid.lowering.collectives import device_groups
 from pellucid.parallel.axes import AxisNames
 from pellucid.parallel.exchange import Pairs, axes_and_pairs
 from pellucid.primitives.varying import vary
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 _PLATFORMS = ("cuda", "gpu", "rocm")
 

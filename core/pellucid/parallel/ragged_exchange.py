@@ -22,8 +22,7 @@ from pellucid.primitives.slicing import dynamic_index_in_dim, index_in_dim, inde
 from pellucid.primitives.varying import vary
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import bind1, type_of, types_of
 from pellucid.transforms.transpose import backward_pass
 from pellucid.transforms.vmap import batch_flat
 

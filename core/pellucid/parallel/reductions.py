@@ -34,9 +34,7 @@ from pellucid.primitives.movement import Movement, canonical_axis
 from pellucid.primitives.reduction import reduce_max, reduce_min
 from pellucid.primitives.varying import CollectiveParams, vary
 from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, bind, bind1, type_of
 
 
 class AllReduce(Collective, Primitive[CollectiveParams]):

@@ -39,8 +39,7 @@ from pellucid.sharding.partition_spec import (
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import check_distinct, is_reference
 from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import bind, type_of, types_of
 from pellucid.transforms.arguments import (
     argument_paths,
     check_callable,

@@ -16,8 +16,7 @@ from pellucid.primitives.movement import Identity
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.explicit_types import shown_sharding
 from pellucid.sharding.partition_spec import NO_AXES, AxisSet, PartitionSpec
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 
 class Marks(NamedTuple):

@@ -43,8 +43,7 @@ from pellucid.primitives.logical import (
     shift_right_logical,
 )
 from pellucid.primitives.monoids import MONOIDS, Monoid, combined
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 # Sums and products --------------------------------------------------------------------------------
 

@@ -23,8 +23,7 @@ from pellucid.primitives.movement import (
     reshape,
     transpose,
 )
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 # broadcast_in_dim ---------------------------------------------------------------------------------
 

@@ -10,8 +10,7 @@ from pellucid.base.errors import DtypeError
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.rules import ARITHMETIC
 from pellucid.primitives.families import COMPLEX, FLOATING, Elementwise, constant_like, kind_of
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 _REAL_OF = {
     np.dtype(np.complex64): np.dtype(np.float32),

@@ -28,8 +28,7 @@ from pellucid.primitives.movement import (
 )
 from pellucid.primitives.padding import lowered_slice
 from pellucid.sharding.explicit_types import sharding_with_dim
-from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import bind, bind1, type_of, types_of
 
 # Putting together ---------------------------------------------------------------------------------
 

@@ -31,8 +31,7 @@ from pellucid.primitives.precision import (
     product_dtype,
 )
 from pellucid.sharding.explicit_types import cotangent_sharding
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]

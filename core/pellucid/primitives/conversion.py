@@ -19,8 +19,7 @@ from pellucid.primitives.families import ANY_OR_KEY, COMPLEX, FLOATING, Elementw
 from pellucid.primitives.movement import Identity, move_axis
 from pellucid.primitives.scalars import scalar
 from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 # convert_element_type -----------------------------------------------------------------------------
 

@@ -53,8 +53,7 @@ from pellucid.primitives.window_shapes import (
     spans,
 )
 from pellucid.sharding.explicit_types import cotangent_sharding
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import bind1, type_of, types_of
 
 # The primitive ------------------------------------------------------------------------------------
 

@@ -24,8 +24,7 @@ from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.stated import sharding_for
 from pellucid.tracing.context import bottom, context
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 
 _PYTHON_SCALARS = (bool, int, float, complex)

@@ -31,8 +31,7 @@ from pellucid.primitives.slicing import slice_in_dim
 from pellucid.primitives.transcendental import exp, log1p
 from pellucid.primitives.windows import WindowParams, window_attributes
 from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 from pellucid.xla.mlir import ir
 
 Pair = tuple[Any, Any]

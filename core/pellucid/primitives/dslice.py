@@ -9,7 +9,7 @@ from typing import Any
 from pellucid.base.dims import canonical_size
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import register_pytree_node
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.trace import is_array_like, type_of
 
 
 @dataclass(slots=True, eq=False)

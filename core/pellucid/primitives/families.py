@@ -22,8 +22,7 @@ from pellucid.primitives.broadcasting import (
     unbroadcast,
 )
 from pellucid.primitives.scalars import scalar as number_as
-from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, bind1, type_of
 
 # Kinds of elements that a primitive accepts; they are combined with `|`.
 BOOL = frozenset({"bool"})

@@ -17,7 +17,7 @@ from pellucid.primitives.scalars import scalar as number_as
 from pellucid.primitives.varying import vary
 from pellucid.sharding.errors import ShardingTypeError
 from pellucid.tracing.context import bottom, context
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 def zeros(aval: Any) -> Any:

@@ -9,7 +9,7 @@ from pellucid.base import dtypes
 from pellucid.base.typing import Function
 from pellucid.primitives import arithmetic, gamma, logical, transcendental
 from pellucid.primitives.families import constant_like, full_as
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 class Term:

@@ -23,8 +23,7 @@ from pellucid.primitives.contraction import converted
 from pellucid.primitives.counts import fft_operations
 from pellucid.primitives.movement import Movement, move_axis
 from pellucid.primitives.padding import pad
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 MAX_AXES = 3
 """XLA transforms at most three axes in one operation."""

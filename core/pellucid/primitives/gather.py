@@ -54,9 +54,7 @@ from pellucid.primitives.logical import select_n
 from pellucid.primitives.movement import move_axis
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, bind1, type_of
 from pellucid.xla.mlir import ir
 
 _INT32 = np.dtype(np.int32)

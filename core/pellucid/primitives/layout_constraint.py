@@ -14,8 +14,7 @@ from pellucid.primitives.movement import Identity
 from pellucid.primitives.placement import device_put
 from pellucid.sharding.layout import Format, Layout
 from pellucid.tracing.context import bottom
-from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, bind1, type_of
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.mlir import ir
 

@@ -7,8 +7,7 @@ from typing import Any
 from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import Operands, Results, Zero, is_linear
 from pellucid.primitives.filled import instantiate
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 
 
 class JointlyLinear(Primitive[P]):

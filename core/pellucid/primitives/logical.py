@@ -35,8 +35,7 @@ from pellucid.primitives.families import (
 )
 from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.linear import JointlyLinear
-from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, bind1, type_of
 
 # Comparison ---------------------------------------------------------------------------------------
 

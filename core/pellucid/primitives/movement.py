@@ -21,8 +21,7 @@ from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.factors import regrouping, with_mark, without_dims, words
 from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import MOVEMENT, LaidOut, Zero
-from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, bind1, type_of
 
 
 def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:

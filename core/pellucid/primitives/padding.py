@@ -22,8 +22,7 @@ from pellucid.primitives.filled import zero_like_elements
 from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.logical import select_n
 from pellucid.primitives.movement import Movement
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 # slice --------------------------------------------------------------------------------------------
 

@@ -17,8 +17,7 @@ from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.stated import check_no_manual_axis, leaves_to_put, sharding_for
 from pellucid.tracing.context import bottom, context
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 from pellucid.xla.shardings import Device
 
 

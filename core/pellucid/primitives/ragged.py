@@ -47,8 +47,7 @@ from pellucid.primitives.precision import (
     preferred_dtype,
     product_dtype,
 )
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 
 @dataclass(init=False, unsafe_hash=True)

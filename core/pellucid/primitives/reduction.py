@@ -41,8 +41,7 @@ from pellucid.primitives.monoids import (
 from pellucid.primitives.movement import OfOneArray, reshape, transpose
 from pellucid.primitives.padding import pad
 from pellucid.primitives.slicing import slice_in_dim
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 
 class ReduceParams(NamedTuple):

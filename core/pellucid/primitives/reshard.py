@@ -31,8 +31,7 @@ from pellucid.sharding.stated import (
     stated_sharding,
 )
 from pellucid.tracing.context import bottom, context
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 
 class ReshardParams(NamedTuple):

@@ -29,8 +29,7 @@ from pellucid.primitives.families import add_tangents
 from pellucid.primitives.filled import ones
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.precision import preferred_dtype
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 _BF16 = dtypes.as_dtype("bfloat16")
 

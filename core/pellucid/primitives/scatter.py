@@ -31,8 +31,7 @@ from pellucid.primitives.index_dims import (
 from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.logical import bitwise_or, eq, ne, select_n
 from pellucid.primitives.movement import reshape
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 _IDS = np.dtype(np.uint32)
 

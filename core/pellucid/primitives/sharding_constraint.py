@@ -18,8 +18,7 @@ from pellucid.sharding.mesh import AxisType
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
 from pellucid.sharding.stated import check_no_manual_axis, stated_layout, stated_sharding
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 
 class ShardingConstraintParams(NamedTuple):

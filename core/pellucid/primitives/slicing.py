@@ -51,8 +51,7 @@ from pellucid.primitives.logical import lt, select_n
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.padding import slice
 from pellucid.primitives.scatter import scatter_p
-from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, bind1, type_of
 
 _BOOL = np.dtype(bool)
 

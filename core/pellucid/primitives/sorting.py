@@ -43,8 +43,7 @@ from pellucid.primitives.logical import (
 from pellucid.primitives.movement import canonical_axis, inverse_permutation, with_batch_dim
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, bind1, type_of
 from pellucid.xla.compile import approx_top_k_sizes
 
 _INT32 = np.dtype(np.int32)

@@ -42,8 +42,7 @@ from pellucid.primitives.gamma_functions import (
 from pellucid.primitives.iteration import Formula
 from pellucid.primitives.logical import gt, select
 from pellucid.primitives.transcendental import exp, log1p
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 
 # Error functions ----------------------------------------------------------------------------------
 

@@ -12,8 +12,7 @@ from pellucid.ir.rules import HOST, Runs, no_dce_effect
 from pellucid.primitives.movement import Identity
 from pellucid.primitives.without_results import WithoutResults
 from pellucid.tracing.context import bottom
-from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, bind1, type_of
 
 # stage ----------------------------------------------------------------------------------------------
 

@@ -18,9 +18,7 @@ from pellucid.lowering.collectives import Groups
 from pellucid.primitives.addends import marks_of, recast, reduced_vary_cast_p
 from pellucid.primitives.movement import Identity
 from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, bind1, type_of
 
 AxisNames = tuple[Any, ...]
 

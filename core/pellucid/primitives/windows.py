@@ -38,8 +38,7 @@ from pellucid.primitives.window_shapes import (
     reduce_window_shape_tuple,
     spans,
 )
-from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, bind1, type_of
 from pellucid.xla.mlir import ir
 
 

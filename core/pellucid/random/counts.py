@@ -29,7 +29,7 @@ from pellucid.random.sampling import (
     single_key,
 )
 from pellucid.random.uniform import between, default_float
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 # geometric --------------------------------------------------------------------------------------------
 

@@ -35,8 +35,7 @@ from pellucid.random.sampling import (
     wrapped,
 )
 from pellucid.random.uniform import between, default_float, normal_numbers, signs, smallest_normal
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 from pellucid.transforms.vmap import vmap
 
 # random_gamma -----------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from pellucid.primitives.padding import slice as static_slice
 from pellucid.primitives.random_bits import rng_bit_generator
 from pellucid.primitives.slicing import index_in_dim
 from pellucid.random.threefry import iota_2x32_shape, threefry2x32
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.transforms.vmap import vmap
 
 Shape = tuple[int, ...]

@@ -23,8 +23,7 @@ from pellucid.primitives.movement import move_axis
 from pellucid.random.generators import PRNGImpl, unsigned
 from pellucid.runtime.extended import of_words
 from pellucid.runtime.transfer import from_host
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind1, type_of
 from pellucid.transforms.vmap import vmap
 from pellucid.xla.arrays import ARRAY_TYPES, ExtendedArray
 

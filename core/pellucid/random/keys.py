@@ -44,8 +44,7 @@ from pellucid.random.sampling import (
     typed_keys,
     wrapped,
 )
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import as_operand, is_array_like, type_of
+from pellucid.tracing.trace import as_operand, bind1, is_array_like, type_of
 
 _WORD = np.dtype(np.uint32)
 

@@ -18,7 +18,7 @@ from pellucid.random.sampling import (
     single_key,
 )
 from pellucid.random.uniform import default_float, normal
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _METHODS = ("cholesky", "eigh", "svd")
 

@@ -23,9 +23,7 @@ from pellucid.random.generators import PRNGImpl, generator_of
 from pellucid.random.key_primitives import RandomSeedParams, random_wrap_p
 from pellucid.runtime.extended import of_words
 from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import as_operand, is_array_like, type_of
+from pellucid.tracing.trace import Tracer, as_operand, bind1, is_array_like, type_of
 from pellucid.xla.arrays import ArrayImpl, ExtendedArray
 
 Shape = tuple[int, ...]

@@ -34,7 +34,7 @@ from pellucid.random.uniform import (
     randint,
     smallest_normal,
 )
-from pellucid.tracing.values import as_operand, is_array_like, type_of
+from pellucid.tracing.trace import as_operand, is_array_like, type_of
 
 # gumbel -----------------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ from pellucid.random.sampling import (
     single_key,
     to_rank,
 )
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 INNER_MODES = ("high", "low")
 

@@ -37,8 +37,7 @@ from pellucid.refs.view import (
     transposed,
 )
 from pellucid.tracing.discharge import is_reference
-from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.trace import bind, bind1, is_array_like, type_of
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Any:

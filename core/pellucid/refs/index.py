@@ -26,7 +26,7 @@ from pellucid.primitives.movement import reshape
 from pellucid.primitives.padding import slice as static_slice
 from pellucid.primitives.scatter import scatter, scatter_add
 from pellucid.primitives.slicing import dynamic_slice, dynamic_update_slice, wrapped
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.trace import is_array_like, type_of
 
 Shape = tuple[int, ...]
 _INT32 = np.dtype(np.int32)

@@ -39,8 +39,7 @@ from pellucid.refs import index as indexing
 from pellucid.refs.index import RefIndex, Window
 from pellucid.refs.reference import Ref, owned
 from pellucid.tracing.discharge import Cell
-from pellucid.tracing.trace import bind, bind1
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import bind, bind1, type_of, types_of
 
 _ALLOCATES: Effects = frozenset({allocation_effect})
 _READS: Effects = frozenset({read_effect})

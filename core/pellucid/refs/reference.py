@@ -10,7 +10,7 @@ from pellucid.base.errors import ArgumentTypeError, DeletedArrayError
 from pellucid.ir.avals import AbstractRef, Described, abstract_ref
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.runtime.transfer import copied, from_host
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 
 

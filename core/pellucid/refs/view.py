@@ -13,7 +13,7 @@ from pellucid.ir.avals import AbstractRef
 from pellucid.primitives.movement import canonical_axis, inferred_sizes
 from pellucid.refs.index import RefIndex, parsed
 from pellucid.refs.transforms import Bitcast, Reshaped, Transform, Transposed
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 Step = tuple[RefIndex | Transform, tuple[Any, ...]]
 """An index or a transformation, and the operands of the index."""

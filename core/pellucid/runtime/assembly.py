@@ -16,7 +16,7 @@ from pellucid.runtime.array import check_not_deleted
 from pellucid.runtime.transfer import put_shards
 from pellucid.sharding.placement import Sharding, tiles
 from pellucid.sharding.stated import check_fits, sharding_for
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import type_of, types_of
 from pellucid.xla.arrays import ArrayImpl, assemble
 
 Shape = tuple[int, ...]

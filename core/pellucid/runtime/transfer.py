@@ -47,7 +47,7 @@ from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.sharding.placement import Sharding, addressable_parts
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
-from pellucid.tracing.values import as_operand, type_of, type_of_numpy, types_of
+from pellucid.tracing.trace import as_operand, type_of, type_of_numpy, types_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl, ExtendedArray
 from pellucid.xla.compile import JaxRuntimeError

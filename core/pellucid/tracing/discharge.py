@@ -14,8 +14,7 @@ from pellucid.ir.rewriting import constants_as_inputs
 from pellucid.ir.rules import Mask, OnReferences, Operands, Results, Values
 from pellucid.tracing.context import context, use_facts, use_no_scope, use_trace
 from pellucid.tracing.staging import StagingTrace, StagingTracer
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, type_of
 
 
 class Cell:

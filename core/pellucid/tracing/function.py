@@ -14,7 +14,7 @@ from pellucid.base.tree import keystr
 from pellucid.base.typing import Function, Keywords
 from pellucid.ir.jaxpr import DebugInfo
 from pellucid.ir.rules import Mask, Operands, Values
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import type_of, types_of
 from pellucid.xla.pytree import flatten, flatten_with_path
 
 

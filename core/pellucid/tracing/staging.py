@@ -24,9 +24,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, Literal, 
 from pellucid.ir.rules import Folds, Operands, Results, Values, no_effects
 from pellucid.tracing.context import bottom, computes_known, context, use_no_scope, use_trace
 from pellucid.tracing.leaks import check_no_leaks
-from pellucid.tracing.trace import Trace
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import as_operand, type_of
+from pellucid.tracing.trace import Trace, Tracer, as_operand, type_of
 from pellucid.xla.arrays import ArrayImpl
 
 _capture = source.capture

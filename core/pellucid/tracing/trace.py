@@ -1,16 +1,188 @@
-"""Traces: interpreters of primitives. One is current in each thread; a rule runs under its parent."""
+"""Traces, which interpret primitives, and the values that they take: types of operands, and tracers that stand for values.
+
+One trace is current in each thread; a rule runs under its parent.
+"""
 
 from __future__ import annotations
 
+import functools
 import weakref
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
-from pellucid.base import tracebacks
+import numpy as np
+
+from pellucid.base import dtypes, tracebacks
+from pellucid.base.caching import cached
+from pellucid.base.dims import Symbol
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ConcretizationError,
+    TracerArrayError,
+    TracerBoolError,
+    TracerIntegerError,
+)
+from pellucid.base.late import is_loaded
+from pellucid.base.typing import Shape
 from pellucid.ir import primitive as primitives
+from pellucid.ir.avals import AbstractValue, Described, shaped_array
+from pellucid.ir.jaxpr import Jaxpr, Literal
 from pellucid.ir.primitive import NO_PARAMS, Primitive
-from pellucid.ir.rules import Operands, Values
+from pellucid.ir.rules import Avals, Effects, Operands, Values
+from pellucid.tracing.array_methods import add_late_methods, late_attribute
 from pellucid.tracing.context import context
-from pellucid.tracing.plan import Plan
+from pellucid.xla import flags
+from pellucid.xla.arrays import ArrayImpl, set_tracer_class
+
+# Values -------------------------------------------------------------------------------------------
+
+_DTYPES = {
+    bool: (np.bool_, np.bool_), int: (np.int32, np.int64), float: (np.float32, np.float64),
+    complex: (np.complex64, np.complex128),
+}  # fmt: skip
+"""Dtypes of Python numbers, without and with 64-bit types."""
+_x64 = flags.enable_x64
+
+
+def type_of_numpy(x: Any) -> AbstractValue:
+    """The aval of a NumPy array or scalar; raises ArgumentTypeError for dtypes that arrays can't have."""
+    return _type_of_shape(x.shape, x.dtype, _x64.value)
+
+
+@cached(4096)
+def _type_of_shape(shape: Shape, dtype, _is_x64: bool) -> AbstractValue:
+    if dtype not in dtypes.SUPPORTED:
+        raise ArgumentTypeError(
+            f"arrays can't have NumPy's dtype {dtype}.",
+            got=f"a NumPy array of dtype {dtype} and shape {shape}",
+            do="Use a boolean, integer, floating or complex dtype in the machine's byte order.",
+        )
+    return shaped_array(shape, dtypes.canonicalize(dtype), False)
+
+
+def _number_handler(kind: type) -> Callable[[Any], AbstractValue]:
+    """Handler of Python numbers of type `kind`, and of its subclasses (enumerations of numbers are such)."""
+    narrow, wide = (shaped_array((), np.dtype(dtype), kind is not bool) for dtype in _DTYPES[kind])
+    return lambda x: wide if _x64.value else narrow
+
+
+type_handlers: dict[type, Callable[[Any], AbstractValue]] = {
+    ArrayImpl: lambda x: x.aval,
+    **{kind: _number_handler(kind) for kind in _DTYPES},
+    np.ndarray: type_of_numpy,
+    Symbol: _number_handler(int),
+}
+"""For each type of operand, how to get its aval. Extended at import by layers that add types."""
+
+
+def type_of(x: Any) -> Any:
+    """The aval of `x`, for arrays a `ShapedArray`; raises ArgumentTypeError for values that are no arrays."""
+    try:
+        return x.aval
+    except AttributeError:
+        pass
+    handler = type_handlers.get(type(x))
+    if handler is None:
+        handler = _handler_for(x)
+    return handler(x)
+
+
+def types_of(values: Iterable[Any]) -> list[Any]:
+    """The avals of `values`."""
+    return [type_of(x) for x in values]
+
+
+def _handler_for(x) -> Callable[[Any], AbstractValue]:
+    if isinstance(x, np.generic):  # first, because np.float64 is a Python float too
+        type_handlers[type(x)] = type_of_numpy
+        return type_of_numpy
+    for base in type(x).__mro__:
+        if base in type_handlers:
+            handler = type_handlers[base]
+            break
+    else:
+        if hasattr(x, "__jax_array__"):
+            return lambda value: type_of(as_operand(value))
+        else:
+            raise ArgumentTypeError(
+                f"a value of type {type(x).__name__} is not an array.",
+                got=f"got {x!r:.80}",
+                do="Arrays, NumPy arrays and Python numbers are accepted; convert lists with `jnp.array`.",
+            )
+    if isinstance(x, np.ndarray):
+        type_handlers[type(x)] = handler
+    return handler
+
+
+def as_operand(x: Any) -> Any:
+    """`x`, or the array that `x.__jax_array__()` gives; a symbolic size is an operand itself, as integers are."""
+    if type(x) in type_handlers or hasattr(x, "aval") or isinstance(x, Symbol):
+        return x
+    method = getattr(x, "__jax_array__", None)
+    return x if method is None else as_operand(method())
+
+
+def is_array_like(x: Any) -> bool:
+    """Whether `type_of(x)` gives an aval."""
+    if hasattr(x, "aval") or type(x) in type_handlers or isinstance(x, np.generic):
+        return True
+    return any(base in type_handlers for base in type(x).__mro__) or hasattr(x, "__jax_array__")
+
+
+# Plans ---------------------------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """One equation; `reads` are positions of its operands among all values so far."""
+
+    primitive: Primitive[Any]
+    params: Any
+    reads: list[int]
+    avals: Avals
+    effects: Effects
+
+
+class Plan(NamedTuple):
+    """The steps of a program. Its values are the operands, then `fixed`, then the results of each step.
+
+    `fixed` are constants and literals; `literals` has for each the Literal, or None for a constant.
+    `results` are positions among the values; `container` is the type of a result that holds several.
+    """
+
+    fixed: Values
+    literals: list[Literal | None]
+    steps: list[Step]
+    results: list[int]
+    container: type | None = None
+
+
+def plan_of(jaxpr: Jaxpr, consts: Operands, container: type | None = None) -> Plan:
+    """The plan of a program with its constants."""
+    fixed = list(consts)
+    literals: list[Literal | None] = [None] * len(fixed)
+    positions: dict[Any, int] = {v: i for i, v in enumerate((*jaxpr.invars, *jaxpr.constvars))}
+    atoms = [a for e in jaxpr.equations for a in e.operands] + list(jaxpr.outvars)
+    for atom in atoms:
+        if type(atom) is Literal and atom not in positions:
+            positions[atom] = len(positions)
+            fixed.append(atom.val)
+            literals.append(atom)
+    for equation in jaxpr.equations:
+        for var in equation.results:
+            positions[var] = len(positions)
+
+    steps = [
+        Step(
+            e.primitive, e.params, [positions[a] for a in e.operands],
+            tuple([v.aval for v in e.results]), e.effects,
+        )
+        for e in jaxpr.equations
+    ]  # fmt: skip
+    return Plan(fixed, literals, steps, [positions[a] for a in jaxpr.outvars], container)
+
+
+# Traces --------------------------------------------------------------------------------------------
+
 
 tracebacks.install()
 
@@ -99,3 +271,162 @@ def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
     (True, Array(False, dtype=bool))
     """
     return OpaqueTraceState(context.trace)
+
+
+# Tracers -------------------------------------------------------------------------------------------
+
+
+class Tracer(Described):
+    """Stands for a value of type `aval` under `trace`. Its operators and methods are the NumPy API's."""
+
+    __slots__ = ("_trace", "aval", "__weakref__")
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    _trace: Any
+
+    def _is_traced_array(self) -> bool:
+        """Asked by the C++ side for `isinstance(tracer, Array)`."""
+        return hasattr(self.aval, "shape")
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.aval, "methods", {}).get(name) if name != "aval" else None
+        if method is None:
+            if not is_loaded("array methods"):
+                return late_attribute(self, name)
+            raise AttributeError(
+                f"a traced array has no {name!r}: it has data and a place when the program runs. "
+                "`typeof(x)` says what its type shows of them."
+                if hasattr(ArrayImpl, name)
+                else f"{type(self).__name__!r} object has no attribute {name!r}"
+            )
+        return functools.partial(method, self)
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise TypeError("len() of a 0-dimensional array")
+        return self.aval.shape[0]
+
+    def concrete(self) -> Any:
+        """The value, where the trace knows it; None otherwise."""
+        return None
+
+    def origin(self) -> str | None:
+        """Where the value was made, for error messages."""
+        return None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.aval}{self.details()})"
+
+    def details(self) -> str:
+        """Text of a tracer of its kind behind the type."""
+        return ""
+
+    # Python asks for concrete values --------------------------------------------------------------
+
+    def _refuse(self, kind: type[ConcretizationError], use: str, do: str):
+        raise kind(
+            f"a traced array was used as {use}, but its value is known only when the program runs.",
+            got=[
+                f"got {self.aval.text()}",
+                *([f"made at {self.origin()}"] if self.origin() else []),
+            ],
+            do=do,
+        )
+
+    def _scalar(self, use: str, convert, kind: type[ConcretizationError], do: str):
+        if self.aval.shape != () and self.aval.size != 1:
+            raise TypeError(
+                f"only arrays with one element can be used as {use}, got {self.aval.text()}."
+            )
+        value = self.concrete()
+        if value is None:
+            return self._refuse(kind, use, do)
+        return convert(value)
+
+    def __bool__(self) -> bool:
+        if self.aval.shape != () and self.aval.size != 1:
+            raise ValueError(
+                f"the truth value of an array with more than one element is ambiguous: "
+                f"{self.aval.text()}. Use `.any()` or `.all()`."
+            )
+        return self._scalar(
+            "a Python bool", bool, TracerBoolError,
+            "Use `lax.cond` or `jnp.where` instead of `if`, or mark the argument static.",
+        )  # fmt: skip
+
+    def __int__(self) -> int:
+        return self._scalar(
+            "a Python int", int, TracerIntegerError,
+            "Use `.astype(int)`, or mark the argument static.",
+        )  # fmt: skip
+
+    def __index__(self) -> int:
+        return self._scalar(
+            "a Python index", lambda value: value.__index__(), TracerIntegerError,
+            "Use `lax.dynamic_slice` or `x[i]` with a traced `i`, or mark the argument static.",
+        )  # fmt: skip
+
+    def __float__(self) -> float:
+        return self._scalar(
+            "a Python float", float, ConcretizationError,
+            "Use `.astype(float)`, or mark the argument static.",
+        )  # fmt: skip
+
+    def __complex__(self) -> complex:
+        return self._scalar(
+            "a Python complex", complex, ConcretizationError,
+            "Use `.astype(complex)`, or mark the argument static.",
+        )  # fmt: skip
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        value = self.concrete()
+        if value is None:
+            return self._refuse(
+                TracerArrayError, "a NumPy array",
+                "Use the functions of `pellucid.numpy` instead of NumPy's.",
+            )  # fmt: skip
+        return np.asarray(value, dtype=dtype)
+
+    def tolist(self) -> Any:
+        return self.__array__().tolist()
+
+    def item(self, *index: int) -> Any:
+        return self.__array__().item(*index)
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether the value of `x` is known now; of traced values it is only in eager transformations.
+
+    >>> is_concrete(3.0)
+    True
+    """
+    return not isinstance(x, Tracer) or x.concrete() is not None
+
+
+def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+    """`force(val)`, or `val` itself where `force` is None; `context` says in the error who needs the value.
+
+    Raises: ConcretizationError for a value that is known only when the program runs.
+
+    >>> concrete_or_error(int, np.float32(3))
+    3
+    """
+    if isinstance(val, Tracer):
+        value = val.concrete()
+        if value is None:
+            val._refuse(
+                ConcretizationError, "a known value", context or "Mark the argument static."
+            )
+        val = value
+    return val if force is None else force(val)
+
+
+set_tracer_class(Tracer)
+add_late_methods(Tracer)

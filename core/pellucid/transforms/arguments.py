@@ -15,7 +15,7 @@ from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.context import use_transformation
 from pellucid.tracing.discharge import check_results_are_values
 from pellucid.tracing.function import FunctionSpec, name_of
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.trace import is_array_like, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten, flatten_with_path
 

@@ -20,7 +20,7 @@ from pellucid.base.tree.paths import shown_path
 from pellucid.base.typing import Function
 from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.function import name_of
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.transforms.arguments import check_callable
 from pellucid.transforms.gradient import vjp
 from pellucid.transforms.jvp import jvp

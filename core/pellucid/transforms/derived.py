@@ -10,7 +10,7 @@ from pellucid.ir.rewriting import constants_as_inputs
 from pellucid.ir.rules import Avals, Mask, Values
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
-from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.trace import Tracer
 from pellucid.xla.flags import trace_context
 
 

@@ -27,7 +27,7 @@ from pellucid.sharding.mesh import AxisType
 from pellucid.tracing.context import plumbing, use_transformation
 from pellucid.tracing.function import name_of
 from pellucid.tracing.staging import stage
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import type_of, types_of
 from pellucid.transforms.arguments import (
     FlatFunction,
     argument_paths,

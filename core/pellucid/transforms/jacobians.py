@@ -21,7 +21,7 @@ from pellucid.primitives.logical import eq
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.slicing import index_in_dim
 from pellucid.tracing.context import use_transformation
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import type_of, types_of
 from pellucid.transforms.arguments import (
     FlatFunction,
     check_callable,

@@ -44,9 +44,7 @@ from pellucid.primitives.transcendental import (
 )
 from pellucid.tracing.context import context, use_trace
 from pellucid.tracing.replay import replay
-from pellucid.tracing.trace import Trace, bind1
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.trace import Trace, Tracer, bind1, is_array_like, type_of
 from pellucid.transforms.arguments import (
     check_callable,
     checked_leaves,

@@ -12,9 +12,7 @@ from pellucid.ir.primitive import is_always_transformed
 from pellucid.ir.rules import Mask, Operands, Values, Zero
 from pellucid.tracing.context import context, plumbing, use_trace
 from pellucid.tracing.replay import replay
-from pellucid.tracing.trace import Trace
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import Trace, Tracer, type_of, types_of
 from pellucid.transforms.arguments import (
     FlatFunction,
     argument_paths,

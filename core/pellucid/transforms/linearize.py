@@ -26,8 +26,7 @@ from pellucid.tracing.discharge import is_reference, without_references
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.staging import StagingTrace, StagingTracer
-from pellucid.tracing.trace import Trace
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import Trace, type_of, types_of
 from pellucid.transforms.arguments import (
     FlatFunction,
     check_callable,

@@ -19,8 +19,7 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.replay import replay
 from pellucid.tracing.staging import StagingTrace, StagingTracer
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, type_of
 from pellucid.xla.arrays import ArrayImpl
 
 

@@ -12,7 +12,7 @@ from pellucid.primitives.concatenation import concatenate, split
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import full
 from pellucid.primitives.movement import reshape
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import type_of, types_of
 from pellucid.xla.pytree import flatten
 
 

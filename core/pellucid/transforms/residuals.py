@@ -9,7 +9,7 @@ from pellucid.base.typing import Function
 from pellucid.ir.jaxpr import DebugInfo, Equation
 from pellucid.tracing.function import name_of
 from pellucid.tracing.staging import StagingTracer, stage
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import type_of, types_of
 from pellucid.transforms.arguments import (
     argument_paths,
     check_callable,

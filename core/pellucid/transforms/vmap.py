@@ -31,9 +31,7 @@ from pellucid.tracing.function import name_of
 from pellucid.tracing.leaks import check_no_leaks
 from pellucid.tracing.replay import replay
 from pellucid.tracing.staging import StagingTracer
-from pellucid.tracing.trace import Trace, bind1
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Trace, Tracer, bind1, type_of
 from pellucid.transforms.arguments import (
     argument_paths,
     check_callable,

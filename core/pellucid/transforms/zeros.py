@@ -13,8 +13,7 @@ from pellucid.primitives.filled import instantiate, ones, zeros
 from pellucid.primitives.reshard import ReshardParams, reshard_p
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.values import type_of, types_of
+from pellucid.tracing.trace import bind1, type_of, types_of
 
 
 def spread(tangents: Operands, nonzero: Mask, avals: Avals) -> Values:

@@ -15,8 +15,7 @@ from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.lowering.loops import while_loop as lowered_loop
 from pellucid.lowering.module import ordered
 from pellucid.tracing.replay import replay
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 from pellucid.transforms.derived import remembered, stage_open
 
 BOOL = shaped_array((), np.dtype(bool))

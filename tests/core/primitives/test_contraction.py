@@ -12,7 +12,7 @@ from pellucid.ir.rewriting import constants_as_inputs
 from pellucid.lowering.module import ModuleOptions, lower_module
 from pellucid.primitives.precision import product_dtype
 from pellucid.tracing.staging import stage
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 MATRICES = (((1,), (0,)), ((), ()))
 X = np.ones((2, 3), np.float32)

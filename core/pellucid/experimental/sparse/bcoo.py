@@ -34,7 +34,7 @@ from pellucid.experimental.sparse.indices import (
     zeroed,
 )
 from pellucid.experimental.sparse.operation import SparseOperation, over_batch
-from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.trace import Tracer
 from pellucid.transforms.vmap import Container
 
 

@@ -14,8 +14,7 @@ from pellucid.base.caching import cached
 from pellucid.higher_order.jit import Defined, JitParams
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.rules import CONTROL, Shown
-from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import bind, type_of
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.vmap import vmap
 from pellucid.xla.flags import trace_context

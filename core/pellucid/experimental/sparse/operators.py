@@ -38,8 +38,7 @@ from pellucid.experimental.sparse.products import (
     multiplied,
 )
 from pellucid.experimental.sparse.trace import rules, sparsify
-from pellucid.tracing.trace import bind1
-from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.trace import Tracer, bind1
 
 
 def with_data(mat: Any, data: Any) -> Any:

@@ -20,8 +20,7 @@ from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import Primitive, called
 from pellucid.tracing.context import context, use_trace
 from pellucid.tracing.replay import replay
-from pellucid.tracing.trace import Trace
-from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.trace import Trace, Tracer
 from pellucid.transforms.arguments import check_callable, wraps
 
 TRACED = (BCOO, BCSR)

@@ -22,9 +22,12 @@ from pellucid.tracing.context import (
     use_trace as set_current_trace,
 )
 from pellucid.tracing.replay import jaxpr_as_fun
-from pellucid.tracing.trace import find_top_trace, get_opaque_trace_state
-from pellucid.tracing.tracer import concrete_or_error
-from pellucid.tracing.values import is_array_like as valid_jaxtype
+from pellucid.tracing.trace import (
+    concrete_or_error,
+    find_top_trace,
+    get_opaque_trace_state,
+    is_array_like as valid_jaxtype,
+)
 
 __all__ = [
     "AbstractToken",

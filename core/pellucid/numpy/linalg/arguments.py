@@ -8,7 +8,7 @@ from pellucid.base.errors import ShapeError
 from pellucid.numpy.creation import asarray
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 Shape = tuple[int, ...]
 

@@ -20,7 +20,7 @@ from pellucid.numpy.manipulation import flip, matrix_transpose
 from pellucid.numpy.sorting import argsort
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.sorting import taken_along
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 class EighResult(NamedTuple):

@@ -54,7 +54,7 @@ from pellucid.numpy.products import matmul
 from pellucid.numpy.promotion import aval_of
 from pellucid.numpy.reductions import max as greatest, prod, sum as total
 from pellucid.primitives.precision import Precision
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _HIGHEST = Precision.HIGHEST
 

@@ -16,7 +16,7 @@ from pellucid.numpy.elementwise import abs as absolute, conj, isnan, real, sqrt
 from pellucid.numpy.linalg.arguments import inexact, matrices, square_matrices
 from pellucid.numpy.manipulation import canonical_axes, expand_dims, moveaxis, where
 from pellucid.numpy.reductions import max as greatest, min as least, sum as total
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _MATRIX_ORDERS = ("fro", "nuc", np.inf, -np.inf, 1, -1, 2, -2)
 

@@ -28,7 +28,7 @@ from pellucid.numpy.promotion import aval_of, promote_dtypes_numeric
 from pellucid.numpy.reductions import trace as numpy_trace
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.precision import Precision
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 def matmul(

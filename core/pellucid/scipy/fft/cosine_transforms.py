@@ -17,7 +17,7 @@ from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _NORMS = {None: False, "backward": False, "ortho": True}
 

@@ -15,8 +15,7 @@ from pellucid.base.errors import ArgumentValueError, ShapeError, UnsupportedErro
 from pellucid.ir.avals import ShapedArray
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import Tracer, type_of
 
 _METHODS = ("linear", "nearest")
 

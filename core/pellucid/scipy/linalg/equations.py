@@ -26,7 +26,7 @@ from pellucid.numpy.linalg.arguments import (
     repeated,
     square_matrices,
 )
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _FORMS = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
 

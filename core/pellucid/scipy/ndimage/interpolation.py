@@ -16,7 +16,7 @@ from pellucid.base.errors import ArgumentValueError, ShapeError, UnsupportedErro
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives.arithmetic import round as lax_round
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 def _mirrored(index: Any, size: int) -> Any:

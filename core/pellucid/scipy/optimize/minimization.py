@@ -17,7 +17,7 @@ from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives.precision import Precision
 from pellucid.scipy.optimize.line_search import Search, dot, line_search
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.transforms.arguments import check_callable
 from pellucid.transforms.gradient import value_and_grad
 

@@ -16,7 +16,7 @@ from pellucid.numpy.convolutions import direct_convolution, window_of_mode
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.precision import canonical_precision
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _MODES = ("full", "same", "valid")
 _METHODS = ("auto", "direct", "fft")

@@ -22,7 +22,7 @@ from pellucid.primitives.broadcasting import broadcast_shapes
 from pellucid.primitives.movement import canonical_axis
 from pellucid.scipy.signal.trends import detrend as detrended
 from pellucid.scipy.signal.windows import periodic_window
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.trace import is_array_like, type_of
 
 _PADDING: dict[str | None, dict[str, Any] | None] = {
     None: None,

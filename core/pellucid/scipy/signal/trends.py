@@ -12,7 +12,7 @@ from pellucid.base.errors import ArgumentValueError, ShapeError, UnsupportedErro
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 def detrend(

@@ -21,7 +21,7 @@ from pellucid.higher_order.linear_solve import custom_linear_solve
 from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.primitives.precision import Precision
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.trace import is_array_like, type_of
 from pellucid.transforms.ravel import ravel_pytree
 
 Operator = Callable[[Any], Any]

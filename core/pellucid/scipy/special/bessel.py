@@ -16,7 +16,7 @@ from pellucid.numpy.compiled import numpy_function
 from pellucid.primitives import special
 from pellucid.primitives.formulas import Term, exp, select
 from pellucid.scipy.special.real_functions import promoted_reals, real_function, with_partials
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 # Modified functions -----------------------------------------------------------------------------------
 

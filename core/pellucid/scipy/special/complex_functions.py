@@ -15,7 +15,7 @@ from pellucid.primitives.complex_parts import complex as complex_of
 from pellucid.primitives.formulas import Term, cos, exp, floor, maximum, select, sin, square
 from pellucid.scipy.special.normal import erfcx_of
 from pellucid.scipy.special.real_functions import real_function
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _ROOT_PI = math.sqrt(math.pi)
 

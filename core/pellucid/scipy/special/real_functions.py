@@ -20,7 +20,7 @@ from pellucid.primitives import arithmetic, conversion, formulas, reduction
 from pellucid.primitives.families import full_as
 from pellucid.primitives.formulas import Term, chebyshev, exp, select
 from pellucid.primitives.gamma import no_derivative
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 from pellucid.transforms.jvp import jvp
 
 MAX_STEPS = 20_000

@@ -15,7 +15,7 @@ from pellucid.base.errors import ShapeError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.scipy.special import gammaln, xlogy
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _ROUNDING = 1e-5
 """Largest distance of a sum of probabilities from 1; SciPy's is smaller, of float64 alone."""

@@ -15,7 +15,7 @@ from pellucid.linalg.triangular import triangular_solve
 from pellucid.numpy.log_sums import logsumexp
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.scipy.special import ndtr
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _FIELDS = ("neff", "dataset", "weights", "covariance", "inv_cov")
 

@@ -17,7 +17,7 @@ from pellucid.linalg.cholesky import cholesky
 from pellucid.linalg.triangular import triangular_solve
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 @numpy_function

@@ -8,7 +8,7 @@ from pellucid import numpy as jnp
 from pellucid.base.errors import ShapeError
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.scipy.spatial.transform.rotation import Rotation
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 class Slerp(NamedTuple):

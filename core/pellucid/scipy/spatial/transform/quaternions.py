@@ -14,7 +14,7 @@ import numpy as np
 from pellucid import numpy as jnp
 from pellucid.base.errors import ArgumentValueError
 from pellucid.numpy.compiled import numpy_function
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 _SMALL_ANGLE = 1e-3
 """Angles below, in radians, are taken by series."""

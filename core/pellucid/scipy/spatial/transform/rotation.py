@@ -12,7 +12,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ShapeError
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.scipy.spatial.transform import quaternions
-from pellucid.tracing.values import type_of
+from pellucid.tracing.trace import type_of
 
 
 class _Quaternions(NamedTuple):
