@@ -44,7 +44,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.parallel.pmap": ("pmap",),
     "pellucid.parallel.shard_map": ("shard_map", "smap"),
     "pellucid.primitives.placement": ("device_put",),
-    "pellucid.primitives.reshard": ("reshard",),
+    "pellucid.primitives.sharding_constraint": ("reshard",),
     "pellucid.runtime.array": ("Shard",),
     "pellucid.runtime.assembly": (
         "make_array_from_callback", "make_array_from_process_local_data",

@@ -16,5 +16,5 @@ from pellucid.higher_order.custom_vjp import (
     custom_vjp_call_p as custom_vjp_call_p,
     custom_vjp_primal_tree_values as custom_vjp_primal_tree_values,
 )
-from pellucid.higher_order.linear_call import linear_call as linear_call
+from pellucid.higher_order.linear_calls import linear_call as linear_call
 from pellucid.higher_order.remat_opt import remat_opt_p as remat_opt_p

@@ -10,7 +10,7 @@ import numpy as np
 import pellucid as pl
 from pellucid.introspect.lineage import equations_by_id, origins_of
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
-from pellucid.tracing.replay import replay
+from pellucid.tracing.staging import replay
 
 
 def is_floating(aval: Any) -> bool:

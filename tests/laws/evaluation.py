@@ -14,8 +14,7 @@ import numpy as np
 
 from pellucid.base import config
 from pellucid.higher_order.jitted import jit
-from pellucid.tracing.replay import replay
-from pellucid.tracing.staging import stage
+from pellucid.tracing.staging import replay, stage
 from pellucid.tracing.trace import type_of
 from tests.laws.jax_answers import COMPILATION
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pellucid.ir.rules import Zero
-from pellucid.tracing.replay import replay
+from pellucid.tracing.staging import replay
 from pellucid.tracing.trace import type_of
 from pellucid.transforms.zeros import instantiate
 from tests.laws.compare import assert_close, pairing

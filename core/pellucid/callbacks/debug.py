@@ -18,7 +18,7 @@ from pellucid.callbacks.host import FlatCallback
 from pellucid.callbacks.pure import HostCall, values_of
 from pellucid.higher_order.vmap_methods import each_element
 from pellucid.ir.rules import Operands, Values, debug_effect, ordered_debug_effect
-from pellucid.lowering.host_calls import host_call
+from pellucid.lowering.custom_calls import host_call
 from pellucid.runtime.tokens import tokens
 from pellucid.tracing.trace import bind, is_array_like
 from pellucid.transforms.arguments import check_callable, checked_leaves

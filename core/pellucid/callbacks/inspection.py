@@ -12,7 +12,7 @@ from pellucid.callbacks.host import callback_failed
 from pellucid.callbacks.pure import values_of
 from pellucid.compilation.shardy import chosen_inside
 from pellucid.ir.rules import Runs, debug_effect
-from pellucid.primitives.without_results import WithoutResults
+from pellucid.primitives.staging import WithoutResults
 from pellucid.runtime.failures import marked
 from pellucid.runtime.transfer import from_host
 from pellucid.tracing.trace import bind, type_of

@@ -17,7 +17,7 @@ from pellucid.callbacks.pure import (
 from pellucid.higher_order.vmap_methods import each_element
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.rules import io_effect, ordered_io_effect
-from pellucid.lowering.host_calls import host_call
+from pellucid.lowering.custom_calls import host_call
 from pellucid.runtime.tokens import tokens
 from pellucid.tracing.trace import bind
 

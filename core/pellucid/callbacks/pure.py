@@ -16,7 +16,7 @@ from pellucid.higher_order.vmap_methods import batched_call, check_vmap_method
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import P, Primitive, derived_types
 from pellucid.ir.rules import HOST, Operands, Placed, Runs, Shown, Values
-from pellucid.lowering.host_calls import host_call
+from pellucid.lowering.custom_calls import host_call
 from pellucid.refs.access import get
 from pellucid.runtime.transfer import from_host
 from pellucid.sharding.current_mesh import get_abstract_mesh

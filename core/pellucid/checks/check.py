@@ -19,7 +19,7 @@ from pellucid.primitives.logical import ne, select_n
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.reduction import reduce_min
 from pellucid.primitives.slicing import dynamic_index_in_dim
-from pellucid.primitives.without_results import WithoutResults
+from pellucid.primitives.staging import WithoutResults
 from pellucid.tracing.trace import bind, is_array_like, type_of
 from pellucid.xla.pytree import flatten, flatten_with_path
 

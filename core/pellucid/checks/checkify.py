@@ -15,9 +15,8 @@ from pellucid.checks.check import check_p
 from pellucid.checks.errors import Error, ErrorCategory, JaxException, error_of, user_checks
 from pellucid.checks.notes import NONE, Checked, Notes, Site, first, nothing
 from pellucid.checks.watch import Conditions, Watch
-from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
+from pellucid.higher_order.calls import ClosedCallParams, Defined, closed_call_p
 from pellucid.higher_order.custom_rules import CustomCall
-from pellucid.higher_order.jit import Defined
 from pellucid.higher_order.structured import Structured, bind_programs
 from pellucid.ir.jaxpr import DebugInfo, Equation, Jaxpr, Lineage, Literal, uses_references
 from pellucid.ir.rewriting import constants_as_inputs, rearranged
@@ -29,7 +28,7 @@ from pellucid.primitives.arithmetic import neg
 from pellucid.primitives.broadcasting import broadcast
 from pellucid.primitives.logical import ne, select_n
 from pellucid.primitives.reduction import argmax
-from pellucid.primitives.reshard import reshard
+from pellucid.primitives.sharding_constraint import reshard
 from pellucid.primitives.slicing import dynamic_index_in_dim
 from pellucid.refs.access import get, set as write
 from pellucid.sharding.named_sharding import NamedSharding
@@ -37,8 +36,7 @@ from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import context, use_facts
 from pellucid.tracing.discharge import discharged, is_reference
 from pellucid.tracing.function import name_of
-from pellucid.tracing.replay import replay
-from pellucid.tracing.staging import stage
+from pellucid.tracing.staging import replay, stage
 from pellucid.tracing.trace import bind, is_array_like, type_of
 from pellucid.transforms.arguments import argument_paths, check_callable, result_leaves, wraps
 from pellucid.transforms.derived import remembered, stage_open

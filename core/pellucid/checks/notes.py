@@ -13,7 +13,7 @@ from pellucid.ir.rules import Operands, Results, Values
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import stop_gradient
-from pellucid.primitives.filled import zeros
+from pellucid.primitives.creation import zeros
 from pellucid.primitives.logical import bitwise_and, eq, gt, ne, select_n
 from pellucid.tracing.trace import type_of
 

@@ -11,7 +11,7 @@ from pellucid.base.errors import NonFiniteError
 from pellucid.base.source import capture, describe
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.rules import Operands, Results
-from pellucid.tracing.replay import steps
+from pellucid.tracing.staging import steps
 from pellucid.tracing.trace import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 

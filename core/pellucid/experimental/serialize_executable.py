@@ -18,7 +18,7 @@ from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, Unsuppor
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.higher_order.stages import Compiled
-from pellucid.primitives.filled import zeros
+from pellucid.primitives.creation import zeros
 from pellucid.runtime import platforms
 from pellucid.runtime.executable import Executable, serialized_executable
 from pellucid.xla.client import JaxRuntimeError

@@ -17,7 +17,7 @@ from pellucid.base.errors import (
 from pellucid.base.tree import tree_flatten
 from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import traced
-from pellucid.higher_order.jit import Defined, JitParams
+from pellucid.higher_order.calls import Defined, JitParams
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.lowering.custom_calls import typed_attribute
 from pellucid.tracing.trace import Tracer, bind, types_of

@@ -36,7 +36,7 @@ from pellucid.ir.rules import (
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.discharge import inline_on_cells
 from pellucid.tracing.function import indices, name_of, resolve_arguments, signature_of
-from pellucid.tracing.replay import replay
+from pellucid.tracing.staging import replay
 from pellucid.tracing.trace import type_of, types_of
 from pellucid.transforms.arguments import check_callable, described, flat_arguments, result_leaves
 from pellucid.transforms.vmap import batch_flat

@@ -11,14 +11,12 @@ from pellucid.base.tree import broadcast_prefix_to, is_none
 from pellucid.ir.avals import aval_at
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
 from pellucid.ir.rules import Avals, Operands, Results, Values
-from pellucid.primitives.reshard import reshard
-from pellucid.primitives.sharding_constraint import constrained
+from pellucid.primitives.sharding_constraint import constrained, reshard
 from pellucid.sharding.errors import PartitionSpecError
 from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.partition_spec import UNCONSTRAINED
 from pellucid.sharding.stated import check_fits, stated_layout, stated_sharding
-from pellucid.tracing.replay import replay
-from pellucid.tracing.staging import stage
+from pellucid.tracing.staging import replay, stage
 from pellucid.xla.pytree import flatten
 
 Placements = tuple[Any, ...] | None

@@ -33,8 +33,8 @@ from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, Request, compile_lowered, lower_program
 from pellucid.compilation.placement import Where, placements_in, where
 from pellucid.higher_order import misses, stages
+from pellucid.higher_order.calls import JitParams, jit_p
 from pellucid.higher_order.compiled_calls import with_donated_arguments_deleted
-from pellucid.higher_order.jit import JitParams, jit_p
 from pellucid.higher_order.jit_shardings import (
     Layouts,
     Stated,
@@ -64,9 +64,8 @@ from pellucid.tracing.function import (
     resolve_arguments,
     result_paths,
 )
-from pellucid.tracing.replay import replay
 from pellucid.tracing.reuse import Reuses, note_reuse
-from pellucid.tracing.staging import stage
+from pellucid.tracing.staging import replay, stage
 from pellucid.tracing.trace import Tracer, bind, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.calls import UNHASHABLE, make_call

@@ -50,7 +50,7 @@ from pellucid.primitives.windows import (
     window_shape,
 )
 from pellucid.tracing.function import name_of
-from pellucid.tracing.replay import replay
+from pellucid.tracing.staging import replay
 from pellucid.tracing.trace import bind, type_of, types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
 from pellucid.transforms.derived import stage_open

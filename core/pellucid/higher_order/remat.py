@@ -22,7 +22,7 @@ from pellucid.sharding.memory import space_of_kind
 from pellucid.tracing.context import context, named_scope
 from pellucid.tracing.discharge import check_distinct, discharged, is_reference
 from pellucid.tracing.function import Call as FunctionCall, FunctionSpec, name_of, resolve_arguments
-from pellucid.tracing.replay import replay
+from pellucid.tracing.staging import replay
 from pellucid.tracing.trace import bind, type_of
 from pellucid.transforms.arguments import check_callable, result_leaves, wraps
 from pellucid.transforms.derived import remembered, stage_open

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
-from pellucid.higher_order.jit import Defined
+from pellucid.higher_order.calls import ClosedCallParams, Defined, closed_call_p
 from pellucid.higher_order.structured import with_common_consts
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.rules import Operands, Values

@@ -15,7 +15,7 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.functional import strict_zip
 from pellucid.base.source import Frame, NameStack, user_frames
-from pellucid.higher_order.jit import JitParams, jit_p
+from pellucid.higher_order.calls import JitParams, jit_p
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DebugInfo, DropVar, Equation, Jaxpr, Literal, Var
 
 MIN_LAYERS = 4

@@ -28,7 +28,7 @@ from pellucid.lowering.loops import counter_dtype, element_at, while_loop, with_
 from pellucid.lowering.module import ordered
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.movement import move_axis
-from pellucid.tracing.replay import replay
+from pellucid.tracing.staging import replay
 from pellucid.tracing.trace import bind, type_of
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr

@@ -12,7 +12,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Programs, derived_types
 from pellucid.ir.rules import BatchAxis, Zero
 from pellucid.primitives.broadcasting import broadcast
-from pellucid.primitives.filled import zeros
+from pellucid.primitives.creation import zeros
 from pellucid.primitives.gather import Scatter, ScatterParams, gathered_updates
 from pellucid.primitives.index_dims import (
     GatherScatterMode,
@@ -22,8 +22,7 @@ from pellucid.primitives.index_dims import (
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.scatter import scatter_p
 from pellucid.tracing.function import name_of
-from pellucid.tracing.replay import replay
-from pellucid.tracing.staging import stage
+from pellucid.tracing.staging import replay, stage
 from pellucid.tracing.trace import Tracer, bind1, type_of
 from pellucid.transforms.jvp import jvp_flat
 from pellucid.transforms.vmap import batch_flat

@@ -21,8 +21,8 @@ from pellucid.ir.rules import (
     Zero,
     is_linear as is_undefined_primal,
 )
+from pellucid.primitives.creation import zeros as zeros_like_aval
 from pellucid.primitives.families import add_any_p as add_jaxvals_p
-from pellucid.primitives.filled import zeros as zeros_like_aval
 from pellucid.tracing.trace import type_of
 from pellucid.transforms.jvp import JvpTracer as JVPTracer
 from pellucid.transforms.zeros import add_tangents, instantiate as instantiate_zeros

@@ -7,16 +7,14 @@ from typing import Any
 
 from pellucid.base.functional import strict_zip
 from pellucid.extend.linear_util import WrappedFun
-from pellucid.higher_order.calls import closed_call_p
+from pellucid.higher_order.calls import closed_call_p, jit_p
 from pellucid.higher_order.custom_jvp import CustomJvpCall
-from pellucid.higher_order.jit import jit_p
 from pellucid.ir.jaxpr import DebugInfo, Jaxpr
 from pellucid.ir.primitive import called
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.context import context, use_trace
-from pellucid.tracing.replay import replay
-from pellucid.tracing.staging import StagingTrace, StagingTracer
+from pellucid.tracing.staging import StagingTrace, StagingTracer, replay
 from pellucid.tracing.trace import Trace
 
 

@@ -19,7 +19,7 @@ from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Liter
 from pellucid.ir.rewriting import constants_as_inputs, inlined
 from pellucid.ir.rules import Operands, Values
 from pellucid.parallel.manual import shard_map_p
-from pellucid.tracing.replay import replay, run_equations
+from pellucid.tracing.staging import replay, run_equations
 
 
 class Evaluation(NamedTuple):

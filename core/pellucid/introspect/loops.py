@@ -17,11 +17,11 @@ from pellucid.introspect.positions import Positions
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.rules import Avals, Operands, Values
 from pellucid.ir.slots import Role, Slot, Slots
-from pellucid.primitives.filled import zeros
+from pellucid.primitives.creation import zeros
 from pellucid.primitives.logical import bitwise_or, gt
 from pellucid.primitives.slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from pellucid.primitives.varying import vary
-from pellucid.tracing.replay import replay
+from pellucid.tracing.staging import replay
 from pellucid.tracing.trace import type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 

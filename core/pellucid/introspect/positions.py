@@ -13,7 +13,10 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pellucid.ir.rules import Avals, Values
 from pellucid.parallel.local_types import whole_type
 from pellucid.parallel.manual import ShardMapParams, shard_map_p
-from pellucid.primitives.addends import (
+from pellucid.primitives.broadcasting import broadcast
+from pellucid.primitives.movement import reshape
+from pellucid.primitives.placement import device_put
+from pellucid.primitives.varying import (
     marks_of,
     recast,
     reduced_p,
@@ -21,14 +24,11 @@ from pellucid.primitives.addends import (
     unreduced_vary_cast_p,
     vary_unreduced_cast_p,
 )
-from pellucid.primitives.broadcasting import broadcast
-from pellucid.primitives.movement import reshape
-from pellucid.primitives.placement import device_put
 from pellucid.sharding.explicit_types import shown_sharding
 from pellucid.sharding.mesh import AxisType, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.tracing.replay import replay
+from pellucid.tracing.staging import replay
 from pellucid.tracing.trace import bind
 from pellucid.transforms.derived import Derived, remembered, stage_open
 

@@ -2,7 +2,6 @@
 
 from types import ModuleType as _Module
 
-from pellucid.higher_order.associative_scan import associative_scan as associative_scan
 from pellucid.higher_order.branching import (
     cond as cond,
     platform_dependent as platform_dependent,
@@ -10,12 +9,13 @@ from pellucid.higher_order.branching import (
 )
 from pellucid.higher_order.composite import *
 from pellucid.higher_order.cond import cond_p as cond_p
-from pellucid.higher_order.linear_solve import (
+from pellucid.higher_order.linear_calls import (
     custom_linear_solve as custom_linear_solve,
     custom_root as custom_root,
     linear_solve_p as linear_solve_p,
 )
 from pellucid.higher_order.loops import (
+    associative_scan as associative_scan,
     fori_loop as fori_loop,
     map as map,
     scan as scan,
@@ -45,6 +45,8 @@ from pellucid.parallel.exchange import (
     ppermute_p as ppermute_p,
     pshuffle as pshuffle,
     pswapaxes as pswapaxes,
+    ragged_all_to_all as ragged_all_to_all,
+    ragged_all_to_all_p as ragged_all_to_all_p,
 )
 from pellucid.parallel.gathering import (
     all_gather as all_gather,
@@ -52,10 +54,6 @@ from pellucid.parallel.gathering import (
     psum_scatter as psum_scatter,
 )
 from pellucid.parallel.point_to_point import *
-from pellucid.parallel.ragged_exchange import (
-    ragged_all_to_all as ragged_all_to_all,
-    ragged_all_to_all_p as ragged_all_to_all_p,
-)
 from pellucid.parallel.reductions import (
     pmax as pmax,
     pmax_p as pmax_p,
@@ -67,14 +65,12 @@ from pellucid.parallel.reductions import (
 )
 from pellucid.primitives.accuracy import *
 from pellucid.primitives.arithmetic import *
-from pellucid.primitives.barrier import *
 from pellucid.primitives.broadcasting import *
 from pellucid.primitives.complex_parts import *
 from pellucid.primitives.concatenation import *
 from pellucid.primitives.contraction import *
 from pellucid.primitives.conversion import *
 from pellucid.primitives.convolution import *
-from pellucid.primitives.convolution_shapes import *
 from pellucid.primitives.creation import *
 from pellucid.primitives.cumulative import *
 from pellucid.primitives.fourier import *

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.higher_order.linear_solve import custom_linear_solve
+from pellucid.higher_order.linear_calls import custom_linear_solve
 from pellucid.linalg.lu import lu, rows_at
 from pellucid.linalg.matrices import product
 from pellucid.linalg.triangular import triangular_solve

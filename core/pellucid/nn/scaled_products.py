@@ -14,9 +14,9 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.higher_order.custom_vjp import custom_vjp
 from pellucid.numpy.promotion import aval_of
-from pellucid.primitives.barrier import optimization_barrier
 from pellucid.primitives.contraction import dot_general
 from pellucid.primitives.conversion import bitcast_convert_type
+from pellucid.primitives.staging import optimization_barrier
 
 
 def scaled_matmul(

@@ -14,7 +14,7 @@ from pellucid.numpy.promotion import aval_of, canonical, convert, refuse_out
 from pellucid.numpy.reductions import promoted, single_axis, static_dtype
 from pellucid.primitives import cumulative
 from pellucid.primitives.concatenation import concatenate
-from pellucid.primitives.filled import filled
+from pellucid.primitives.creation import filled
 from pellucid.primitives.movement import canonical_axis, reshape
 from pellucid.tracing.trace import type_of
 

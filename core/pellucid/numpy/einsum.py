@@ -20,13 +20,12 @@ from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, convert
 from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum, squeeze
 from pellucid.primitives.contraction import dot_general
-from pellucid.primitives.creation import broadcasted_iota
-from pellucid.primitives.filled import zeros
+from pellucid.primitives.creation import broadcasted_iota, zeros
 from pellucid.primitives.logical import bitwise_and, eq, select
 from pellucid.primitives.movement import transpose
 from pellucid.primitives.precision import preferred_dtype
 from pellucid.primitives.reduction import reduce_or
-from pellucid.primitives.reshard import with_out_sharding
+from pellucid.primitives.sharding_constraint import with_out_sharding
 from pellucid.tracing.trace import type_of
 
 Shape = tuple[int, ...]

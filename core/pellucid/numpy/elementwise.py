@@ -32,8 +32,7 @@ from pellucid.primitives.conversion import (
     convert_element_type,
     stop_gradient,
 )
-from pellucid.primitives.families import constant_like
-from pellucid.primitives.scalars import scalar
+from pellucid.primitives.families import constant_like, scalar
 from pellucid.tracing.trace import Tracer, type_of
 
 # Families -----------------------------------------------------------------------------------------

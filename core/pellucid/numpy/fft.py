@@ -23,7 +23,7 @@ from pellucid.numpy.promotion import aval_of, canonical, convert
 from pellucid.primitives import arithmetic
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import conj
-from pellucid.primitives.filled import zero_like_elements
+from pellucid.primitives.creation import zero_like_elements
 from pellucid.primitives.fourier import MAX_AXES, FftType, fft as lax_fft
 from pellucid.primitives.movement import transpose
 from pellucid.primitives.padding import pad

@@ -27,11 +27,10 @@ from pellucid.numpy.indexing import (
 )
 from pellucid.numpy.promotion import convert
 from pellucid.primitives.broadcasting import broadcast_to, squeeze
-from pellucid.primitives.filled import ones
+from pellucid.primitives.creation import ones
 from pellucid.primitives.gather import fill_param
 from pellucid.primitives.index_dims import GatherScatterMode, as_scatter
 from pellucid.primitives.movement import rev
-from pellucid.primitives.reshard import with_out_sharding
 from pellucid.primitives.scatter import (
     scatter,
     scatter_add,
@@ -40,6 +39,7 @@ from pellucid.primitives.scatter import (
     scatter_mul,
     scatter_sub,
 )
+from pellucid.primitives.sharding_constraint import with_out_sharding
 from pellucid.refs.access import set as write_reference
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import is_reference

@@ -38,10 +38,9 @@ from pellucid.primitives import (
     slicing,
 )
 from pellucid.primitives.creation import iota
-from pellucid.primitives.families import constant_like, full_as
+from pellucid.primitives.families import constant_like, full_as, scalar
 from pellucid.primitives.movement import canonical_axis
-from pellucid.primitives.reshard import with_out_sharding
-from pellucid.primitives.scalars import scalar
+from pellucid.primitives.sharding_constraint import with_out_sharding
 from pellucid.tracing.trace import Tracer, as_operand, type_of
 
 

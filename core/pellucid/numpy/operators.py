@@ -30,9 +30,9 @@ from pellucid.numpy.namespace import namespace_for
 from pellucid.numpy.promotion import convert
 from pellucid.primitives import complex_parts
 from pellucid.primitives.conversion import bitcast_convert_type
+from pellucid.primitives.families import scalar
 from pellucid.primitives.placement import device_put
-from pellucid.primitives.reshard import reshard
-from pellucid.primitives.scalars import scalar
+from pellucid.primitives.sharding_constraint import reshard
 from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import is_reference

@@ -19,7 +19,7 @@ from pellucid.primitives.complex_parts import conj
 from pellucid.primitives.contraction import dot_general
 from pellucid.primitives.movement import canonical_axis, move_axis, reshape, transpose
 from pellucid.primitives.precision import preferred_dtype
-from pellucid.primitives.reshard import auto_axes
+from pellucid.primitives.sharding_constraint import auto_axes
 from pellucid.tracing.trace import type_of
 
 Axes = tuple[int, ...]

@@ -13,7 +13,7 @@ from pellucid.base.errors import ArgumentTypeError, ShapeError, UnsupportedError
 from pellucid.ir.avals import ShapedArray
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
 from pellucid.primitives.conversion import convert_element_type, converted
-from pellucid.primitives.scalars import scalar
+from pellucid.primitives.families import scalar
 from pellucid.runtime.transfer import out_of_range
 from pellucid.tracing.trace import is_array_like, type_of
 

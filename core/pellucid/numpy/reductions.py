@@ -22,6 +22,7 @@ from pellucid.primitives.broadcasting import (
     expand_dims,
     reduce_sum,
 )
+from pellucid.primitives.families import scalar
 from pellucid.primitives.monoids import MONOIDS
 from pellucid.primitives.movement import canonical_axis, reshape
 from pellucid.primitives.reduction import (
@@ -33,7 +34,6 @@ from pellucid.primitives.reduction import (
     reduce_or,
     reduce_prod,
 )
-from pellucid.primitives.scalars import scalar
 from pellucid.tracing.trace import type_of
 
 Axis = int | tuple[int, ...] | None

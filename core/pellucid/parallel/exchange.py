@@ -1,4 +1,6 @@
-"""Values that change places along named axes: permutations, broadcasts, transpositions with an array's own axis."""
+"""Values that change places along named axes: permutations, broadcasts, transpositions with an array's own axis, parts of
+different lengths.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +10,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import CollectiveError, expecting
+from pellucid.base.errors import CollectiveError, DtypeError, expecting
 from pellucid.base.tree import tree_map
 from pellucid.base.typing import Ints
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.rules import COLLECTIVE, BatchAxis, Shown
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import COLLECTIVE, BatchAxis, Collective, Shown, Zero, is_linear
 from pellucid.lowering.collectives import (
     Groups,
     all_reduce,
     device_groups,
     group_attributes,
     position_along,
+    region_of,
 )
 from pellucid.parallel.axes import (
     AxisNames,
+    Exchange,
     axis_index,
     checked_groups,
     listed_axes,
     size_along,
 )
 from pellucid.parallel.gathering import GatherAxesParams, all_gather_p, folded, split
-from pellucid.parallel.groups import Exchange
 from pellucid.parallel.reductions import psum_p
-from pellucid.primitives.arithmetic import add, mul
+from pellucid.primitives.arithmetic import add, mul, sub
 from pellucid.primitives.broadcasting import (
     broadcast,
     broadcast_in_dim,
@@ -38,13 +42,17 @@ from pellucid.primitives.broadcasting import (
     expand_dims,
     squeeze,
 )
-from pellucid.primitives.creation import full_like, iota
-from pellucid.primitives.logical import eq, select
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.creation import full_like, instantiate, iota
+from pellucid.primitives.logical import bitwise_and, clamp, eq, ge, lt, select
 from pellucid.primitives.movement import canonical_axis, move_axis
-from pellucid.primitives.slicing import dynamic_index_in_dim, index_take
+from pellucid.primitives.slicing import dynamic_index_in_dim, index_in_dim, index_take
 from pellucid.primitives.varying import CollectiveParams, vary
-from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.tracing.context import bound_axes, context
+from pellucid.tracing.staging import stage
+from pellucid.tracing.trace import bind1, type_of, types_of
+from pellucid.transforms.transpose import backward_pass
+from pellucid.transforms.vmap import batch_flat
 
 Pairs = tuple[tuple[int, int], ...]
 _INDEX = np.dtype(np.int32)
@@ -371,3 +379,148 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
            [2, 4]], dtype=int32)
     """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+# ragged_all_to_all ---------------------------------------------------------------------------------
+
+
+_NAMES = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
+
+
+class RaggedExchangeParams(NamedTuple):
+    axis_name: AxisNames
+    axis_index_groups: Groups | None
+
+
+class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
+    """Each position sends a slice of its operand to each other, into their outputs.
+
+    It is linear in (operand, output) together; derivatives and batches are those of `by_gathering`, which defines it.
+    """
+
+    name = "ragged_all_to_all"
+    traits = COLLECTIVE.replace(linear=None)
+
+    def abstract_eval(self, avals, params):
+        return [avals[1].update(weak_type=False)]
+
+    def jvp(self, primals, tangents, params):
+        dense_tangents = [instantiate(t) for t in tangents[:2]]
+        return (
+            [bind1(self, *primals, params=params)],
+            [bind1(self, *dense_tangents, *primals[2:], params=params)],
+        )
+
+    def transpose(self, cotangents, operands, params):
+        if type(cotangents[0]) is Zero:
+            return [Zero(x.aval) if is_linear(x) else None for x in operands]
+        jaxpr, consts = stage(lambda *xs: [by_gathering(xs, params)], types_of(operands))
+        return backward_pass(jaxpr, consts, cotangents, operands)
+
+    def batch(self, axis, operands, dims, params):
+        return batch_flat(lambda *xs: [by_gathering(xs, params)], axis, operands, dims)
+
+    def lower(self, ctx, operands, params):
+        if ctx.platform != "cpu":
+            groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
+            config = f"{{replica_groups = {ctx.int_matrix(groups)}, channel_id = 1 : i64}}"
+            attributes = {
+                "call_target_name": self.name,
+                "backend_config": ctx.attribute(config),
+                "api_version": ctx.integer(4, 32),
+            }
+            return [ctx.op1("stablehlo.custom_call", ctx.avals_out[0], operands, attributes)]
+        # The CPU has no such operation.
+        mesh = region_of(ctx, params.axis_name).mesh
+        with bound_axes({name: mesh.shape[name] for name in params.axis_name}):
+            return ctx.from_python(lambda *xs: by_gathering(xs, params), operands)
+
+
+ragged_all_to_all_p = RaggedAllToAll()
+
+
+def by_gathering(operands: tuple[Any, ...], params: RaggedExchangeParams) -> Any:
+    """The exchange by other collectives: everything is gathered, and each position takes what is for it."""
+    operand, output, input_offsets, send_sizes, output_offsets, _ = operands
+    groups = params.axis_index_groups
+    size = size_along(params.axis_name, groups)
+    gather = GatherAxesParams(0, groups, params.axis_name, size, False)
+    here = axis_index(params.axis_name)
+    if groups is not None:
+        here = dynamic_index_in_dim(_places_in(groups), here, 0, keepdims=False)
+
+    def for_me(x):
+        everywhere = bind1(all_gather_p, convert_element_type(x, _INDEX), params=gather)
+        return dynamic_index_in_dim(everywhere, here, 1, keepdims=False)
+
+    sent = bind1(all_gather_p, operand, params=gather)
+    starts, lengths, places = map(for_me, (input_offsets, send_sizes, output_offsets))
+    rows = iota(_INDEX, type_of(output).shape[0])
+    last = np.int32(type_of(operand).shape[0] - 1)
+    for origin in range(size):
+        start, length, place = (
+            index_in_dim(x, origin, 0, keepdims=False) for x in (starts, lengths, places)
+        )
+        row = sub(rows, place)
+        is_filled = bitwise_and(ge(row, np.int32(0)), lt(row, length))
+        received = index_take(
+            index_in_dim(sent, origin, 0, keepdims=False),
+            (clamp(np.int32(0), add(row, start), last),),
+            (0,),
+        )
+        output = select(broadcast_in_dim(is_filled, type_of(output).shape, (0,)), received, output)
+    return output
+
+
+def _places_in(groups: Groups) -> np.ndarray:
+    """For each position along the axes, its place in its group."""
+    places = np.zeros(sum(map(len, groups)), _INDEX)
+    for group in groups:
+        places[list(group)] = np.arange(len(group))
+    return places
+
+
+def ragged_all_to_all(
+    operand: Any,
+    output: Any,
+    input_offsets: Any,
+    send_sizes: Any,
+    output_offsets: Any,
+    recv_sizes: Any,
+    *,
+    axis_name: Any,
+    axis_index_groups: Any = None,
+) -> Any:
+    """`output` with rows of the operands of all positions along `axis_name` written into it.
+
+    A position sends rows `input_offsets[j]` to `input_offsets[j] + send_sizes[j]` of its operand to position `j`,
+    where they stand from row `output_offsets[j]` on; it gets `recv_sizes[j]` rows from position `j`. Other rows of
+    `output` stay.
+
+    Shapes: operand (n, …), output (m, …), offsets and sizes one integer for each position along the axis.
+    Raises: CollectiveError for offsets and sizes of another shape, DtypeError if they are no integers.
+
+    >>> from pellucid import vmap
+    >>> send = lambda x, at: ragged_all_to_all(
+    ...     x, np.zeros(2), np.arange(2), np.ones(2, int), at, np.ones(2, int), axis_name="i")
+    >>> vmap(send, axis_name="i")(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[0, 0], [1, 1]]))
+    Array([[1., 3.],
+           [2., 4.]], dtype=float32)
+    """
+    axes = listed_axes("ragged_all_to_all", axis_name)
+    groups = checked_groups("ragged_all_to_all", axes, axis_index_groups, even=True)
+    size = size_along(axes, groups)
+    layout = (input_offsets, send_sizes, output_offsets, recv_sizes)
+    for what, x in zip(_NAMES, layout, strict=True):
+        aval = type_of(x)
+        if aval.dtype.kind not in "iu":
+            raise DtypeError(
+                "ragged_all_to_all: offsets and sizes are integers.", got=f"{what}: {aval.text()}"
+            )
+        if aval.shape != (size,):
+            raise CollectiveError(
+                f"ragged_all_to_all: offsets and sizes have one element for each of {size} positions.",
+                got=f"{what}: {aval.text()}, axis_name={axes!r}",
+            )
+    operands = [vary(x, axes) for x in (operand, output, *layout)]
+    return bind1(ragged_all_to_all_p, *operands, params=RaggedExchangeParams(axes, groups))

@@ -21,12 +21,12 @@ from pellucid.ir.rules import COLLECTIVE, Shown
 from pellucid.lowering.collectives import Groups, device_groups, global_attributes
 from pellucid.parallel.axes import (
     AxisNames,
+    Exchange,
     axis_index,
     checked_groups,
     listed_axes,
     size_along,
 )
-from pellucid.parallel.groups import Exchange
 from pellucid.parallel.reductions import are_addends
 from pellucid.primitives.arithmetic import mul
 from pellucid.primitives.broadcasting import brought_to, reduce_sum

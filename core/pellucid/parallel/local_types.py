@@ -9,7 +9,7 @@ from typing import Any
 from pellucid.base.errors import UnsupportedError
 from pellucid.base.functional import inserted
 from pellucid.ir.avals import ShapedArray
-from pellucid.primitives.addends import Marks, marked, marks_of
+from pellucid.primitives.varying import Marks, marked, marks_of
 from pellucid.sharding.errors import indivisible_error
 from pellucid.sharding.explicit_types import explicit_part, shown_sharding
 from pellucid.sharding.mesh import AnyMesh, AxisType

@@ -35,19 +35,18 @@ from pellucid.parallel.local_types import (
     with_batch_dim,
 )
 from pellucid.parallel.reductions import psum_p
-from pellucid.primitives.addends import marks_of
 from pellucid.primitives.arithmetic import div
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.families import constant_like
 from pellucid.primitives.movement import reshape
-from pellucid.primitives.varying import CollectiveParams, unified, vary
+from pellucid.primitives.varying import CollectiveParams, marks_of, unified, vary
 from pellucid.sharding import mesh_context
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.mesh import AnyMesh, AxisType
 from pellucid.sharding.partition_spec import AxisSet, PartitionSpec
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.discharge import discharged
-from pellucid.tracing.replay import replay
+from pellucid.tracing.staging import replay
 from pellucid.tracing.trace import bind, bind1
 from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr

@@ -18,12 +18,11 @@ from pellucid.lowering.collectives import Groups, all_reduce, device_groups
 from pellucid.parallel.axes import (
     AxisNames,
     as_tuple,
+    batched_in_groups,
     checked_groups,
     listed_axes,
     size_along,
 )
-from pellucid.parallel.groups import batched_in_groups
-from pellucid.primitives.addends import Recast, marks_of, recast
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import reduce_sum
 from pellucid.primitives.conversion import convert_element_type
@@ -32,7 +31,7 @@ from pellucid.primitives.logical import eq
 from pellucid.primitives.monoids import MONOIDS, through_integers
 from pellucid.primitives.movement import Movement, canonical_axis
 from pellucid.primitives.reduction import reduce_max, reduce_min
-from pellucid.primitives.varying import CollectiveParams, vary
+from pellucid.primitives.varying import CollectiveParams, Recast, marks_of, recast, vary
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import Tracer, bind, bind1, type_of
 

@@ -22,8 +22,7 @@ from pellucid.ir.rules import Avals, Effects, Results
 from pellucid.parallel.divergence import check_no_divergence
 from pellucid.parallel.local_types import REPLICATED, check_is_array, checked_local_type
 from pellucid.parallel.manual import ShardMapParams, manual_axes_bound, shard_map_p
-from pellucid.primitives.addends import Marks, marks_of
-from pellucid.primitives.varying import vary
+from pellucid.primitives.varying import Marks, marks_of, vary
 from pellucid.refs.access import new_ref
 from pellucid.sharding import mesh_context
 from pellucid.sharding.current_mesh import get_abstract_mesh

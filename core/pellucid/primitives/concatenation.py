@@ -15,8 +15,8 @@ from pellucid.ir.factors import alike, with_mark, words
 from pellucid.ir.primitive import P
 from pellucid.ir.rules import MOVEMENT, Avals, BatchAxis, Dims, Operands, Zero
 from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
+from pellucid.primitives.creation import instantiate
 from pellucid.primitives.families import check_one_dtype, texts
-from pellucid.primitives.filled import instantiate
 from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.movement import (
     Movement,

@@ -15,9 +15,8 @@ from pellucid.ir.factors import with_mark, words
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import ARITHMETIC, MOVEMENT, Avals, Folds, Linear, Traits, Zero
 from pellucid.primitives.complex_parts import real_dtype
-from pellucid.primitives.families import ANY_OR_KEY, COMPLEX, FLOATING, Elementwise, kind_of
+from pellucid.primitives.families import ANY_OR_KEY, COMPLEX, FLOATING, Elementwise, kind_of, scalar
 from pellucid.primitives.movement import Identity, move_axis
-from pellucid.primitives.scalars import scalar
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1, type_of
 

@@ -23,17 +23,9 @@ from pellucid.primitives.contraction import (
     converted,
     dot_general,
 )
-from pellucid.primitives.convolution_shapes import (
-    ConvDimensionNumbers,
-    ConvGeneralDilatedDimensionNumbers,
-    conv_dimension_numbers,
-    conv_shape,
-    transpose_padding,
-)
 from pellucid.primitives.counts import convolution_operations
-from pellucid.primitives.creation import broadcasted_iota
+from pellucid.primitives.creation import broadcasted_iota, zero_like_elements, zeros
 from pellucid.primitives.families import INTEGER, kind_of
-from pellucid.primitives.filled import zero_like_elements, zeros
 from pellucid.primitives.logical import eq
 from pellucid.primitives.movement import inverse_permutation, move_axis, reshape, rev, transpose
 from pellucid.primitives.padding import pad
@@ -45,12 +37,17 @@ from pellucid.primitives.precision import (
     preferred_dtype,
 )
 from pellucid.primitives.window_shapes import (
+    ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
     Pads,
+    conv_dimension_numbers,
+    conv_shape,
     explicit_pads,
     padding_attribute,
     padtype_to_pads,
     positive_sizes,
     spans,
+    transpose_padding,
 )
 from pellucid.sharding.explicit_types import cotangent_sharding
 from pellucid.tracing.trace import bind1, type_of, types_of

@@ -1,4 +1,4 @@
-"""Creation: arrays made of nothing, or of one scalar."""
+"""Creation: arrays made of nothing, or of one scalar; zeros and ones of a given type, for tangents that are absent."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.dims import canonical_shape
+from pellucid.base.dims import canonical_shape, is_static
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.factors import words
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import LaidOut, Traits
+from pellucid.ir.rules import LaidOut, Traits, Zero
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
 from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.families import NUMBER, constant_like, kind_of
-from pellucid.primitives.scalars import scalar
-from pellucid.primitives.sharding_constraint import constrained
+from pellucid.primitives.families import NUMBER, constant_like, kind_of, scalar
+from pellucid.primitives.sharding_constraint import ReshardParams, constrained, reshard_p
+from pellucid.primitives.varying import Marks, marked, vary
+from pellucid.sharding.errors import ShardingTypeError
 from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.stated import sharding_for
@@ -274,6 +275,85 @@ def shape_as_value(shape: Ints) -> Any:
     array([2, 3], dtype=int32)
     """
     return np.asarray(shape, dtypes.default_int_dtype())
+
+
+# Zeros and ones ------------------------------------------------------------------------------------
+
+
+def zeros(aval: Any) -> Any:
+    """An array of zeros of type `aval`; for float0, a NumPy array, since no device holds such.
+
+    >>> zeros(pl.typeof(np.float32(1)))
+    Array(0., dtype=float32)
+    """
+    if aval.dtype == dtypes.float0:
+        if is_static(aval.shape):
+            return np.zeros(aval.shape, dtypes.float0)
+        return broadcast_in_dim(np.zeros((), dtypes.float0), aval.shape, ())
+    if isinstance(aval.dtype, dtypes.ExtendedDType):
+        # No scalar of the host is one.
+        params = EmptyParams(aval.shape, aval.dtype, aval.shown_sharding)
+        return vary(bind1(empty_p, params=params), aval.varying)
+    return filled(aval, 0)
+
+
+def instantiate(tangent: Any) -> Any:
+    """`tangent` as an array, also if it is a known zero.
+
+    >>> instantiate(Zero(pl.typeof(np.float32(1)))), instantiate(2.0)
+    (Array(0., dtype=float32), 2.0)
+    """
+    return zeros(tangent.aval) if type(tangent) is Zero else tangent
+
+
+def ones(aval: Any) -> Any:
+    """An array of ones of type `aval`."""
+    return filled(aval, 1)
+
+
+def filled(aval: Any, value: int) -> Any:
+    """An array of type `aval` whose elements are all `value`."""
+    shown = aval.shown_sharding
+    if shown is not None and shown.spec.unreduced:
+        return _filled_addends(aval, value)
+    element = shaped_array((), aval.dtype, aval.weak_type)
+    x = _host_scalar(element, value)
+    if context.trace.is_eager:
+        x = bottom().scalar(x, element)
+    repeated = broadcast_in_dim(x, aval.shape, (), out_sharding=shown)
+    return vary(repeated, aval.varying)
+
+
+def _filled_addends(aval, value: int):
+    """The same where devices hold addends: of zeros such are zeros; of others one device has all, where XLA lays it out."""
+    shown = aval.shown_sharding
+    if value and shown.spec.unreduced.intersection(shown.mesh.manual_axes):
+        raise ShardingTypeError(
+            "no array of ones can be made whose addends positions in shard_map hold.",
+            got=aval.text(),
+            do="Sum the addends with psum first.",
+        )
+    whole = filled(marked(aval, Marks(reduced=shown.spec.reduced)), value)
+    return bind1(reshard_p, whole, params=ReshardParams(shown))
+
+
+def zero_like_elements(x: Any) -> Any:
+    """A scalar zero of the dtype of `x`: an addend where elements of `x` are, so that results of both may be such."""
+    aval: Any = type_of(x)
+    shown = aval.shown_sharding
+    if shown is None or not shown.spec.unreduced:
+        return np.zeros((), aval.dtype)
+    element = shaped_array((), aval.dtype)
+    return zeros(marked(element, Marks(shown.spec.unreduced), shown.mesh))
+
+
+def _host_scalar(aval, value: int):
+    """A scalar of type `aval` as programs show it: a literal."""
+    if aval.weak_type:
+        for kind in (float, int, complex):
+            if type_of(kind(value)) is aval:
+                return kind(value)
+    return scalar(value, aval.dtype)
 
 
 __all__ = [

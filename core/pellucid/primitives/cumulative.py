@@ -21,8 +21,8 @@ from pellucid.primitives.arithmetic import abs, add, max, min, mul, neg, rem, sh
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.counts import running_combinations, running_exponentials
+from pellucid.primitives.creation import zero_like_elements, zeros
 from pellucid.primitives.families import COMPLEX, FLOATING, NUMBER, add_any_p, check_elements
-from pellucid.primitives.filled import zero_like_elements, zeros
 from pellucid.primitives.logical import eq, lt, ne, select_n
 from pellucid.primitives.monoids import MONOIDS, lowest, monoid_body
 from pellucid.primitives.movement import Movement, OfOneArray, rev

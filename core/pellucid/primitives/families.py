@@ -21,8 +21,23 @@ from pellucid.primitives.broadcasting import (
     brought_to,
     unbroadcast,
 )
-from pellucid.primitives.scalars import scalar as number_as
+from pellucid.tracing.context import bottom
 from pellucid.tracing.trace import bind, bind1, type_of
+
+
+def scalar(value: Any, dtype: Any) -> Any:
+    """The number `value` with the dtype of an operand: a NumPy scalar, which programs show as a literal.
+
+    With 64 bits off, NumPy's numbers count as 32 bits wide. Beside an operand of 64 bits, it is an array.
+
+    >>> scalar(2, np.float32)
+    np.float32(2.0)
+    """
+    host = np.asarray(value, dtype)[()]
+    if dtypes.canonicalize(host.dtype) == host.dtype:
+        return host
+    return bottom().number(host, shaped_array((), host.dtype))
+
 
 # Kinds of elements that a primitive accepts; they are combined with `|`.
 BOOL = frozenset({"bool"})
@@ -67,10 +82,10 @@ def constant_like(x: Any, value: Any) -> Any:
     """The scalar `value` with the dtype of `x`, and weakly typed if `x` is."""
     aval: Any = type_of(x)
     if aval.weak_type:
-        scalar = {"c": complex, "f": float, "i": int}[aval.dtype.kind](value)
-        if type_of(scalar) == aval.update(shape=()):
-            return scalar
-    return number_as(value, aval.dtype)
+        number = {"c": complex, "f": float, "i": int}[aval.dtype.kind](value)
+        if type_of(number) == aval.update(shape=()):
+            return number
+    return scalar(value, aval.dtype)
 
 
 Accepts = frozenset[str] | tuple[frozenset[str], ...]

@@ -30,8 +30,8 @@ from pellucid.lowering.module import LOWERED
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.counts import update_elements
+from pellucid.primitives.creation import ones, zeros
 from pellucid.primitives.families import kind_of
-from pellucid.primitives.filled import ones, zeros
 from pellucid.primitives.index_dims import (
     GatherDimensionNumbers,
     GatherScatterMode,

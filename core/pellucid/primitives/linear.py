@@ -6,7 +6,7 @@ from typing import Any
 
 from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import Operands, Results, Zero, is_linear
-from pellucid.primitives.filled import instantiate
+from pellucid.primitives.creation import instantiate
 from pellucid.tracing.trace import bind, type_of
 
 

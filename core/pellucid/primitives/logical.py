@@ -20,6 +20,7 @@ from pellucid.ir.rules import (
 )
 from pellucid.lowering.faults import CLAMP_OF_BOOLEANS, SIGNED_LEADING_ZEROS
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to, brought_to
+from pellucid.primitives.creation import instantiate, zeros
 from pellucid.primitives.families import (
     ANY,
     ANY_OR_KEY,
@@ -33,7 +34,6 @@ from pellucid.primitives.families import (
     kind_of,
     texts,
 )
-from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.linear import JointlyLinear
 from pellucid.tracing.trace import bind, bind1, type_of
 

@@ -18,7 +18,7 @@ from pellucid.ir.rules import MOVEMENT, Operands, is_linear
 from pellucid.lowering.faults import NEGATIVE_PADDING
 from pellucid.primitives.arithmetic import sub
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to, reduce_sum
-from pellucid.primitives.filled import zero_like_elements
+from pellucid.primitives.creation import zero_like_elements
 from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.logical import select_n
 from pellucid.primitives.movement import Movement

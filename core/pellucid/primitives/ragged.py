@@ -33,10 +33,9 @@ from pellucid.primitives.contraction import (
     swapped,
 )
 from pellucid.primitives.counts import ragged_dot_operations
-from pellucid.primitives.creation import broadcasted_iota
+from pellucid.primitives.creation import broadcasted_iota, zeros
 from pellucid.primitives.cumulative import cumsum
 from pellucid.primitives.families import INTEGER, kind_of
-from pellucid.primitives.filled import zeros
 from pellucid.primitives.logical import bitwise_and, le, lt, select_n
 from pellucid.primitives.movement import inverse_permutation, move_axis, shifted, transpose
 from pellucid.primitives.precision import (

@@ -19,6 +19,7 @@ from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import reduce_sum, reduced_shape, squeeze
 from pellucid.primitives.contraction import converted
 from pellucid.primitives.counts import combinations, operand_elements
+from pellucid.primitives.creation import zero_like_elements
 from pellucid.primitives.families import (
     ANY,
     BOOL,
@@ -28,7 +29,6 @@ from pellucid.primitives.families import (
     check_elements,
     kind_of,
 )
-from pellucid.primitives.filled import zero_like_elements
 from pellucid.primitives.logical import eq
 from pellucid.primitives.monoids import (
     MONOIDS,

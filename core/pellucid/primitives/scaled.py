@@ -25,8 +25,8 @@ from pellucid.primitives.contraction import (
     dot_shape,
 )
 from pellucid.primitives.counts import dot_operations
+from pellucid.primitives.creation import ones
 from pellucid.primitives.families import add_tangents
-from pellucid.primitives.filled import ones
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.precision import preferred_dtype
 from pellucid.tracing.trace import bind1, type_of

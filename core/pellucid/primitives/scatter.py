@@ -12,9 +12,8 @@ from pellucid.ir.rules import Zero, is_linear
 from pellucid.primitives.arithmetic import add, div, max, min, mul, neg, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.creation import iota
+from pellucid.primitives.creation import instantiate, iota, zeros
 from pellucid.primitives.families import add_tangents
-from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.gather import (
     LinearScatter,
     Scatter,

@@ -1,24 +1,133 @@
-"""`with_sharding_constraint`: values that must be laid out in a certain way at some point of a program."""
+"""Statements of layout: `reshard` over Explicit mesh axes, `with_sharding_constraint`, and the order of elements in memory."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import UnsupportedError
+import numpy as np
+
+from pellucid.base.errors import ArgumentTypeError, UnsupportedError
 from pellucid.base.functional import inserted
-from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten_with_path
+from pellucid.base.tree import (
+    broadcast_prefix,
+    is_none,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_map,
+)
 from pellucid.base.tree.paths import shown_path
-from pellucid.ir.rules import COLLECTIVE, BatchAxis, Placed
-from pellucid.primitives.layout_constraint import with_layout_constraint
+from pellucid.base.typing import Function
+from pellucid.ir.avals import element_shape
+from pellucid.ir.rules import COLLECTIVE, BatchAxis, Placed, Runs, Shown
+from pellucid.lowering.addends import is_product_of_parts
 from pellucid.primitives.movement import Identity
-from pellucid.sharding.errors import LayoutAssertionError, PartitionSpecError, ShardingError
-from pellucid.sharding.explicit_types import explicit_part, operand_of
+from pellucid.primitives.placement import device_put
+from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
+from pellucid.sharding.errors import (
+    LayoutAssertionError,
+    MissingMeshError,
+    PartitionSpecError,
+    ShardingArgumentError,
+    ShardingError,
+)
+from pellucid.sharding.explicit_types import (
+    check_divisible,
+    explicit_part,
+    operand_of,
+    shown_sharding,
+)
 from pellucid.sharding.layout import Format, Layout
-from pellucid.sharding.mesh import AxisType
+from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisType, axis_not_in_mesh_error
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
-from pellucid.sharding.stated import check_no_manual_axis, stated_layout, stated_sharding
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.sharding.stated import (
+    check_fits,
+    check_no_manual_axis,
+    stated_layout,
+    stated_result,
+    stated_sharding,
+)
+from pellucid.tracing.context import bottom, context
+from pellucid.tracing.trace import bind, bind1, type_of
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.mlir import ir
+
+
+class LayoutConstraintParams(NamedTuple):
+    layout: Layout
+
+
+class LayoutConstraint(Runs, Identity[LayoutConstraintParams]):
+    """The same value, laid out in memory as stated."""
+
+    name = "layout_constraint"
+
+    def abstract_eval(self, avals, params):
+        params.layout.check_compatible_aval(avals[0].shape)
+        return avals
+
+    def run(self, operands, params):
+        self.abstract_eval(tuple(map(type_of, operands)), params)
+        [x] = operands
+        array = x if isinstance(x, ArrayImpl) else bottom().from_host(x)
+        return [device_put(array, Format(params.layout, array.sharding))]
+
+    def undo(self, cotangent, aval, params):
+        return bind1(self, cotangent, params=params)
+
+    def batch(self, axis, operands, dims, params):
+        [dim] = dims
+        if dim is None:
+            return bind(self, *operands, params=params), dims
+        # Elements of the batch lie one behind the other, each as stated.
+        order = [d + (d >= dim) for d in params.layout.major_to_minor]
+        layout = params.layout.update(major_to_minor=(dim, *order))
+        return bind(self, *operands, params=LayoutConstraintParams(layout)), dims
+
+    def lower(self, ctx, operands, params):
+        [aval] = ctx.avals_in
+        words = range(aval.ndim, aval.ndim + len(element_shape(aval)))
+        minor_to_major = np.array([*params.layout.major_to_minor, *words], np.int64)[::-1]
+        layouts = ir.ArrayAttr.get(
+            [ir.DenseIntElementsAttr.get(minor_to_major.copy(), type=ir.IndexType.get())]
+        )
+        attributes = {
+            "call_target_name": "LayoutConstraint",
+            "api_version": ctx.integer(1, 32),
+            "operand_layouts": layouts,
+            "result_layouts": layouts,
+        }
+        return [ctx.op1("stablehlo.custom_call", aval, operands, attributes)]
+
+
+layout_constraint_p = LayoutConstraint()
+
+
+def with_layout_constraint(x: Any, layouts: Any) -> Any:
+    """`x`, arrays in a tree, with their elements in memory in the order that `layouts` says, a tree of `Layout`.
+
+    In a program the compiler brings a value into this order at this point; outside of one it is moved at once.
+
+    Raises: LayoutError for a layout of another rank; ArgumentTypeError for what is no `Layout`.
+
+    >>> x = with_layout_constraint(np.ones((2, 3), np.float32), Layout((1, 0)))
+    >>> x.format.layout.major_to_minor
+    (1, 0)
+    """
+
+    def constrained(leaf, layout):
+        if not isinstance(layout, Layout):
+            raise ArgumentTypeError(
+                "with_layout_constraint takes a `Layout` for each array.",
+                got=f"{type(layout).__name__} ({layout!r:.60})",
+                do="Write `Layout(major_to_minor)`; of a `Format`, pass its `layout`.",
+            )
+        return bind1(layout_constraint_p, leaf, params=LayoutConstraintParams(layout))
+
+    return tree_map(constrained, x, layouts)
+
+
+# Shardings -----------------------------------------------------------------------------------------
 
 
 class ShardingConstraintParams(NamedTuple):
@@ -161,6 +270,273 @@ def _over_auto_axes(x, sharding: NamedSharding, path: str) -> NamedSharding | No
             do="Name Auto axes only; over Explicit ones, use `reshard(x, spec)`.",
         )
     return sharding
+
+
+# Layouts over Explicit axes ------------------------------------------------------------------------
+
+
+class ReshardParams(NamedTuple):
+    """How the result is laid out, over a mesh whose axis types the result's type has."""
+
+    dst_sharding: NamedSharding
+    source: AnyMesh | None = None
+    """The mesh that cotangents go back to where the operand's type shows none; by default that of the result."""
+
+
+class Reshard(Placed, Shown, Identity[ReshardParams]):
+    """The identity, with another sharding in its type. Devices exchange what they need for it."""
+
+    name = statement = "reshard"
+    traits = COLLECTIVE
+    unshown = ReshardParams._fields  # the result's type says it
+
+    def abstract_eval(self, avals, params):
+        [aval] = avals
+        mesh = params.dst_sharding.mesh.abstract_mesh
+        spec = explicit_part(params.dst_sharding.spec, mesh, aval.ndim)
+        check_divisible(aval.shape, spec, mesh, "reshard: ")
+        return [aval.update(shown_sharding=shown_sharding(mesh, spec))]
+
+    def placed(self, params):
+        return (params.dst_sharding,)
+
+    def undo(self, cotangent, aval, params):
+        shown, mesh = aval.shown_sharding, params.dst_sharding.mesh
+        back = (
+            NamedSharding(params.source or mesh, PartitionSpec())
+            if shown is None
+            else NamedSharding(shown.mesh, shown.spec.to_ct_spec())
+        )
+        return bind1(self, cotangent, params=ReshardParams(back, mesh))
+
+    def batch(self, axis, operands, dims, params):
+        [x], [dim] = operands, dims
+        aval: Any = type_of(x)
+        sharding = batched_sharding(params.dst_sharding, dim, aval.ndim - 1, axis)
+        shown = aval.shown_sharding
+        if shown is not None and shown.mesh.shape_tuple == sharding.mesh.shape_tuple:
+            sharding = _keeping_batch(sharding, dim, shown.spec)
+        return [bind1(self, x, params=params._replace(dst_sharding=sharding))], dims
+
+    def lower(self, ctx, operands, params):
+        sharding, shown = params.dst_sharding, ctx.avals_in[0].shown_sharding
+        if (
+            sharding.spec.unreduced.intersection(sharding.mesh.explicit_axes)
+            and shown is None
+            and not is_product_of_parts(ctx, operands[0], sharding)
+        ):
+            # Else what makes the operand would be laid out as addends are, each of which is then the whole value.
+            whole = NamedSharding(sharding.mesh, PartitionSpec())
+            return [ctx.constrain(operands[0], whole, ctx.avals_in[0], leave_auto_open=True)]
+        if not sharding.mesh.explicit_axes or ctx.avals_out[0].shown_sharding is not None:
+            return operands  # nothing moves, or what the type says is laid out by the caller
+        return [ctx.constrain(operands[0], sharding, ctx.avals_in[0], leave_auto_open=True)]
+
+
+reshard_p = Reshard()
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """`xs`, a tree of arrays, laid out as `out_shardings` say; their types then say it too.
+
+    `out_shardings` is a NamedSharding, a PartitionSpec over the current mesh, or a tree of these that is a prefix
+    of `xs`. Specs name Explicit mesh axes only; over Auto axes the compiler decides.
+
+    Raises: MissingMeshError for a PartitionSpec without a mesh; PartitionSpecError for axes that are not Explicit;
+    IndivisibleError where a dimension is not split evenly.
+
+    >>> mesh = pl.make_mesh((len(pl.devices()),), ("x",))
+    >>> reshard(np.zeros(8), pl.NamedSharding(mesh, pl.P("x"))).sharding.spec
+    P('x',)
+    """
+    return _from_mesh(None, xs, out_shardings)
+
+
+def _keeping_batch(sharding: NamedSharding, dim: int, old: PartitionSpec) -> NamedSharding:
+    """`sharding`, with the batch along `dim` cut as in the spec `old`, unless the elements need those mesh axes."""
+    axes = old.axes_per_dim[dim] if dim < len(old) else ()
+    spec = sharding.spec
+    if spec.partitions[dim] is not None or not spec.axis_names.isdisjoint(axes):
+        return sharding
+    entries = list(spec.partitions)
+    entries[dim] = axes or None
+    return sharding.with_spec(spec.update(partitions=entries))
+
+
+def _from_mesh(source: AnyMesh | None, xs, out_shardings):
+    """`reshard` of values that are over the mesh `source`, where their types don't say."""
+    with_paths, structure = tree_flatten_with_path(xs)
+    stated = broadcast_prefix(
+        out_shardings, xs, is_none, caller="reshard: out_shardings", name="xs"
+    )
+    return structure.unflatten(
+        [
+            _resharded(x, s, shown_path("xs", path), source)
+            for (path, x), s in zip(with_paths, stated, strict=True)
+        ]
+    )
+
+
+def _resharded(x, stated, path: str, source: AnyMesh | None):
+    sharding = stated_sharding("reshard", stated)
+    if not isinstance(sharding, NamedSharding):
+        raise ShardingArgumentError(
+            "reshard takes NamedShardings or PartitionSpecs.", got=f"{type(stated).__name__}"
+        )
+    check_no_manual_axis("reshard", sharding)
+    mesh, spec = sharding.mesh, sharding.spec
+    if source is not None and not mesh.explicit_axes:
+        return constrained(
+            x, sharding, path
+        )  # types show nothing here, on either side of the border
+    for axis in spec.axis_names | spec.unreduced | spec.reduced:
+        if mesh.axis_type_by_name[axis] is not AxisType.Explicit:
+            raise PartitionSpecError(
+                f"reshard: a spec names Explicit mesh axes only; {axis!r} is {mesh.axis_type_by_name[axis]!r}.",
+                got=[f"{spec!r}", f"{mesh}"],
+                do="Use `with_sharding_constraint` for axes over which the compiler decides.",
+            )
+    aval = type_of(x)
+    check_fits("reshard", path, sharding, aval.shape)
+    return bind1(reshard_p, x, params=ReshardParams(sharding, source))
+
+
+def auto_axes(
+    f: Function | None = None,
+    /,
+    *,
+    axes: str | tuple[str, ...] | None = None,
+    out_sharding: Any = None,
+) -> Any:
+    """`f`, within which the compiler decides over the Explicit mesh axes `axes` (all of them by default).
+
+    Types inside don't show these axes. `out_sharding`, which may also be given when the function is called,
+    lays out the results: a PartitionSpec, a NamedSharding, or a tree of these that is a prefix.
+
+    Raises: MissingMeshError where no mesh is current; ArgumentTypeError where no layout is given for results.
+
+    >>> with pl.set_mesh(pl.make_mesh((len(pl.devices()),), ("x",))):
+    ...     y = auto_axes(lambda x: 2 * x, out_sharding=pl.P("x"))(np.zeros(8))
+    >>> y.sharding.spec
+    P('x',)
+    """
+    if f is None:
+        return lambda function: auto_axes(function, axes=axes, out_sharding=out_sharding)
+    function = f
+
+    def inside(*args: Any, out_sharding: Any = out_sharding, **kwargs: Any) -> Any:
+        if out_sharding is None:
+            raise ArgumentTypeError(
+                "auto_axes needs `out_sharding`: the sharding of its results can't be inferred.",
+                do="Give `out_sharding=PartitionSpec(...)` to auto_axes or to the call.",
+            )
+        outer = _mesh_of("auto_axes", args)
+        mesh = outer.update_axis_types(
+            dict.fromkeys(_axes_of(outer, axes, "auto_axes"), AxisType.Auto)
+        )
+        args, kwargs = _without_axes((args, kwargs), mesh)
+        with use_abstract_mesh(mesh):
+            results = function(*args, **kwargs)
+        return _from_mesh(mesh, results, out_sharding)
+
+    return inside
+
+
+def with_out_sharding(out_sharding: Any, function: Function, *operands: Any) -> Any:
+    """`function(*operands)`, laid out over Explicit mesh axes as `out_sharding` says, where it says something."""
+    if stated_result("out_sharding", out_sharding) is None:
+        return function(*operands)
+    return auto_axes(function, out_sharding=out_sharding)(*operands)
+
+
+def explicit_axes(
+    f: Function | None = None,
+    /,
+    *,
+    axes: str | tuple[str, ...] | None = None,
+    in_sharding: Any = None,
+) -> Any:
+    """`f`, within which types show how values are laid out over the mesh axes `axes` (all by default).
+
+    `in_sharding`, which may also be given when the function is called, lays out the positional arguments: a
+    PartitionSpec, a NamedSharding, or a tree of these that is a prefix of them.
+
+    Raises: MissingMeshError where no mesh is current; ArgumentTypeError where no layout is given for arguments.
+
+    >>> mesh = pl.make_mesh((len(pl.devices()),), ("x",), axis_types=(pl.sharding.AxisType.Auto,))
+    >>> with pl.set_mesh(mesh):
+    ...     y = explicit_axes(lambda x: 2 * x, in_sharding=pl.P("x"))(np.zeros(8))
+    >>> y.shape
+    (8,)
+    """
+    if f is None:
+        return lambda function: explicit_axes(function, axes=axes, in_sharding=in_sharding)
+    function = f
+
+    def inside(*args: Any, in_sharding: Any = in_sharding, **kwargs: Any) -> Any:
+        if in_sharding is None:
+            raise ArgumentTypeError(
+                "explicit_axes needs `in_sharding`: the sharding that its arguments get can't be inferred.",
+                do="Give `in_sharding=PartitionSpec(...)` to explicit_axes or to the call.",
+            )
+        outer = _mesh_of("explicit_axes", args)
+        names = _axes_of(outer, axes, "explicit_axes")
+        with use_abstract_mesh(outer.update_axis_types(dict.fromkeys(names, AxisType.Explicit))):
+            results = function(*_from_mesh(outer, args, in_sharding), **kwargs)
+        return _without_axes(results, outer)
+
+    return inside
+
+
+def _mesh_of(caller: str, args):
+    """The current mesh, else the one that the types of the arrays `args` show."""
+    mesh = get_abstract_mesh()
+    if mesh.empty:
+        for x in tree_flatten(args)[0]:
+            if (shown := _shown(x)) is not None:
+                return shown.mesh
+        raise MissingMeshError(
+            f"{caller} changes the types of the current mesh's axes, and no mesh is current.",
+            do="Set the mesh first: `with set_mesh(mesh):`.",
+        )
+    return mesh
+
+
+def _axes_of(mesh, axes, caller: str) -> tuple[Any, ...]:
+    if axes is None:
+        return mesh.axis_names
+    names = (axes,) if isinstance(axes, str) else tuple(axes)
+    for name in names:
+        if name not in mesh.axis_names:
+            raise axis_not_in_mesh_error(caller, name, mesh)
+    return names
+
+
+def _without_axes(xs, mesh):
+    """The tree `xs`, with types that show only axes that are Explicit in `mesh`; no data moves."""
+
+    def cast(x):
+        old = _shown(x)
+        if old is None or old.mesh is mesh:
+            return x
+        if context.trace.is_eager:
+            return _over_axes_of(x, mesh)
+        spec = explicit_part(old.spec, mesh, type_of(x).ndim)
+        return bind1(reshard_p, x, params=ReshardParams(NamedSharding(mesh, spec)))
+
+    return tree_map(cast, xs)
+
+
+def _shown(x):
+    """The sharding that the type of `x` shows; None also for what is no array."""
+    return getattr(getattr(x, "aval", None), "shown_sharding", None)
+
+
+def _over_axes_of(x, mesh: AbstractMesh):
+    """The array `x` as it is, over its own mesh with the axis types of `mesh`."""
+    sharding = x.sharding
+    retyped = sharding.mesh.update(axis_types=mesh.axis_types)
+    return bottom().put(x, sharding.update(mesh=retyped))
 
 
 __all__ = ["sharding_constraint_p", "with_sharding_constraint"]

@@ -38,8 +38,8 @@ from pellucid.primitives.arithmetic import add, rem
 from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims, squeeze
 from pellucid.primitives.concatenation import aligned_at_one_dim, concatenate
 from pellucid.primitives.conversion import convert_element_type, size_scalar
+from pellucid.primitives.creation import zeros
 from pellucid.primitives.families import INTEGER, kind_of, texts
-from pellucid.primitives.filled import zeros
 from pellucid.primitives.gather import GatherParams, ScatterParams, gather, gather_p, written_apart
 from pellucid.primitives.index_dims import (
     GatherDimensionNumbers,

@@ -1,18 +1,34 @@
-"""Values that are kept for their own sake: lifted into the program, used by nobody, or nothing but an order."""
+"""Values that are kept for their own sake: lifted into the program, used by nobody, held by a barrier, or nothing but an order."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pellucid.base import tree
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import abstract_token
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import HOST, Runs, no_dce_effect
+from pellucid.ir.primitive import P, Primitive
+from pellucid.ir.rules import HOST, MOVEMENT, Operands, Runs, Zero, is_linear, no_dce_effect
 from pellucid.primitives.movement import Identity
-from pellucid.primitives.without_results import WithoutResults
 from pellucid.tracing.context import bottom
 from pellucid.tracing.trace import bind, bind1, type_of
+
+
+class WithoutResults(Primitive[P]):
+    """A primitive without results: tangents and layouts of its operands mean nothing to it."""
+
+    traits = HOST.replace(flops=0.0)
+
+    def abstract_eval(self, avals, params):
+        return ()
+
+    def factors(self, avals, results, params):
+        return None  # the types have their shardings already
+
+    def jvp(self, primals, tangents, params):
+        return bind(self, *primals, params=params), []
+
 
 # stage ----------------------------------------------------------------------------------------------
 
@@ -153,6 +169,62 @@ def after_all(*operands: Any) -> Any:
     return bind1(after_all_p, *operands)
 
 
+# optimization_barrier ------------------------------------------------------------------------------
+
+
+class OptimizationBarrier(Primitive[Any]):
+    """Gives its operands back, any number of them."""
+
+    name = "optimization_barrier"
+    traits = MOVEMENT.replace(returns_list=True)
+
+    def abstract_eval(self, avals, params):
+        return avals
+
+    def factors(self, avals, results, params):
+        return None  # the types have their shardings already
+
+    def jvp(self, primals, tangents, params):
+        return bind(self, *primals), _through_barrier(tangents)
+
+    def transpose(self, cotangents, operands, params):
+        return [
+            c if is_linear(x) else None
+            for c, x in zip(_through_barrier(cotangents), operands, strict=True)
+        ]
+
+    def batch(self, axis, operands, dims, params):
+        return bind(self, *operands), dims
+
+    def lower(self, ctx, operands, params):
+        return list(
+            ctx.op("stablehlo.optimization_barrier", ctx.types(ctx.avals_out), operands).results
+        )
+
+
+optimization_barrier_p = OptimizationBarrier()
+
+
+def _through_barrier(tangents: Operands) -> list[Any]:
+    """`tangents` behind a barrier of their own; known zeros need none."""
+    nonzero = iter(bind(optimization_barrier_p, *(t for t in tangents if type(t) is not Zero)))
+    return [t if type(t) is Zero else next(nonzero) for t in tangents]
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """`operand`, an array or a tree of arrays, none of which is available before all of them are.
+
+    The compiler moves no computation across the barrier.
+    Source: StableHLO specification, `optimization_barrier`.
+
+    >>> optimization_barrier((np.float32(1), np.float32(2)))
+    (Array(1., dtype=float32), Array(2., dtype=float32))
+    """
+    leaves, structure = tree.tree_flatten(operand)
+    return structure.unflatten(bind(optimization_barrier_p, *leaves)) if leaves else operand
+
+
 __all__ = [
-    "after_all", "after_all_p", "create_token", "create_token_p", "dce_sink", "dce_sink_p", "stage", "stage_p",
+    "after_all", "after_all_p", "create_token", "create_token_p", "dce_sink", "dce_sink_p",
+    "optimization_barrier", "optimization_barrier_p", "stage", "stage_p",
 ]  # fmt: skip

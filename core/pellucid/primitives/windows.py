@@ -18,9 +18,8 @@ from pellucid.lowering.dynamic_shapes import reduce_window
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.counts import window_combinations, window_comparisons
-from pellucid.primitives.creation import iota
+from pellucid.primitives.creation import iota, zero_like_elements, zeros
 from pellucid.primitives.families import ANY, NUMBER, check_elements
-from pellucid.primitives.filled import zero_like_elements, zeros
 from pellucid.primitives.index_dims import ScatterDimensionNumbers
 from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.logical import ge_p, le_p

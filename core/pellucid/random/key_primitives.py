@@ -15,11 +15,11 @@ from pellucid.ir.factors import Words, pointwise, words
 from pellucid.ir.primitive import NoParams, P, Primitive
 from pellucid.ir.rules import MOVEMENT, Runs, Traits
 from pellucid.numpy.compiled import numpy_function
-from pellucid.primitives.barrier import optimization_barrier
 from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_shapes, broadcast_to
 from pellucid.primitives.counts import threefry_rounds
 from pellucid.primitives.families import kind_of
 from pellucid.primitives.movement import move_axis
+from pellucid.primitives.staging import optimization_barrier
 from pellucid.random.generators import PRNGImpl, unsigned
 from pellucid.runtime.extended import of_words
 from pellucid.runtime.transfer import from_host

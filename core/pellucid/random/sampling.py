@@ -18,7 +18,7 @@ from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes,
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import checked_shape
 from pellucid.primitives.families import kind_of
-from pellucid.primitives.reshard import with_out_sharding
+from pellucid.primitives.sharding_constraint import with_out_sharding
 from pellucid.random.generators import PRNGImpl, generator_of
 from pellucid.random.key_primitives import RandomSeedParams, random_wrap_p
 from pellucid.runtime.extended import of_words

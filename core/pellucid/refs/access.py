@@ -11,7 +11,7 @@ from pellucid.higher_order.bodies import widens
 from pellucid.ir.avals import AbstractRef, shaped_array
 from pellucid.primitives.broadcasting import broadcast_to
 from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.filled import zeros
+from pellucid.primitives.creation import zeros
 from pellucid.refs import index as indexing
 from pellucid.refs.index import RefIndex
 from pellucid.refs.primitives import (

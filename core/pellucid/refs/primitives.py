@@ -32,8 +32,7 @@ from pellucid.ir.rules import (
     write_effect,
 )
 from pellucid.primitives.broadcasting import broadcast, broadcast_to
-from pellucid.primitives.creation import empty, iota
-from pellucid.primitives.filled import instantiate
+from pellucid.primitives.creation import empty, instantiate, iota
 from pellucid.primitives.movement import move_axis, reshape
 from pellucid.refs import index as indexing
 from pellucid.refs.index import RefIndex, Window

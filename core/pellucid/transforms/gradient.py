@@ -22,7 +22,7 @@ from pellucid.base.tree import (
 from pellucid.base.typing import Function, Keywords
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from pellucid.ir.rules import Avals, Operands, Values, Zero
-from pellucid.primitives.addends import marks_of
+from pellucid.primitives.varying import marks_of
 from pellucid.sharding.mesh import AxisType
 from pellucid.tracing.context import plumbing, use_transformation
 from pellucid.tracing.function import name_of

@@ -43,7 +43,7 @@ from pellucid.primitives.transcendental import (
     tanh_p,
 )
 from pellucid.tracing.context import context, use_trace
-from pellucid.tracing.replay import replay
+from pellucid.tracing.staging import replay
 from pellucid.tracing.trace import Trace, Tracer, bind1, is_array_like, type_of
 from pellucid.transforms.arguments import (
     check_callable,

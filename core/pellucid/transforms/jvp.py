@@ -11,7 +11,7 @@ from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import is_always_transformed
 from pellucid.ir.rules import Mask, Operands, Values, Zero
 from pellucid.tracing.context import context, plumbing, use_trace
-from pellucid.tracing.replay import replay
+from pellucid.tracing.staging import replay
 from pellucid.tracing.trace import Trace, Tracer, type_of, types_of
 from pellucid.transforms.arguments import (
     FlatFunction,

@@ -24,8 +24,7 @@ from pellucid.ir.rules import Avals, Linearized, Mask, Operands, Results, Values
 from pellucid.tracing.context import context, plumbing, use_trace
 from pellucid.tracing.discharge import is_reference, without_references
 from pellucid.tracing.function import name_of
-from pellucid.tracing.replay import replay
-from pellucid.tracing.staging import StagingTrace, StagingTracer
+from pellucid.tracing.staging import StagingTrace, StagingTracer, replay
 from pellucid.tracing.trace import Trace, type_of, types_of
 from pellucid.transforms.arguments import (
     FlatFunction,

@@ -17,8 +17,7 @@ from pellucid.base.typing import Function
 from pellucid.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import Operands, Values
-from pellucid.tracing.replay import replay
-from pellucid.tracing.staging import StagingTrace, StagingTracer
+from pellucid.tracing.staging import StagingTrace, StagingTracer, replay
 from pellucid.tracing.trace import Tracer, type_of
 from pellucid.xla.arrays import ArrayImpl
 

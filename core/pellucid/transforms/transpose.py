@@ -9,7 +9,7 @@ from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal
 from pellucid.ir.rules import Avals, LinearOperand, Mask, Operands, Values, Zero
 from pellucid.tracing.context import use_facts
 from pellucid.tracing.discharge import without_references
-from pellucid.tracing.replay import run_equations
+from pellucid.tracing.staging import run_equations
 from pellucid.transforms.derived import Derived, listed, remembered, stage_open, unnamed
 from pellucid.transforms.zeros import add_tangents, as_cotangent_of, instantiate
 

@@ -23,14 +23,13 @@ from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import Primitive, is_always_transformed
 from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Mask, Operands, Values
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
-from pellucid.primitives.reshard import ReshardParams, reshard_p
+from pellucid.primitives.sharding_constraint import ReshardParams, reshard_p
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import bound_axes, context, plumbing, use_trace, use_transformation
 from pellucid.tracing.function import name_of
 from pellucid.tracing.leaks import check_no_leaks
-from pellucid.tracing.replay import replay
-from pellucid.tracing.staging import StagingTracer
+from pellucid.tracing.staging import StagingTracer, replay
 from pellucid.tracing.trace import Trace, Tracer, bind1, type_of
 from pellucid.transforms.arguments import (
     argument_paths,

@@ -7,10 +7,10 @@ from typing import Any
 
 from pellucid.ir.primitive import registry
 from pellucid.ir.rules import Avals, Mask, Operands, Results, Values, Zero, is_linear
-from pellucid.primitives.addends import recast
+from pellucid.primitives.creation import instantiate, ones, zeros
 from pellucid.primitives.families import add_tangents
-from pellucid.primitives.filled import instantiate, ones, zeros
-from pellucid.primitives.reshard import ReshardParams, reshard_p
+from pellucid.primitives.sharding_constraint import ReshardParams, reshard_p
+from pellucid.primitives.varying import recast
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind1, type_of, types_of

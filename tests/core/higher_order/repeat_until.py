@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import lax
-from pellucid.higher_order.jit import Defined, JitParams
+from pellucid.higher_order.calls import Defined, JitParams
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.lowering.loops import while_loop as lowered_loop
 from pellucid.lowering.module import ordered
-from pellucid.tracing.replay import replay
+from pellucid.tracing.staging import replay
 from pellucid.tracing.trace import bind, type_of
 from pellucid.transforms.derived import remembered, stage_open
 

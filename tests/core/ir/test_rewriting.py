@@ -9,8 +9,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.rewriting import constants_as_inputs, inlined, remove_dead_equations
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.transcendental import cos, sin
-from pellucid.tracing.replay import replay
-from pellucid.tracing.staging import stage
+from pellucid.tracing.staging import replay, stage
 
 VECTOR = shaped_array((3,), np.dtype(np.float32))
 X = np.arange(3, dtype=np.float32)

@@ -5,8 +5,7 @@ import numpy as np
 from pellucid.ir.avals import shaped_array
 from pellucid.primitives.arithmetic import mul
 from pellucid.primitives.transcendental import sin
-from pellucid.tracing.replay import replay, steps
-from pellucid.tracing.staging import stage
+from pellucid.tracing.staging import replay, stage, steps
 
 VECTOR = shaped_array((3,), np.dtype(np.float32))
 X = np.arange(3, dtype=np.float32)

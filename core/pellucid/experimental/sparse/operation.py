@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pellucid import numpy as jnp
 from pellucid.base.caching import cached
-from pellucid.higher_order.jit import Defined, JitParams
+from pellucid.higher_order.calls import Defined, JitParams
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.rules import CONTROL, Shown
 from pellucid.tracing.trace import bind, type_of

@@ -21,7 +21,7 @@ from pellucid.tracing.context import (
     take_current_trace as take_current_trace,
     use_trace as set_current_trace,
 )
-from pellucid.tracing.replay import jaxpr_as_fun
+from pellucid.tracing.staging import jaxpr_as_fun
 from pellucid.tracing.trace import (
     concrete_or_error,
     find_top_trace,

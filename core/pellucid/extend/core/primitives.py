@@ -1,12 +1,15 @@
 """Primitives under the names of `jax.extend.core.primitives`: those of `lax` and `lax.linalg`, and some that have no function there."""
 
-from pellucid.higher_order.calls import call_p as call_p, closed_call_p as closed_call_p
+from pellucid.higher_order.calls import (
+    call_p as call_p,
+    closed_call_p as closed_call_p,
+    jit_p as jit_p,
+)
 from pellucid.higher_order.custom_jvp import custom_jvp_call_p as custom_jvp_call_p
 from pellucid.higher_order.custom_vjp import (
     custom_lin_p as custom_lin_p,
     custom_vjp_call_p as custom_vjp_call_p,
 )
-from pellucid.higher_order.jit import jit_p as jit_p
 from pellucid.higher_order.remat import remat_p as remat_p
 from pellucid.higher_order.remat_policies import name_p as name_p
 from pellucid.lax import *

@@ -17,7 +17,7 @@ import numpy as np
 from pellucid import numpy as jnp
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.base.tree import tree_leaves, tree_map, tree_structure
-from pellucid.higher_order.linear_solve import custom_linear_solve
+from pellucid.higher_order.linear_calls import custom_linear_solve
 from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.primitives.precision import Precision
