@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from types import TracebackType
 from typing import Any
 
@@ -10,8 +11,6 @@ from IPython.core.interactiveshell import InteractiveShell
 from pellucid import config, introspect
 from pellucid_viz import Figure
 
-STANDS_FOR_ERROR = {"pellucid": {"stands_for_error": True}}
-"""Says that the error message that comes next is drawn by this output, so it need not be shown a second time."""
 _RED, _DIM, _END = "\x1b[1;31m", "\x1b[2m", "\x1b[0m"
 
 
@@ -58,9 +57,20 @@ class FailureDisplay:
         record = self._record(value)
         if record is not None and self._is_drawn:
             self._shell.display_pub.publish(
-                data=Figure(record).displayed(), metadata=STANDS_FOR_ERROR
+                data=Figure(record).displayed(), metadata={"pellucid": self._standing(value)}
             )
         self._send(etype, value, lines)
+
+    def _standing(self, value: BaseException) -> dict[str, Any]:
+        """Metadata of an error's output: it stands for the message that comes next, which need not be shown a second time.
+
+        With `failure`, a number by which a debugger can stop where it was raised.
+        """
+        standing: dict[str, Any] = {"stands_for_error": True}
+        if getattr(self._shell.kernel, "debugger", None) is not None:
+            number = importlib.import_module("pellucid_kernel.debug.failures").number_of(value)
+            standing |= {} if number is None else {"failure": number}
+        return standing
 
     @property
     def _is_drawn(self) -> bool:

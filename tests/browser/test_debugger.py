@@ -29,10 +29,13 @@ def loss(ws, x):
     out, sums = lax.scan(body, y, ws)
     return out.mean() + sums.sum()
 
-batched = pl.jit(lambda ws, xs: pl.vmap(pl.grad(loss, argnums=1), (None, 0))(ws, xs))
+def total(ws, xs):
+    return pl.vmap(loss, (None, 0))(ws, xs).sum()
+
+batched = pl.jit(pl.grad(total, argnums=1))
 ws, xs = jnp.arange(20.0) / 20, jnp.arange(8.0).reshape(2, 4)"""
 CALL = "value = batched(ws, xs)\nprint(value.tolist())"
-SQRT, LAYER, BODY, RETURN = 9, 11, 12, 14
+SQRT, LAYER, BODY, SCAN, RETURN = 9, 11, 12, 13, 14
 LONG = """import pellucid as pl, pellucid.numpy as jnp
 
 @pl.jit
@@ -119,17 +122,21 @@ def test_a_jitted_gradient_is_stepped_both_ways(lab: Lab) -> None:
     lab.page.set_viewport_size({"width": 1600, "height": 900})
     lab.open_notebook("debugger.ipynb", [DEFINE, CALL])
     undebugged = lab.output_of(1).inner_text()
+    assert "nan" in undebugged
     debugger = Debugger(lab)
     debugger.begin()
     lab.screenshots("debugger_idle")
-    debugger.break_at(LAYER)
+    debugger.break_at(SCAN)
     debugger.run()
+    debugger.stack(re.compile(r"loss \(2 lanes\)"), re.compile("total"))
+    expect(debugger.draw("y").get_by_role("img", name="Heat map")).to_be_visible()
+    debugger.press("step-in")
     debugger.stack(re.compile("body .*iteration 0 of 20"), re.compile("loss"))
     expect(debugger.variables).to_contain_text("f32[2,4] in [0, 2.64575]")
     expect(debugger.place).to_contain_text("before")
     lab.screenshots("debugger_stopped")
     debugger.press("step-in")
-    debugger.stack("layer")
+    debugger.stack("layer (2 lanes)")
     debugger.press("step-out")
     debugger.stack(re.compile("iteration 0 of 20"))
     debugger.program.get_by_label("Iteration of the loop").fill("17")
@@ -146,10 +153,20 @@ def test_a_jitted_gradient_is_stepped_both_ways(lab: Lab) -> None:
     expect(figure.get_by_role("img", name="Heat map")).to_be_visible()
     lab.screenshots("debugger_variable")
     debugger.press("pellucid:reverse-continue")
-    debugger.stack(re.compile("iteration 16 of 20"))
-    # The figure follows the stop.
-    expect(figure.get_by_role("img", name="Heat map")).to_be_visible()
-    debugger.press("terminate")
+    debugger.stack(re.compile("loss"))
+    debugger.at(SCAN)
+    debugger.program.get_by_text("When to stop").click()
+    watch = debugger.program.get_by_label("Stop before the first value for which")
+    watch.fill("isnan")
+    watch.press("Enter")
+    debugger.press("continue")
+    debugger.stack(re.compile(r"loss.*backward"))
+    debugger.at(SCAN)
+    debugger.press("continue")
+    debugger.stack(re.compile(r"loss.*lane 0 of 2.*backward"))
+    debugger.at(SQRT)
+    lab.screenshots("debugger_watch")
+    debugger.press("continue")
     expect(lab.output_of(1)).to_have_text(undebugged)
     expect(debugger.place).to_contain_text("No program is stopped")
 
@@ -247,21 +264,30 @@ def test_a_stop_outlives_a_change_of_notebook(lab: Lab) -> None:
     lab.screenshots("debugger_other_notebook")
 
 
-def test_a_nan_of_the_backward_pass_is_found(lab: Lab) -> None:
-    lab.open_notebook("watched.ipynb", [DEFINE, CALL])
-    undebugged = lab.output_of(1).inner_text()
-    assert "nan" in undebugged
+def test_an_error_is_opened_where_it_was_raised(lab: Lab) -> None:
+    lab.page.set_viewport_size({"width": 1600, "height": 900})
+    failing = "with pl.debug_nans(True):\n    batched(ws, xs)"
+    lab.open_notebook("failed.ipynb", [DEFINE, failing, failing], may_fail=True)
+    lab.screenshots("debugger_error")
+    earlier, latest = [
+        lab.page.locator(".jp-CodeCell").nth(i).get_by_role("button", name="Stop here")
+        for i in (1, 2)
+    ]
+    earlier.click()
+    dialog = lab.page.get_by_role("dialog")
+    expect(dialog).to_contain_text("another error was shown since")
+    dialog.get_by_role("button").last.click()
+    latest.click()
     debugger = Debugger(lab)
-    debugger.begin()
-    watch = debugger.program.get_by_label("Stop before the first value for which")
-    watch.fill("isnan")
-    watch.press("Enter")
-    debugger.run()
     debugger.stack(re.compile(r"loss.*backward"))
     debugger.at(SQRT)
-    lab.screenshots("debugger_watch")
+    expect(debugger.place).to_contain_text("before")
+    lab.screenshots("debugger_at_error")
+    stop = debugger.place.inner_text()
+    debugger.press("pellucid:step-back")
+    expect(debugger.place).not_to_have_text(stop)
     debugger.press("continue")
-    expect(lab.output_of(1)).to_have_text(undebugged)
+    expect(debugger.place).to_contain_text("No program is stopped")
 
 
 def test_a_stop_outlives_the_page(lab: Lab) -> None:

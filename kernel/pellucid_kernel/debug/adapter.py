@@ -71,6 +71,15 @@ class PellucidDebugger(Debugger):
             self._stops = module.Stops(self._breakpoints, self._stopped, self._say, self._log)
         self._update()
 
+    def stop_at_failure(self, number: int) -> str:
+        """Stop at the operation of an error that is shown, by its number; gives why it can't, or an empty text.
+
+        A front end asks for it in the thread of cells. An error of this would replace the one that is to be opened.
+        """
+        if self._stops is None or not self.is_started:
+            return "The debugger is off: switch it on, and stop at the error then."
+        return self._stops.stop_at_failure(number)
+
     def release(self) -> None:
         """Let a stopped program run on to its end: the kernel shuts down, or the front end leaves."""
         if self._stops is not None:

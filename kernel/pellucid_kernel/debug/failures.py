@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import secrets
 import sys
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,14 +34,14 @@ def post_mortem(error: BaseException | None = None) -> Session:
     ('log', [Array(-1., dtype=float32)])
     """
     last = error or getattr(sys, "last_value", None)
-    failure = next((each for each in _causes(last) if getattr(each, "failed_call", None)), None)
+    failure = _failure(last)
     if failure is None:
         raise ArgumentValueError(
             "post_mortem: no call of a jitted function raised this error while it ran.",
             got="no error was shown" if last is None else f"got {type(last).__name__}",
             do="Call it after such an error; wrap what runs as operations in `jit`.",
         )
-    call: Any = failure.failed_call  # type: ignore[attr-defined]
+    call = failure.failed_call
     if any(isinstance(x, pl.Array) and x.is_deleted() for x in call.operands):
         raise ArgumentValueError(
             f"post_mortem: arguments of `{call.name}` were donated, so that it can't run again.",
@@ -46,9 +50,51 @@ def post_mortem(error: BaseException | None = None) -> Session:
     session = Session.of_program(call.program, call.operands, _names(failure))
     if not isinstance(failure, NonFiniteError):
         return session.to_failure()
-    with pl.debug_nans(False), pl.debug_infs(False):
+    with without_traps():
         match = session.search(isnan) or session.search(isinf)
         return session if match is None else session.go_to(match)
+
+
+_numbers = itertools.count(secrets.randbelow(1 << 40))  # a notebook has those of kernels before
+_shown: weakref.WeakValueDictionary[int, BaseException] = weakref.WeakValueDictionary()
+
+
+def number_of(error: BaseException) -> int | None:
+    """A number for an error that is shown, by which `session_at` opens its call while the error is kept; None without a call.
+
+    Python keeps the error that it showed last.
+    """
+    if _failure(error) is None:
+        return None
+    number = next(_numbers)
+    _shown[number] = error
+    return number
+
+
+def session_at(number: int) -> tuple[str, Session]:
+    """The name of the call of the error with a number, and a session before its operation, see `post_mortem`.
+
+    Raises: ArgumentValueError where another error was shown since, and what `post_mortem` raises.
+    """
+    error = _shown.get(number)
+    if error is None:
+        raise ArgumentValueError(
+            "this error's call can't be opened any more: another error was shown since.",
+            do="Run its cell again, and stop there then.",
+        )
+    return _failure(error).failed_call.name, post_mortem(error)
+
+
+@contextlib.contextmanager
+def without_traps() -> Iterator[None]:
+    """Let operations give NaN and infinity meanwhile."""
+    with pl.debug_nans(False), pl.debug_infs(False):
+        yield
+
+
+def _failure(error: BaseException | None) -> Any:
+    """The error, or the one among those that it came from, that a call of a jitted function raised; None for none."""
+    return next((each for each in _causes(error) if getattr(each, "failed_call", None)), None)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

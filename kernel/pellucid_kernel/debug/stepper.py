@@ -187,7 +187,10 @@ class Stepper:
         marks = _Marks(matches)
         while True:
             if next_run is not None:
+                depth = len(self.levels)
                 self._pass_runs(next_run, is_forward=False)
+                if len(self.levels) < depth and matches(self.equation):
+                    return True
             frame = self.top.frame
             target = marks.previous(frame.jaxpr, frame.position)
             if target is not None:

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from types import FrameType
 from typing import Any
 
-from pellucid.introspect.errors import PellucidError
+from pellucid.introspect.errors import ExecutionError, PellucidError
 from pellucid.introspect.interception import (
     Pending,
     Runner,
@@ -21,6 +21,7 @@ from pellucid.introspect.interception import (
 from pellucid.introspect.stepping import breakpoints_of, opened, past_breakpoints
 from pellucid_kernel.debug import python_thread
 from pellucid_kernel.debug.breakpoints import Breakpoints
+from pellucid_kernel.debug.failures import session_at, without_traps
 from pellucid_kernel.debug.finders import isinf, isnan
 from pellucid_kernel.debug.places import Places, places_of
 from pellucid_kernel.debug.session import BUDGET, Breakpoint, Session
@@ -236,10 +237,17 @@ class Stops:
             session.to_first_line()
         else:
             session.run(first=True)
+        return self._looked_at(session, name, callers, reason, watched)
+
+    def _looked_at(
+        self, session: Session, name: str, callers: list[FrameType], reason: str, watched: str
+    ) -> str:
+        """Stop at a place of a program, and go on by commands to its end; gives the last command."""
         command = "continue"
         while not session.is_done and not self._is_ended:
             stop = Stop(session, name, callers)
-            self._publish(stop, "data breakpoint" if session.reason else reason)
+            is_value = bool(session.reason) and reason != "exception"
+            self._publish(stop, "data breakpoint" if is_value else reason)
             try:
                 command, move = stop.wait()
             finally:
@@ -253,6 +261,28 @@ class Stops:
                 watched = self._watch(session, name, watched)
                 move(session)
         return command
+
+    def stop_at_failure(self, number: int) -> str:
+        """Stop, in this thread, at the operation with which the call of an error that is shown failed.
+
+        Gives the reason where that can't be, see `session_at`; empty where it could.
+        """
+        with self._lock:
+            self._is_ended = False
+            self._thread = threading.get_ident()
+            try:
+                with python_thread.left_alone(), without_traps():
+                    name, session = session_at(number)
+                    session.log = self._log
+                    session.breakpoints = self._stops_in(session.program)
+                    self._looked_at(session, name, [], "exception", "")
+            except ExecutionError as error:  # it fails again
+                self._say(f"it fails again: {str(error).splitlines()[0]}")
+            except PellucidError as error:
+                return str(error)
+            finally:
+                self._thread = None
+        return ""
 
     def _watch(self, session: Session, name: str, previous: str) -> str:
         """Search the program for the watch if it is another than before, and return it."""

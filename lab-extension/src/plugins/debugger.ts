@@ -1,4 +1,5 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { showErrorMessage } from '@jupyterlab/apputils';
 import { IDebugger, IDebuggerSidebar, type Debugger } from '@jupyterlab/debugger';
 import { CommandToolbarButton, LabIcon, PanelWithToolbar } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
@@ -11,6 +12,7 @@ import {
 import type { VariableFigure } from '../components/debugger/variables_pane';
 import { lineIcon } from './icons';
 import { makeLayoutWorker } from './layout_worker';
+import { STOP_COMMAND } from './shown_records';
 
 /** Number of the thread of programs, beside those of Python. */
 const PROGRAM_THREAD = 1 << 20;
@@ -19,6 +21,10 @@ const STOPPED = '[data-jp-debugger-stopped-threads="true"]';
 const BREAKPOINTS_DELAY_MILLISECONDS = 1500;
 /** A step that takes longer leaves the section empty until it ends. */
 const STEP_MILLISECONDS = 1000;
+
+/** The debugger starts within a second; a busy kernel keeps it waiting. */
+const START_MILLISECONDS = 20_000;
+const START_CHECK_MILLISECONDS = 50;
 
 const BACK = [
   {
@@ -82,6 +88,22 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
         new CommandToolbarButton({ commands, id, label: '' }),
       );
     }
+
+    commands.addCommand(STOP_COMMAND, {
+      label: 'Stop Where an Error Was Raised',
+      describedBy: { args: { type: 'object', properties: { failure: { type: 'number' } } } },
+      execute: async ({ failure }) => {
+        try {
+          await switchOn(app, service);
+          const text = await stopAtFailure(service, Number(failure));
+          if (text !== '') {
+            await showErrorMessage('The debugger can’t stop at this error', text);
+          }
+        } catch (error) {
+          await showErrorMessage('The debugger can’t stop at this error', String(error));
+        }
+      },
+    });
 
     const tell = async (command: string, parameters: object): Promise<void> => {
       const reply = await ask(command, parameters);
@@ -190,3 +212,44 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
     (sidebar as Debugger.Sidebar).insertWidget(2, section);
   },
 };
+
+/** Switches the debugger of the notebook in front on, as its button does, which shows that it is. */
+async function switchOn(app: JupyterFrontEnd, service: IDebugger): Promise<void> {
+  if (service.isStarted) {
+    return;
+  }
+  const { currentWidget } = app.shell;
+  currentWidget?.node.querySelector<HTMLElement>('.jp-DebuggerBugButton')?.click();
+  const end = Date.now() + START_MILLISECONDS;
+  while (!service.isStarted) {
+    if (Date.now() > end) {
+      throw new Error('the debugger doesn’t start: wait until its kernel is idle, and try again');
+    }
+    await new Promise(resolve => setTimeout(resolve, START_CHECK_MILLISECONDS));
+  }
+}
+
+/** Stops in the kernel's thread of cells until the program runs on; gives why it can't, or an empty text. */
+async function stopAtFailure(service: IDebugger, failure: number): Promise<string> {
+  const kernel = service.session?.connection?.kernel;
+  if (kernel === null || kernel === undefined) {
+    throw new Error('there is no kernel');
+  }
+  const expression = `get_ipython().kernel.debugger.stop_at_failure(${failure})`;
+  const reply = await kernel.requestExecute({
+    code: '',
+    silent: true,
+    store_history: false,
+    user_expressions: { text: expression },
+  }).done;
+  if (reply.content.status !== 'ok') {
+    throw new Error('the kernel was interrupted or restarted');
+  }
+  // The text comes as Python shows it.
+  const { text } = reply.content.user_expressions as { text?: { data?: Record<string, string> } };
+  const shown = text?.data?.['text/plain'] ?? '';
+  return shown
+    .slice(1, -1)
+    .replace(/\\n/g, '\n')
+    .replace(/\\(['"\\])/g, '$1');
+}

@@ -6,12 +6,14 @@ import { growing, type Mounted } from '../components';
 import { storedRecord } from '../records/packing';
 import { programText } from './program_text';
 import type { ProgramListing } from './program_text';
-import { mountRecord, OPEN_COMMAND } from './shown_records';
+import { mountRecord, OPEN_COMMAND, STOP_COMMAND } from './shown_records';
 import { viewSettings } from './view_settings';
 
 /** What the kernel says of an output that draws the error message after it. */
 interface Standing {
   readonly stands_for_error?: boolean;
+  /** Number of the error, if a debugger can stop where it was raised. */
+  readonly failure?: number;
 }
 
 /** A cell output that shows a record: the interactive view, and its text where the view fails. */
@@ -21,6 +23,7 @@ export class RecordOutput extends Widget implements IRenderMime.IRenderer {
   private record: unknown = null;
   private text = '';
   private standsForError = false;
+  private failure: number | undefined;
 
   constructor(
     private readonly mimeType: string,
@@ -43,6 +46,7 @@ export class RecordOutput extends Widget implements IRenderMime.IRenderer {
     this.text = programText(listing, model.data['text/plain']);
     const standing = model.metadata['pellucid'] as Standing | undefined;
     this.standsForError = standing?.stands_for_error === true;
+    this.failure = standing?.failure;
     if (this.isAttached) {
       this.draw();
     }
@@ -69,25 +73,30 @@ export class RecordOutput extends Widget implements IRenderMime.IRenderer {
     this.node.replaceChildren(place);
     const grow = growing(place, most);
     this.mounted = mountRecord(place, this.record, this.text, this.commands, grow);
-    const isNote = (this.record as { is_note?: boolean } | null)?.is_note === true;
-    if (!this.standsForError && !isNote) {
-      this.node.append(this.openButton());
-    } else if (this.standsForError && this.mounted.view() !== null) {
+    if (!this.standsForError) {
+      if ((this.record as { is_note?: boolean } | null)?.is_note !== true) {
+        const open = { record: this.record, text: this.text };
+        this.node.append(this.button('Open in a tab', OPEN_COMMAND, open));
+      }
+      return;
+    }
+    const { failure } = this;
+    if (failure !== undefined && this.commands.hasCommand(STOP_COMMAND)) {
+      this.node.append(this.button('Stop here', STOP_COMMAND, { failure }));
+    }
+    if (this.mounted.view() !== null) {
       // The style hides the message that comes next. An error that can't be drawn leaves it in sight.
       this.node.closest('.jp-OutputArea-child')?.classList.add('pellucid-drawn-error');
     }
   }
 
-  private openButton(): HTMLElement {
+  private button(label: string, command: string, parameters: object): HTMLElement {
     const button = document.createElement('button');
     button.type = 'button';
     button.className = 'pellucid-open';
-    button.textContent = 'Open in a tab';
+    button.textContent = label;
     button.addEventListener('click', () => {
-      void this.commands.execute(OPEN_COMMAND, {
-        record: this.record as never,
-        text: this.text,
-      });
+      void this.commands.execute(command, parameters as never);
     });
     return button;
   }

@@ -11,6 +11,8 @@ import { viewSettings } from './view_settings';
 /** Commands with which a view opens in a tab, and shows the times of lines. */
 export const OPEN_COMMAND = 'pellucid:open-record';
 export const TIMES_COMMAND = 'pellucid:show-line-times';
+/** Command that stops the debugger where an error was raised, by its number. */
+export const STOP_COMMAND = 'pellucid:stop-at-failure';
 /** Command that opens a session of a number in Perfetto's user interface. */
 export const PERFETTO_COMMAND = 'pellucid:open-perfetto';
 /** Command that sends a request to the kernel of the notebook in front. */

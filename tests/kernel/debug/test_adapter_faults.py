@@ -145,6 +145,56 @@ def test_values_beyond_the_budget_are_computed_again(debugged: DebuggedKernel) -
     run(debugged.client, "stops.BUDGET = 1 << 30")
 
 
+def failure_of(debugged: DebuggedKernel, code: str) -> int:
+    """The number of the error that a cell shows."""
+    numbers: list[int] = []
+
+    def collect(message) -> None:
+        if message["msg_type"] == "display_data":
+            numbers.append(message["content"]["metadata"]["pellucid"]["failure"])
+
+    debugged.client.execute_interactive(code, output_hook=collect, timeout=SECONDS)
+    [number] = numbers
+    return number
+
+
+def stop_at_failure(debugged: DebuggedKernel, number: int) -> None:
+    code = f"print(get_ipython().kernel.debugger.stop_at_failure({number}))"
+    debugged.cell = debugged.client.execute(code, store_history=False)
+    debugged.text = ""
+
+
+def test_an_error_is_opened_where_it_was_raised(debugged: DebuggedKernel) -> None:
+    code = (
+        "import numpy as np\n"
+        "@pl.jit\n"
+        "def failing(x):\n"
+        "    y = x + 1\n"
+        "    z = pl.pure_callback(lambda v: np.float32('one'), y, y)\n"
+        "    return z * 2\n"
+        "failing(np.float32(1.0))"
+    )
+    failed = failure_of(debugged, code)
+    trapped = failure_of(
+        debugged,
+        "@pl.jit\ndef rooted(x):\n    y = x - 1\n    return jnp.sqrt(y) * 2\n"
+        "with pl.debug_nans(True):\n    rooted(0.0)",
+    )
+    stop_at_failure(debugged, failed)
+    debugged.until("idle")
+    assert "another error was shown since" in debugged.text
+    stop_at_failure(debugged, trapped)
+    body = debugged.until("stopped")
+    [frame] = debugged.frames(body["threadId"])
+    assert (body["reason"], frame["name"], frame["line"]) == ("exception", "rooted", 4)
+    assert debugged.variables(frame)["y"]["value"] == "-1.0"
+    assert debugged.go("stepBack")[0]["line"] == 3
+    assert debugged.finish().strip() == ""
+    stop_at_failure(debugged, failure_of(debugged, code))
+    assert debugged.stopped()[0]["line"] == 5
+    assert debugged.finish().strip() == ""
+
+
 def test_a_cell_that_is_run_again_while_stopped_waits_and_stops_too(
     debugged: DebuggedKernel,
 ) -> None:

@@ -118,6 +118,11 @@ def test_a_session_stops_at_breakpoints_both_ways() -> None:
         if len(back) == len(runs):
             break
     assert back == runs[::-1]
+    # From within a loop without a breakpoint, to the line around it.
+    session = debug(loss)(WEIGHTS, X)
+    session.break_at(SCAN)
+    session.run().step().jump(2)
+    assert (line(session.run_back()), session.stack()[-1].run) == (SCAN, "")
 
 
 def test_a_breakpoint_may_have_a_condition() -> None:
