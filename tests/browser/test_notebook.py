@@ -63,3 +63,35 @@ def test_an_array_as_the_last_line_shows_its_values_and_its_numbers(lab: Lab) ->
     expect(output.locator("output")).to_contain_text("[90, ")
     expect(lab.output_of(1)).to_have_text("Array([0, 1, 2], dtype=int32)")
     lab.screenshots("array")
+
+
+LONG_PROGRAM = """import pellucid as pl, pellucid.numpy as jnp
+def long(x):
+    for _ in range(40):
+        x = jnp.sin(x)
+    return x
+pl.make_jaxpr(long)(1.0)"""
+
+# The cell leaves the page and comes back within one frame, so that no change of its size is told.
+LEAVE_AND_RETURN = """lines => {
+    const output = lines.getRootNode().host.closest('.pellucid-program');
+    const parent = output.parentElement;
+    lines.dispatchEvent(new Event('scroll'));
+    output.remove();
+    return new Promise(resolve => requestAnimationFrame(() => {
+        parent.append(output);
+        requestAnimationFrame(() => resolve(lines.clientHeight));
+    }));
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_lines_stay_drawn_while_a_notebook_moves_their_cell(lab: Lab, theme: str) -> None:
+    lab.open_notebook("moved.ipynb", [LONG_PROGRAM])
+    lab.set_theme(theme)
+    lines = lab.output_of(0).locator(".pl-lines:visible")
+    rows = lines.locator(".pl-line")
+    expect(rows.filter(has_text="sin").first).to_be_visible()
+    height = lines.evaluate(LEAVE_AND_RETURN)
+    assert height > 250
+    assert rows.count() >= height // 19

@@ -174,6 +174,21 @@ def test_an_output_is_as_high_as_its_content(
         assert page.evaluate(height) >= 200
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [420, 440, 900])
+def test_a_graph_is_painted_in_the_size_of_its_place(show: Show, width: int, scheme: str) -> None:
+    page = show("transformer", size=(width, 620), scheme=scheme)
+    expect(items(page).first).to_be_attached()
+    page.keyboard.press("+")
+    for _ in range(3):
+        page.wait_for_timeout(50)
+        painted = canvas(page).evaluate("({ width, height }) => [width, height]")
+        placed = canvas(page).evaluate("each => [each.clientWidth, each.clientHeight]")
+        assert painted == placed
+    legend = page.locator(".pl-legend")
+    assert legend.evaluate("each => each.scrollWidth <= each.clientWidth")
+
+
 def test_hostile_names_run_nothing(show: Show) -> None:
     page = show("hostile", text="<img src=x onerror='window.__hostile = 1'>")
     expect(items(page).first).to_be_attached()

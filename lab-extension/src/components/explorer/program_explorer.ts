@@ -675,6 +675,8 @@ ${inspectorStyle}
   border-radius: 16px; background: var(--pl-bg); border: 1px solid var(--pl-line-strong); box-shadow: 0 2px 10px var(--pl-shadow); font-size: 12px; white-space: nowrap;
 }
 .pl-narrow .pl-toolbar { flex-wrap: wrap; }
+.pl-tight .pl-foot { height: auto; min-height: 25px; }
+.pl-tight .pl-legend { flex-wrap: wrap; }
 .pl-narrow .pl-main { flex-direction: column-reverse; }
 .pl-narrow .pl-divider { display: none; }
 .pl-narrow .pl-side { flex: 1 1 auto; min-height: 0; }

@@ -8,8 +8,8 @@ import type { Scene } from './scene';
 
 const WIDTH = 72;
 const HEIGHT = 320;
-/** Smallest view that has room for the strip. */
-const LEAST_WIDTH = 360;
+/** Smallest view that has room for the strip; its width is that of the graph and the strip together. */
+const LEAST_WIDTH = 480;
 const LEAST_HEIGHT = 200;
 
 export class Minimap {
@@ -84,7 +84,9 @@ export class Minimap {
       camera.y + bounds.top * camera.scale >= -1 &&
       camera.x + (bounds.left + bounds.width) * camera.scale <= width + 1 &&
       camera.y + (bounds.top + bounds.height) * camera.scale <= height + 1;
-    this.element.hidden = isAll || width < LEAST_WIDTH || height < LEAST_HEIGHT;
+    // The strip takes its width from the graph: measured without it, a view would show and hide it in turn.
+    const room = this.element.parentElement?.clientWidth ?? width;
+    this.element.hidden = isAll || room < LEAST_WIDTH || height < LEAST_HEIGHT;
     const context = this.element.getContext('2d');
     if (this.element.hidden || context === null) {
       return;

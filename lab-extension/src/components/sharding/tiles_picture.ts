@@ -326,7 +326,11 @@ function paintAxes(context: CanvasRenderingContext2D, paint: TilesPaint): void {
     context.rotate(-Math.PI / 2);
     context.textAlign = 'center';
     context.fillStyle = theme.color('text');
-    context.fillText(dimLabels[view.rows]!, 0, 0, bottom - TOP + 60);
+    // It begins beside the lowest tile: below and above it are other labels.
+    const room = bottom - TOP + MARGIN;
+    const label = dimLabels[view.rows]!;
+    const isLong = context.measureText(label).width > room;
+    context.fillText(isLong ? label.replace('dimension ', '') : label, 0, 0, room);
     context.restore();
   }
 }
