@@ -57,6 +57,10 @@ def test_axes_are_resized_and_dropped_and_fast_placements_found(lab: Lab) -> Non
     best.get_by_role("button", name="Show").first.click()
     expect(view.locator(".pl-estimating")).to_be_hidden()
 
+    link = collectives.get_by_role("button", name="In[1], line 7").first
+    link.click()
+    expect(lab.page.locator(".pellucid-way-back")).to_be_visible()
+
     slider = view.get_by_role("slider", name="size of data")
     slider.focus()
     slider.press("End")
@@ -70,3 +74,29 @@ def test_a_figure_without_a_kernel_shows_costs_and_no_controls(lab: Lab) -> None
     expect(view.get_by_role("table", name="Fastest placements").get_by_role("row")).to_have_count(3)
     expect(view.get_by_role("slider")).to_have_count(0)
     expect(view.get_by_role("button", name="Search")).to_have_count(0)
+
+
+def test_axes_are_named_in_narrow_cells_of_both_themes(lab: Lab) -> None:
+    lab.page.set_viewport_size({"width": 520, "height": 900})
+    lab.open_notebook("narrow.ipynb", [STEP])
+    lab.command("application:toggle-left-area")
+    view = lab.output_of(0).last
+    costs = view.get_by_role("table", name="Costs")
+    expect(costs).to_contain_text("data=64, model=8")
+    view.get_by_role("button", name="Rename model").click()
+    field = view.get_by_role("textbox", name="new name of model")
+    field.fill("tensor")
+    field.press("Enter")
+    expect(costs).to_contain_text("data=64, tensor=8")
+    view.get_by_role("button", name="Add an axis").click()
+    field = view.get_by_role("textbox", name="name of the new axis")
+    field.fill("pipe")
+    field.press("Enter")
+    expect(costs).to_contain_text("data=64, tensor=8, pipe=1")
+    view.get_by_role("spinbutton", name="number of parts along pipe").fill("3")
+    view.get_by_role("spinbutton", name="number of parts along pipe").press("Enter")
+    expect(costs).to_contain_text("pipe=3 · 1,536 devices")
+    root = view.locator(".pl-root")
+    assert root.evaluate("each => each.scrollWidth <= each.clientWidth + 1")
+    view.scroll_into_view_if_needed()
+    lab.screenshots("what_if_narrow")

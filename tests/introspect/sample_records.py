@@ -44,6 +44,7 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "compiled": traced.compiled,
     "wide": lambda: programs.wide().record(),
     "mesh": traced.mesh,
+    "what_if": traced.what_if,
     "sharding_simple": shardings.simple,
     "sharding_replicated": shardings.replicated,
     "sharding_uneven": shardings.uneven,

@@ -109,3 +109,21 @@ def mesh() -> schema.ShardingRecord:
     record = pl.introspect.sharding(pl.sharding.AbstractMesh((2, 4), ("data", "model")))
     placed = dataclasses.replace(record.mesh, device_ids=[*range(8)], process_indices=[0] * 8)
     return dataclasses.replace(record, mesh=placed)
+
+
+def what_if() -> schema.WhatIfRecord:
+    """A perceptron over 64 devices, with the placements that a search found."""
+    mesh = pl.sharding.AbstractMesh((16, 4), ("data", "model"))
+
+    def placed(shape: tuple[int, ...], *spec: str | None) -> pl.ShapeDtypeStruct:
+        sharding = pl.NamedSharding(mesh, pl.P(*spec))
+        return pl.ShapeDtypeStruct(shape, "float32", sharding=sharding)
+
+    layers = {"up": placed((256, 1024), None, "model"), "down": placed((1024, 256), "model")}
+    possible = pl.analysis.WhatIf(perceptron, layers, placed((512, 256), "data"))
+    changed = possible.placement({"data": 8, "model": 8}, {"*['up']": pl.P()})
+    return possible.record(changed, pl.analysis.fastest(possible, changed, count=3))
+
+
+def perceptron(layers, x):
+    return (jnp.tanh(x @ layers["up"]) @ layers["down"]).sum()

@@ -217,7 +217,7 @@ function viewOf(
     case 'profile_comparison':
       return comparisonView(record);
     case 'what_if':
-      return new WhatIfView(root, record, options.onPlacement);
+      return new WhatIfView(root, record, options.onPlacement, options.notebook);
     case 'array_values':
       return new ArrayValuesView(root, record);
     case 'divergence':

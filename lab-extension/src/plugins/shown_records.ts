@@ -4,7 +4,15 @@ import { mount, type Mounted } from '../components';
 import { ProfileView } from '../components/profile/profile_view';
 import type { ProgramRecord } from '../generated/introspect';
 import type { TimelineRecord } from '../generated/profiler';
-import { equationsAt, placesOf, type CellPlace, type PlaceState } from '../records/cell_places';
+import {
+  GO_EVENT,
+  STATE_EVENT,
+  equationsAt,
+  placesOf,
+  type CellPlace,
+  type PlaceQuestion,
+  type PlaceState,
+} from '../records/cell_places';
 import { makeLayoutWorker } from './layout_worker';
 import { viewSettings } from './view_settings';
 
@@ -41,6 +49,14 @@ let selecting: HTMLElement | null = null;
 /** Makes the lines of cells known to all views. */
 export function setCellLines(lines: CellLines): void {
   cellLines = lines;
+  document.addEventListener(GO_EVENT, event => {
+    const { detail } = event as CustomEvent<CellPlace>;
+    lines.go(detail, { title: 'the widget', element: document.activeElement as HTMLElement });
+  });
+  document.addEventListener(STATE_EVENT, event => {
+    const { detail } = event as CustomEvent<PlaceQuestion>;
+    detail.state = lines.stateOf(detail.place);
+  });
 }
 
 /** Shows `record` in `place`, and tells the page which lines of the user are pointed at. */

@@ -17,6 +17,16 @@ export interface CellPlace {
 /** How a place stands in the notebooks that are open: its cell may have been edited since, or be in none of them. */
 export type PlaceState = 'here' | 'edited' | 'absent';
 
+/** Events of the document by which a view in a widget reaches the lines of the notebook: the widget knows no extension. */
+export const GO_EVENT = 'pellucid-go';
+export const STATE_EVENT = 'pellucid-state-of';
+
+export interface PlaceQuestion {
+  readonly place: CellPlace;
+  /** Set by who answers. */
+  state: PlaceState;
+}
+
 /** So many equations are enough to light up a cell. */
 const MOST_EQUATIONS = 200;
 

@@ -3,10 +3,22 @@
 import { ProgramExplorer } from '../components/explorer/program_explorer';
 import { WhatIfView } from '../components/sharding/what_if_view';
 import { growing, mount, type ViewOptions } from '../components/view';
+import type { NotebookLines } from '../components/source_link';
+import { GO_EVENT, STATE_EVENT, type PlaceQuestion } from '../records/cell_places';
 import { unpacked } from '../records/packing';
 import LayoutWorker from '../layout/worker?worker&inline';
 
 const options: ViewOptions = { makeWorker: () => new LayoutWorker() };
+
+/** Lines of the notebook around a widget, which the extension answers for; without it they are absent. */
+const notebook: NotebookLines = {
+  go: place => void document.dispatchEvent(new CustomEvent(GO_EVENT, { detail: place })),
+  stateOf: place => {
+    const detail: PlaceQuestion = { place, state: 'absent' };
+    document.dispatchEvent(new CustomEvent(STATE_EVENT, { detail }));
+    return detail.state;
+  },
+};
 
 /** Distance in pixels from the visible part of the page at which a view is drawn. */
 const AHEAD = 600;
@@ -71,6 +83,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
   let requests = 0;
   const mounted = mount(host, model.get('record'), {
     ...options,
+    notebook,
     text: typeof text === 'string' ? text : '',
     onHeight: growing(host, most),
     onSelect: (_, equations) => {

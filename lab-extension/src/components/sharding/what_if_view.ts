@@ -1,8 +1,14 @@
 /** A function over a mesh that need not exist, beside today: sliders for axes, axes dropped on dimensions. */
 
-import type { ExchangeCostRecord, PlacementRecord, WhatIfRecord } from '../../generated/introspect';
+import type {
+  ExchangeCostRecord,
+  PlacementRecord,
+  SourceRecord,
+  WhatIfRecord,
+} from '../../generated/introspect';
 import { el, type Content } from '../dom';
 import { counted, oneLine, quantity, whole } from '../format';
+import { SourceLink, type NotebookLines } from '../source_link';
 import { meter, tableOf } from '../table';
 import { readTheme } from '../theme';
 import { axisColor } from './colors';
@@ -31,6 +37,7 @@ export class WhatIfView {
     private readonly root: HTMLElement,
     private record: WhatIfRecord,
     private readonly request?: (request: PlacementRequest) => void,
+    private readonly notebook?: NotebookLines,
   ) {
     const host = (root.getRootNode() as ShadowRoot).host;
     if (request !== undefined && host instanceof HTMLElement) {
@@ -48,8 +55,13 @@ export class WhatIfView {
     this.answered();
     this.draw();
     if (key !== null && key !== undefined) {
-      this.element.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`)?.focus();
+      this.keyed(key)?.focus();
     }
+  }
+
+  private keyed(key: string): HTMLElement | undefined {
+    const all = Array.from(this.element.querySelectorAll<HTMLElement>('[data-key]'));
+    return all.find(each => each.dataset['key'] === key);
   }
 
   /** Ends the wait for an answer. */
@@ -86,7 +98,7 @@ export class WhatIfView {
       el('h3', {}, 'Arguments'),
       this.arguments(),
       el('h3', {}, 'Collectives, those that take longest first'),
-      exchanges(record.exchanges),
+      exchanges(record.exchanges, this.notebook),
       ...this.best(),
       el(
         'ul',
@@ -114,15 +126,33 @@ export class WhatIfView {
       'div',
       { class: 'pl-mesh-axes' },
       axis_names.map((name, i) => this.axis(name, axis_sizes[i]!)),
+      this.request === undefined ? null : this.addButton(),
       el('span', { class: 'pl-muted' }, counted(deviceCount(this.record.placement), 'device')),
     );
+  }
+
+  private addButton(): HTMLElement {
+    const button = el(
+      'button',
+      { type: 'button', class: 'pl-action', 'data-key': 'add' },
+      'Add an axis',
+    );
+    button.addEventListener('click', () => this.startNaming(null));
+    return button;
   }
 
   private axis(name: string, size: number): HTMLElement {
     if (this.request === undefined) {
       return el('div', { class: 'pl-mesh-axis' }, this.chip(name), ` = ${whole(size)}`);
     }
-    const label = el('span', { class: 'pl-axis-size' }, `= ${whole(size)}`);
+    const number = el('input', {
+      type: 'number',
+      min: 1,
+      max: 2 ** LARGEST_AXIS_BITS,
+      value: size,
+      'aria-label': `number of parts along ${name}`,
+      'data-key': `number ${name}`,
+    });
     const slider = el('input', {
       type: 'range',
       min: 0,
@@ -134,15 +164,101 @@ export class WhatIfView {
       'data-key': `size ${name}`,
     });
     slider.addEventListener('input', () => {
-      label.textContent = `= ${whole(2 ** slider.valueAsNumber)}`;
+      number.value = String(2 ** slider.valueAsNumber);
     });
-    slider.addEventListener('change', () => {
-      const { axis_names, axis_sizes } = this.record.placement;
-      const size = 2 ** slider.valueAsNumber;
+    slider.addEventListener('change', () => this.resize(name, 2 ** slider.valueAsNumber));
+    number.addEventListener('keydown', event => event.key === 'Enter' && number.blur());
+    number.addEventListener('change', () => this.resize(name, Math.round(number.valueAsNumber)));
+    return el(
+      'div',
+      { class: 'pl-mesh-axis' },
+      this.movableChip(name),
+      number,
+      slider,
+      this.axisButton(`Rename ${name}`, '✎', name, () => this.startNaming(name)),
+      this.axisButton(`Remove ${name}`, '×', name, () => this.replaceAxis(name, null)),
+    );
+  }
+
+  private axisButton(label: string, sign: string, name: string, act: () => void): HTMLElement {
+    const button = el(
+      'button',
+      {
+        type: 'button',
+        class: 'pl-axis-button',
+        'aria-label': label,
+        title: label,
+        'data-key': `${sign} ${name}`,
+      },
+      sign,
+    );
+    button.addEventListener('click', act);
+    return button;
+  }
+
+  private resize(name: string, size: number): void {
+    const { axis_names, axis_sizes } = this.record.placement;
+    if (size >= 1) {
       this.ask({
         axes: axis_names.map((each, i) => [each, each === name ? size : axis_sizes[i]!]),
       });
+    }
+  }
+
+  /** Puts a field in the place of an axis' name, or of the button that adds one. */
+  private startNaming(name: string | null): void {
+    const field = el('input', {
+      type: 'text',
+      class: 'pl-axis-name',
+      value: name ?? '',
+      placeholder: 'name',
+      'aria-label': name === null ? 'name of the new axis' : `new name of ${name}`,
     });
+    const key = name === null ? 'add' : `axis ${name}`;
+    const place = this.keyed(key);
+    const end = (): void => {
+      const text = field.value.trim();
+      const { axis_names } = this.record.placement;
+      if (text === '' || text === name || axis_names.includes(text)) {
+        this.draw();
+      } else if (name === null) {
+        this.addAxis(text);
+      } else {
+        this.replaceAxis(name, text);
+      }
+    };
+    field.addEventListener('keydown', event => {
+      if (event.key === 'Escape') {
+        field.value = '';
+      }
+      if (event.key === 'Enter' || event.key === 'Escape') {
+        field.blur();
+      }
+    });
+    field.addEventListener('blur', end, { once: true });
+    place?.replaceWith(field);
+    field.focus();
+  }
+
+  private addAxis(name: string): void {
+    const { axis_names, axis_sizes } = this.record.placement;
+    const axes = axis_names.map((each, i) => [each, axis_sizes[i]!] as const);
+    this.ask({ axes: [...axes, [name, 1]] });
+  }
+
+  /** Gives an axis another name wherever it divides something; with null takes it away. */
+  private replaceAxis(name: string, by: string | null): void {
+    const { axis_names, axis_sizes, dim_axes } = this.record.placement;
+    const renamed = (each: string): string[] => (each !== name ? [each] : by === null ? [] : [by]);
+    this.ask({
+      axes: axis_names.flatMap((each, i) =>
+        renamed(each).map(axis => [axis, axis_sizes[i]!] as const),
+      ),
+      dims: dim_axes.map(dims => dims.map(axes => axes.flatMap(renamed))),
+    });
+  }
+
+  private movableChip(name: string): HTMLElement {
     const chip = this.chip(name);
     chip.draggable = true;
     chip.setAttribute('role', 'button');
@@ -166,7 +282,7 @@ export class WhatIfView {
         pick();
       }
     });
-    return el('div', { class: 'pl-mesh-axis' }, chip, label, slider);
+    return chip;
   }
 
   private chip(name: string): HTMLElement {
@@ -365,7 +481,10 @@ function comparison(record: WhatIfRecord): HTMLElement {
   );
 }
 
-function exchanges(all: readonly ExchangeCostRecord[]): HTMLElement {
+function exchanges(
+  all: readonly ExchangeCostRecord[],
+  notebook: NotebookLines | undefined,
+): HTMLElement {
   const most = Math.max(Number.MIN_VALUE, ...all.map(each => each.seconds));
   return tableOf(
     'Collectives',
@@ -379,13 +498,34 @@ function exchanges(all: readonly ExchangeCostRecord[]): HTMLElement {
       each.source === null
         ? el('span', { class: 'pl-muted' }, 'not known')
         : [
-            `${oneLine(each.source.name, 40)}, line ${each.line}`,
+            lineLink(each.source, each.line, notebook),
             el('div', { class: 'pl-muted' }, oneLine(each.primitive, 40)),
           ],
       `≈ ${quantity(each.sent_bytes, 'B')}`,
       [`≈ ${time(each.seconds)}`, meter(each.seconds / most)],
     ]),
   );
+}
+
+/** The line of an exchange, with the way there if it is in a cell of an open notebook. */
+function lineLink(
+  source: SourceRecord,
+  line: number,
+  notebook: NotebookLines | undefined,
+): HTMLElement {
+  const link = new SourceLink(notebook);
+  const { name, cell_id, execution_count, lines, first_line } = source;
+  if (execution_count === null) {
+    return el('span', {}, `${oneLine(name, 40)}, line ${line}`);
+  }
+  link.showPlace({
+    cellId: cell_id,
+    executionCount: execution_count,
+    line,
+    endLine: line,
+    text: lines?.[line - first_line] ?? null,
+  });
+  return link.element;
 }
 
 function total(placement: PlacementRecord): number {
@@ -431,7 +571,8 @@ export const whatIfStyle = `
 .pl-report.pl-what-if { max-height: none; }
 .pl-what-if h3 { margin: 14px 8px 4px; font-size: 12px; font-weight: 600; }
 .pl-what-if > ul { margin: 12px; padding-left: 18px; font-size: 12px; }
-.pl-what-if > div { min-width: 340px; }
+.pl-what-if > div { min-width: 300px; }
+.pl-what-if .pl-source-link { white-space: normal; }
 .pl-what-if .pl-table :is(td, th) { padding: 4px 8px; overflow-wrap: break-word; }
 .pl-what-if p { margin: 8px; }
 .pl-estimating { visibility: hidden; }
@@ -439,9 +580,11 @@ export const whatIfStyle = `
 .pl-refusal { padding: 8px 10px; white-space: pre-wrap; border-radius: 6px; background: var(--pl-amber-soft); color: var(--pl-amber); }
 .pl-mesh-axes { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 18px; padding: 2px 8px; }
 .pl-mesh-axis { display: flex; align-items: center; gap: 8px; }
-.pl-axis-size { min-width: 54px; font-variant-numeric: tabular-nums; }
-.pl-mesh-axis input { width: 150px; accent-color: var(--pl-accent); }
-.pl-mesh-axes input[type='number'] { width: 76px; padding: 2px 6px; border: 1px solid var(--pl-line); border-radius: 5px; background: var(--pl-bg); }
+.pl-mesh-axis input { flex: 0 1 150px; min-width: 60px; accent-color: var(--pl-accent); }
+.pl-axis-button { border: 0; border-radius: 5px; background: none; cursor: pointer; padding: 0 5px; color: var(--pl-muted) !important; line-height: 22px !important; }
+.pl-axis-button:hover { background: var(--pl-sunken); color: var(--pl-text) !important; }
+.pl-axis-name { width: 90px; padding: 1px 6px; border: 1px solid var(--pl-accent); border-radius: 5px; background: var(--pl-bg); }
+.pl-mesh-axes input[type='number'] { flex: none; width: 76px; padding: 2px 6px; border: 1px solid var(--pl-line); border-radius: 5px; background: var(--pl-bg); }
 .pl-axis-chip { padding: 0 7px; border: 1px solid var(--axis); border-radius: 9px; color: var(--axis); font: 11px/17px var(--pl-code); white-space: nowrap; }
 .pl-axis-chip[draggable='true'] { cursor: grab; }
 .pl-axis-chip[aria-pressed='true'] { background: var(--pl-accent-soft); }
