@@ -6,16 +6,16 @@ import importlib
 import json
 import os
 from collections import defaultdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pellucid.introspect.errors import UnsupportedError
+from pellucid_profiler.files import write_file
 
 if TYPE_CHECKING:
     from pellucid_profiler.session import Session
-    from pellucid_profiler.sources import Share
+from pellucid_profiler.sources import Share
 
 SPEEDSCOPE_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
@@ -107,4 +107,4 @@ def speedscope(session: Session) -> dict[str, Any]:
 
 def save_speedscope(session: Session, path: str | os.PathLike[str]) -> None:
     """Write `speedscope` of a session into a file, which https://www.speedscope.app opens."""
-    Path(path).write_text(json.dumps(speedscope(session)), encoding="utf-8")
+    write_file(path, json.dumps(speedscope(session)).encode())

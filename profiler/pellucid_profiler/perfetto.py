@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid_profiler.calls import alone
+from pellucid_profiler.files import write_file
 from pellucid_profiler.wire import message_field, number_field, put_varints
 from pellucid_profiler.xspace import Column
 
@@ -77,9 +78,7 @@ def save_perfetto(session: Session, path: str | os.PathLike[str]) -> None:
     ...     y = jnp.sin(1.0)
     >>> save_perfetto(recorded.wait(), tempfile.mkstemp(suffix=".pftrace")[1])
     """
-    trace = perfetto_trace(session)
-    with open(path, "wb") as file:
-        file.write(trace)
+    write_file(path, perfetto_trace(session))
 
 
 def _lanes(start_ns: Column, end_ns: Column) -> Column:

@@ -40,7 +40,7 @@ class Progress:
         self._is_interrupted = False
 
     def __call__(self, part: str, share: float | None = None) -> None:
-        """Sets the part that begins or goes on, and which share of it is over."""
+        """Set the part that begins or continues, and which share of it is over."""
         if self._is_interrupted:
             raise Interrupted(f"interrupted while {self.text()}")
         self.part, self.share = part, share

@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from concurrent.futures import wait
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,6 +16,7 @@ from pellucid.introspect.transfers import TransferLog
 from pellucid_profiler.callbacks import CallbackLog
 from pellucid_profiler.compilations import compilations_since
 from pellucid_profiler.conversion import Conversion, Observed
+from pellucid_profiler.files import write_file
 from pellucid_profiler.host import Transfer
 from pellucid_profiler.live_arrays import ArrayLog
 from pellucid_profiler.report import report
@@ -130,7 +130,7 @@ class Profile:
 
     def to_xspace(self, path: os.PathLike[str] | str) -> None:
         """Write XLA's recording into a file, as XProf and `read_xspace` read it."""
-        Path(path).write_bytes(self.recorded())
+        write_file(path, self.recorded())
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

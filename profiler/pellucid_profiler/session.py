@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -31,6 +30,7 @@ from pellucid_profiler.comparison import Comparison, compare
 from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.compile_steps import CompileStep, compile_steps
 from pellucid_profiler.exports import columns, data_frame, save_speedscope
+from pellucid_profiler.files import whole_file
 from pellucid_profiler.host import HostRow, Transfer, TransferRow, host_rows, transfer_rows
 from pellucid_profiler.live_arrays import HeapRow, LiveArrays
 from pellucid_profiler.live_buffers import LiveBuffer, ProgramMemory
@@ -441,17 +441,15 @@ class Session:
             "sources": [source.to_dict() for source in self.sources.values()],
             "programs": [[key, program.to_json()] for key, program in self.programs.items()],
         }
-        part = f"{os.fspath(path)}.part"
-        try:
-            with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-                archive.writestr("session.json", json.dumps(texts))
-                for table in _TABLES:
-                    for name, column in vars(getattr(self, table)).items():
-                        with archive.open(f"{table}.{name}.npy", "w", force_zip64=True) as file:
-                            np.lib.format.write_array(file, column, allow_pickle=False)
-            os.replace(part, path)
-        finally:
-            Path(part).unlink(missing_ok=True)
+        with (
+            whole_file(path) as part,
+            zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        ):
+            archive.writestr("session.json", json.dumps(texts))
+            for table in _TABLES:
+                for name, column in vars(getattr(self, table)).items():
+                    with archive.open(f"{table}.{name}.npy", "w", force_zip64=True) as file:
+                        np.lib.format.write_array(file, column, allow_pickle=False)
 
 
 _TABLES: dict[str, Any] = {

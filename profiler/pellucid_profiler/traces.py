@@ -17,6 +17,7 @@ from pellucid.introspect import recording
 from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
 from pellucid.introspect.recording import Annotation as TraceAnnotation
 from pellucid_profiler import recorder
+from pellucid_profiler.files import write_file
 from pellucid_profiler.perfetto import save_perfetto
 
 P = ParamSpec("P")
@@ -50,6 +51,7 @@ def start_trace(
     if profiler_options is None:
         profiler_options = recorder.recording_options(programs=True)
     profile = recorder.Profile(options=profiler_options).__enter__()
+    _traces.clear()  # one that couldn't be written gives way
     _traces.append((profile, Path(log_dir), create_perfetto_trace))
 
 
@@ -57,19 +59,21 @@ def stop_trace() -> None:
     """End the recording that `start_trace` began, and write it.
 
     The file `plugins/profile/<time>/<host>.xplane.pb` is what XProf and TensorBoard open.
-    Raises: ArgumentValueError if none was begun.
+    Raises: ArgumentValueError if none was begun; OSError if it can't be written, as on a full disk: called again, it
+    writes what was recorded.
     """
     if not _traces:
         raise ArgumentValueError(
             "no trace is being recorded.", do="Begin one with `pl.profiler.start_trace(log_dir)`."
         )
-    profile, log_dir, is_perfetto = _traces.pop()
+    profile, log_dir, is_perfetto = _traces[-1]
     profile.__exit__(None, None, None)
     folder = log_dir / "plugins" / "profile" / time.strftime("%Y_%m_%d_%H_%M_%S")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{socket.gethostname()}.xplane.pb").write_bytes(profile.recorded())
+    profile.to_xspace(folder / f"{socket.gethostname()}.xplane.pb")
     if is_perfetto:
         save_perfetto(profile.wait(), folder / "perfetto_trace.pftrace")
+    _traces.pop()
 
 
 @contextlib.contextmanager
@@ -160,7 +164,7 @@ def save_device_memory_profile(filename: str, backend: str | None = None) -> Non
     >>> import tempfile
     >>> save_device_memory_profile(tempfile.mkstemp()[1])
     """
-    Path(filename).write_bytes(device_memory_profile(backend))
+    write_file(filename, device_memory_profile(backend))
 
 
 def start_server(port: int, requires_backend: bool = True) -> Any:

@@ -1,11 +1,11 @@
 """Faults around sessions: interrupted ends, full disks, cut files, killed processes, several processes and threads."""
 
-import errno
-import os
+import contextlib
+import resource
 import subprocess
 import sys
 import threading
-import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,17 @@ import pellucid as pl
 from pellucid import numpy as jnp
 from pellucid.base.errors import ArgumentValueError
 from pellucid.introspect import recording
-from pellucid.profiler import Session, load, profile, start, stop
+from pellucid.profiler import (
+    Session,
+    load,
+    profile,
+    read_xspace,
+    save_device_memory_profile,
+    start,
+    start_trace,
+    stop,
+    stop_trace,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -67,21 +77,53 @@ def test_sessions_of_several_threads_exclude_each_other() -> None:
         pass
 
 
+@contextlib.contextmanager
+def full_disk() -> Iterator[None]:
+    """Files of this process can't become longer than some bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+WRITERS = {
+    "save": lambda session, profile: session.save,
+    "perfetto": lambda session, profile: session.to_perfetto,
+    "speedscope": lambda session, profile: session.to_speedscope,
+    "xspace": lambda session, profile: profile.to_xspace,
+    "memory": lambda session, profile: save_device_memory_profile,
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
 def test_a_full_disk_keeps_the_file_that_was_there(
-    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    session: Session, tmp_path: Path, writer: str
 ) -> None:
-    path = tmp_path / "session.plprof"
-    session.save(path)
+    with profile() as recorded:
+        jnp.ones(4).block_until_ready()
+    path, write = tmp_path / "file", WRITERS[writer](session, recorded)
+    write(path)
+    before = path.read_bytes()
+    assert len(before) > 16
+    with full_disk(), pytest.raises(OSError, match="File too large"):
+        write(path)
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with monkeypatch.context() as patch:
-        patch.setattr(zipfile.ZipFile, "writestr", full)
-        with pytest.raises(OSError, match="No space left"):
-            session.save(path)
-    assert load(path).totals == session.totals
-    assert [each.name for each in tmp_path.iterdir()] == ["session.plprof"]
+def test_a_trace_that_a_full_disk_refuses_is_written_later(tmp_path: Path) -> None:
+    start_trace(tmp_path)
+    jnp.ones(4).block_until_ready()
+    with full_disk(), pytest.raises(OSError, match="File too large"):
+        stop_trace()
+    assert not [*tmp_path.rglob("*.pb*")]
+    stop_trace()
+    [written] = tmp_path.rglob("*.xplane.pb")
+    assert len(read_xspace(written).calls) >= 1
+    with pytest.raises(ArgumentValueError, match="no trace is being recorded"):
+        stop_trace()
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
