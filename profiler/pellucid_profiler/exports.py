@@ -15,7 +15,7 @@ from pellucid_profiler.files import write_file
 
 if TYPE_CHECKING:
     from pellucid_profiler.session import Session
-from pellucid_profiler.sources import Share
+    from pellucid_profiler.sources import Share
 
 SPEEDSCOPE_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

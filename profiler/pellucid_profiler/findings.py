@@ -29,10 +29,13 @@ MIN_SHARE_OF_LINE = 0.3
 
 MIN_TRANSFERS = 3
 """Number of copies from the host to devices from which on they are a finding: once is how data gets there."""
+MAX_NAMES = 3
+"""Instructions that a finding names."""
 MIN_BYTES = 1 << 20
 """Bytes from which on memory is a finding."""
 _WAITING = ("waiting", "transfers", "Python or waiting, devices busy")
 """Activities of a thread that doesn't run ahead of the devices."""
+_TO_DEVICE = "host_to_device"
 _TRANSFER = "DevicePutWithSharding"
 """Name of the span in which an array of the host is copied to devices."""
 
@@ -165,7 +168,8 @@ def _temporaries(session: Session) -> Iterator[Finding]:
                 f"One temporary is {largest.n_bytes / memory.peak_bytes:.0%} of the {bytes_text(memory.peak_bytes)} "
                 f"that `{program.name.removeprefix('jit_')}` needs at its peak.",
                 f"%{largest.instruction}, {bytes_text(largest.n_bytes)}: {_line(session, share and share.place)}",
-                "Compute it in parts (`lax.map` with `batch_size`), or again in the backward pass (`pl.checkpoint`).",
+                "Compute it in parts (`lax.map` with `batch_size`), or again in the backward pass (`pl.checkpoint`): that saves"
+                f" up to {bytes_text(largest.n_bytes)}.",
                 0.0,
             )
 
@@ -184,7 +188,8 @@ def _growth(session: Session) -> Iterator[Finding]:
             f"Arrays of one line grew by {bytes_text(grown)} in the session, and {counted(growing.end_count, 'buffer')} "
             "of them are alive at its end.",
             _line(session, growing.place),
-            "Something keeps a reference to each result, such as a list of losses: keep Python numbers, or the last one.",
+            "Something keeps a reference to each result, such as a list of losses: keep Python numbers, or the last one,"
+            f" which saves {bytes_text(grown)}.",
             0.0,
         )
 
@@ -201,14 +206,19 @@ def _transfers(session: Session) -> Iterator[Finding]:
         return
     callers = enclosing(session.calls, spans.thread[rows], spans.start_ns[rows])
     numbers, counts = np.unique(session.calls.name[callers[callers >= 0]], return_counts=True)
-    where = "No call of a jitted function was around them."
+    where = ["No call of a jitted function was around them."]
     if len(numbers):
         function = function_name(session.names[numbers[np.argmax(counts)]])
-        where = f"{counts.max()} of them were arguments of `{function}`."
+        where = [f"{counts.max()} of them were arguments of `{function}`."]
+    largest = next((row for row in session.by_transfer() if row.direction == _TO_DEVICE), None)
+    n_bytes = ""
+    if largest is not None:
+        n_bytes = f", {bytes_text(largest.n_bytes / largest.count)} each time"
+        where.append(_line(session, largest.place))
     yield Finding(
-        f"Arrays were copied from the host to devices {len(rows)} times, which took {seconds_text(seconds)}"
+        f"Arrays were copied from the host to devices {len(rows)} times{n_bytes}, which took {seconds_text(seconds)}"
         f" ({seconds / wall:.0%} of the session).",
-        where,
+        " ".join(where),
         "Put arrays that stay the same on the devices once, by `x = pl.device_put(x)`, before the loop.",
         seconds,
     )
@@ -233,28 +243,75 @@ def _lines(session: Session) -> Iterator[Finding]:
     for row in session.lines[:1]:
         if row.place is not None and row.seconds > MIN_SHARE_OF_LINE * total:
             backward = f", {row.backward_seconds / row.seconds:.0%} of it backward"
+            work = _work_of_line(session, row.place)
+            remedy, saved = _remedy_of_line(session, row, work)
+            reordered = work.copies and (
+                f" {counted(len(work.copies), 'copy or transpose', 'copies and transposes')} of its arrays"
+                f" ({', '.join(f'%{name}' for name in work.copies[:MAX_NAMES])}) took {seconds_text(work.copy_seconds)}."
+            )
             yield Finding(
                 f"{row.seconds / total:.0%} of the operations' time is "
                 f"{line_number_text(session.sources, row.place.file, row.place.line)}"
                 f"{backward if row.backward_seconds else ''}.",
-                code_text(session.sources, row.place)
-                or line_number_text(session.sources, *row.place[:2]),
-                _remedy_of_line(session, row),
-                0.0,
-            )
+                (
+                    code_text(session.sources, row.place)
+                    or line_number_text(session.sources, *row.place[:2])
+                ) + (reordered or ""),
+                remedy,
+                saved,
+            )  # fmt: skip
 
 
-def _remedy_of_line(session: Session, row: LineRow) -> str:
-    if row.flops and session.peaks is not None:
-        share = row.flops / row.seconds / session.peaks.flops_per_second
-        return (
-            f"It runs at {share:.1%} of the {session.peaks.flops_per_second / 1e9:.3g} Gflop/s that products of"
-            " matrices reach on this device."
+class _Work(NamedTuple):
+    """Work of one line over the session: what it computes and moves, and what only brings its arrays into another order."""
+
+    flops: float
+    n_bytes: float
+    copies: list[str]
+    """Instructions that copy or transpose, the one with most time first."""
+    copy_seconds: float
+
+
+def _work_of_line(session: Session, place: Place) -> _Work:
+    flops = n_bytes = copy_seconds = 0.0
+    copies: list[str] = []
+    for row in session.by_operation:
+        info = session.infos[row.info]
+        share = sum(each.share for each in info.shares if each.place == place)
+        flops += share * (row.flops or 0.0)
+        n_bytes += share * (row.bytes or 0.0)
+        if share and info.category == "copy":
+            copies.append(row.instruction)
+            copy_seconds += share * row.seconds
+    return _Work(flops, n_bytes, copies, copy_seconds)
+
+
+def _remedy_of_line(session: Session, row: LineRow, work: _Work) -> tuple[str, float]:
+    """(what to do about a line, seconds that it would save)."""
+    order = " Keep its operands in the order in which it reads them." if work.copies else ""
+    if session.peaks is not None and (work.flops or work.n_bytes):
+        share = session.peaks.share(work.flops, work.n_bytes, row.seconds)
+        is_arithmetic = (
+            work.flops / session.peaks.flops_per_second > work.n_bytes / session.peaks.bytes_per_second
+        )  # fmt: skip
+        limit = (
+            f"{session.peaks.flops_per_second / 1e9:.3g} Gflop/s that products of matrices reach"
+            if is_arithmetic
+            else f"{session.peaks.bytes_per_second / 1e9:.3g} GB/s that its memory reaches"
         )
-    if row.flops:
-        rate = row.flops / row.seconds / 1e9
-        return f"It runs at {rate:.3g} Gflop/s: `pl.profiler.measure_peaks()` says what the machine can do."
-    return "It only moves data: look for transposes, copies and gathers that could be left out."
+        return (
+            f"It runs at {share:.1%} of the roofline, the {limit} on this device.{order}",
+            max(row.seconds * (1 - share), work.copy_seconds),
+        )
+    if work.flops:
+        return (
+            f"It runs at {work.flops / row.seconds / 1e9:.3g} Gflop/s; `pl.profiler.measure_peaks()` measures the peak.{order}",
+            work.copy_seconds,
+        )
+    return (
+        f"It only moves data: look for transposes, copies and gathers that could be left out.{order}",
+        work.copy_seconds,
+    )
 
 
 def _copies(session: Session) -> Iterator[Finding]:
@@ -277,7 +334,8 @@ def _stragglers(session: Session) -> Iterator[Finding]:
     by_wait = max(session.by_collective(), key=lambda row: row.wait_seconds)
     collective = session.place_texts_of_infos[by_wait.info]
     slow = session.place_texts_of_infos[late.info]
-    where = f", mostly in {collective}" if collective else ""
+    operation = session.infos[by_wait.info].opcode or session.infos[by_wait.info].name
+    where = f", mostly in `{operation}`" + (f", {collective}" if collective else "")
     evidence = (
         f"Its own operations took {seconds_text(late.own_seconds)}, those of the median device"
         f" {seconds_text(late.median_seconds)}"

@@ -51,13 +51,13 @@ def line_number_text(sources: Sources, file: str, line: int) -> str:
     return f"{name}, line {line}"
 
 
-def counted(count: int, noun: str) -> str:
-    """A number of things.
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A number of things; of most the plural has an `s`.
 
     >>> counted(1, "step"), counted(2, "step")
     ('1 step', '2 steps')
     """
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def bytes_text(n_bytes: float) -> str:

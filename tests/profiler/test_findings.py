@@ -13,7 +13,8 @@ from pellucid_profiler.collectives import Collectives
 from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.findings import findings
 from pellucid_profiler.operations import Operations
-from pellucid_profiler.sources import InstructionInfo, ProgramInfo
+from pellucid_profiler.peaks import Peaks
+from pellucid_profiler.sources import InstructionInfo, Place, ProgramInfo, Share
 from tests.introspect import sample_profiles
 
 
@@ -53,6 +54,47 @@ def test_a_slow_line_is_named(step) -> None:
     assert "z = jnp.linalg.matrix_power(x, 255)" in text
 
 
+def test_a_line_far_below_the_roofline_is_told_with_what_it_would_save(step) -> None:
+    function, x = step
+    with profile() as recorded:
+        function(x).block_until_ready()
+    session = recorded.wait()
+    [slow, *_] = session.lines
+    session.peaks = Peaks("cpu", slow.flops / slow.seconds * 50, 1e15)
+    [finding] = [each for each in findings(session) if "operations' time is" in each.text]
+    assert "It runs at 2.0% of the roofline" in finding.remedy
+    assert "that products of matrices reach" in finding.remedy
+    assert finding.saved_seconds == pytest.approx(0.98 * slow.seconds)
+    # The same line, on a machine whose memory is what it waits for.
+    moved = sum(row.bytes or 0 for row in session.by_operation)
+    session.peaks = Peaks("cpu", 1e18, moved / slow.seconds * 2)
+    [finding] = [each for each in findings(session) if "operations' time is" in each.text]
+    assert "GB/s that its memory reaches" in finding.remedy
+    assert 0.4 * slow.seconds < finding.saved_seconds < slow.seconds
+
+
+def test_a_line_whose_operands_are_transposed_is_told() -> None:
+    zeros, run = np.zeros(3, np.int64), np.zeros(3, np.int64)
+    start, end = 10**9 * np.array([0, 1, 3]), 10**9 * np.array([1, 3, 10])
+    operations = Operations(zeros, np.arange(3), zeros, run, zeros, zeros, start, end, zeros)
+    session = session_of(
+        operations, {"transpose.1": "copy", "transpose.2": "copy", "dot": "library"}
+    )
+    place = Place("model.py", 9, "f")
+    program = session.programs[0]
+    for name, info in program.instructions.items():
+        share = Share(place, "jit(f)", "dot_general", None, 1.0)
+        program.instructions[name] = info._replace(shares=[share], attribution="own", flops=1e9)
+    [line, _] = sorted(findings(session), key=lambda each: "Copies" in each.text)
+    assert line.text == "100% of the operations' time is model.py, line 9."
+    assert (
+        "2 copies and transposes of its arrays (%transpose.2, %transpose.1) took 3 s"
+        in line.evidence
+    )
+    assert "in the order in which it reads them" in line.remedy
+    assert line.saved_seconds == pytest.approx(3.0)
+
+
 def test_a_compilation_again_is_told_with_its_cause(every_share) -> None:
     @pl.jit
     def step(x):
@@ -88,10 +130,12 @@ def test_a_transfer_in_each_step_is_told_with_the_function_that_takes_it(every_s
     function(x).block_until_ready()
     with profile() as recorded:
         for _ in range(4):
-            function(x).block_until_ready()
+            function(x).block_until_ready()  # copies
     [finding] = [each for each in findings(recorded.wait()) if "copied from the host" in each.text]
     assert "devices 4 times" in finding.text
+    assert "19.1 MiB each time" in finding.text
     assert "4 of them were arguments of `<lambda>`" in finding.evidence
+    assert "function(x).block_until_ready()  # copies" in finding.evidence
     assert 0 < finding.saved_seconds <= recorded.totals.wall_seconds
     placed = pl.device_put(x)
     with profile() as recorded:
@@ -111,6 +155,7 @@ def session_of(operations: Operations, infos: dict[str, str]) -> Session:
     with profile() as empty:
         pass
     session = empty.wait()
+    session.peaks = None
     session.names = [*infos]
     session.spans = session.spans.chosen(np.zeros(0, np.int64))
     session.programs = {0: ProgramInfo("jit_f", instructions)}
