@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -144,18 +145,47 @@ def calls_of(events: Events, operations: Operations) -> Calls:
     started = np.zeros(len(runs), bool)
     started[leading] = True
     modules = events.stat("hlo_module")[operations.event[first]]
-    for number in np.unique(calls.name):
-        function = function_name(events.names[number])
-        is_of_function = calls.name == number
-        names = {module_name(function)} | {
-            events.names[i] for i in modules[started & is_of_function[called_by]]
-        }
-        rest = np.flatnonzero(is_of_function & (calls.run == ABSENT))
-        has_name = np.array([events.names[module] in names for module in modules], bool)
-        waiting = runs[~started & has_name]
-        n = min(len(waiting), len(rest))
-        calls.run[rest[:n]] = waiting[len(waiting) - n :]  # others were called before the recording
+    waiting = np.flatnonzero(~started)
+    for functions, shared in _sharing(events.names, calls, runs, modules, waiting):
+        rest = np.flatnonzero(np.isin(calls.name, functions) & (calls.run == ABSENT))
+        ran = runs[waiting[np.isin(modules[waiting], shared)]]
+        n = min(len(ran), len(rest))
+        calls.run[rest[:n]] = ran[len(ran) - n :]  # others were called before the recording
     return calls
+
+
+def _sharing(
+    names: list[str], calls: Calls, runs: Column, modules: Column, waiting: Column
+) -> list[tuple[list[int], list[int]]]:
+    """(functions, modules), by the numbers of their names, of each set of functions that share programs.
+
+    `modules` [n] has that of each of `runs`; `waiting` are positions of the runs that are no call's yet. A function's
+    modules are those of its other calls, and the one named after it. Of a function without any it is the one module that
+    has as many runs too many as the function has calls too many.
+    """
+    numbers = {names[i]: int(i) for i in np.unique(modules) if i >= 0}
+    has_run = calls.run != ABSENT
+    module_of_call = modules[np.searchsorted(runs, calls.run[has_run])]
+    modules_of: dict[int, set[int]] = {}
+    calls_left: Counter[int] = Counter(calls.name[~has_run].tolist())
+    for function in np.unique(calls.name).tolist():
+        joined = {*module_of_call[calls.name[has_run] == function].tolist()} - {ABSENT}
+        own = numbers.get(module_name(function_name(names[function])))
+        modules_of[function] = joined if own is None else joined | {own}
+    runs_left: Counter[int] = Counter(modules[waiting].tolist())
+    for function, shared in modules_of.items():
+        for module in shared:
+            runs_left[module] -= calls_left[function]
+    for function in (each for each in calls_left if not modules_of[each]):
+        fitting = [module for module, n in runs_left.items() if n == calls_left[function]]
+        modules_of[function].update(fitting if len(fitting) == 1 else [])
+    groups: list[tuple[list[int], list[int]]] = []
+    for function, shared in modules_of.items():
+        apart = [group for group in groups if not shared & {*group[1]}]
+        near = [group for group in groups if shared & {*group[1]}]
+        functions = [function, *(each for group in near for each in group[0])]
+        groups = [*apart, (functions, [*shared.union(*(group[1] for group in near))])]
+    return groups
 
 
 def function_name(event: str) -> str:

@@ -1,6 +1,7 @@
 """Sessions of programs whose work is known: joins, totals, files and faults."""
 
 import threading
+import types
 from pathlib import Path
 
 import numpy as np
@@ -180,6 +181,28 @@ def test_calls_whose_operands_are_not_there_yet_have_their_runs() -> None:
     assert programs[0] == programs[2] != programs[1]
     assert programs[3] == programs[4] == programs[5] != programs[2]
     assert len(set(recorded.calls.run)) == 6
+
+
+@pytest.mark.parametrize("called", ["second", "both"])
+def test_a_function_that_shares_anothers_program_has_its_runs(called: str) -> None:
+    def first(x):
+        return jnp.cos(x) @ x
+
+    # One program, which has the first one's name.
+    first, second = pl.jit(first), pl.jit(types.FunctionType(first.__code__, globals(), "second"))
+    slow = pl.jit(lambda x: pl.lax.fori_loop(0, 30, lambda i, x: jnp.tanh(x @ x), x))
+    x = jnp.full((200, 200), 0.01)
+    second(first(slow(x))).block_until_ready()
+    with profile() as recorded:
+        # Operands that aren't there yet: no run begins within its call.
+        y = [second(slow(x)), *([first(slow(x))] if called == "both" else [])]
+    del y
+    modules = [
+        {recorded.programs[i].name for i in set(recorded.operations.program[recorded.operations.run == run])}
+        for run in recorded.calls.run
+    ]  # fmt: skip
+    assert modules == [{"jit__lambda"}, {"jit_first"}] * (2 if called == "both" else 1)
+    assert len({*recorded.calls.run}) == len(recorded.calls)
 
 
 def test_programs_whose_results_are_dropped_are_recorded() -> None:
