@@ -17,7 +17,8 @@ from pellucid_profiler.calls import calls_of, spans_of
 from pellucid_profiler.collectives import RENDEZVOUS, collectives_of
 from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.compile_steps import KERNEL, kernel_name
-from pellucid_profiler.gpu import explained, gpu_losses
+from pellucid_profiler.counters import counters_of
+from pellucid_profiler.gpu import explained, gpu_losses, gpu_peaks
 from pellucid_profiler.host import Transfer
 from pellucid_profiler.live_arrays import ArrayLog, LiveArrays
 from pellucid_profiler.live_buffers import ProgramMemory, ProgramMemoryReader
@@ -189,7 +190,8 @@ def session_of(
         heap=heap,
         remarks=[*observed.remarks, *_losses(events, operations, programs)],
         memory=memory,
-        peaks=measured_peaks(),
+        peaks=gpu_peaks(events) or measured_peaks(),
+        counters=counters_of(events),
         collectives=collectives_of(events, operations),
         compilations=[*observed.compilations],
         begin_unix_ns=begin_ns,

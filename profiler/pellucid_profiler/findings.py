@@ -245,9 +245,13 @@ def _lines(session: Session) -> Iterator[Finding]:
             backward = f", {row.backward_seconds / row.seconds:.0%} of it backward"
             work = _work_of_line(session, row.place)
             remedy, saved = _remedy_of_line(session, row, work)
-            reordered = work.copies and (
-                f" {counted(len(work.copies), 'copy or transpose', 'copies and transposes')} of its arrays"
-                f" ({', '.join(f'%{name}' for name in work.copies[:MAX_NAMES])}) took {seconds_text(work.copy_seconds)}."
+            reordered = (
+                ""
+                if not work.copies
+                else (
+                    f" {counted(len(work.copies), 'copy or transpose', 'copies and transposes')} of its arrays"
+                    f" ({', '.join(f'%{name}' for name in work.copies[:MAX_NAMES])}) took {seconds_text(work.copy_seconds)}."
+                )
             )
             yield Finding(
                 f"{row.seconds / total:.0%} of the operations' time is "
@@ -256,7 +260,7 @@ def _lines(session: Session) -> Iterator[Finding]:
                 (
                     code_text(session.sources, row.place)
                     or line_number_text(session.sources, *row.place[:2])
-                ) + (reordered or ""),
+                ) + reordered,
                 remedy,
                 saved,
             )  # fmt: skip

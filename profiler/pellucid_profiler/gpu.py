@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pellucid_profiler.peaks import Peaks
 from pellucid_profiler.text import seconds_text
 from pellucid_profiler.xspace import ABSENT, Column, Events
 
@@ -48,16 +49,16 @@ def is_on_gpu(events: Events) -> npt.NDArray[np.bool_]:
     return of_thread[events.thread] if len(events) else np.zeros(0, bool)
 
 
+def places_of_gpus(events: Events) -> Column:
+    """For each thread the number of the GPU whose plane it is in; `ABSENT` for other planes."""
+    matches = [_DEVICE.match(plane) for plane in events.planes]
+    return np.array([ABSENT if match is None else int(match[1]) for match in matches], np.int64)
+
+
 def gpu_rows(events: Events) -> DeviceRows:
     """The kernels and copies of a recording."""
-    devices = [_DEVICE.match(plane) for plane in events.planes]
-    device_of_thread = np.array(
-        [
-            int(match[1]) if match and line.startswith(_STREAM) else ABSENT
-            for match, line in zip(devices, events.threads, strict=True)
-        ],
-        np.int64,
-    )
+    is_stream = np.array([line.startswith(_STREAM) for line in events.threads], bool)
+    device_of_thread = np.where(is_stream, places_of_gpus(events), ABSENT)
     device = device_of_thread[events.thread] if len(events) else np.zeros(0, np.int64)
     rows = np.flatnonzero(device != ABSENT)
     annotated = events.stat("hlo_op")[rows]
@@ -105,6 +106,30 @@ def _runs(events: Events, rows: Column) -> Column:
         launched[is_same] = events.start_ns[launches[at[is_same]]]
     call = np.searchsorted(events.start_ns[calls], launched, side="right") - 1
     return np.where(call < 0, FIRST_RUN - 1, FIRST_RUN + np.r_[calls, 0][call])
+
+
+_FLOPS = {(7, 0): 128, (7, 5): 128, (8, 0): 1024, (9, 0): 2048, (10, 0): 4096}
+"""Arithmetic operations in a product of matrices in single precision that a multiprocessor does in a cycle, by compute
+capability: on data centres' GPUs from 8.0 on that of TF32 on tensor cores, which XLA uses by default."""
+_OTHER_FLOPS = 256
+"""Of other GPUs: 128 units, each of which multiplies and adds."""
+
+
+def gpu_peaks(events: Events) -> Peaks | None:
+    """The peaks of the first GPU, from the clock, multiprocessors and memory in its plane's stats; None without them.
+
+    Stats (openxla/xla, xplane_schema.cc): `clock_rate` in kHz, `core_count`, `memory_bandwidth` in bytes a second,
+    `compute_cap_major` and `compute_cap_minor`.
+    """
+    for plane, stats in sorted(events.plane_stats.items()):
+        clock, cores = stats.get("clock_rate", 0), stats.get("core_count", 0)
+        bandwidth = stats.get("memory_bandwidth", 0)
+        if _DEVICE.match(plane) and clock and cores and bandwidth:
+            capability = stats.get("compute_cap_major", 0), stats.get("compute_cap_minor", 0)
+            in_cycle = _FLOPS.get(capability, _OTHER_FLOPS)
+            kind = f"GPU of compute capability {capability[0]}.{capability[1]}, {cores} multiprocessors"
+            return Peaks(kind, 1e3 * clock * cores * in_cycle, float(bandwidth))
+    return None
 
 
 def gpu_losses(events: Events) -> Iterator[str]:

@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.introspect.errors import ArgumentValueError
 from pellucid_profiler.calls import Calls, Spans
 from pellucid_profiler.collectives import Collectives
+from pellucid_profiler.counters import Counters
 from pellucid_profiler.live_arrays import HeapRow, LiveArrays
 from pellucid_profiler.operations import Operations
 from pellucid_profiler.session import Session
@@ -65,6 +66,7 @@ def merge(sessions: Sequence[Session], *, offsets_ns: Sequence[int] | None = Non
         transfers=[row for each in parts for row in each.transfers],
         callbacks=[row for each in parts for row in each.callbacks],
         live_arrays=_live_together([each.live_arrays for each in parts]),
+        counters=_concatenated([each.counters for each in parts]),
         heap=_heap_together([each.heap for each in parts]),
         memory={key: value for each in parts for key, value in each.memory.items()},
         begin_unix_ns=begin,
@@ -105,8 +107,8 @@ def _bases(sessions: Sequence[Session]) -> list[_Bases]:
 
 def _moved(session: Session, shift_ns: int, base: _Bases) -> Session:
     """A session with its own numbers of names, threads, programs, runs and devices, later by `shift_ns`."""
-    ops, calls, spans, met = (
-        session.operations, session.calls, session.spans, session.collectives,
+    ops, calls, spans, met, counters = (
+        session.operations, session.calls, session.spans, session.collectives, session.counters,
     )  # fmt: skip
 
     def later(column: Column) -> Column:
@@ -135,6 +137,10 @@ def _moved(session: Session, shift_ns: int, base: _Bases) -> Session:
         ),
         transfers=[each._replace(time_ns=each.time_ns + shift_ns) for each in session.transfers],
         live_arrays=replace(session.live_arrays, time_ns=later(session.live_arrays.time_ns)),
+        counters=Counters(
+            counters.name + base["name"], counters.device + base["device"],
+            later(counters.time_ns), counters.value,
+        ),
     )  # fmt: skip
 
 

@@ -6,13 +6,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from pellucid_profiler.counters import IN_USE
 from pellucid_profiler.live_arrays import LiveArrays
 from pellucid_profiler.live_buffers import ProgramMemory
 from pellucid_profiler.schema import (
     CallbackColumns,
     CollectiveColumns,
     CompileStepColumns,
+    CounterRecord,
     HeapColumns,
     HostColumns,
     LiveArrayColumns,
@@ -65,6 +68,10 @@ def part_records(session: Session, positions: Column, string: _Text) -> dict[str
             end_bytes=[row.end_bytes for row in session.heap],
             end_count=[row.end_count for row in session.heap],
         ),
+        "counters": [
+            _counter(session.names[name], device, time_ns, value)
+            for name, device, time_ns, value in session.counters.series()
+        ],
         "memory": [_memory(session, number, each) for number, each in memory],
         "peaks": None if session.peaks is None else PeaksRecord(**session.peaks._asdict()),
     }
@@ -127,13 +134,25 @@ def _transfers(session: Session, string: _Text) -> TransferColumns:
     )
 
 
+def _highest(values: npt.NDArray[Any]) -> list[int]:
+    """Rows of at most `MAX_POINTS` values: of those that share a point, the highest one."""
+    width = max(1, -(-len(values) // MAX_POINTS))
+    starts = range(0, len(values), width)
+    return [start + int(np.argmax(values[start : start + width])) for start in starts]
+
+
+def _counter(
+    name: str, device: int, time_ns: Column, value: npt.NDArray[np.float64]
+) -> CounterRecord:
+    rows = _highest(value)
+    return CounterRecord(
+        name=name, device=device, is_bytes=name == IN_USE,
+        time_ns=time_ns[rows].tolist(), value=value[rows].tolist(),
+    )  # fmt: skip
+
+
 def _live_arrays(samples: LiveArrays) -> LiveArrayColumns:
-    """At most `MAX_POINTS` samples; of those that share a point, the one with most bytes."""
-    width = max(1, -(-len(samples) // MAX_POINTS))
-    rows = [
-        start + int(np.argmax(samples.n_bytes[start : start + width]))
-        for start in range(0, len(samples), width)
-    ]
+    rows = _highest(samples.n_bytes)
     return LiveArrayColumns(
         time_ns=samples.time_ns[rows].tolist(),
         bytes=samples.n_bytes[rows].tolist(),

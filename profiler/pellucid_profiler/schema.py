@@ -242,6 +242,17 @@ class CallbackColumns(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CounterRecord(Record):
+    """Samples of one counter of a GPU, such as its power."""
+
+    name: str
+    device: int
+    is_bytes: bool
+    time_ns: list[int]
+    value: list[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LiveArrayColumns(Record):
     """Samples of the arrays that are alive, on all devices together."""
 
@@ -323,6 +334,7 @@ class ProfileRecord(Record):
     callbacks: CallbackColumns
     live_arrays: LiveArrayColumns
     heap: HeapColumns
+    counters: list[CounterRecord]
     memory: list[ProgramMemoryRecord]
     """Of the programs that need most, the largest first."""
     peaks: PeaksRecord | None

@@ -29,6 +29,7 @@ from pellucid_profiler.collectives import (
 from pellucid_profiler.comparison import Comparison, compare
 from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.compile_steps import CompileStep, compile_steps
+from pellucid_profiler.counters import Counters
 from pellucid_profiler.exports import columns, data_frame, save_speedscope
 from pellucid_profiler.files import whole_file
 from pellucid_profiler.host import HostRow, Transfer, TransferRow, host_rows, transfer_rows
@@ -47,7 +48,7 @@ from pellucid_profiler.sources import InstructionInfo, Place, ProgramInfo, unkno
 from pellucid_profiler.text import line_number_text
 from pellucid_profiler.xspace import ABSENT, Column
 
-FORMAT = 4
+FORMAT = 5
 """Rises when the file's arrays or texts change their meaning."""
 
 T = TypeVar("T")
@@ -130,8 +131,10 @@ class Session:
     """Arrays by the line that made them, those with most bytes first."""
     memory: dict[int, ProgramMemory]
     """Of programs that need much, by the program's number."""
+    counters: Counters
+    """Samples of GPUs' counters, and of the memory that they use."""
     peaks: Peaks | None
-    """Measured speeds of the machine that recorded it."""
+    """Speeds of the machine that recorded it: measured, or those that its GPU names."""
     begin_unix_ns: int
     """When it began, nanoseconds since 1970; other times count from then."""
     wall_ns: int
@@ -458,6 +461,7 @@ _TABLES: dict[str, Any] = {
     "spans": Spans,
     "collectives": Collectives,
     "live_arrays": LiveArrays,
+    "counters": Counters,
 }
 
 

@@ -61,6 +61,10 @@ class Events:
     """For each stat its values, `ABSENT` where an event has none; texts by number."""
     session: dict[str, Any]
     """Stats of the recording: `profile_start_time` and `profile_stop_time`, nanoseconds since 1970."""
+    plane_stats: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Numbers that are stats of planes, by the plane's name."""
+    doubles: dict[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    """Values of stats that are fractions; their columns in `stats` have them as texts."""
     problems: list[str] = field(default_factory=list)
     """Errors and warnings of recorders."""
 
@@ -79,6 +83,7 @@ class Events:
             name=self.name[rows], thread=self.thread[rows],
             start_ns=self.start_ns[rows], end_ns=self.end_ns[rows],
             stats={name: column[rows] for name, column in self.stats.items()},
+            doubles={name: column[rows] for name, column in self.doubles.items()},
         )  # fmt: skip
 
     def texts_are(self, numbers: Column, *texts: str) -> npt.NDArray[np.bool_]:
@@ -122,6 +127,7 @@ def hlo_protos(recording: bytes) -> dict[int, bytes]:
 
 
 _METADATA_PLANE = b"/host:metadata"
+_ENVIRONMENT = "Task Environment"
 
 
 def _stats_of_metadata(
@@ -163,7 +169,8 @@ class _Reader:
         self.planes: list[str] = []
         self.parts: dict[str, list[Column]] = defaultdict(list)
         self.stats: dict[str, list[tuple[Column, Column]]] = defaultdict(list)
-        self.session: dict[str, Any] = {}
+        self.plane_stats: dict[str, dict[str, int]] = defaultdict(dict)
+        self.doubles: dict[str, list[tuple[int, float]]] = defaultdict(list)
         self.count = 0
 
     def read(self) -> Events:
@@ -182,7 +189,9 @@ class _Reader:
             threads=self.threads,
             planes=self.planes,
             stats={name: self.column(pairs) for name, pairs in self.stats.items()},
-            session=self.session,
+            session={**self.plane_stats[_ENVIRONMENT]},
+            plane_stats=self.plane_stats,
+            doubles={name: self.fractions(pairs) for name, pairs in self.doubles.items()},
             problems=problems,
             **columns,
         )
@@ -191,6 +200,12 @@ class _Reader:
         values = np.full(self.count, ABSENT)
         for rows, numbers in pairs:
             values[rows] = numbers
+        return values
+
+    def fractions(self, pairs: list[tuple[int, float]]) -> npt.NDArray[np.float64]:
+        values = np.full(self.count, np.nan)
+        rows, numbers = zip(*pairs, strict=True)
+        values[list(rows)] = numbers
         return values
 
     def text(self, start: int, end: int) -> str:
@@ -215,11 +230,10 @@ class _Reader:
                 stats[key] = text
             elif number == 6:
                 own_stats.append((at, stop))
-        if name == "Task Environment":
-            for at, stop in own_stats:
-                parts = {n: value for n, _, value, _ in fields(self.message, at, stop)}
-                if number := parts.get(3, parts.get(4)):
-                    self.session[stats[parts[1]]] = number
+        for at, stop in own_stats:
+            parts = {n: value for n, _, value, _ in fields(self.message, at, stop)}
+            if number := parts.get(3, parts.get(4)):
+                self.plane_stats[name][stats[parts[1]]] = number
         numbers_of_names = _table(events)
         refs = _table({key: self.names.number(text) for key, text in stats.items()})
         for at, stop in lines:
@@ -305,8 +319,12 @@ class _Reader:
         values[is_ref] = refs[values[is_ref]]
         for i in np.flatnonzero((tags == 0x2A) | (tags == 0x11)):
             _, kind, value, stop = next(fields(self.message, int(at[i]), int(ends[i])))
-            text = self.text(value, stop) if kind == 2 else str(_double(value))
-            values[i] = self.names.number(text)
+            if kind == LENGTH_DELIMITED:
+                values[i] = self.names.number(self.text(value, stop))
+                continue
+            number = _double(value)
+            values[i] = self.names.number(str(number))
+            self.doubles[stats[int(kinds[i])]].append((int(rows[i]) + self.count, number))
         for kind in np.flatnonzero(np.bincount(kinds.astype(np.int64))):
             chosen = np.flatnonzero(kinds == kind)
             self.stats[stats[int(kind)]].append((rows[chosen] + self.count, values[chosen]))

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 __all__ = ["show"]
 
 TABS = (
-    "Lines", "Operations", "Timeline", "Scopes", "Collectives", "Roofline", "Memory", "Host", "Compilation",
+    "Lines", "Operations", "Timeline", "Scopes", "Collectives", "Roofline", "Memory", "Counters", "Host", "Compilation",
 )  # fmt: skip
 SETUP = """import pellucid as pl, pellucid.numpy as jnp
 
@@ -48,9 +48,11 @@ def tab(page: Page, name: str) -> None:
     ("sample", "scheme", "width"),
     [
         ("profile_10k", "light", 900),
+        ("profile_10k", "dark", 900),
         ("profile_8_devices", "dark", 420),
         ("profile_8_devices", "light", 420),
         ("profile_8_devices", "dark", 1600),
+        ("profile_8_devices", "light", 1600),
     ],
 )
 def test_every_part_of_a_profile_is_drawn(show: Show, sample: str, scheme: str, width: int) -> None:
@@ -111,7 +113,7 @@ def test_a_cell_shows_its_profile_and_its_margin_the_time_of_lines(lab: Lab) -> 
     pointed = lab.page.locator(".pellucid-pointed-line")
     expect(pointed.filter(has_text="y = jnp.tanh(x @ w)")).to_have_count(1)
     lab.screenshots("profile_lines")
-    for name in (name for name in TABS[1:] if name != "Collectives"):  # of several devices
+    for name in (name for name in TABS[1:] if name not in ("Collectives", "Counters")):
         output.get_by_role("tab", name=name).click()
         output.scroll_into_view_if_needed()
         lab.screenshots(f"profile_{name.lower()}")

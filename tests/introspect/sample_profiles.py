@@ -10,6 +10,7 @@ from pellucid_profiler.calls import Calls, Spans
 from pellucid_profiler.collectives import Collectives
 from pellucid_profiler.comparison import Comparison
 from pellucid_profiler.compilations import Compilation
+from pellucid_profiler.counters import IN_USE, Counters
 from pellucid_profiler.host import Transfer
 from pellucid_profiler.live_arrays import HeapRow, LiveArrays
 from pellucid_profiler.live_buffers import LiveBuffer, ProgramMemory
@@ -77,6 +78,7 @@ def session(n_instructions: int = 12, n_runs: int = 10, n_devices: int = 2) -> S
         callbacks=[CallbackRow("log_loss", Place(CELL, 6, "log_loss"), 3, 0.002, 2)] if n else [],
         live_arrays=_live_arrays(n_runs * run_ns) if n else LiveArrays.none(),
         heap=_heap() if n else [],
+        counters=_counters(names, n_runs * run_ns) if n else Counters.none(),
         remarks=["The ends of 2 operations were not recorded."] if n else [],
         memory={0: _memory()} if n else {},
         peaks=Peaks("cpu, 2 cores", 2e11, 2e10),
@@ -116,6 +118,17 @@ def _live_arrays(end_ns: int) -> LiveArrays:
     """Arrays that grow by a megabyte from sample to sample, but for one."""
     n_bytes = 10**6 * np.array([4, 5, 6, 12, 8, 9])
     return LiveArrays(np.linspace(0, end_ns, 6).astype(np.int64), n_bytes, n_bytes // 10**6)
+
+
+def _counters(names: list[str], end_ns: int) -> Counters:
+    """Power and memory of a GPU; adds their names."""
+    names += ["power (W)", IN_USE]
+    times = np.linspace(0, end_ns, 8).astype(np.int64)
+    rising = 1.0 + np.arange(8) % 3
+    name = np.repeat([len(names) - 2, len(names) - 1], 8)
+    return Counters(
+        name, np.zeros(16, np.int64), np.r_[times, times], np.r_[300 * rising, 4e9 * rising]
+    )  # fmt: skip
 
 
 def _heap() -> list[HeapRow]:

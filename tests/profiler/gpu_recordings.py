@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 
-from pellucid_profiler.wire import message_field, number_field
+from pellucid_profiler.wire import FIXED64, message_field, number_field
 
-Stats = dict[str, int | str]
+Stats = dict[str, int | float | str]
 Event = tuple[str, int, int, Stats]
 """(name, begin, end in nanoseconds, stats)."""
 
@@ -16,10 +17,12 @@ def plane(name: str, lines: dict[str, Sequence[Event]], stats: Stats | None = No
     names: dict[str, int] = {}
     keys: dict[str, int] = {}
 
-    def stat(key: str, value: int | str) -> bytes:
+    def stat(key: str, value: int | float | str) -> bytes:
         number = number_field(1, keys.setdefault(key, len(keys) + 1))
         if isinstance(value, str):
             return number + number_field(7, keys.setdefault(value, len(keys) + 1))
+        if isinstance(value, float):
+            return number + bytes([2 << 3 | FIXED64]) + struct.pack("<d", value)
         return number + number_field(3, value)
 
     content = message_field(2, name.encode())
@@ -60,6 +63,13 @@ def kernel(operation: str, correlation: int, **more: int | str) -> Stats:
     } | more  # fmt: skip
 
 
+H100: Stats = {
+    "clock_rate": 1_830_000, "core_count": 132, "memory_bandwidth": 3_350_000_000_000,
+    "compute_cap_major": 9, "compute_cap_minor": 0,
+}  # fmt: skip
+"""Stats of a GPU's plane."""
+
+
 def two_calls(*, graphs: bool = False, problems: Sequence[str] = ()) -> bytes:
     """Two calls of `step` on two GPUs: a copy, two kernels of one instruction, a sum over both devices.
 
@@ -72,6 +82,8 @@ def two_calls(*, graphs: bool = False, problems: Sequence[str] = ()) -> bytes:
     for call in range(2):
         begin = 100_000 * call
         host.append(("PjitFunction(step)", begin, begin + 20_000, {}))
+        used: Stats = {"allocator_name": "GPU_1_bfc", "bytes_allocated": 4096 * (call + 1)}
+        host.append(("MemoryAllocation", begin + 100, begin + 100, used))
         in_graph = graphs and call == 1
         for device in range(2):
             first = 100 * call + 10 * device
@@ -104,7 +116,10 @@ def two_calls(*, graphs: bool = False, problems: Sequence[str] = ()) -> bytes:
         lines = {
             "Stream #13(Compute)": compute[device],
             "Stream #14(MemcpyH2D)": copies[device],
-            "_counters_": [("power", 0, 1000, {"value": 300})],
+            "_counters_": [
+                ("power", 50_000 * i, 50_000 * i, {"power": 300.5 + i + 10 * device})
+                for i in range(3)
+            ],
         }
-        planes.append(plane(f"/device:GPU:{device}", lines, {"clock_rate": 1_980_000}))
+        planes.append(plane(f"/device:GPU:{device}", lines, H100))
     return recording(planes, problems)

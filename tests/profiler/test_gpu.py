@@ -5,7 +5,8 @@ import pytest
 
 from pellucid_profiler.conversion import Observed, session_of
 from pellucid_profiler.findings import findings
-from pellucid_profiler.session import Session
+from pellucid_profiler.merging import merge
+from pellucid_profiler.session import Session, load
 from tests.profiler import gpu_recordings
 
 
@@ -52,6 +53,37 @@ def test_tables_of_gpus_add_up() -> None:
     assert {"device 0", "device 1", "python"} <= lanes
     assert sum(record.device_shares.seconds) == pytest.approx(totals.operation_seconds)
     assert np.isfinite([each.saved_seconds for each in findings(result)]).all()
+
+
+def test_counters_are_those_of_each_gpu_and_of_its_allocator(tmp_path) -> None:
+    result = session()
+    series = {
+        (result.names[name], device): (time_ns.tolist(), value.tolist())
+        for name, device, time_ns, value in result.counters.series()
+    }
+    assert series == {
+        ("power", 0): ([0, 50_000, 100_000], [300.5, 301.5, 302.5]),
+        ("power", 1): ([0, 50_000, 100_000], [310.5, 311.5, 312.5]),
+        ("memory in use", 1): ([100, 100_100], [4096.0, 8192.0]),
+    }
+    records = {(each.name, each.device): each for each in result.record().counters}
+    assert records["power", 1].value == [310.5, 311.5, 312.5]
+    assert records["memory in use", 1].is_bytes
+    assert not records["power", 1].is_bytes
+    result.save(tmp_path / "gpu.plprof")
+    assert load(tmp_path / "gpu.plprof").counters.value.tolist() == result.counters.value.tolist()
+    both = merge([result, session()])
+    devices = {device for _, device, _, _ in both.counters.series()}
+    assert devices == {0, 1, 2, 3}
+
+
+def test_peaks_are_those_that_the_gpu_names() -> None:
+    peaks = session().peaks
+    assert peaks is not None
+    assert peaks.device_kind == "GPU of compute capability 9.0, 132 multiprocessors"
+    # NVIDIA says 494 Tflop/s in TF32 and 3.35 TB/s for an H100 at 1.83 GHz.
+    assert peaks.flops_per_second == pytest.approx(494e12, rel=0.01)
+    assert peaks.bytes_per_second == 3.35e12
 
 
 def test_command_buffers_say_that_they_hide_lines() -> None:

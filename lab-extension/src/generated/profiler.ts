@@ -209,6 +209,15 @@ export interface CallbackColumns {
   readonly thread_count: readonly number[];
 }
 
+/** Samples of one counter of a GPU, such as its power. */
+export interface CounterRecord {
+  readonly name: string;
+  readonly device: number;
+  readonly is_bytes: boolean;
+  readonly time_ns: readonly number[];
+  readonly value: readonly number[];
+}
+
 /** Samples of the arrays that are alive, on all devices together. */
 export interface LiveArrayColumns {
   readonly time_ns: readonly number[];
@@ -281,6 +290,7 @@ export interface ProfileRecord {
   readonly callbacks: CallbackColumns;
   readonly live_arrays: LiveArrayColumns;
   readonly heap: HeapColumns;
+  readonly counters: readonly CounterRecord[];
   /** Of the programs that need most, the largest first. */
   readonly memory: readonly ProgramMemoryRecord[];
   /** Of the machine that recorded it; None where nobody measured them. */

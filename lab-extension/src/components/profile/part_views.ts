@@ -1,6 +1,6 @@
 /** Parts of a session besides its operations: collectives, compilation, host, memory. */
 
-import type { ProfileRecord, ProgramMemoryRecord } from '../../generated/profiler';
+import type { ProfileRecord, ProgramMemoryRecord, TotalsRecord } from '../../generated/profiler';
 import { drawn, el, type Content } from '../dom';
 import { duration } from '../facts/misses_view';
 import { counted, oneLine, quantity, whole } from '../format';
@@ -216,27 +216,12 @@ export function memoryView(record: ProfileRecord): HTMLElement {
   );
 }
 
-const CHART_HEIGHT = 100;
-
 /** Steps of the bytes of live arrays, over the session's time, and the lines that made the arrays. */
 function arraysOf({ live_arrays: live, heap, strings, totals }: ProfileRecord): Content {
-  const end = Math.max(1e9 * totals.wall_seconds, live.time_ns[live.time_ns.length - 1] ?? 0, 1);
   const most = Math.max(...live.bytes, 1);
-  const bars = live.time_ns.map((time, i) => {
-    const next = live.time_ns[i + 1] ?? end;
-    const height = (CHART_HEIGHT * live.bytes[i]!) / most;
-    const title = `${quantity(live.bytes[i]!, 'B')} in ${counted(live.count[i]!, 'array')} at ${duration(time / 1e9)}`;
-    return drawn(
-      'rect',
-      {
-        x: `${(100 * time) / end}%`,
-        width: `${(100 * (next - time)) / end}%`,
-        y: `${CHART_HEIGHT - height}%`,
-        height: `${height}%`,
-      },
-      drawn('title', {}, new Text(title)),
-    );
-  });
+  const titles = live.bytes.map(
+    (bytes, i) => `${quantity(bytes, 'B')} in ${counted(live.count[i]!, 'array')}`,
+  );
   const first = live.bytes[0] ?? 0;
   const last = live.bytes[live.bytes.length - 1] ?? 0;
   const text = `${quantity(first, 'B')} at the begin, ${quantity(most, 'B')} at most, ${quantity(last, 'B')} at the end`;
@@ -250,7 +235,7 @@ function arraysOf({ live_arrays: live, heap, strings, totals }: ProfileRecord): 
           'Live arrays',
           el('span', { class: 'pl-muted' }, ` on all devices: ${text}`),
         ),
-        drawn('svg', { class: 'pl-memory-plot', role: 'img', 'aria-label': text }, ...bars),
+        steps(text, live.time_ns, live.bytes, titles, totals),
         tableOf(
           'Live arrays by line',
           [
@@ -269,6 +254,55 @@ function arraysOf({ live_arrays: live, heap, strings, totals }: ProfileRecord): 
           ]),
         ),
       ];
+}
+
+/** Each counter of a GPU over the session's time. */
+export function countersView({ counters, totals }: ProfileRecord): HTMLElement {
+  return scroll(
+    counters.map(counter => {
+      const shown = (value: number): string =>
+        counter.is_bytes ? quantity(value, 'B') : Number(value.toPrecision(4)).toString();
+      const least = Math.min(...counter.value);
+      const most = Math.max(...counter.value);
+      const text = `${shown(least)} to ${shown(most)}`;
+      return [
+        el(
+          'h4',
+          { class: 'pl-part-title' },
+          `${oneLine(counter.name, 80)} of device ${counter.device}`,
+          el('span', { class: 'pl-muted' }, ` ${text}`),
+        ),
+        steps(text, counter.time_ns, counter.value, counter.value.map(shown), totals),
+      ];
+    }),
+  );
+}
+
+/** Samples over the session's time, each until the next one. */
+function steps(
+  label: string,
+  times: readonly number[],
+  values: readonly number[],
+  titles: readonly string[],
+  totals: TotalsRecord,
+): SVGElement {
+  const end = Math.max(1e9 * totals.wall_seconds, times[times.length - 1] ?? 0, 1);
+  const most = Math.max(...values, Number.MIN_VALUE);
+  const bars = times.map((time, i) => {
+    const next = times[i + 1] ?? end;
+    const height = Math.max(0, (100 * values[i]!) / most);
+    return drawn(
+      'rect',
+      {
+        x: `${(100 * time) / end}%`,
+        width: `${(100 * (next - time)) / end}%`,
+        y: `${100 - height}%`,
+        height: `${height}%`,
+      },
+      drawn('title', {}, new Text(`${titles[i]!} at ${duration(time / 1e9)}`)),
+    );
+  });
+  return drawn('svg', { class: 'pl-memory-plot', role: 'img', 'aria-label': label }, ...bars);
 }
 
 function memoryOf(memory: ProgramMemoryRecord): Content {

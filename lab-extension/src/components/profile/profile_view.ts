@@ -11,6 +11,7 @@ import { LineList, lineListStyle } from './line_list';
 import { OperationTable, operationTableStyle } from './operation_table';
 import {
   collectivesView,
+  countersView,
   compilationView,
   hostView,
   memoryView,
@@ -118,6 +119,9 @@ export class ProfileView {
     }
     if (record.memory.length + record.live_arrays.time_ns.length > 0) {
       tabs.push({ name: 'Memory', make: () => memoryView(record) });
+    }
+    if (record.counters.length > 0) {
+      tabs.push({ name: 'Counters', make: () => countersView(record) });
     }
     if (record.host.activity.length > 0) {
       tabs.push({ name: 'Host', make: () => hostView(record) });
