@@ -12,8 +12,6 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 
-from pellucid_kernel.line_marks import marked_lines
-
 if TYPE_CHECKING:
     from pellucid_kernel.shell import ShellExtension
 
@@ -84,9 +82,8 @@ class PellucidMagics(Magics):
         """The profile of some runs of a cell; None if one fails."""
         # An empty line keeps the numbers of the cell's lines.
         source, cell_id = "\n" + cell, self._extension.cells.running_id
-        marks = importlib.import_module("pellucid_profiler.marks").LineMarks()
         profile = importlib.import_module("pellucid_profiler").profile
-        with profile() as recorded, marked_lines(self._shell, marks):
+        with profile(lines=True) as recorded:
             for _ in range(runs):
                 if not self._shell.run_cell(source, cell_id=cell_id).success:
                     return None

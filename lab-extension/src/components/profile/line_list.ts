@@ -170,7 +170,7 @@ export class LineList {
       : el(
           'p',
           { class: 'pl-muted' },
-          `${duration(lost)} belong to no line: operations that XLA added, and eager ones outside of %%profile.`,
+          `${duration(lost)} belong to no line: operations that XLA added, and eager ones without profile(lines=True).`,
         );
   }
 

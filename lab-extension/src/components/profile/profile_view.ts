@@ -261,7 +261,7 @@ function sharesOf(totals: TotalsRecord): HTMLElement {
     [
       'no line',
       totals.unattributed_seconds,
-      'of operations that XLA added, and of eager ones outside of %%profile',
+      'of operations that XLA added, and of eager ones without profile(lines=True)',
     ],
   ] as const;
   const total = totals.operation_seconds || 1;
