@@ -1,6 +1,8 @@
 """The reference's profiler names: directories for XProf, Perfetto traces, annotations, a server, memory profiles."""
 
 import gzip
+import struct
+import types
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +12,10 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 import pellucid as pl
 from pellucid import numpy as jnp, profiler
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.introspect import recording
 from pellucid.xla import compile as xla_compile
 from pellucid_profiler.perfetto import _lanes, perfetto_trace
+from pellucid_profiler.wire import fields
+from tests.profiler import gpu_recordings
 
 
 def slices(trace: bytes) -> dict[str, list[tuple[str, int, int]]]:
@@ -139,15 +142,20 @@ def test_a_server_is_started_once() -> None:
         profiler.stop_server()
 
 
-def test_costs_of_a_session_guide_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_costs_of_a_session_guide_the_compiler() -> None:
     function, x = pl.jit(lambda x: jnp.sin(x) @ x), jnp.ones((16, 16))
     with profiler.profile() as recorded:
         expected = function(x).block_until_ready()
     with pytest.raises(UnsupportedError, match="no costs that XLA's compiler takes"):
         profiler.guided_options(recorded)
-    monkeypatch.setattr(recording, "guided_profile", lambda _: b"costs { cost_us: 5 }")
-    options = profiler.guided_options(recorded)
-    assert options == {"fdo_profile": b"costs { cost_us: 5 }"}
+    on_gpus = types.SimpleNamespace(recorded=gpu_recordings.two_calls)
+    options = profiler.guided_options(on_gpus)
+    costs = options["fdo_profile"]
+    microseconds = {}
+    for _, _, begin, stop in fields(costs, 0, len(costs)):
+        (_, _, at, end), (_, _, bits, _) = fields(costs, begin, stop)
+        [microseconds[costs[at:end].decode()]] = struct.unpack("<d", bits.to_bytes(8, "little"))
+    assert microseconds == {"dot.3": 8.0, "all-reduce.1": 4.0}  # XLA's means of its kernels
     compile_options = xla_compile.compile_options(pl.devices()[:1], tuple(options.items()), is_partitioned=False)  # fmt: skip
     assert compile_options.executable_build_options.fdo_profile == options["fdo_profile"]
     guided = pl.jit(function.__wrapped__, compiler_options=options)
