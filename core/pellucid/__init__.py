@@ -21,7 +21,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast", "check_tracer_leaks",
         "config", "debug_infs", "debug_key_reuse", "debug_nans", "default_device", "default_matmul_precision",
         "default_prng_impl", "enable_checks", "enable_custom_prng", "enable_x64",
-        "explain_cache_misses", "log_compiles", "no_execution", "no_tracing", "numpy_dtype_promotion",
+        "explain_cache_misses", "legacy_prng_key", "log_compiles", "no_execution", "no_tracing", "numpy_dtype_promotion",
         "numpy_rank_promotion", "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp",
         "thread_guard", "threefry_partitionable", "transfer_guard",
         "transfer_guard_device_to_device", "transfer_guard_device_to_host",

@@ -52,6 +52,7 @@ from pellucid.base.config import (
     enable_x64 as enable_x64,
     explain_cache_misses as explain_cache_misses,
     jit_disabled as disable_jit,  # noqa: F401
+    legacy_prng_key as legacy_prng_key,
     log_compiles as log_compiles,
     no_execution as no_execution,
     no_tracing as no_tracing,

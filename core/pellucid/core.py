@@ -1,7 +1,30 @@
 """Programs and traces under the names of `jax.core`."""
 
-from pellucid.base.dims import InconclusiveSizeError as InconclusiveDimensionOperation
+from typing import Any as Value
+
+from pellucid.base.dims import (
+    InconclusiveSizeError as InconclusiveDimensionOperation,
+    canonical_size as _canonical_size,
+    larger as max_dim,
+    smaller as min_dim,
+)
+from pellucid.base.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
 from pellucid.base.errors import JaxprTypeError as JaxprTypeError
+from pellucid.extend.core.construction import (
+    CallPrimitive as CallPrimitive,
+    call as call,
+    gensym as gensym,
+    literalable_types as literalable_types,
+    new_jaxpr_eqn as new_jaxpr_eqn,
+)
+from pellucid.extend.core.trace_state import (
+    eval_context as eval_context,
+    nonempty_axis_env_DO_NOT_USE as nonempty_axis_env_DO_NOT_USE,
+    trace_ctx as trace_ctx,
+    unsafe_am_i_under_a_jit_DO_NOT_USE as unsafe_am_i_under_a_jit_DO_NOT_USE,
+    unsafe_am_i_under_a_vmap_DO_NOT_USE as unsafe_am_i_under_a_vmap_DO_NOT_USE,
+    unsafe_get_axis_names_DO_NOT_USE as unsafe_get_axis_names_DO_NOT_USE,
+)
 from pellucid.ir.avals import (
     AbstractValue as AbstractValue,
     ShapedArray as ShapedArray,
@@ -21,6 +44,7 @@ from pellucid.tracing.trace import (
     Trace as Trace,
     Tracer as Tracer,
     concrete_or_error as concrete_or_error,
+    find_top_trace as find_top_trace,
     get_opaque_trace_state as get_opaque_trace_state,
     is_array_like as valid_jaxtype,
     is_concrete as is_concrete,
@@ -33,3 +57,31 @@ pytype_aval_mappings = dict(_type_handlers)
 Libraries may register types of their own; values of these are refused as operands all the same, until they have a method
 `__jax_array__`.
 """
+
+ParamDict = dict[str, Value]
+"""Params of an equation by name."""
+OutputType = tuple[AbstractValue, ...]
+"""The types of the results of an equation."""
+no_axis_name = None
+"""The `axis_name` of a `vmap` whose axis has no name."""
+
+
+def is_constant_dim(d: Value) -> bool:
+    """Whether the size `d` is an integer, and no symbol.
+
+    >>> is_constant_dim(3), is_constant_dim(pl.export.symbolic_shape("b")[0])
+    (True, False)
+    """
+    try:
+        return type(_canonical_size(d)) is int
+    except TypeError:
+        return False
+
+
+def is_constant_shape(s: Value) -> bool:
+    """Whether all sizes of a shape are integers, and none is a symbol.
+
+    >>> is_constant_shape((2, 3))
+    True
+    """
+    return all(map(is_constant_dim, s))

@@ -9,11 +9,11 @@ from pellucid.base.functional import strict_zip
 from pellucid.extend.linear_util import WrappedFun
 from pellucid.higher_order.calls import closed_call_p, jit_p
 from pellucid.higher_order.custom_jvp import CustomJvpCall
-from pellucid.ir.jaxpr import DebugInfo, Jaxpr
+from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import called
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import Operands, Values
-from pellucid.tracing.context import context, use_trace
+from pellucid.tracing.context import use_trace
 from pellucid.tracing.staging import StagingTrace, StagingTracer, replay
 from pellucid.tracing.trace import Trace
 
@@ -75,11 +75,8 @@ class PartialVal(tuple[Any, Any]):
 class _PartialTrace(StagingTrace):
     """Stages what depends on an unknown value; the rest is its parent's. Known parts of jitted calls are, too."""
 
-    __slots__ = ("parent",)
-
-    def __init__(self, parent: Trace, debug: DebugInfo | None) -> None:
-        super().__init__(debug)
-        self.parent = parent
+    __slots__ = ()
+    parent: Trace
 
     def is_unknown(self, x: Any) -> bool:
         """Whether `x` depends on an unknown value."""
@@ -121,7 +118,7 @@ def trace_to_jaxpr_nounits(
     >>> print(jaxpr, known, unknown.get_aval())
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) } (None, 3.0) ~float32[]
     """
-    trace = _PartialTrace(context.trace, fun.debug_info)
+    trace = _PartialTrace(fun.debug_info)
     operands: Operands = [
         pval.get_known() if pval.is_known() else trace.new_argument(pval.get_aval())
         for pval in pvals

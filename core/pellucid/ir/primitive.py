@@ -69,9 +69,9 @@ class Interpreted:
         results = binder(self, *operands, params=params_of(self, params))
         return list(results) if self.multiple_results else results[0]
 
-    def get_bind_params(self, params: Mapping[str, Any]) -> tuple[Values, dict[str, Any]]:
-        """(operands, params) that an interpreter passes to `bind` in addition: none, and `params`."""
-        return [], dict(params)
+    def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The keyword arguments of `bind` for an equation with `params`: programs are params like others."""
+        return dict(params)
 
 
 class Primitive(Interpreted, Generic[P]):

@@ -67,7 +67,7 @@ class StagingTrace(Trace):
     """Writes equations. Everything bound while it is current becomes part of the program."""
 
     __slots__ = (
-        "alive", "const_values", "const_vars", "debug", "effects", "equations", "invars", "superseded",
+        "alive", "const_values", "const_vars", "debug", "effects", "equations", "invars", "parent", "superseded",
     )  # fmt: skip
     is_heard = True
     """Whether its equations are published."""
@@ -80,6 +80,8 @@ class StagingTrace(Trace):
         self.effects = no_effects
         self.debug = debug
         self.alive = True
+        self.parent = context.trace
+        """The trace that was current when this one began; None once it is closed."""
         self.superseded: set[Equation] = set()
         """Equations that others have replaced: they are part of the program only where they are used all the same."""
 
@@ -214,6 +216,7 @@ class StagingTrace(Trace):
     def close(self) -> None:
         """From now on, this trace's tracers may no longer be used."""
         self.alive = False
+        self.parent = None
 
 
 def _all_known(operands: Operands) -> bool:

@@ -34,8 +34,8 @@ def interpret(jaxpr, consts, *args):
     values.update(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args), strict=True))
     for eqn in jaxpr.eqns:
         assert eqn.primitive.params_type is type(eqn.equation.params)
-        before, params = eqn.primitive.get_bind_params(eqn.params)
-        actual = eqn.primitive.bind(*before, *map(read, eqn.invars), **params)
+        params = eqn.primitive.get_bind_params(eqn.params)
+        actual = eqn.primitive.bind(*map(read, eqn.invars), **params)
         if not eqn.primitive.multiple_results:
             actual = [actual]
         values.update(zip(eqn.outvars, actual, strict=True))

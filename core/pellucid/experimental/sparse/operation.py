@@ -55,7 +55,7 @@ class SparseOperation(Shown, Defined[SparseParams]):
         return list(results) if self.multiple_results else results[0]
 
     def get_bind_params(self, params):
-        return [], dict(params["settings"])
+        return dict(params["settings"])
 
     def printed_params(self, equation):
         return dict(equation.params.settings)

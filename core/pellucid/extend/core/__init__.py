@@ -1,7 +1,22 @@
 """Programs under the names of `jax.extend.core`."""
 
+from pellucid.base.dims import InconclusiveSizeError as InconclusiveDimensionOperation
+from pellucid.base.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
 from pellucid.base.errors import JaxprTypeError
+from pellucid.extend.core.construction import (
+    CallPrimitive,
+    array_types,
+    gensym,
+    new_jaxpr_eqn,
+    subjaxprs,
+)
 from pellucid.extend.core.mapped_types import mapped_aval, unmapped_aval
+from pellucid.extend.core.trace_state import (
+    nonempty_axis_env_DO_NOT_USE,
+    unsafe_am_i_under_a_jit_DO_NOT_USE,
+    unsafe_am_i_under_a_vmap_DO_NOT_USE,
+    unsafe_get_axis_names_DO_NOT_USE,
+)
 from pellucid.interpreters.user_primitive import Primitive
 from pellucid.ir.avals import AbstractToken
 from pellucid.ir.checking import check_jaxpr
@@ -31,11 +46,13 @@ from pellucid.tracing.trace import (
 
 __all__ = [
     "AbstractToken",
+    "CallPrimitive",
     "ClosedJaxpr",
     "DebugInfo",
     "DropVar",
     "Effect",
     "Effects",
+    "InconclusiveDimensionOperation",
     "Jaxpr",
     "JaxprEqn",
     "JaxprTypeError",
@@ -43,16 +60,25 @@ __all__ = [
     "Primitive",
     "Token",
     "Var",
+    "array_types",
     "check_jaxpr",
     "concrete_or_error",
     "find_top_trace",
+    "gensym",
     "get_opaque_trace_state",
     "jaxpr_as_fun",
     "jaxprs_in_params",
     "mapped_aval",
+    "new_jaxpr_eqn",
     "no_effects",
+    "nonempty_axis_env_DO_NOT_USE",
+    "primal_dtype_to_tangent_dtype",
     "set_current_trace",
+    "subjaxprs",
     "take_current_trace",
     "unmapped_aval",
+    "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+    "unsafe_get_axis_names_DO_NOT_USE",
     "valid_jaxtype",
 ]

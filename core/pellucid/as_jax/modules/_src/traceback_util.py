@@ -7,16 +7,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from pellucid.extend.source_info_util import excluded_paths, register_exclusion
+
 F = TypeVar("F")
-_exclude_paths: list[str] = []
-
-
-def register_exclusion(path: str) -> None:
-    """Adds `path` to the excluded ones.
-
-    >>> register_exclusion("library.py")
-    """
-    _exclude_paths.append(path)
+_exclude_paths = excluded_paths
 
 
 def include_frame(f: Any) -> bool:
@@ -31,3 +25,6 @@ def api_boundary(fun: F, **_: Any) -> F:
     1
     """
     return fun
+
+
+__all__ = ["api_boundary", "include_frame", "register_exclusion"]

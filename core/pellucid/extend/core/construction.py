@@ -1,0 +1,138 @@
+"""Parts of programs that interpreters of libraries make: variables, equations, calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.typing import Function
+from pellucid.extend.linear_util import WrappedFun
+from pellucid.extend.source_info_util import as_scope
+from pellucid.higher_order.calls import ClosedCall, ClosedCallParams, call_p
+from pellucid.ir.jaxpr import Atom, Equation, Jaxpr, JaxprEqn, Var, subjaxprs as programs_among
+from pellucid.ir.primitive import Primitive, params_of
+from pellucid.ir.rules import Effects
+from pellucid.tracing.context import context
+from pellucid.tracing.trace import bind, types_of
+from pellucid.transforms.derived import stage_open
+
+array_types: set[type] = {np.ndarray, *[dtype.type for dtype in dtypes.ALL]}
+"""Types of NumPy's values that are taken as arrays."""
+literalable_types: set[type] = {bool, int, float, complex, *array_types}
+"""Types of scalars that may stand in an equation as a `Literal`."""
+
+
+def gensym() -> Callable[[Any], Var]:
+    """A function that makes a new variable of a type.
+
+    >>> new_variable = gensym()
+    >>> new_variable(pl.typeof(1.0)).aval
+    ShapedArray(float32[], weak_type=True)
+    """
+    return Var
+
+
+def new_jaxpr_eqn(
+    invars: Sequence[Atom],
+    outvars: Sequence[Var],
+    primitive: Primitive[Any],
+    params: Mapping[str, Any],
+    effects: Effects | set[Any],
+    source_info: Any = None,
+    ctx: Any = None,
+) -> JaxprEqn:
+    """An equation of a program; `source_info` has its traceback and name stack, and `ctx` changes nothing.
+
+    Raises: ArgumentTypeError for params that the primitive lacks or needs.
+
+    >>> program = pl.make_jaxpr(pl.lax.sin)(1.0).jaxpr
+    >>> y = gensym()(program.out_avals[0])
+    >>> eqn = new_jaxpr_eqn(program.invars, [y], pl.lax.cos_p, program.eqns[0].params, set())
+    >>> program.replace(eqns=[eqn], outvars=[y])
+    { lambda ; a:f32[]. let b:f32[] = cos a in (b,) }
+    """
+    stack = None if source_info is None else source_info.traceback
+    scope = None if source_info is None else as_scope(source_info.name_stack)
+    return JaxprEqn(
+        Equation(
+            tuple(invars), tuple(outvars), primitive, params_of(primitive, params), frozenset(effects),
+            source=stack, scope=scope,
+        )
+    )  # fmt: skip
+
+
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """The programs among the params of the equations of `jaxpr`, without those within them.
+
+    >>> [len(inner.eqns) for inner in subjaxprs(pl.make_jaxpr(pl.jit(lambda x: x + 1))(1.0).jaxpr)]
+    [1]
+    """
+    return (inner for equation in jaxpr.equations for inner in programs_among(equation.params))
+
+
+class _CountsCalls(type):
+    """Makes the primitives of calls instances of `CallPrimitive`."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, ClosedCall)
+
+
+class CallPrimitive(ClosedCall, metaclass=_CountsCalls):
+    """A new primitive called `name` that calls functions: `bind(*operands, subfuns=(function,))`.
+
+    >>> from pellucid.extend.linear_util import wrap_init
+    >>> layer_p = CallPrimitive("layer")
+    >>> double = wrap_init(lambda x: [2 * x])
+    >>> print(pl.make_jaxpr(lambda x: layer_p.bind(x, subfuns=(double,)))(1.0))
+    { lambda ; a:f32[]. let
+        b:f32[] = layer[
+          call_jaxpr={ lambda ; c:f32[]. let d:f32[] = mul 2.0:f32[] c in (d,) }
+        ] a
+      in (b,) }
+    """
+
+    def __init__(self, name: str) -> None:
+        # The registry of built-in primitives must keep them, whatever names a library chooses.
+        self.name = name
+
+    def __reduce__(self) -> Any:
+        raise ArgumentTypeError(
+            f"`{self.name}`, a primitive made by CallPrimitive, can't be pickled."
+        )
+
+    def bind(self, *operands: Any, **params: Any) -> Any:
+        return _call(self, operands, params)
+
+
+def _call(primitive: ClosedCall, operands: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
+    if params.keys() == {"jaxpr"}:
+        return list(bind(primitive, *operands, params=ClosedCallParams(params["jaxpr"])))
+    functions = params.pop("subfuns", ())
+    if len(functions) != 1 or not isinstance(functions[0], WrappedFun) or params:
+        raise ArgumentTypeError(
+            f"`{primitive.name}` calls one function of flat values.",
+            got=f"subfuns: {', '.join(type(f).__name__ for f in functions) or 'none'}"
+            + (f"; params {', '.join(params)}" if params else ""),
+            do="Pass `subfuns=(linear_util.wrap_init(function),)`.",
+        )
+    function: Function = functions[0].call_wrapped
+    if context.trace.is_eager:
+        return list(function(*operands))
+    program, consts = stage_open(function, types_of(operands), functions[0].debug_info)
+    return list(bind(primitive, *consts, *operands, params=ClosedCallParams(program)))
+
+
+def call(*operands: Any, **params: Any) -> list[Any]:
+    """Results of one function of flat values, `subfuns=(function,)`, as an equation `call` where a program is traced.
+
+    Raises: ArgumentTypeError for other params.
+
+    >>> from pellucid.extend.linear_util import wrap_init
+    >>> call(1.0, 2.0, subfuns=(wrap_init(lambda x, y: [x + y, x]),))
+    [3.0, 1.0]
+    """
+    return _call(call_p, operands, params)
