@@ -29,7 +29,8 @@ from pellucid.base.events import logger
 from pellucid.base.functional import strict_zip
 from pellucid.lowering.module import Origin
 from pellucid.runtime.executable import FromDisk
-from pellucid.xla import mlir, serialized
+from pellucid.runtime.platforms import platform_of
+from pellucid.xla import hlo_transformations, mlir, serialized
 from pellucid.xla.compile import JaxRuntimeError, LoadedExecutable, deserialize, jaxlib_version
 from pellucid.xla.profiling import module_id
 
@@ -110,12 +111,14 @@ def _warn(text: str) -> None:
 def key_of(lowered: Any, options: Any) -> str | None:
     """The name of a program's entry: a hash of all that decides its executable; None if it can't be kept.
 
-    A program that holds addresses of this process's objects can't be kept; host callbacks are found by number.
+    A program that holds addresses of this process's objects, or that a function of the user transforms, can't be kept;
+    host callbacks are found by number.
     """
-    module = lowered.module
+    module, placement = lowered.module, lowered.request.placement
     if folder() is None or module.keep_alive:
         return None
-    placement = lowered.request.placement
+    if hlo_transformations.any_for(platform_of(placement.client)):
+        return None
     facts = (
         jaxlib_version,
         placement.client.platform,

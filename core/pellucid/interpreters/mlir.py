@@ -19,7 +19,7 @@ from pellucid.interpreters.tables import register, registered_in
 from pellucid.interpreters.user_primitive import Keywords
 from pellucid.ir.primitive import Primitive
 from pellucid.lowering.context import LoweringContext as LoweringRuleContext
-from pellucid.xla.mlir import ir, new_context as make_ir_context
+from pellucid.xla.mlir import bytecode, ir, new_context as make_ir_context
 
 _GPUS = ("cuda", "rocm")
 PLATFORMS = ("cpu", "gpu", "tpu", *_GPUS)
@@ -272,8 +272,18 @@ def module_to_string(module: ir.Module, enable_debug_info: bool | None = None) -
     return str(module.operation.get_asm(enable_debug_info=bool(enable_debug_info)))
 
 
+def module_to_bytecode(module: ir.Module) -> bytes:
+    r"""`module` as MLIR bytecode.
+
+    >>> with make_ir_context(), ir.Location.unknown():
+    ...     module_to_bytecode(ir.Module.create())[:4]
+    b'ML\xefR'
+    """
+    return bytecode(module)
+
+
 __all__ = [
     "aval_to_ir_type", "dense_int_array", "dense_int_elements", "dtype_to_ir_type",
     "flatten_ir_values", "i32_attr", "i64_attr", "ir_attribute", "ir_constant", "lower_fun", "make_ir_context",
-    "module_to_string", "register_lowering",
+    "module_to_bytecode", "module_to_string", "register_lowering",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from pellucid.base.events import logger
 from pellucid.ir.avals import shaped_array
 from pellucid.runtime import peers
 from pellucid.sharding.single_device import make_single_device_sharding
-from pellucid.xla import client as xla_client, plugins
+from pellucid.xla import client as xla_client, hlo_transformations, plugins
 from pellucid.xla.client import Client
 from pellucid.xla.shardings import Device
 
@@ -155,13 +155,23 @@ def _start(platform: str) -> list[str]:
         try:
             if name not in _makers:
                 raise plugins.PluginMissingError(f"no plugin for {name} is installed")
-            _clients[name] = _makers[name]()
+            started = _makers[name]()
+            _clients[name] = started
+            _transform_on(name, started)
         except (xla_client.JaxRuntimeError, OSError) as error:
             _failures[name] = str(error)
             problems.append(f"{name}: {error}")
         else:
             return []
     return problems
+
+
+def _transform_on(name: str, started: Client) -> None:
+    """Register transformations of modules with a client that was started."""
+    try:
+        hlo_transformations.register_with_client(name, started)
+    except RuntimeError as error:
+        logger.warning("transformations of modules don't run on %s: %s", name, error)
 
 
 def client(platform: str | None = None) -> Client:
@@ -304,6 +314,21 @@ def _first_device() -> Device:
 def started_clients() -> list[Client]:
     """Clients of the platforms that are running; starts none."""
     return list(_clients.values())
+
+
+def clients_by_platform() -> dict[str, Client]:
+    """Clients of the platforms that are running, by name; starts none."""
+    return dict(_clients)
+
+
+def known_platforms() -> frozenset[str]:
+    """The names of all platforms that could be started.
+
+    >>> "cpu" in known_platforms()
+    True
+    """
+    _add_named_plugins()
+    return frozenset(_makers)
 
 
 def check_none_started(who: str) -> None:

@@ -19,8 +19,9 @@ MLIRError = ir.MLIRError
 sdy = _sdy
 stablehlo = _stablehlo
 
-_registry = ir.DialectRegistry()
-_jax_mlir_ext.register_dialects(_registry)
+dialects = ir.DialectRegistry()
+"""The dialects that contexts may load."""
+_jax_mlir_ext.register_dialects(dialects)
 
 
 def new_context() -> ir.Context:
@@ -34,7 +35,7 @@ def new_context() -> ir.Context:
     tensor<2xf32>
     """
     context = ir.Context()
-    context.append_dialect_registry(_registry)
+    context.append_dialect_registry(dialects)
     _stablehlo.register_dialect(context)
     _chlo.register_dialect(context)
     _sdy.register_dialect(context)
@@ -95,6 +96,11 @@ def bytecode(module: ir.Module) -> bytes:
     return buffer.getvalue()
 
 
+serialize_artifact = _jax.mlir.serialize_portable_artifact
+hlo_to_stablehlo = _jax.mlir.hlo_to_stablehlo
+refine_shapes = _jax.mlir.refine_polymorphic_shapes
+
+
 def portable_artifact(module: ir.Module) -> bytes:
     """The module in the StableHLO of four weeks before this release, which earlier and later releases read.
 
@@ -109,7 +115,7 @@ def portable_artifact(module: ir.Module) -> bytes:
     version = stablehlo.get_version_from_compatibility_requirement(
         stablehlo.StablehloCompatibilityRequirement.WEEK_4
     )
-    return _jax.mlir.serialize_portable_artifact(copy, version)
+    return serialize_artifact(copy, version)
 
 
 def module_of_artifact(data: bytes, context: ir.Context) -> ir.Module:
@@ -134,7 +140,7 @@ def with_static_shapes(module: ir.Module, argument_types: Sequence[ir.Type]) -> 
         types = ",".join(map(str, argument_types))
         run_passes(copy, f"stablehlo-refine-arguments{{types={types}}}")
         try:
-            refined = _jax.mlir.refine_polymorphic_shapes(bytecode(copy), True, True, True)
+            refined = refine_shapes(bytecode(copy), True, True, True)
         except ValueError as error:
             raise RuntimeError(str(error)) from error
         return ir.Module.parse(refined)
