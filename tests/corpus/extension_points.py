@@ -205,7 +205,140 @@ def names_of_operations(jax):
         core, "jaxpr_as_fun") else None, info.summarize(info.new_source_info())  # fmt: skip
 
 
+def _primitive(jax, name, **rules):
+    p = submodule(jax, "extend.core").Primitive(name)
+    p.def_abstract_eval(rules.get("types", lambda x, **_: x))
+    return p
+
+
+def dead_code(jax):
+    """A primitive of a user of whose operands each result needs one."""
+    pe = submodule(jax, "interpreters.partial_eval")
+    swap_p = _primitive(jax, "swap", types=lambda x, y: [y, x])
+    swap_p.multiple_results = True
+
+    def traced():  # anew, as what the reference derives stays with a program
+        f = lambda x, y: tuple(swap_p.bind(jax.numpy.sin(x), jax.numpy.cos(y)))
+        return jax.make_jaxpr(f)(1.0, 2.0).jaxpr
+
+    jaxpr = traced()
+    rows = [[str(pe.dce_jaxpr(jaxpr, used)[0]), pe.dce_jaxpr(jaxpr, used)[1]]
+            for used in ([True, False], [False, False])]  # fmt: skip
+
+    def rule(used, eqn):
+        if not any(used):
+            return [False, False], None
+        needed = [used[1], used[0]]
+        operands = [v for v, n in zip(eqn.invars, needed, strict=True) if n]
+        results = [v for v, u in zip(eqn.outvars, used, strict=True) if u]
+        return needed, eqn.replace(invars=operands, outvars=results)
+
+    pe.dce_rules[swap_p] = rule
+    jaxpr = traced()
+    for used in ([True, False], [False, True], [True, True], [False, False]):
+        pruned, needed = pe.dce_jaxpr(jaxpr, used)
+        rows.append([str(pruned), needed])
+    kept = pe.dce_jaxpr(jaxpr, [True, False], instantiate=[True, False])
+    with_consts = jax.make_jaxpr(lambda x, y: (x + X, y + 2 * X))(1.0, 2.0).jaxpr
+    return (
+        rows,
+        str(kept[0]),
+        kept[1],
+        swap_p in pe.dce_rules,
+        pe.dce_jaxpr_consts(with_consts, [True, False])[2],
+    )
+
+
+def traced_functions(jax):
+    """Programs of functions of flat values."""
+    pe = submodule(jax, "interpreters.partial_eval")
+    aval = jax.typeof(X)
+    function = _wrapped(jax, lambda x, y: [jax.numpy.sin(x), x + y] if False else [x * y])
+    jaxpr, avals, consts = pe.trace_to_jaxpr_dynamic(function, [aval, aval])
+    return str(jaxpr), [str(a) for a in avals], len(consts)
+
+
+def reducers(jax):
+    """A primitive of a user that reduces, batched."""
+    batching, mlir = submodule(jax, "interpreters.batching"), submodule(jax, "interpreters.mlir")
+    core = submodule(jax, "core")
+
+    def types(x, axes):
+        return core.ShapedArray([n for i, n in enumerate(x.shape) if i not in axes], x.dtype)
+
+    total_p = _primitive(jax, "total", types=types)
+    mlir.register_lowering(total_p, mlir.lower_fun(lambda x, axes: jax.numpy.sum(x, axes), False))
+    batching.defreducer(total_p)
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    return [
+        jax.jit(jax.vmap(lambda x, axes=axes: total_p.bind(x, axes=axes), in_axes=dim, out_axes=out))(x)
+        for axes in ((0,), (1,), (0, 1)) for dim in (0, 1, 2) for out in (0,)
+    ]  # fmt: skip
+
+
+def lowered_programs(jax):
+    """Lowering rules that build programs, functions and calls of Python."""
+    mlir = submodule(jax, "interpreters.mlir")
+    program = jax.make_jaxpr(lambda x: jax.numpy.sin(x) * 2)(X)
+    inlined_p, called_p, sorted_p = (
+        _primitive(jax, name) for name in ("inlined", "called", "sorted")
+    )
+
+    def inlined(ctx, x):
+        results, tokens = mlir.jaxpr_subcomp(
+            ctx.module_context, program.jaxpr, ctx.name_stack, mlir.TokenSet(), (), x,
+            dim_var_values=ctx.dim_var_values if hasattr(ctx, "dim_var_values") else (),
+            const_lowering={}, outer_traceback=ctx.traceback,
+        )  # fmt: skip
+        assert len(tokens) == 0
+        return results
+
+    def called(ctx, x):
+        return mlir.core_call_lowering(ctx, x, name="twice", call_jaxpr=program)
+
+    def by_numpy(ctx, x):
+        results, token, keepalive = mlir.emit_python_callback(
+            ctx, lambda x: (np.sort(np.asarray(x)),), None, [x], ctx.avals_in, ctx.avals_out,
+            has_side_effect=False, returns_token=False,
+        )  # fmt: skip
+        assert token is None or jax.__name__ != "pellucid"
+        ctx.module_context.add_keepalive(keepalive)
+        return results
+
+    mlir.register_lowering(inlined_p, inlined)
+    mlir.register_lowering(called_p, called)
+    mlir.register_lowering(sorted_p, by_numpy)
+    f = jax.jit(
+        lambda x: (inlined_p.bind(x), called_p.bind(x) + called_p.bind(x), sorted_p.bind(x))
+    )
+    return f(X), "twice" in f.lower(X).as_text()
+
+
+def values_of_constants(jax):
+    """Types and constants in MLIR."""
+    mlir = submodule(jax, "interpreters.mlir")
+    facts = []
+
+    def rule(ctx, x):
+        module = ctx.module_context
+        facts.extend([
+            [str(t) for t in mlir.aval_to_ir_types(module, ctx.avals_in[0])],
+            str(mlir.token_type()),
+            str(mlir.shape_tensor(module, [2, mlir.ir_constant(np.int32(3))]).type),
+            str(mlir.ir_constant(np.float32(2)).type),
+            [str(v.type) for v in mlir.ir_constants(np.ones(2, np.int8))],
+            len(module.host_callbacks), list(module.platforms), ctx.primitive.name,
+        ])  # fmt: skip
+        return [x]
+
+    p = _primitive(jax, "looked_at")
+    mlir.register_lowering(p, rule)
+    return jax.jit(p.bind)(X), facts, mlir.flatten_ir_types(["a", ("b", "c")]), [
+        mlir.DEVICE_TO_DEVICE_TYPE, mlir.SEND_TO_HOST_TYPE, mlir.RECV_FROM_HOST_TYPE]  # fmt: skip
+
+
 FAIL = [unhashable_static_argument, axes_of_another_structure, static_and_donated]
 PROGRAMS = [
-    sizes, traces_in_force, at_once, calls, new_programs, types_of_values, arguments_in_part, names_of_operations, *FAIL,
+    sizes, traces_in_force, at_once, calls, new_programs, types_of_values, arguments_in_part, names_of_operations, dead_code,
+    traced_functions, reducers, lowered_programs, values_of_constants, *FAIL,
 ]  # fmt: skip

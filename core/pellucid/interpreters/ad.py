@@ -24,7 +24,7 @@ from pellucid.ir.rules import (
 from pellucid.primitives.creation import zeros as zeros_like_aval
 from pellucid.primitives.families import add_any_p as add_jaxvals_p
 from pellucid.tracing.trace import type_of
-from pellucid.transforms.jvp import JvpTracer as JVPTracer
+from pellucid.transforms.jvp import JvpTrace as JVPTrace, JvpTracer as JVPTracer
 from pellucid.transforms.zeros import add_tangents, instantiate as instantiate_zeros
 
 
@@ -235,7 +235,7 @@ def defbilinear(prim: Primitive[Any], lhs_rule: Function, rhs_rule: Function) ->
 
 
 __all__ = [
-    "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_jaxvals_p", "add_tangents", "defbilinear",
+    "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_jaxvals_p", "add_tangents", "defbilinear",
     "defjvp", "defjvp2", "deflinear", "deflinear2", "get_primitive_transpose", "instantiate_zeros",
     "is_undefined_primal", "primitive_jvps", "primitive_transposes", "zeros_like_aval",
 ]  # fmt: skip

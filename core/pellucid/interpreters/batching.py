@@ -6,9 +6,9 @@ the position of the batch axis, or None where a value has none.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
-from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.errors import ArgumentTypeError, UnsupportedError
 from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Function
 from pellucid.interpreters.tables import RuleTable, checked_list
@@ -110,6 +110,61 @@ def defvectorized(prim: Primitive[Any]) -> None:
     fancy_primitive_batchers[prim] = rule
 
 
+def defreducer(prim: Primitive[Any]) -> None:
+    """State that `prim` takes one operand and removes its dimensions `axes`, a param, so that a batch is one more dimension.
+
+    >>> from pellucid.extend.core import Primitive
+    >>> p = Primitive("total")
+    >>> _ = p.def_impl(lambda x, axes: np.sum(x, axes))
+    >>> defreducer(p)
+    >>> pl.vmap(lambda x: p.bind(x, axes=(0,)), in_axes=1)(np.ones((2, 3)))
+    array([2., 2., 2.], dtype=float32)
+    """
+
+    def rule(axis: BatchAxis, operands: Any, dims: Any, *, axes: Any, **params: Any) -> Any:
+        (x,), (dim,) = operands, dims
+        if dim is None:
+            return prim.bind(x, axes=axes, **params), None
+        moved = tuple([a + (a >= dim) for a in axes])
+        out_dim = dim - sum(a < dim for a in moved)
+        if "input_shape" in params:
+            params["input_shape"] = type_of(x).shape
+        if params.get("out_sharding") is not None:
+            raise UnsupportedError(
+                f"`{prim.name}` can't be batched by defreducer with an `out_sharding`.",
+                do=f"Register a rule: `batching.fancy_primitive_batchers[{prim.name}_p] = rule`.",
+            )
+        return prim.bind(x, axes=moved, **params), out_dim
+
+    fancy_primitive_batchers[prim] = rule
+
+
+def register_vmappable(
+    data_type: type,
+    spec_type: type,
+    axis_size_type: type,
+    to_elt: Function,
+    from_elt: Function,
+    make_iota: Function | None,
+) -> NoReturn:
+    """The reference's hook for containers that `vmap` takes apart by functions.
+
+    Raises: UnsupportedError: here containers are pytrees.
+
+    >>> register_vmappable(set, int, int, abs, abs, None)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.UnsupportedError: vmap can't take apart containers by functions.
+      set
+      Register the class as a pytree whose leaves are its arrays: `tree_util.register_pytree_node`.
+    """
+    raise UnsupportedError(
+        "vmap can't take apart containers by functions.",
+        got=data_type.__name__,
+        do="Register the class as a pytree whose leaves are its arrays: `tree_util.register_pytree_node`.",
+    )
+
+
 def defbroadcasting(prim: Primitive[Any]) -> None:
     """State that `prim` works elementwise, and broadcasts dimensions of size 1.
 
@@ -149,6 +204,6 @@ def broadcast(x: Any, sz: int, axis: int) -> Any:
 
 
 __all__ = [
-    "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting", "defvectorized",
-    "fancy_primitive_batchers", "primitive_batchers",
+    "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting", "defreducer",
+    "defvectorized", "fancy_primitive_batchers", "primitive_batchers", "register_vmappable",
 ]  # fmt: skip

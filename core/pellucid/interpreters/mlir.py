@@ -7,18 +7,33 @@ list of the results' values. `ctx.avals_in` and `ctx.avals_out` are the types of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, MissingRule
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, MissingRule
 from pellucid.base.typing import Function
+from pellucid.interpreters.lowered_programs import (
+    LoweringParameters,
+    LoweringResult,
+    ModuleContext,
+    ShapePolyLoweringState,
+    core_call_lowering,
+    emit_python_callback,
+    jaxpr_subcomp,
+    lower_jaxpr_to_fun,
+    lower_jaxpr_to_module,
+)
 from pellucid.interpreters.tables import register, registered_in
 from pellucid.interpreters.user_primitive import Keywords
+from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import Effect
 from pellucid.lowering.context import LoweringContext as LoweringRuleContext
+from pellucid.lowering.rule_context import TokenSet
+from pellucid.sharding.mesh import Mesh
 from pellucid.xla.mlir import bytecode, ir, new_context as make_ir_context
 
 _GPUS = ("cuda", "rocm")
@@ -154,8 +169,51 @@ def _here() -> LoweringRuleContext:
     return context
 
 
-def ir_constant(val: Any) -> ir.Value:
-    """A constant of the array or number `val`, built at the insertion point.
+ConstantHandler = Callable[[Any, Any], Sequence[ir.Value]]
+"""A function that builds the MLIR values of a constant of a type: `handler(value, aval)`."""
+_constant_handlers: dict[type, ConstantHandler] = {}
+
+
+def register_constant_handler(type_: type, handler_fun: ConstantHandler) -> None:
+    """Let `ir_constants` build constants of the type `type_` by `handler_fun(value, aval)`, which returns a list.
+
+    >>> class Pair(tuple):
+    ...     pass
+    >>> register_constant_handler(Pair, lambda pair, aval: [ir_constant(x) for x in pair])
+    >>> with make_ir_context(), ir.Location.unknown():
+    ...     module = ir.Module.create()
+    ...     with ir.InsertionPoint(module.body):
+    ...         len(ir_constants(Pair([np.int32(1), np.int32(2)])))
+    2
+    """
+    _constant_handlers[type_] = handler_fun
+
+
+def ir_constants(val: Any, *, const_lowering: Any = None, aval: Any = None) -> tuple[ir.Value, ...]:
+    """The MLIR values of the constant `val`, built at the insertion point: one, unless a handler builds others.
+
+    `const_lowering` has values that were built before, by (id of the value, type).
+
+    >>> with make_ir_context(), ir.Location.unknown():
+    ...     module = ir.Module.create()
+    ...     with ir.InsertionPoint(module.body):
+    ...         len(ir_constants(np.float32(2)))
+    1
+    """
+    before = (const_lowering or {}).get((id(val), aval))
+    if before is not None:
+        return tuple(flatten_ir_values([before]))
+    for base in type(val).__mro__:
+        if base in _constant_handlers:
+            return tuple(_constant_handlers[base](val, aval))
+    dtype = dtypes.result_type(val) if aval is None else aval.dtype
+    return (_here().constant(np.asarray(val, dtype)),)
+
+
+def ir_constant(val: Any, *, const_lowering: Any = None, aval: Any = None) -> ir.Value:
+    """The one MLIR value of the constant `val`, as `ir_constants`.
+
+    Raises: ArgumentTypeError for a constant of several values.
 
     >>> with make_ir_context(), ir.Location.unknown():
     ...     module = ir.Module.create()
@@ -164,7 +222,13 @@ def ir_constant(val: Any) -> ir.Value:
     ...     print(value.type)
     tensor<f32>
     """
-    return _here().constant(np.asarray(val, dtypes.result_type(val)))
+    values = ir_constants(val, const_lowering=const_lowering, aval=aval)
+    if len(values) != 1:
+        raise ArgumentTypeError(
+            f"a constant of type {type(val).__name__} has {len(values)} values in MLIR.",
+            do="Use `ir_constants`.",
+        )
+    return values[0]
 
 
 def ir_attribute(val: Any) -> ir.Attribute:
@@ -251,6 +315,56 @@ def aval_to_ir_type(ctx: Any, aval: Any) -> ir.Type:
     return (ctx if isinstance(ctx, LoweringRuleContext) else _here()).type(aval)
 
 
+def aval_to_ir_types(ctx: Any, aval: Any) -> tuple[ir.Type, ...]:
+    """The types of the MLIR values of a value of type `aval`: one.
+
+    >>> with make_ir_context(), ir.Location.unknown():
+    ...     print(*aval_to_ir_types(None, pl.typeof(np.ones(3, np.float32))))
+    tensor<3xf32>
+    """
+    return (aval_to_ir_type(ctx, aval),)
+
+
+def token_type() -> ir.Type:
+    """The type of tokens.
+
+    >>> with make_ir_context(), ir.Location.unknown():
+    ...     print(token_type())
+    !stablehlo.token
+    """
+    return _here().token_type
+
+
+def shape_tensor(ctx: Any, sizes: Sequence[int | ir.Value]) -> ir.Value:
+    """An int32 vector of `sizes`, integers and scalars, built at the insertion point.
+
+    >>> with make_ir_context(), ir.Location.unknown():
+    ...     module = ir.Module.create()
+    ...     with ir.InsertionPoint(module.body):
+    ...         value = shape_tensor(None, [2, ir_constant(np.int64(3))])
+    ...     print(value.type)
+    tensor<2xi32>
+    """
+    context = ctx if isinstance(ctx, LoweringRuleContext) else _here()
+    scalar, one = (shaped_array((1,) * n, np.dtype(np.int32)) for n in (0, 1))
+    parts = []
+    for size in sizes:
+        if isinstance(size, ir.Value):
+            as_int32 = context.op1("stablehlo.convert", scalar, [size])
+            parts.append(context.op1("stablehlo.reshape", one, [as_int32]))
+        else:
+            parts.append(context.constant(np.array([size], np.int32)))
+    if not parts:
+        return context.constant(np.zeros(0, np.int32))
+    whole = shaped_array((len(parts),), np.dtype(np.int32))
+    dimension = {"dimension": i64_attr(0)}
+    return (
+        parts[0]
+        if len(parts) == 1
+        else context.op1("stablehlo.concatenate", whole, parts, dimension)
+    )
+
+
 def flatten_ir_values(xs: Any) -> list[Any]:
     """The values of `xs`, a sequence of values and sequences of values, in one list.
 
@@ -258,6 +372,71 @@ def flatten_ir_values(xs: Any) -> list[Any]:
     [1, 2, 3]
     """
     return [v for x in xs for v in (x if isinstance(x, Sequence) else (x,))]
+
+
+def flatten_ir_types(xs: Any) -> list[Any]:
+    """The types of `xs`, a sequence of types and sequences of types, in one list.
+
+    >>> flatten_ir_types(["f32", ("i1", "i8")])
+    ['f32', 'i1', 'i8']
+    """
+    return [t for x in xs for t in (x if isinstance(x, (tuple, list)) else (x,))]
+
+
+def unflatten_ir_values_like_types(xs: Any, ys: Sequence[Any]) -> list[Any]:
+    """The values `xs`, one for each type in `ys`; tuples of values where `ys` has tuples of types.
+
+    Raises: ValueError where there are more values, or fewer.
+
+    >>> unflatten_ir_values_like_types([1, 2, 3], ["f32", ("i1", "i8")])
+    [1, (2, 3)]
+    """
+    values = list(xs)
+    if len(values) != len(flatten_ir_types(ys)):
+        raise ArgumentValueError(
+            "there must be a value for each type.",
+            got=f"{len(values)} values, {len(flatten_ir_types(ys))} types",
+        )
+    rest = iter(values)
+    return [
+        tuple([next(rest) for _ in y]) if isinstance(y, (tuple, list)) else next(rest) for y in ys
+    ]
+
+
+class EffectTypes:
+    """Types of effects whose equations can be lowered: all subclasses of `core.Effect`."""
+
+    def add_type(self, effect_type: type[Effect]) -> None:
+        """State that `effect_type` is one of them.
+
+        Raises: ArgumentTypeError for a class that isn't derived from `core.Effect`.
+        """
+        if not issubclass(effect_type, Effect):
+            raise ArgumentTypeError(
+                "types of effects are derived from `core.Effect`.", got=effect_type.__name__
+            )
+
+    def contains(self, eff: Any) -> bool:
+        """Whether equations with the effect `eff` can be lowered."""
+        return isinstance(eff, Effect)
+
+    def filter_in(self, effects: Any) -> list[Any]:
+        """Those of `effects` that can be lowered."""
+        return [e for e in effects if self.contains(e)]
+
+    def filter_not_in(self, effects: Any) -> list[Any]:
+        """Those of `effects` that can't be lowered."""
+        return [e for e in effects if not self.contains(e)]
+
+
+lowerable_effects = EffectTypes()
+"""Types of effects whose equations can be lowered; ordered ones get a token."""
+LoweringRule = Callable[..., Sequence[Any]]
+"""A function that lowers an equation: `rule(ctx, *values, **params)`."""
+Token = Value = ir.Value
+MeshAxisName = Any
+DEVICE_TO_DEVICE_TYPE, SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE = 1, 2, 3
+"""Kinds of channels of StableHLO's sends and receives."""
 
 
 def module_to_string(module: ir.Module, enable_debug_info: bool | None = None) -> str:
@@ -283,7 +462,12 @@ def module_to_bytecode(module: ir.Module) -> bytes:
 
 
 __all__ = [
-    "aval_to_ir_type", "dense_int_array", "dense_int_elements", "dtype_to_ir_type",
-    "flatten_ir_values", "i32_attr", "i64_attr", "ir_attribute", "ir_constant", "lower_fun", "make_ir_context",
-    "module_to_bytecode", "module_to_string", "register_lowering",
+    "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters", "LoweringResult", "LoweringRule",
+    "LoweringRuleContext", "Mesh", "MeshAxisName", "ModuleContext", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE",
+    "ShapePolyLoweringState", "Token", "TokenSet", "Value", "aval_to_ir_type", "aval_to_ir_types",
+    "core_call_lowering", "dense_int_array", "dense_int_elements", "dtype_to_ir_type", "emit_python_callback",
+    "flatten_ir_types", "flatten_ir_values", "i32_attr", "i64_attr", "ir_attribute", "ir_constant", "ir_constants",
+    "jaxpr_subcomp", "lower_fun", "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "lowerable_effects",
+    "make_ir_context", "module_to_bytecode", "module_to_string", "register_constant_handler", "register_lowering",
+    "shape_tensor", "token_type", "unflatten_ir_values_like_types",
 ]  # fmt: skip

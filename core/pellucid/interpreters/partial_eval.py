@@ -6,30 +6,105 @@ from collections.abc import Sequence
 from typing import Any
 
 from pellucid.base.functional import strict_zip
+from pellucid.base.typing import Function
 from pellucid.extend.linear_util import WrappedFun
 from pellucid.higher_order.calls import closed_call_p, jit_p
 from pellucid.higher_order.custom_jvp import CustomJvpCall
-from pellucid.ir.jaxpr import Jaxpr
-from pellucid.ir.primitive import called
+from pellucid.interpreters.tables import RuleTable, checked_list
+from pellucid.ir.jaxpr import Equation, Jaxpr, JaxprEqn
+from pellucid.ir.primitive import Primitive, called
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.context import use_trace
-from pellucid.tracing.staging import StagingTrace, StagingTracer, replay
+from pellucid.tracing.staging import (
+    StagingTrace,
+    StagingTracer,
+    StagingTracer as DynamicJaxprTracer,
+    replay,
+    stage,
+)
 from pellucid.tracing.trace import Trace
 
 
 def dce_jaxpr(
-    jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool = False
+    jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
     """`jaxpr` without what its `used_outputs` don't need, and whether each of its inputs is needed.
 
-    Inputs that aren't needed are dropped unless `instantiate`. Equations with effects stay.
+    Inputs that aren't needed are dropped unless they are to be instantiated. Equations with effects stay.
 
     >>> jaxpr = pl.make_jaxpr(lambda x, y: (pl.lax.sin(x), pl.lax.cos(y)))(1.0, 2.0).jaxpr
     >>> print(*dce_jaxpr(jaxpr, [True, False]))
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) } [True, False]
     """
     return remove_dead_equations(jaxpr, used_outputs, keep_inputs=instantiate)
+
+
+def trace_to_jaxpr_dynamic(
+    fun: WrappedFun,
+    in_avals: Sequence[Any],
+    *,
+    keep_inputs: Sequence[bool] | None = None,
+    lower: bool = False,
+    auto_dce: bool = False,
+) -> tuple[Jaxpr, list[Any], Values]:
+    """The program of a function of flat values, the types of its results, and the values of its constants.
+
+    Inputs that aren't in `keep_inputs` belong to the program alone. `lower` changes nothing; with `auto_dce` equations that
+    no result needs are removed.
+
+    >>> from pellucid.extend.linear_util import wrap_init
+    >>> print(trace_to_jaxpr_dynamic(wrap_init(lambda x: [x + 1]), [pl.typeof(1)])[0])
+    { lambda ; a:i32[]. let b:i32[] = add a 1:i32[] in (b,) }
+    """
+    keep = [True] * len(in_avals) if keep_inputs is None else keep_inputs
+
+    def function(*arguments: Any) -> Values:
+        return list(fun.call_wrapped(*[x for x, k in strict_zip(arguments, keep) if k]))
+
+    jaxpr, consts = stage(function, tuple(in_avals), fun.debug_info)
+    if auto_dce:
+        jaxpr, used, _ = dce_jaxpr_consts(jaxpr, [True] * len(jaxpr.outvars), instantiate=True)
+        consts = [c for c, u in strict_zip(consts, used) if u]
+    return jaxpr, list(jaxpr.out_avals), consts
+
+
+def dce_jaxpr_consts(
+    jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[bool], list[bool]]:
+    """As `dce_jaxpr`, also of constants: the program, and whether each constant and each input is needed.
+
+    >>> jaxpr = pl.make_jaxpr(lambda x, y: (x + np.arange(2), y + np.ones(2)))(1, 2).jaxpr
+    >>> dce_jaxpr_consts(jaxpr, [False, True])[1:]
+    ([False, True], [False, True])
+    """
+    pruned, used_inputs = dce_jaxpr(jaxpr, used_outputs, instantiate)
+    needed = set(pruned.constvars)
+    return pruned, [v in needed for v in jaxpr.constvars], used_inputs
+
+
+def _adapted_dead_code(primitive: Primitive[Any], rule: Function) -> Function:
+    def dead_code(used: list[bool], equation: Equation) -> tuple[list[bool], Equation | None]:
+        answer = checked_list(primitive, "dce", rule(used, JaxprEqn(equation)), 2)
+        used_operands = checked_list(primitive, "dce", answer[0], len(equation.operands))
+        return used_operands, None if answer[1] is None else answer[1].equation
+
+    return dead_code
+
+
+def _stated_dead_code(primitive: Primitive[Any], dead_code: Function) -> Function:
+    def rule(used_outputs: Sequence[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+        used, remaining = dead_code(list(used_outputs), eqn.equation)
+        return used, None if remaining is None else JaxprEqn(remaining)
+
+    return rule
+
+
+dce_rules = RuleTable("dead_code", _adapted_dead_code, _stated_dead_code)
+"""Rules (whether each result is used, equation) -> (whether each operand is, the equation that remains or None).
+
+Equations of primitives without a rule need all of their operands.
+"""
 
 
 class PartialVal(tuple[Any, Any]):
@@ -139,4 +214,7 @@ def trace_to_jaxpr_nounits(
     return jaxpr, out_pvals, consts
 
 
-__all__ = ["PartialVal", "dce_jaxpr", "trace_to_jaxpr_nounits"]
+__all__ = [
+    "DynamicJaxprTracer", "PartialVal", "dce_jaxpr", "dce_jaxpr_consts", "dce_rules", "trace_to_jaxpr_dynamic",
+    "trace_to_jaxpr_nounits",
+]  # fmt: skip

@@ -10,6 +10,7 @@ from pellucid.base.typing import Function
 from pellucid.compilation.eager import compiled_primitive
 from pellucid.ir.primitive import Primitive, params_of
 from pellucid.tracing.trace import type_of
+from pellucid.xla.client import Client as Backend
 
 
 def apply_primitive(prim: Primitive[Any], *args: Any, **params: Any) -> Any:
@@ -34,4 +35,4 @@ Libraries may register types of their own; values of these are refused as operan
 `__jax_array__`.
 """
 
-__all__ = ["apply_primitive", "canonicalize_dtype_handlers"]
+__all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pellucid.base.caching import cached
@@ -163,6 +163,11 @@ class Primitive(Interpreted, Generic[P]):
     def types(self, avals: Avals, params: P) -> tuple[tuple[AbstractValue, ...], Effects]:
         """(types of the results, effects): the type rule, remembered for (primitive, avals, params)."""
         return derived_types(self, avals, params)
+
+    dead_code: Callable[[list[bool], Equation], tuple[list[bool], Any]] | None = None
+    """A rule (used results, equation) -> (used operands, the equation that remains or None); None where the equation
+    needs all operands.
+    """
 
     def typed(self, avals: Avals, results: Results, params: P) -> Sequence[Any]:
         """The types `results` with what they say of meshes: the last step of the type rule.

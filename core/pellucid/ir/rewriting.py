@@ -8,15 +8,17 @@ from typing import Any
 from pellucid.base.functional import strict_zip
 from pellucid.ir.avals import AbstractValue
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DebugInfo, DropVar, Equation, Jaxpr, Literal, Var
-from pellucid.ir.primitive import Programs
 
 
 def remove_dead_equations(
-    jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None, *, keep_inputs: bool = False
+    jaxpr: Jaxpr,
+    used_outputs: Sequence[bool] | None = None,
+    *,
+    keep_inputs: bool | Sequence[bool] = False,
 ) -> tuple[Jaxpr, list[bool]]:
     """The program without equations that its `used_outputs` don't need, and which inputs it still needs.
 
-    Inputs that are not needed are dropped unless `keep_inputs`. Equations with effects stay.
+    Inputs that are not needed are dropped unless they are in `keep_inputs`. Equations with effects stay.
     """
     used = [True] * len(jaxpr.outvars) if used_outputs is None else list(used_outputs)
     outvars = [v for v, u in strict_zip(jaxpr.outvars, used) if u]
@@ -26,16 +28,18 @@ def remove_dead_equations(
         if live.isdisjoint(equation.results) and not has_lasting_effects(equation):
             continue
         operands, remaining = equation.operands, equation
-        if isinstance(equation.primitive, Programs):
+        dead_code = equation.primitive.dead_code
+        if dead_code is not None:
             used_results = [v in live for v in equation.results]
-            used_operands, remaining = equation.primitive.dead_code(used_results, equation)
+            used_operands, remaining = dead_code(used_results, equation)
             if remaining is None:
                 continue
             operands = [a for a, u in strict_zip(operands, used_operands) if u]
         equations.append(remaining)
         live.update([a for a in operands if type(a) is not Literal])
     equations.reverse()
-    used_inputs = [keep_inputs or v in live for v in jaxpr.invars]
+    keep = [keep_inputs] * len(jaxpr.invars) if isinstance(keep_inputs, bool) else keep_inputs
+    used_inputs = [k or v in live for v, k in strict_zip(jaxpr.invars, keep)]
     pruned = Jaxpr(
         [v for v in jaxpr.constvars if v in live],
         [v for v, u in strict_zip(jaxpr.invars, used_inputs) if u],

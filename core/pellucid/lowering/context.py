@@ -22,6 +22,7 @@ from pellucid.ir.avals import AbstractToken, ShapedArray, element_shape, physica
 from pellucid.ir.rules import Avals, Effect
 from pellucid.lowering.dynamic_shapes import dynamic_form, size_value, sizes_value
 from pellucid.lowering.faults import STRETCHED_ADDENDS, Fault, is_suspended
+from pellucid.lowering.rule_context import RuleContext
 from pellucid.sharding.explicit_types import shown_sharding
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.xla.mlir import element_types, ir
@@ -37,7 +38,7 @@ Attributes: TypeAlias = dict[str, Any]
 Values: TypeAlias = Sequence[ir.Value]
 
 
-class LoweringContext:
+class LoweringContext(RuleContext):
     """The state of one lowering, and the building blocks that rules use.
 
     Operations are made by name (`ctx.op`, `ctx.op1`): generated op classes cost three times as much and

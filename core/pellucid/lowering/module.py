@@ -334,16 +334,23 @@ class ModuleLowering:
         key = (jaxpr, key, ctx.manual, ctx.platforms)
         symbol = self.functions.get(key)
         if symbol is None:
-            symbol = self.functions[key] = self.unique_name(name)
-            avals_in, avals_out = ctx.avals_in, ctx.avals_out
-            largest, depth = ctx.largest_contraction, ctx.loop_depth
-            ctx.largest_contraction, ctx.loop_depth = 0.0, 0
-            with ir.InsertionPoint(self.module.body), self._at("", self.leaf):
-                self.lower_function(symbol, jaxpr, ordered(jaxpr.effects))
-            ctx.avals_in, ctx.avals_out = avals_in, avals_out
-            self.contractions[symbol] = ctx.largest_contraction
-            ctx.largest_contraction, ctx.loop_depth = largest, depth
+            symbol = self.functions[key] = self.add_function(name, jaxpr, ordered(jaxpr.effects))
         ctx.note_contraction(self.contractions[symbol])
+        return symbol
+
+    def add_function(
+        self, name: str, jaxpr: Jaxpr, effects: tuple[Effect, ...], **more: Any
+    ) -> str:
+        """Lower `jaxpr` to a new function of the module, as `lower_function`; its name is `name` where that is free."""
+        ctx, symbol = self.ctx, self.unique_name(name)
+        avals_in, avals_out = ctx.avals_in, ctx.avals_out
+        largest, depth = ctx.largest_contraction, ctx.loop_depth
+        ctx.largest_contraction, ctx.loop_depth = 0.0, 0
+        with ir.InsertionPoint(self.module.body), self._at("", self.leaf):
+            self.lower_function(symbol, jaxpr, effects, **more)
+        ctx.avals_in, ctx.avals_out = avals_in, avals_out
+        self.contractions[symbol] = ctx.largest_contraction
+        ctx.largest_contraction, ctx.loop_depth = largest, depth
         return symbol
 
     def combination(self, scalars: Avals, fill: Callable[[ir.Region], None]) -> str:

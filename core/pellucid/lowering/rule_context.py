@@ -1,0 +1,115 @@
+"""Names of the reference for the state of a lowering, in whose words libraries write their rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pellucid.ir.rules import Effect
+from pellucid.xla.mlir import ir
+
+
+class TokenSet:
+    """Tokens by ordered effect, as an immutable mapping.
+
+    >>> len(TokenSet())
+    0
+    """
+
+    __slots__ = ("_tokens",)
+
+    def __init__(self, tokens: dict[Effect, Any] | None = None) -> None:
+        self._tokens = dict(tokens or {})
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def get(self, effect: Effect) -> Any:
+        """The token of `effect`."""
+        return self._tokens[effect]
+
+    def items(self) -> tuple[tuple[Effect, Any], ...]:
+        """Pairs of an effect and its token."""
+        return tuple(self._tokens.items())
+
+    def effects(self) -> set[Effect]:
+        """The effects that have a token."""
+        return {*self._tokens}
+
+    def subset(self, effects: Iterable[Effect]) -> TokenSet:
+        """The tokens of `effects` alone."""
+        return TokenSet({effect: self._tokens[effect] for effect in effects})
+
+    def update_tokens(self, tokens: TokenSet) -> TokenSet:
+        """These tokens, some replaced by those of `tokens`."""
+        return TokenSet({e: tokens._tokens.get(e, t) for e, t in self._tokens.items()})
+
+
+class RuleContext:
+    """Base class of `LoweringContext`: what rules of libraries read of the module and of the equation at hand."""
+
+    mlir_context: ir.Context
+    module_lowering: Any
+    tokens: dict[Effect, Any]
+    keep_alive: list[Any]
+
+    @property
+    def module_context(self) -> Any:
+        """The context of the whole module, which is this."""
+        return self
+
+    @property
+    def context(self) -> ir.Context:
+        """The MLIR context."""
+        return self.mlir_context
+
+    @property
+    def module(self) -> ir.Module:
+        """The module that is being built."""
+        return self.module_lowering.module
+
+    @property
+    def ip(self) -> ir.InsertionPoint:
+        """The place of the module's functions."""
+        return ir.InsertionPoint(self.module.body)
+
+    @property
+    def symbol_table(self) -> ir.SymbolTable:
+        """The functions of the module by name."""
+        return ir.SymbolTable(self.module.operation)
+
+    @property
+    def primitive(self) -> Any:
+        """The primitive of the equation at hand; None outside of equations."""
+        equation = self.module_lowering.equation
+        return None if equation is None else equation.primitive
+
+    @property
+    def name_stack(self) -> Any:
+        """The names in force at the equation at hand; None for none."""
+        equation = self.module_lowering.equation
+        return None if equation is None else equation.scope
+
+    @property
+    def traceback(self) -> Any:
+        """Where the equation at hand was made."""
+        equation = self.module_lowering.equation
+        return None if equation is None else equation.source
+
+    @property
+    def keepalives(self) -> list[Any]:
+        """Objects that live as long as the executable."""
+        return self.keep_alive
+
+    def add_keepalive(self, keepalive: Any) -> None:
+        """Let `keepalive` live as long as the executable."""
+        self.keep_alive.append(keepalive)
+
+    @property
+    def tokens_in(self) -> TokenSet:
+        """The tokens of ordered effects before the equation at hand."""
+        return TokenSet(self.tokens)
+
+    def set_tokens_out(self, tokens_out: TokenSet) -> None:
+        """Let the next equation with an ordered effect come after `tokens_out`."""
+        self.tokens = self.tokens | dict(tokens_out.items())
