@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pellucid.introspect.schema import (
+    ArrayValuesRecord,
     CompiledRecord,
     FunctionShardingRecord,
     FunctionsRecord,
@@ -77,8 +78,35 @@ class PerfettoRequest(Record):
     kind: Literal["show_perfetto"] = "show_perfetto"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayRequest(Record):
+    """Asks for the values of an array, or of the part of it that a device holds."""
+
+    request: int
+    array: str
+    """`ArrayValuesRecord.array`."""
+    device: int | None
+    kind: Literal["show_array"] = "show_array"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArraySliceRequest(Record):
+    """Asks for a slice of an array."""
+
+    request: int
+    array: str
+    """`ArrayValuesRecord.array`."""
+    index: list[int]
+    """One for each dimension; those along `dims` say nothing."""
+    dims: list[int]
+    """The dimension drawn down, and the one drawn across."""
+    kind: Literal["show_array_slice"] = "show_array_slice"
+
+
 Request = (
     FollowRequest
+    | ArrayRequest
+    | ArraySliceRequest
     | ProgramRequest
     | FreeArrayRequest
     | LetGoRequest
@@ -116,7 +144,30 @@ State = ProgramsState | DevicesState
 """State of a panel: sent when it comes into sight and after each cell."""
 
 
-Shown = ProgramRecord | FunctionShardingRecord | CompiledRecord | TimelineRecord | PerfettoRecord
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArraySliceRecord(Record):
+    """A slice of an array, as a heat map draws it."""
+
+    index: list[int]
+    """One for each dimension; those along `dims` say nothing."""
+    dims: list[int]
+    """The dimension drawn down, and the one drawn across."""
+    steps: list[int]
+    """Along `dims` every so many elements are read."""
+    cells: list[list[float | None]]
+    """Means of the finite elements of blocks, by rows; None where a block has none."""
+    kind: Literal["array_slice"] = "array_slice"
+
+
+Shown = (
+    ProgramRecord
+    | FunctionShardingRecord
+    | CompiledRecord
+    | TimelineRecord
+    | PerfettoRecord
+    | ArrayValuesRecord
+    | ArraySliceRecord
+)
 """Views that a request can ask for."""
 
 

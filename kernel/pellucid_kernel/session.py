@@ -10,13 +10,14 @@ from IPython.core.interactiveshell import InteractiveShell
 from pellucid import introspect
 from pellucid.base import events
 from pellucid.introspect.errors import PellucidError
+from pellucid_kernel.arrays import HANDLERS as ARRAY_HANDLERS
 from pellucid_kernel.cells import Cells
 from pellucid_kernel.channel import Channel
 from pellucid_kernel.compilations import Progress, RecompilationNotes
 from pellucid_kernel.completion import Hints
 from pellucid_kernel.failures import FailureDisplay
 from pellucid_kernel.panels import PANELS
-from pellucid_kernel.profiles import HANDLERS
+from pellucid_kernel.profiles import HANDLERS as PROFILE_HANDLERS
 from pellucid_kernel.schema import AnswerRecord
 
 
@@ -28,7 +29,11 @@ class Session:
         self._panels = {each.name: each(shell) for each in PANELS}
         self._handlers = {
             kind: handler
-            for handlers in (HANDLERS, *(panel.handlers() for panel in self._panels.values()))
+            for handlers in (
+                ARRAY_HANDLERS,
+                PROFILE_HANDLERS,
+                *(panel.handlers() for panel in self._panels.values()),
+            )
             for kind, handler in handlers.items()
         }
         self._hints = Hints(shell)

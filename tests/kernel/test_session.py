@@ -232,7 +232,8 @@ def test_a_panel_is_told_what_is_compiled_now(client):
     message = client.session.msg("execute_request", {"code": UNROLLED, "silent": False})
     message["metadata"]["cellId"] = "some-cell"
     client.shell_channel.send(message)
-    record = panel.next("compilation")
+    while (record := panel.next("compilation"))["function"] != "told":
+        pass
     assert (record["function"], record["stage"], record["cell_id"]) == (
         "told",
         "trace",
@@ -293,6 +294,47 @@ def test_a_panel_is_told_the_meshes_of_the_user(client):
     panel.follow("devices")
     meshes = {each["name"]: each["mesh"] for each in panel.next("state")["meshes"]}
     assert meshes["plane"]["axis_sizes"] == [2, 4]
+
+
+ARRAY_VALUES = "application/vnd.pellucid.array-values.v1+json"
+
+
+def test_slices_and_parts_of_a_drawn_array_are_asked_for(client):
+    run(client, "cube = jnp.arange(512.0).reshape(8, 8, 8)")
+    drawn = run(client, "cube")["execute_result"]["data"][ARRAY_VALUES]
+    panel = Panel(client)
+    panel.ask(
+        kind="show_array_slice", request=1, array=drawn["array"], index=[3, 0, 2], dims=[2, 1]
+    )
+    answer = panel.next("answer")["shown"]
+    assert answer["cells"][1][:2] == [193.0, 201.0]
+    run(client, "import numpy as np\nline = pl.sharding.Mesh(np.array(pl.devices()), ('i',))")
+    outputs = run(client, "split = pl.device_put(cube, pl.NamedSharding(line, pl.P('i')))\nsplit")
+    drawn = outputs["execute_result"]["data"]["application/vnd.pellucid.sharding.v1+json"]
+    panel.ask(kind="show_array", request=2, array=drawn["array"], device=None)
+    answer = panel.next("answer")["shown"]
+    assert len(answer["parts"]["device"]) == 8
+    panel.ask(kind="show_array", request=3, array=answer["array"], device=2)
+    answer = panel.next("answer")["shown"]
+    assert (answer["low"], answer["high"], answer["shape"]) == (128.0, 191.0, [1, 8, 8])
+    key = eval(value(client, "pl.introspect.array_key(jnp.ones(3))"))
+    panel.ask(kind="show_array", request=4, array=key, device=None)
+    assert "gone" in panel.next("answer")["error"]
+
+
+def test_a_jitted_function_is_a_card(client):
+    run(client, "@pl.jit\ndef card(x, n=2):\n    return x**n\n\nheld = card(jnp.ones(3))")
+    data = run(client, "card")["execute_result"]["data"]
+    record = data["application/vnd.pellucid.function.v1+json"]
+    assert record["signature"] == "(x, n=2)"
+    assert [entry["arguments"] for entry in record["entries"]] == [["f32[3]"]]
+    assert "(f32[3]): 1 equation, compiled for 1 placement" in data["text/plain"]
+    assert "<table>" in data["text/html"]
+    assert (
+        "not called yet"
+        in run(client, "pl.jit(lambda x: x)")["execute_result"]["data"]["text/plain"]
+    )
+    assert set(run(client, "jnp.einsum")["execute_result"]["data"]) == {"text/plain"}
 
 
 def test_figures_hold_the_viewer_where_no_extension_can_be(client):

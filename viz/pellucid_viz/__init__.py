@@ -10,6 +10,7 @@ _NAMES = (
     "array",
     "compiled",
     "diff",
+    "function",
     "ladder",
     "lens",
     "memory",

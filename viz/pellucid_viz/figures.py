@@ -124,7 +124,37 @@ def array(x: Any, index: Sequence[int] = ()) -> Figure:
     1 zero
     ████████████████████████████████████████
     """
-    return Figure(analysis.array_values(x, index))
+    return Figure(_findable(analysis.array_values(x, index), x))
+
+
+def _findable(record: Any, x: Any) -> Any:
+    """The record with a name under which the kernel finds the array for slices and parts."""
+    if type(x).__name__ != "ArrayImpl":
+        return record
+    return dataclasses.replace(record, array=introspect.array_key(x))
+
+
+def function(f: Any) -> Figure:
+    """A jitted function: its signature, its programs with why each was made, and links to their views.
+
+    It is shown where a jitted function is the last line of a cell.
+
+    Raises: ArgumentTypeError for what is no jitted function of the user.
+
+    >>> f = pl.jit(lambda x: x + 1)
+    >>> _ = f(2.0)
+    >>> print(function(f))
+    <lambda>(x), jitted in ...
+      (f32[]): 1 equation, compiled for 1 placement; it was never called before
+    """
+    record = introspect.function(f)
+    if record is None:
+        raise ArgumentTypeError(
+            "function takes a jitted function.",
+            got=f"got {type(f).__name__}",
+            do="Write pl.jit(f).",
+        )
+    return Figure(record)
 
 
 def sharding(x: Any, shape: Sequence[int] | None = None) -> Any:
@@ -147,7 +177,7 @@ def sharding(x: Any, shape: Sequence[int] | None = None) -> Any:
     """
     if is_function(x):
         return lambda *args: Figure(analysis.sharding(x, *args))
-    return Figure(introspect.sharding(x, shape=shape))
+    return Figure(_findable(introspect.sharding(x, shape=shape), x))
 
 
 def memory(function: Any = None) -> Any:

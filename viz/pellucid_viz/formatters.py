@@ -44,6 +44,12 @@ def array_bundle(array: Any) -> dict[str, Any] | None:
     return (_array(array) or {}) | {"text/plain": repr(array)}
 
 
+def function_bundle(function: Any) -> dict[str, Any] | None:
+    """The card of a jitted function; None for pellucid's own, such as `jnp.einsum`."""
+    is_users = getattr(getattr(function, "jitted", None), "share", False)
+    return _figure("function")(function) if is_users else None
+
+
 def profile_bundle(profile: Any) -> dict[str, Any] | None:
     """The session of a profile, for which it waits; None for one that is being recorded."""
     return _figure("profile")(profile) if profile.is_stopped else None
@@ -59,6 +65,7 @@ FIGURES: dict[tuple[str, str], Callable[[Any], dict[str, Any] | None]] = {
     ("pellucid.sharding.mesh", "AbstractMesh"): _sharding,
     ("pellucid.sharding.named_sharding", "NamedSharding"): _sharding,
     ("jaxlib._jax", "ArrayImpl"): array_bundle,
+    ("jaxlib._jax", "PjitFunction"): function_bundle,
     ("pellucid_profiler.session", "Session"): _figure("profile"),
     ("pellucid_profiler.recorder", "Profile"): profile_bundle,
     ("pellucid_profiler.comparison", "Comparison"): _figure("profile_comparison"),

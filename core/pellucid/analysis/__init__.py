@@ -1,6 +1,6 @@
 """Estimates of programs and readings of their compiled form, as records: costs, exchanges, memory, layouts."""
 
-from pellucid.analysis.array_values import array_values
+from pellucid.analysis.array_values import array_slice, array_values
 from pellucid.analysis.comparisons import diff, ladder, lens
 from pellucid.analysis.compiled import compiled
 from pellucid.analysis.function_sharding import sharding
@@ -14,6 +14,6 @@ from pellucid.analysis.programs import program
 from pellucid.analysis.what_if import Placement, Search, WhatIf
 
 __all__ = [
-    "DeclaredMesh", "HloModule", "Kernel", "Machine", "Placement", "Search", "WhatIf", "array_values", "compiled", "diff", "fastest", "function_view", "kernels",
+    "DeclaredMesh", "HloModule", "Kernel", "Machine", "Placement", "Search", "WhatIf", "array_slice", "array_values", "compiled", "diff", "fastest", "function_view", "kernels",
     "ladder", "lens", "program", "sharding",
 ]  # fmt: skip

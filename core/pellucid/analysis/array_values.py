@@ -46,6 +46,19 @@ class _Part(NamedTuple):
         return ", ".join(f"{start}:{start + size}" for start, size in bounds)
 
 
+class Slice(NamedTuple):
+    """Two dimensions of an array at an index along the others, as a heat map reads them."""
+
+    index: list[int]
+    """One for each dimension; those along `dims` say nothing."""
+    dims: list[int]
+    """The dimension drawn down and the one drawn across; a vector has one, a scalar none."""
+    steps: list[int]
+    """Along `dims` every so many elements are read."""
+    cells: list[list[float | None]]
+    """Means of the finite elements of blocks, by rows; None where a block has none."""
+
+
 class _Statistics(NamedTuple):
     nan: float = 0.0
     infinite: float = 0.0
@@ -73,17 +86,8 @@ def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
     aval: Any = type_of(x)
     note = _reason_not_to_read(x, aval)
     shape = [int(size) for size in aval.shape]
-    n_leading = max(len(shape) - 2, 0)
-    leading = [*index, *[0] * (n_leading - len(index))]
-    if len(leading) > n_leading or any(
-        not 0 <= i < n for i, n in zip(leading, shape[:-2], strict=True)
-    ):
-        raise ArgumentValueError(
-            "there is no such slice of the array.",
-            got=f"index {leading} of shape {shape}",
-            do=f"Give at most {n_leading} indices, each from 0 to the size of its dimension.",
-        )
     parts = [] if note else _parts(x)
+    drawn = _slice_of(parts, shape, index, range(max(len(shape) - 2, 0), len(shape)))
     statistics = [_statistics(part.data) for part in parts]
     finite = [s for s in statistics if s.low <= s.high]
     low, high = (
@@ -93,7 +97,6 @@ def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
     count = math.prod(shape)
     n_finite = count - sum(s.nan + s.infinite for s in statistics)
     samples = np.concatenate([_sample(part.data) for part in parts] or [np.zeros(0)])
-    steps = [max(1, math.ceil(n / _MAX_READ)) for n in shape[n_leading:]]
     return schema.ArrayValuesRecord(
         type=short_text(x) or aval.text(),
         dtype=str(aval.dtype),
@@ -107,9 +110,9 @@ def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
         mean=_mean(statistics, n_finite),
         bins=_histogram(samples, low, high),
         sample_count=len(samples),
-        index=leading,
-        steps=steps,
-        cells=[] if note or count == 0 or not shape else _heat_map(parts, shape, leading, steps),
+        index=drawn.index[: max(len(shape) - 2, 0)],
+        steps=drawn.steps,
+        cells=drawn.cells,
         parts=schema.ArrayPartColumns(
             device=[part.device for part in parts],
             index=[part.text() for part in parts],
@@ -120,6 +123,46 @@ def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
         numbers="" if note else repr(x),
         note=note,
     )
+
+
+@by_tool()
+def array_slice(x: Any, index: Sequence[int], dims: Sequence[int]) -> Slice:
+    """The slice of an array over `dims`, down and across, at `index` along the other dimensions.
+
+    It costs what it reads: of an array on one device nothing else is looked at.
+
+    Raises: ArgumentValueError for an `index` or `dims` that there aren't, and for an array without values.
+
+    >>> array_slice(jnp.arange(8.0).reshape(2, 2, 2), [0, 1, 0], [2, 0]).cells
+    [[2.0, 6.0], [3.0, 7.0]]
+    """
+    aval: Any = type_of(x)
+    if note := _reason_not_to_read(x, aval):
+        raise ArgumentValueError("there is no slice to draw.", got=note)
+    return _slice_of(_parts(x), [int(size) for size in aval.shape], index, dims)
+
+
+def _slice_of(
+    parts: Sequence[_Part], shape: Sequence[int], index: Sequence[int], dims: Sequence[int]
+) -> Slice:
+    ndim = len(shape)
+    whole = [*index, *[0] * (ndim - len(index))]
+    dims = [*dims]
+    is_index = (len(index) == ndim or len(index) <= ndim - len(dims)) and all(
+        0 <= i < max(n, 1)
+        for d, (i, n) in enumerate(zip(whole, shape, strict=False))
+        if d not in dims
+    )
+    if not is_index or len({*dims}) != min(ndim, 2) or not {*dims} <= {*range(ndim)}:
+        raise ArgumentValueError(
+            "there is no such slice of the array.",
+            got=f"index {[*index]}, dimensions {dims} of shape {[*shape]}",
+            do=f"Choose {min(ndim, 2)} dimensions, and for each other one an index from 0 to its size.",
+        )
+    steps = [max(1, math.ceil(shape[d] / _MAX_READ)) for d in dims]
+    is_empty = not parts or not shape or 0 in shape
+    cells = [] if is_empty else _heat_map(_plane(parts, shape, whole, dims, steps))
+    return Slice(whole, dims, steps, cells)
 
 
 def _mean(statistics: Sequence[_Statistics], n_finite: float) -> float | None:
@@ -233,14 +276,21 @@ def _strided(data: Any, step: int) -> Any:
     return data.reshape(-1)[::step]
 
 
-def _slice(
-    data: Any, leading: Sequence[int], firsts: tuple[int, ...], steps: tuple[int, ...]
+def _strided_slice(
+    data: Any,
+    index: Sequence[Any],
+    dims: tuple[int, ...],
+    firsts: tuple[int, ...],
+    steps: tuple[int, ...],
 ) -> Any:
-    """Every `steps`-th row and column, from `firsts` on, at an index along the dimensions before."""
-    return data[(*leading, *(slice(a, None, k) for a, k in zip(firsts, steps, strict=True)))]
+    """Every `steps`-th element along `dims`, from `firsts` on, at an index along the other dimensions."""
+    places = [*index]
+    for dim, first, step in zip(dims, firsts, steps, strict=True):
+        places[dim] = slice(first, None, step)
+    return data[tuple(places)]
 
 
-_slice_on_device = jit(_slice, static_argnums=(2, 3))
+_slice_on_device = jit(_strided_slice, static_argnums=(2, 3, 4))
 
 
 def _histogram(samples: Any, low: float | None, high: float | None) -> list[int]:
@@ -258,11 +308,8 @@ def _histogram(samples: Any, low: float | None, high: float | None) -> list[int]
     return np.histogram(finite, BINS, (low, high))[0].tolist()
 
 
-def _heat_map(
-    parts: Sequence[_Part], shape: Sequence[int], leading: Sequence[int], steps: Sequence[int]
-) -> list[list[float | None]]:
-    """Means of the finite elements of blocks of the last two dimensions; None for a block that has none."""
-    read = _plane(parts, shape, leading, steps)
+def _heat_map(read: np.ndarray[Any, Any]) -> list[list[float | None]]:
+    """Means of the finite elements of blocks; None for a block that has none."""
     rows = read.reshape(1, -1) if read.ndim == 1 else read
     is_finite = np.isfinite(rows)
     sums, counts = np.where(is_finite, rows, 0.0), is_finite.astype(np.float64)
@@ -276,21 +323,30 @@ def _heat_map(
 
 
 def _plane(
-    parts: Sequence[_Part], shape: Sequence[int], leading: Sequence[int], steps: Sequence[int]
+    parts: Sequence[_Part],
+    shape: Sequence[int],
+    index: Sequence[int],
+    dims: Sequence[int],
+    steps: Sequence[int],
 ) -> np.ndarray[Any, Any]:
-    """The elements that a heat map reads."""
-    n = len(leading)
-    plane = np.zeros([math.ceil(size / step) for size, step in zip(shape[n:], steps, strict=True)])
+    """The elements that a heat map reads, in the order of `dims`."""
+    ordered = sorted(zip(dims, steps, strict=True))
+    plane = np.zeros([math.ceil(shape[dim] / step) for dim, step in ordered])
     for part in parts:
-        local = [i - start for i, start in zip(leading, part.starts[:n], strict=True)]
-        if all(0 <= i < size for i, size in zip(local, part.data.shape[:n], strict=True)):
-            firsts = tuple(
-                -start % step for start, step in zip(part.starts[n:], steps, strict=True)
-            )
-            if isinstance(part.data, np.ndarray):
-                piece = _slice(part.data, local, firsts, tuple(steps))
-            else:
-                piece = _fetched(_slice_on_device(part.data, local, firsts, tuple(steps)))
-            where = zip(part.starts[n:], steps, piece.shape, strict=True)
-            plane[tuple(slice(-(-a // k), -(-a // k) + size) for a, k, size in where)] = piece
-    return plane
+        local = [i - start for i, start in zip(index, part.starts, strict=True)]
+        if any(
+            not 0 <= i < size
+            for dim, (i, size) in enumerate(zip(local, part.data.shape, strict=True))
+            if dim not in dims
+        ):
+            continue
+        firsts = tuple(-part.starts[dim] % step for dim, step in ordered)
+        static = tuple(dim for dim, _ in ordered), firsts, tuple(step for _, step in ordered)
+        if isinstance(part.data, np.ndarray):
+            piece = _strided_slice(part.data, local, *static)
+        else:
+            piece = _fetched(_slice_on_device(part.data, local, *static))
+        begins = [-(-part.starts[dim] // step) for dim, step in ordered]
+        where = zip(begins, piece.shape, strict=True)
+        plane[tuple(slice(begin, begin + size) for begin, size in where)] = piece
+    return plane.T if [*dims] != sorted(dims) else plane

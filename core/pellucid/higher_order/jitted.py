@@ -325,7 +325,7 @@ class Jitted:
         program = self.programs.get(key)
         if program is not None:
             if program.is_of_tool and not is_by_tool.get():
-                self._note_miss(program, key, call, 0.0)
+                self._note_miss(program, key, call, program.miss.trace_seconds)  # pyright: ignore[reportOptionalMemberAccess]
             elif on.cache_looked:
                 publish(on.cache_looked, CacheLooked(self.spec.name, self.spec.function, True))
             if self.share:

@@ -31,6 +31,17 @@ def functions() -> schema.FunctionsRecord:
     return schema.FunctionsRecord(functions=[_function_record(jitted) for jitted in users])
 
 
+def function(f: Any) -> schema.FunctionRecord | None:
+    """The record of one jitted function, called or not; None for pellucid's own and for what isn't jitted.
+
+    >>> f = pl.jit(lambda x, n=2: x**n, static_argnames="n")
+    >>> function(f).signature
+    '(x, n=2), static n'
+    """
+    jitted = getattr(f, "jitted", None)
+    return _function_record(jitted) if isinstance(jitted, Jitted) and jitted.share else None
+
+
 def function_entry(entry_id: int) -> Traced:
     """The entry that `functions` called `entry_id`, traced, to be lowered for arguments placed as at its last compilation.
 
@@ -77,8 +88,24 @@ def _function_record(jitted: Jitted) -> schema.FunctionRecord:
         name=jitted.spec.name,
         source=None if code is None else source_record(code.co_filename, None),
         line=None if code is None else code.co_firstlineno,
+        signature=_signature(jitted),
         entries=[_entry_record(key, program) for key, program in _programs_of(jitted)],
     )
+
+
+def _signature(jitted: Jitted) -> str:
+    spec = jitted.spec
+    try:
+        parts = [str(inspect.signature(spec.function))]
+    except (TypeError, ValueError):  # of a built-in function
+        parts = ["(…)"]
+    for word, names, positions in (
+        ("static", spec.static_names, spec.static_nums),
+        ("donated", spec.donated_names, spec.donated_nums),
+    ):
+        if names or positions:
+            parts.append(f"{word} {', '.join(map(str, names or positions))}")
+    return ", ".join(parts)
 
 
 def _entry_record(key: Any, program: Program) -> schema.FunctionEntryRecord:

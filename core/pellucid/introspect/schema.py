@@ -473,6 +473,10 @@ class FunctionRecord(Record):
     line: int | None
     entries: list[FunctionEntryRecord]
     """The oldest first."""
+    signature: str = ""
+    """Its parameters with their defaults, and which are static or donated: `(x, n=2), static n, donated x`."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["function"] = "function"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -641,6 +645,8 @@ class ArrayValuesRecord(Record):
     """The array as Python prints it; the middle of a large one is left out."""
     note: str
     """Why there are no values; empty where there are."""
+    array: str = ""
+    """Name under which its kernel finds the array while it lives; empty where it can't be asked for."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["array_values"] = "array_values"
 
@@ -675,6 +681,8 @@ class ShardingRecord(Record):
     tile_stops: list[int]
     device_tiles: list[int]
     """For each device in mesh order the part that it holds; -1 for none."""
+    array: str = ""
+    """`ArrayValuesRecord.array`."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["sharding"] = "sharding"
 

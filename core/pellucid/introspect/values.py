@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import secrets
+import weakref
 from typing import Any
 
+from pellucid.base.errors import ArgumentValueError
 from pellucid.tracing.trace import Tracer, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten
@@ -40,6 +44,40 @@ def short_text(x: Any) -> str | None:
     n_bytes = sum(type_of(array).nbytes for array in arrays)
     word = "array" if len(arrays) == 1 else "arrays"
     return f"{type(x).__name__} of {len(arrays)} {word}, {bytes_text(n_bytes)}"
+
+
+_session = secrets.token_hex(4)
+_numbers = itertools.count(1)
+_shown: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+
+
+def array_key(x: Any) -> str:
+    """Name for a figure of an array, under which `array_of` finds it while somebody else holds it.
+
+    >>> array_key(jnp.ones(3)) == array_key(jnp.ones(3))
+    False
+    """
+    key = f"{_session}-{next(_numbers)}"
+    _shown[key] = x
+    return key
+
+
+def array_of(key: str) -> Any:
+    """The array of a name that `array_key` has made.
+
+    Raises: ArgumentValueError if nobody holds it any more.
+
+    >>> x = jnp.ones(3)
+    >>> array_of(array_key(x)) is x
+    True
+    """
+    x = _shown.get(key)
+    if x is None:
+        raise ArgumentValueError(
+            "this array is gone: nothing holds it any more, or its kernel has ended.",
+            do="Run the cell that made it again.",
+        )
+    return x
 
 
 def bytes_text(n_bytes: float) -> str:

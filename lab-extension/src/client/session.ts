@@ -71,7 +71,7 @@ export class SessionClient {
     const number = ++this.lastRequest;
     return new Promise((resolve, reject) => {
       this.waiting.set(number, { resolve, reject });
-      comm.send({ ...request, request: number });
+      comm.send({ ...request, request: number } as never);
     });
   }
 

@@ -114,7 +114,7 @@ export const baseStyle = `
   font: 11px/18px var(--pl-code) !important; color: var(--pl-accent) !important;
 }
 .pl-action { font: 12px/24px var(--pl-font) !important; }
-.pl-link:hover, .pl-action:hover { background: var(--pl-accent-soft); }
+.pl-link:hover, .pl-action:hover, .pl-action[aria-pressed='true'] { background: var(--pl-accent-soft); }
 .pl-icon-button {
   display: inline-flex; align-items: center; justify-content: center; width: 28px; height: 28px; padding: 0;
   border: 1px solid transparent; border-radius: 6px; background: none; cursor: pointer; color: var(--pl-muted);

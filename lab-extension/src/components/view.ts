@@ -22,7 +22,8 @@ import { WhatIfView, whatIfStyle, type PlacementRequest } from './sharding/what_
 import { divergenceStyle, divergenceView } from './debugger/divergence_view';
 import { gradientStyle, gradientView } from './debugger/gradient_view';
 import { RecordingView, recordingStyle } from './debugger/recording_view';
-import { ArrayValuesView, arrayValuesStyle } from './values/array_values_view';
+import { functionCard, functionsStyle, type OpenProgram } from './facts/functions_list';
+import { ArrayValuesView, arrayValuesStyle, type ArrayEvents } from './values/array_values_view';
 import { canvasPaneStyle } from './canvas_pane';
 import { sourceLinkStyle, type NotebookLines, type ProgramEvents } from './source_link';
 import { failureNotice, failureStyle } from './failure';
@@ -77,6 +78,10 @@ export interface ViewOptions {
   readonly onPlacement?: (request: PlacementRequest) => void;
   /** What a view of a profiled session asks of the page. */
   readonly profile?: ProfileEvents;
+  /** Asks for slices and parts of arrays. */
+  readonly arrays?: ArrayEvents;
+  /** Opens a view of a program in the cache of a jitted function. */
+  readonly openProgram?: OpenProgram;
 }
 
 export interface Mounted {
@@ -118,6 +123,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     gradientStyle,
     arrayValuesStyle,
     recompilationStyle,
+    functionsStyle,
   ].join('\n');
   const root = el('div', { class: 'pl-root' });
   shadow.replaceChildren(style, root);
@@ -195,7 +201,7 @@ function viewOf(
       return explorer;
     }
     case 'sharding':
-      return new ArrayView(root, placedArrayOf(record), events);
+      return new ArrayView(root, placedArrayOf(record), events, options.arrays);
     case 'function_sharding':
       return new FunctionShardingView(root, record, layouts, events);
     case 'lens':
@@ -219,7 +225,9 @@ function viewOf(
     case 'what_if':
       return new WhatIfView(root, record, options.onPlacement, options.notebook);
     case 'array_values':
-      return new ArrayValuesView(root, record);
+      return new ArrayValuesView(root, record, options.arrays);
+    case 'function':
+      return functionCard(record, options.openProgram);
     case 'divergence':
       return divergenceView(record);
     case 'gradient':

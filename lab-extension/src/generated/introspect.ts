@@ -360,6 +360,12 @@ export interface FunctionRecord {
   readonly line: number | null;
   /** The oldest first. */
   readonly entries: readonly FunctionEntryRecord[];
+  /**
+   * Its parameters with their defaults, and which are static or donated: `(x, n=2), static n, donated x`.
+   */
+  readonly signature: string;
+  readonly schema_version: number;
+  readonly kind: "function";
 }
 
 /** The user's jitted functions, the one that was compiled last first. */
@@ -504,6 +510,10 @@ export interface ArrayValuesRecord {
   readonly numbers: string;
   /** Why there are no values; empty where there are. */
   readonly note: string;
+  /**
+   * Name under which its kernel finds the array while it lives; empty where it can't be asked for.
+   */
+  readonly array: string;
   readonly schema_version: number;
   readonly kind: "array_values";
 }
@@ -536,6 +546,8 @@ export interface ShardingRecord {
   readonly tile_stops: readonly number[];
   /** For each device in mesh order the part that it holds; -1 for none. */
   readonly device_tiles: readonly number[];
+  /** `ArrayValuesRecord.array`. */
+  readonly array: string;
   readonly schema_version: number;
   readonly kind: "sharding";
 }

@@ -1,6 +1,6 @@
 // Generated from pellucid_kernel.schema by tools/generate_types.py. Do not edit.
 
-import type { CompiledRecord, FunctionShardingRecord, FunctionsRecord, MemoryRecord, ProgramRecord, ShardingRecord } from "./introspect";
+import type { ArrayValuesRecord, CompiledRecord, FunctionShardingRecord, FunctionsRecord, MemoryRecord, ProgramRecord, ShardingRecord } from "./introspect";
 import type { PerfettoRecord, TimelineRecord } from "./profiler";
 
 /**
@@ -55,9 +55,32 @@ export interface PerfettoRequest {
   readonly kind: "show_perfetto";
 }
 
+/** Asks for the values of an array, or of the part of it that a device holds. */
+export interface ArrayRequest {
+  readonly request: number;
+  /** `ArrayValuesRecord.array`. */
+  readonly array: string;
+  readonly device: number | null;
+  readonly kind: "show_array";
+}
+
+/** Asks for a slice of an array. */
+export interface ArraySliceRequest {
+  readonly request: number;
+  /** `ArrayValuesRecord.array`. */
+  readonly array: string;
+  /** One for each dimension; those along `dims` say nothing. */
+  readonly index: readonly number[];
+  /** The dimension drawn down, and the one drawn across. */
+  readonly dims: readonly number[];
+  readonly kind: "show_array_slice";
+}
+
 /** Messages from a panel. */
 export type Request =
   | FollowRequest
+  | ArrayRequest
+  | ArraySliceRequest
   | ProgramRequest
   | FreeArrayRequest
   | LetGoRequest
@@ -87,19 +110,34 @@ export interface DevicesState {
 /** State of a panel: sent when it comes into sight and after each cell. */
 export type State = ProgramsState | DevicesState;
 
+/** A slice of an array, as a heat map draws it. */
+export interface ArraySliceRecord {
+  /** One for each dimension; those along `dims` say nothing. */
+  readonly index: readonly number[];
+  /** The dimension drawn down, and the one drawn across. */
+  readonly dims: readonly number[];
+  /** Along `dims` every so many elements are read. */
+  readonly steps: readonly number[];
+  /** Means of the finite elements of blocks, by rows; None where a block has none. */
+  readonly cells: readonly (readonly (number | null)[])[];
+  readonly kind: "array_slice";
+}
+
 /** Views that a request can ask for. */
 export type Shown =
   | ProgramRecord
   | FunctionShardingRecord
   | CompiledRecord
   | TimelineRecord
-  | PerfettoRecord;
+  | PerfettoRecord
+  | ArrayValuesRecord
+  | ArraySliceRecord;
 
 /** The answer to a request with a number. */
 export interface AnswerRecord {
   readonly request: number;
   /** The requested value; None for a command. */
-  readonly shown: ProgramRecord | FunctionShardingRecord | CompiledRecord | TimelineRecord | PerfettoRecord | null;
+  readonly shown: ProgramRecord | FunctionShardingRecord | CompiledRecord | TimelineRecord | PerfettoRecord | ArrayValuesRecord | ArraySliceRecord | null;
   /** Message of the error; None if there was none. */
   readonly error: string | null;
   readonly kind: "answer";

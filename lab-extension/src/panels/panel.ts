@@ -156,7 +156,4 @@ const panelStyle = `
 .pl-panel-note { margin: 14px 12px; color: var(--pl-muted); }
 .pl-panel h3 { margin: 0; padding: 10px 12px 4px; font-size: 12px; font-weight: 600; color: var(--pl-muted); }
 .pl-panel .pl-table th, .pl-panel .pl-table td { padding: 4px 8px 4px 12px; }
-.pl-entry { margin: 0 12px 8px 20px; padding: 6px 8px; border: 1px solid var(--pl-line); border-radius: 6px; font-size: 12px; }
-.pl-entry code { font: 12px var(--pl-code); overflow-wrap: anywhere; }
-.pl-entry-actions { display: flex; gap: 8px; align-items: baseline; justify-content: space-between; margin-top: 4px; }
 `;

@@ -58,7 +58,18 @@ const array: LiveArrayRecord = {
 
 const programsState: ProgramsState = {
   functions: {
-    functions: [{ id: 1, name: 'layer', source: null, line: null, entries: [entry] }],
+    functions: [
+      {
+        id: 1,
+        name: 'layer',
+        source: null,
+        line: null,
+        entries: [entry],
+        signature: '(x)',
+        schema_version: 1,
+        kind: 'function',
+      },
+    ],
     schema_version: 1,
     kind: 'functions',
   },

@@ -9,6 +9,7 @@ const KINDS = [
   'diff',
   'divergence',
   'error',
+  'function',
   'function-sharding',
   'gradient',
   'ladder',

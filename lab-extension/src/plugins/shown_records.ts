@@ -2,7 +2,8 @@ import type { CommandRegistry } from '@lumino/commands';
 
 import { mount, type Mounted } from '../components';
 import { ProfileView } from '../components/profile/profile_view';
-import type { ProgramRecord } from '../generated/introspect';
+import type { ArrayValuesRecord, ProgramRecord } from '../generated/introspect';
+import type { ArraySliceRecord, Shown } from '../generated/kernel';
 import type { TimelineRecord } from '../generated/profiler';
 import {
   GO_EVENT,
@@ -13,6 +14,7 @@ import {
   type PlaceQuestion,
   type PlaceState,
 } from '../records/cell_places';
+import type { Asked } from '../panels/panel';
 import { makeLayoutWorker } from './layout_worker';
 import { viewSettings } from './view_settings';
 
@@ -77,14 +79,15 @@ export function mountRecord(
     onPoint(placesOf(program, equations), isSelected);
   const { name, kind } = (record ?? {}) as { name?: unknown; kind?: unknown };
   const origin = { title: String(name ?? kind ?? 'the view').slice(0, 40), element: place };
-  const loadTimeline = async (
+  const ask = async <T>(request: Asked): Promise<T> =>
+    (await commands.execute(ASK_COMMAND, { request: request as never })) as T;
+  const loadTimeline = (
     session: number,
     begin_ns: number,
     end_ns: number,
     columns: number,
   ): Promise<TimelineRecord> => {
-    const request = { kind: 'show_timeline', session, begin_ns, end_ns, columns };
-    return (await commands.execute(ASK_COMMAND, { request })) as TimelineRecord;
+    return ask<TimelineRecord>({ kind: 'show_timeline', session, begin_ns, end_ns, columns });
   };
   const mounted = mount(place, record, {
     makeWorker: makeLayoutWorker,
@@ -95,6 +98,20 @@ export function mountRecord(
     notebook: {
       go: to => cellLines?.go(to, origin),
       stateOf: to => cellLines?.stateOf(to) ?? 'absent',
+    },
+    arrays: {
+      loadSlice: (array, index, dims) =>
+        ask<ArraySliceRecord>({
+          kind: 'show_array_slice',
+          array,
+          index: [...index],
+          dims: [...dims],
+        }),
+      loadValues: (array, device) => ask<ArrayValuesRecord>({ kind: 'show_array', array, device }),
+    },
+    openProgram: async (entry, view, title) => {
+      const shown = await ask<Shown>({ kind: 'show_program', entry, view });
+      await commands.execute(OPEN_COMMAND, { record: shown as never, title });
     },
     profile: {
       onPoint,

@@ -6,6 +6,7 @@ import {
   type CompiledRecord,
   type DiffRecord,
   type ErrorRecord,
+  type FunctionRecord,
   type FunctionShardingRecord,
   type LadderRecord,
   type LensRecord,
@@ -27,6 +28,7 @@ export type AnyRecord =
   | DiffRecord
   | DivergenceRecord
   | ErrorRecord
+  | FunctionRecord
   | FunctionShardingRecord
   | GradientRecord
   | LadderRecord

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import ml_dtypes
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.analysis import array_values
+from pellucid.analysis import array_slice, array_values
 from pellucid.base.errors import ArgumentValueError
 
 RANDOM = np.random.default_rng(7)
@@ -68,6 +69,42 @@ def test_a_heat_map_has_means_of_blocks_of_a_slice() -> None:
     for index in ([3], [0, 0]):
         with pytest.raises(ArgumentValueError, match="no such slice"):
             array_values(jnp.asarray(x), index)
+
+
+@pytest.mark.parametrize("spec", [None, pl.P("x"), pl.P(None, None, "y", "x")], ids=str)
+@pytest.mark.parametrize("dims", [(2, 3), (0, 2), (3, 1)], ids=str)
+def test_a_slice_over_any_two_dimensions(spec, dims) -> None:
+    x = RANDOM.standard_normal((4, 3, 6, 8)).astype(np.float32)
+    y = jnp.asarray(x)
+    if spec is not None:
+        y = pl.device_put(y, pl.NamedSharding(pl.make_mesh((4, 2), ("x", "y")), spec))
+    drawn = array_slice(y, [1, 2, 3, 5], dims)
+    index = [slice(None) if dim in dims else (1, 2, 3, 5)[dim] for dim in range(4)]
+    expected = x[tuple(index)]
+    np.testing.assert_allclose(drawn.cells, expected if dims[0] < dims[1] else expected.T)
+    assert (drawn.index, drawn.dims, drawn.steps) == ([1, 2, 3, 5], [*dims], [1, 1])
+
+
+def test_slices_that_there_are_not() -> None:
+    x = jnp.ones((2, 3, 4))
+    for index, dims in [([0, 0, 0], (1, 1)), ([0, 0, 0], (0, 3)), ([2, 0, 0], (1, 2)), ([0], (0,))]:
+        with pytest.raises(ArgumentValueError, match="no such slice"):
+            array_slice(x, index, dims)
+    x.delete()
+    with pytest.raises(ArgumentValueError, match="no slice to draw"):
+        array_slice(x, [0, 0, 0], (1, 2))
+
+
+def test_a_slice_of_a_large_array_reads_nothing_else() -> None:
+    x = jnp.zeros((64, 1024, 1024)).at[7].set(2.0)
+    array_slice(x, [0, 0, 0], (1, 2))
+    begin = time.perf_counter()
+    assert array_slice(x, [7, 0, 0], (1, 2)).cells[0][0] == 2.0
+    seconds = time.perf_counter() - begin
+    begin = time.perf_counter()
+    jnp.sum(x).block_until_ready()
+    jnp.max(x).block_until_ready()
+    assert seconds < max(0.25, time.perf_counter() - begin)
 
 
 LARGE = np.float32(3e38)

@@ -15,6 +15,7 @@ from pellucid.introspect.schema import (
     CollectiveRecord,
     CompiledRecord,
     ErrorRecord,
+    FunctionRecord,
     FunctionShardingRecord,
     MemoryRecord,
     MissesRecord,
@@ -47,8 +48,10 @@ from pellucid_viz.render.sharded import (
 from pellucid_viz.render.text import (
     cause_text,
     compiled_facts,
+    entry_facts,
     frame_lines,
     frame_title,
+    function_text,
     holders_of,
     misses_text,
     tile_count,
@@ -144,6 +147,13 @@ def _misses(records: Iterable[MissRecord]) -> str:
             for each in records
         ),
     )
+
+
+def _function(record: FunctionRecord) -> str:
+    rows = [[f"({', '.join(entry.arguments)})", *entry_facts(entry)] for entry in record.entries]
+    head, _, _ = function_text(record).partition("\n")
+    programs = table(["program", "size", "compiled"], rows) if rows else "<p>not called yet</p>"
+    return f"<p><code>{html.escape(head)}</code></p>{programs}"
 
 
 def _all_misses(record: MissesRecord) -> str:
@@ -260,6 +270,7 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "memory": _memory,
     "miss": lambda record: _misses([record]),
     "misses": _all_misses,
+    "function": _function,
     "sharding": _sharding,
     "function_sharding": _function_sharding,
     "error": _error,

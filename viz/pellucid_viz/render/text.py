@@ -13,6 +13,8 @@ from pellucid.introspect.schema import (
     DiffRecord,
     ErrorFrameRecord,
     ErrorRecord,
+    FunctionEntryRecord,
+    FunctionRecord,
     FunctionShardingRecord,
     LadderRecord,
     LensRecord,
@@ -165,6 +167,30 @@ def _again(record: MissRecord) -> str:
     times = "" if record.count == 1 else f" {record.count} times, the last time"
     causes = "; ".join(map(cause_text, record.causes))
     return f"`{record.function}` compiled again{times} ({seconds_text(record.seconds)}): {causes}"
+
+
+def function_text(record: FunctionRecord) -> str:
+    """The signature of a jitted function, and its programs."""
+    place = "" if record.source is None else f" in {record.source.name}, line {record.line}"
+    rows = [
+        f"  ({', '.join(entry.arguments)}): {', '.join(entry_facts(entry))}"
+        for entry in record.entries[-_MOST_ROWS:]
+    ]
+    head = f"{record.name}{record.signature}, jitted{place}"
+    return "\n".join(
+        [head, *(rows or ["  not called yet"]), *more_rows(len(record.entries), "program")]
+    )
+
+
+def entry_facts(entry: FunctionEntryRecord) -> list[str]:
+    """Size of a program in a function's cache, for what it is compiled, and why it was made."""
+    number = entry.executable_count
+    placements = (
+        "not compiled" if number == 0 else f"compiled for {number} placement{'s' * (number > 1)}"
+    )
+    because = "" if entry.miss is None else f"; {'; '.join(map(cause_text, entry.miss.causes))}"
+    plural = "" if entry.equation_count == 1 else "s"
+    return [f"{entry.equation_count} equation{plural}", placements + because]
 
 
 def error_text(record: ErrorRecord) -> str:
@@ -328,6 +354,7 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "memory": memory_text,
     "miss": miss_text,
     "misses": misses_text,
+    "function": function_text,
     "sharding": sharding_text,
     "function_sharding": function_sharding_text,
     "error": error_text,

@@ -16,6 +16,7 @@ import { Disposables, el } from '../dom';
 import { counted, oneLine, quantity, whole } from '../format';
 import type { ProgramEvents } from '../source_link';
 import { readTheme, type Theme } from '../theme';
+import { ArrayValuesView, type ArrayEvents } from '../values/array_values_view';
 import { deviceColors, type ColorBy } from './colors';
 import { deviceAt, layMesh, paintMesh, type MeshLayout } from './mesh_picture';
 import { layTiles, paintTiles, tileAt, type TileBox, type TilesView } from './tiles_picture';
@@ -30,6 +31,8 @@ export interface PlacedArray {
   readonly tiles: Tiles;
   /** Whether it is a mesh itself, whose devices are the parts. */
   readonly isMesh?: boolean;
+  /** Name under which a kernel finds it; empty where none can. */
+  readonly key?: string;
   /** Axes along which each device has an array of its own. */
   readonly manualAxes?: readonly string[];
 }
@@ -44,6 +47,7 @@ export function placedArrayOf(record: ShardingRecord): PlacedArray {
     spec: record.spec,
     tiles: tilesOfRecord(record, mesh),
     isMesh: record.type === 'mesh',
+    key: record.array,
   };
 }
 
@@ -51,6 +55,8 @@ export function placedArrayOf(record: ShardingRecord): PlacedArray {
 const ROW = 54;
 const AROUND_MESH = 150;
 const MOST_ROWS = 6;
+/** Height in pixels at which values are shown in place of tiles. */
+const VALUES_HEIGHT = 520;
 
 /** A screen reader is told so many devices one by one. */
 const MOST_LISTED = 128;
@@ -73,13 +79,17 @@ export class ArrayView {
   private highlightedTile = -1;
   private highlightedDevices: ReadonlySet<number> = new Set();
   private readonly deviceBytes: readonly number[];
+  private values: ArrayValuesView | null = null;
+  private readonly onHeight: ProgramEvents['onHeight'];
 
   constructor(
     private readonly root: HTMLElement,
     private readonly array: PlacedArray,
     events: ProgramEvents = {},
+    private readonly arrays?: ArrayEvents,
   ) {
     this.theme = readTheme(root);
+    this.onHeight = events.onHeight;
     this.view = firstView(array);
     this.deviceBytes = Array.from(array.tiles.tileOfDevice, tile =>
       tile < 0 ? 0 : tileElements(array.tiles, tile) * array.itemBytes,
@@ -138,6 +148,7 @@ export class ArrayView {
 
   themeChanged(): void {
     this.theme = readTheme(this.root);
+    this.values?.themeChanged();
     this.recolor();
   }
 
@@ -157,6 +168,7 @@ export class ArrayView {
       el('code', {}, array.isMesh === true ? meshText(array.mesh) : oneLine(array.spec.text, 120)),
       this.facts().map(([text, tone]) => el('span', { class: `pl-chip ${tone}` }, text)),
       this.buildColorBy(),
+      this.valuesButton(),
     );
     const bytes =
       this.bytesPane === null
@@ -254,6 +266,44 @@ export class ArrayView {
       this.recolor();
     });
     return select;
+  }
+
+  /** Shows the values in place of the tiles, and back; null where no kernel can be asked for them. */
+  private valuesButton(): HTMLElement | null {
+    const { arrays } = this;
+    const { key = '' } = this.array;
+    if (arrays === undefined || key === '') {
+      return null;
+    }
+    const button = el(
+      'button',
+      { type: 'button', class: 'pl-action', 'aria-pressed': 'false' },
+      'Values',
+    );
+    this.disposables.listen(button, 'click', () => {
+      if (this.values !== null) {
+        this.showValues(button, null);
+        return;
+      }
+      arrays
+        .loadValues(key, null)
+        .then(record => this.showValues(button, new ArrayValuesView(this.root, record, arrays)))
+        .catch((error: unknown) => {
+          this.status.textContent = error instanceof Error ? error.message : String(error);
+        });
+    });
+    return button;
+  }
+
+  private showValues(button: HTMLElement, values: ArrayValuesView | null): void {
+    this.values?.dispose();
+    this.values = values;
+    button.setAttribute('aria-pressed', String(values !== null));
+    this.element.classList.toggle('pl-shows-values', values !== null);
+    if (values !== null) {
+      this.element.querySelector('.pl-array-main')!.after(values.element);
+      this.onHeight?.(VALUES_HEIGHT);
+    }
   }
 
   /** One slider for each dimension that is not drawn, and the choice of those that are. */
@@ -531,6 +581,9 @@ export const arrayStyle = `
 .pl-bytes-box p { margin: 4px 0; font-size: 12px; }
 .pl-bytes { height: 48px; }
 .pl-sliders { display: flex; flex-wrap: wrap; gap: 6px 14px; align-items: center; padding: 0 0 8px 4px; font-size: 12px; }
+.pl-shows-values > .pl-array-main { display: none; }
+.pl-shows-values > .pl-values { flex: 1; overflow: auto; min-height: 0; }
+.pl-shows-values > .pl-values > header { display: none; }
 .pl-sliders:empty { display: none; }
 .pl-slider { display: inline-flex; align-items: center; gap: 8px; color: var(--pl-muted); }
 .pl-slider input { width: 110px; accent-color: var(--pl-accent); }

@@ -1,6 +1,7 @@
 /** Values of an array at a glance: counts, range, a histogram, a heat map, and its parts. */
 
 import type { ArrayValuesRecord } from '../../generated/introspect';
+import type { ArraySliceRecord } from '../../generated/kernel';
 import { el, type Content } from '../dom';
 import { oneLine, whole } from '../format';
 import { tableOf } from '../table';
@@ -11,16 +12,44 @@ const DIGITS = 6;
 const MAP_SIZE = 220;
 const MIN_SIDE = 12;
 
+/** What a view asks of the kernel that holds its array. */
+export interface ArrayEvents {
+  /** The slice over two dimensions at an index along the others. */
+  readonly loadSlice: (
+    array: string,
+    index: readonly number[],
+    dims: readonly number[],
+  ) => Promise<ArraySliceRecord>;
+  /** The values of the whole array, or of what a device holds of it. */
+  readonly loadValues: (array: string, device: number | null) => Promise<ArrayValuesRecord>;
+}
+
+/** The slice that is drawn. */
+type Slice = Omit<ArraySliceRecord, 'kind'>;
+
 export class ArrayValuesView {
   readonly element: HTMLElement;
   readonly ready = Promise.resolve();
   readonly isFlowing = true;
   private readonly map: HTMLCanvasElement | null;
+  private readonly caption = el('figcaption', { class: 'pl-muted' });
+  private readonly controls = el('div', { class: 'pl-sliders' });
+  private readonly status = el('div', { class: 'pl-values-status', role: 'status' });
+  private readonly part = el('div', { class: 'pl-values-part' });
+  private slice: Slice;
+  /** The slice that is asked for next; null where none is. */
+  private wanted: Slice | null = null;
+  private isLoading = false;
+  private partView: ArrayValuesView | null = null;
 
   constructor(
     private readonly root: HTMLElement,
     private readonly record: ArrayValuesRecord,
+    private readonly events: ArrayEvents | null = null,
   ) {
+    const { shape, index, steps, cells } = record;
+    const dims = shape.length > 1 ? [shape.length - 2, shape.length - 1] : shape.map((_, d) => d);
+    this.slice = { index: shape.map((_, d) => index[d] ?? 0), dims, steps, cells };
     this.map = record.cells.length > 0 ? this.heatMap() : null;
     this.element = el(
       'div',
@@ -34,14 +63,18 @@ export class ArrayValuesView {
       record.note === ''
         ? el('div', { class: 'pl-values-figures' }, histogram(record), this.map && this.mapFigure())
         : el('p', { class: 'pl-muted' }, record.note),
-      record.parts.device.length > 1 ? partsTable(record) : null,
+      this.status,
+      record.parts.device.length > 1 ? partsTable(record, this.partLoader()) : null,
+      this.part,
       record.numbers === '' ? null : el('pre', { class: 'pl-code' }, record.numbers),
     );
+    this.fillControls();
     this.draw();
   }
 
   themeChanged(): void {
     this.draw();
+    this.partView?.themeChanged();
   }
 
   dispose(): void {
@@ -49,41 +82,153 @@ export class ArrayValuesView {
   }
 
   private heatMap(): HTMLCanvasElement {
-    const { cells } = this.record;
-    const [rows, columns] = this.planeSizes();
-    const scale = MAP_SIZE / Math.max(rows, columns);
-    const side = (count: number): number => Math.max(Math.round(count * scale), MIN_SIDE);
-    return el('canvas', {
-      width: cells[0]!.length,
-      height: cells.length,
-      role: 'img',
-      'aria-label': 'Heat map',
-      style: `width: ${side(columns)}px; height: ${side(rows)}px`,
-    });
+    return el('canvas', { role: 'img', 'aria-label': 'Heat map' });
   }
 
   /** Numbers of rows and columns of the slice that is drawn. */
   private planeSizes(): [number, number] {
-    const { shape } = this.record;
-    return shape.length > 1 ? [shape.at(-2)!, shape.at(-1)!] : [1, shape[0]!];
+    const [first = 0, second] = this.slice.dims.map(dim => this.record.shape[dim]!);
+    return second === undefined ? [1, first] : [first, second];
   }
 
-  private mapFigure(): HTMLElement {
-    const { cells, index, shape, steps } = this.record;
+  /** The index of an element of the slice: `[3, 0, 17]`. */
+  private place(...drawn: readonly (number | string)[]): string {
+    const { index, dims } = this.slice;
+    const places: (number | string)[] = [...index];
+    dims.forEach((dim, i) => (places[dim] = drawn[drawn.length - dims.length + i]!));
+    return `[${places.join(', ')}]`;
+  }
+
+  private captionText(): string {
+    const { cells, steps } = this.slice;
     const [rows, columns] = this.planeSizes();
     const isWhole = cells.length === rows && cells[0]!.length === columns;
-    const where = index.length > 0 ? `at [${index.join(', ')}, :, :]` : '';
+    const where = this.record.shape.length > 2 ? `at ${this.place(':', ':')}` : '';
     const means = isWhole ? '' : 'means of blocks';
     const sampled = steps.some(step => step > 1)
       ? `of one in ${steps.map(whole).join(' × ')} elements`
       : '';
-    const readout = el('output', { class: 'pl-muted' });
-    const caption = el(
-      'figcaption',
-      { class: 'pl-muted' },
-      [where, [means, sampled].join(' ').trim()].filter(text => text !== '').join(', '),
+    return [where, [means, sampled].join(' ').trim()].filter(text => text !== '').join(', ');
+  }
+
+  /** A slider for each dimension that is not drawn, and the choice of those that are; none without a kernel. */
+  private fillControls(): void {
+    const { record, slice } = this;
+    if (this.events === null || record.array === '' || record.shape.length <= 2 || !this.map) {
+      return;
+    }
+    const others = record.shape.map((_, dim) => dim).filter(dim => !slice.dims.includes(dim));
+    this.controls.replaceChildren(
+      this.dimChoice('down', 0),
+      this.dimChoice('across', 1),
+      ...others.map(dim => this.slider(dim)),
     );
+  }
+
+  private dimChoice(label: string, at: 0 | 1): HTMLElement {
+    const select = el(
+      'select',
+      { class: 'pl-select', 'aria-label': `Dimension drawn ${label}` },
+      this.record.shape.map((size, dim) =>
+        el(
+          'option',
+          { value: dim, selected: dim === this.slice.dims[at] },
+          `${label}: dimension ${dim} (${whole(size)})`,
+        ),
+      ),
+    );
+    select.addEventListener('change', () => {
+      const dims = [...this.slice.dims];
+      const chosen = Number(select.value);
+      if (dims[1 - at] === chosen) {
+        dims[1 - at] = dims[at]!;
+      }
+      dims[at] = chosen;
+      this.load({ ...this.slice, dims });
+    });
+    return select;
+  }
+
+  private slider(dim: number): HTMLElement {
+    const size = this.record.shape[dim]!;
+    const value = el('span', { class: 'pl-code' }, String(this.slice.index[dim]));
+    const input = el('input', {
+      type: 'range',
+      min: 0,
+      max: size - 1,
+      value: this.slice.index[dim],
+      'aria-label': `Index along dimension ${dim}`,
+      disabled: size < 2,
+    });
+    input.addEventListener('input', () => {
+      value.textContent = input.value;
+      const index = [...(this.wanted ?? this.slice).index];
+      index[dim] = Number(input.value);
+      this.load({ ...(this.wanted ?? this.slice), index });
+    });
+    return el('label', { class: 'pl-slider' }, `dimension ${dim} (${whole(size)})`, input, value);
+  }
+
+  /** Asks for a slice; of those that are asked for meanwhile only the last. */
+  private load(slice: Slice): void {
+    this.wanted = slice;
+    if (!this.isLoading) {
+      this.isLoading = true;
+      void this.loadWanted().finally(() => (this.isLoading = false));
+    }
+  }
+
+  private async loadWanted(): Promise<void> {
+    while (this.wanted !== null) {
+      const { index, dims } = this.wanted;
+      const asked = this.wanted;
+      try {
+        const slice = await this.events!.loadSlice(this.record.array, index, dims);
+        const hasOtherDims = slice.dims.join() !== this.slice.dims.join();
+        this.slice = slice;
+        this.status.textContent = '';
+        if (this.wanted === asked) {
+          this.wanted = null;
+        }
+        if (hasOtherDims) {
+          this.fillControls();
+        }
+        this.draw();
+      } catch (error) {
+        this.wanted = null;
+        this.say(error);
+      }
+    }
+  }
+
+  private say(error: unknown): void {
+    this.status.textContent = error instanceof Error ? error.message : String(error);
+  }
+
+  /** Shows what one device holds under the table of parts; null where nobody can be asked. */
+  private partLoader(): ((device: number, index: string) => void) | null {
+    const { events, record } = this;
+    if (events === null || record.array === '') {
+      return null;
+    }
+    return (device, index) => {
+      events
+        .loadValues(record.array, device)
+        .then(part => {
+          const title = `device ${device}: [${oneLine(index, 60)}]`;
+          this.partView = new ArrayValuesView(this.root, { ...part, type: title });
+          this.part.replaceChildren(this.partView.element);
+          this.status.textContent = '';
+        })
+        .catch((error: unknown) => this.say(error));
+    };
+  }
+
+  private mapFigure(): HTMLElement {
+    const readout = el('output', { class: 'pl-muted' });
     this.map!.addEventListener('pointermove', event => {
+      const { cells } = this.slice;
+      const [rows, columns] = this.planeSizes();
       const box = this.map!.getBoundingClientRect();
       const at = (offset: number, length: number, count: number): number =>
         Math.min(Math.max(Math.floor((offset / length) * count), 0), count - 1);
@@ -91,21 +236,30 @@ export class ArrayValuesView {
       const column = at(event.clientX - box.left, box.width, cells[0]!.length);
       const value = cells[row]![column]!;
       const [i, j] = [firstOf(row, rows, cells.length), firstOf(column, columns, cells[0]!.length)];
-      const place = shape.length > 1 ? `${i}, ${j}` : String(j);
-      readout.textContent = `[${[...index, place].join(', ')}] ${value === null ? 'not finite' : short(value)}`;
+      readout.textContent = `${this.place(i, j)} ${value === null ? 'not finite' : short(value)}`;
     });
     this.map!.addEventListener('pointerleave', () => {
       readout.textContent = '';
     });
-    return el('figure', {}, this.map, caption, readout);
+    return el('figure', {}, this.controls, this.map, this.caption, readout);
   }
 
   private draw(): void {
-    const context = this.map?.getContext('2d');
+    if (this.map === null) {
+      return;
+    }
+    const values = this.slice.cells;
+    const [rows, columns] = this.planeSizes();
+    const scale = MAP_SIZE / Math.max(rows, columns);
+    const side = (count: number): number => Math.max(Math.round(count * scale), MIN_SIDE);
+    this.map.width = values[0]!.length;
+    this.map.height = values.length;
+    this.map.style.cssText = `width: ${side(columns)}px; height: ${side(rows)}px`;
+    this.caption.textContent = this.captionText();
+    const context = this.map.getContext('2d');
     if (!context) {
       return;
     }
-    const values = this.record.cells;
     const largest = Math.max(0, ...values.flat().map(value => Math.abs(value ?? 0)));
     const theme = readTheme(this.root);
     const [positive, negative, absent] = ['heat-high', 'contraction', 'faint'].map(theme.color);
@@ -180,7 +334,10 @@ function histogram(record: ArrayValuesRecord): Content {
   );
 }
 
-function partsTable(record: ArrayValuesRecord): HTMLElement {
+function partsTable(
+  record: ArrayValuesRecord,
+  show: ((device: number, index: string) => void) | null,
+): HTMLElement {
   const { parts } = record;
   const number = (value: number | null): string => (value === null ? '' : short(value));
   return tableOf(
@@ -191,6 +348,7 @@ function partsTable(record: ArrayValuesRecord): HTMLElement {
       { name: 'From', isNumber: true },
       { name: 'To', isNumber: true },
       { name: 'NaN', isNumber: true },
+      ...(show === null ? [] : [{ name: '' }]),
     ],
     parts.device.map((device, i) => [
       String(device),
@@ -198,8 +356,16 @@ function partsTable(record: ArrayValuesRecord): HTMLElement {
       number(parts.low[i]!),
       number(parts.high[i]!),
       whole(parts.nan_count[i]!),
+      ...(show === null ? [] : [showButton(device, () => show(device, parts.index[i]!))]),
     ]),
   );
+}
+
+function showButton(device: number, onClick: () => void): HTMLElement {
+  const label = `Show the values on device ${device}`;
+  const button = el('button', { type: 'button', class: 'pl-link', 'aria-label': label }, 'Show');
+  button.addEventListener('click', onClick);
+  return button;
 }
 
 export const arrayValuesStyle = `
@@ -207,6 +373,10 @@ export const arrayValuesStyle = `
 .pl-values figure { margin: 0; display: flex; flex-direction: column; gap: 4px; font-size: 12px; }
 .pl-values canvas { image-rendering: pixelated; border: 1px solid var(--pl-line); border-radius: 2px; }
 .pl-values pre { margin: 0; padding: 8px 12px; overflow: auto; font-size: 12px; border-top: 1px solid var(--pl-line); }
+.pl-values-status { padding: 0 12px 6px; color: var(--pl-amber); }
+.pl-values-status:empty { display: none; }
+.pl-values-part > * { margin: 8px 12px 12px; border: 1px solid var(--pl-line); border-radius: 6px; }
+.pl-values figure > .pl-sliders { padding: 0 0 4px; }
 .pl-values output { min-height: 1.4em; }
 .pl-values-histogram { display: flex; width: min(320px, 80vw); height: 90px; border-bottom: 1px solid var(--pl-line-strong); }
 .pl-values-slot { flex: 1; display: flex; align-items: flex-end; }

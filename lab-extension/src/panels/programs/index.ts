@@ -1,5 +1,5 @@
 import { definePanel } from '../panel';
-import { FunctionsList, functionsStyle, VIEWS } from './functions';
+import { FunctionsList, functionsStyle, VIEWS } from '../../components/facts/functions_list';
 
 export const programs = definePanel({
   name: 'programs',

@@ -1,0 +1,147 @@
+/** Jitted functions, what is in their caches, and why. */
+
+import type { FunctionEntryRecord, FunctionRecord } from '../../generated/introspect';
+import type { ProgramRequest, ProgramsState } from '../../generated/kernel';
+import { el, type Content } from '../dom';
+import { counted, oneLine } from '../format';
+import { FactsView } from './facts_view';
+import { causes, duration } from './misses_view';
+
+export interface FunctionsEvents {
+  readonly onOpen: (name: string, entry: FunctionEntryRecord, view: View) => void;
+}
+
+type View = ProgramRequest['view'];
+/** Opens a view of the program of an entry, under a title; fails where the program is gone. */
+export type OpenProgram = (entry: number, view: View, title: string) => Promise<void>;
+
+/** What is shown of a program, by what readers call it. */
+export const VIEWS: Readonly<Record<View, string>> = {
+  jaxpr: 'Jaxpr',
+  stablehlo: 'StableHLO',
+  hlo: 'HLO',
+  sharding: 'Sharding',
+  memory: 'Memory',
+};
+
+/** A list of functions; those that a reader closed stay closed when it is drawn again. */
+export class FunctionsList {
+  private readonly closed = new Set<number>();
+
+  constructor(private readonly events: FunctionsEvents) {}
+
+  content(state: ProgramsState): Content {
+    const { functions } = state.functions;
+    if (functions.length === 0) {
+      return el('p', { class: 'pl-panel-note' }, 'No jitted function was called yet.');
+    }
+    return functions.map(each => this.functionOf(each));
+  }
+
+  private functionOf(record: FunctionRecord): Content {
+    const name = oneLine(record.name, 60);
+    const place = record.source === null ? '' : `${oneLine(record.source.name, 40)}:${record.line}`;
+    const details = el(
+      'details',
+      { class: 'pl-function', open: !this.closed.has(record.id) },
+      el(
+        'summary',
+        {},
+        el('strong', {}, name),
+        el('span', { class: 'pl-muted' }, place),
+        el('span', { class: 'pl-chip' }, counted(record.entries.length, 'program')),
+      ),
+      [...record.entries].reverse().map(entry => entryOf(name, entry, this.events)),
+    );
+    details.addEventListener('toggle', () => {
+      if (details.open) {
+        this.closed.delete(record.id);
+      } else {
+        this.closed.add(record.id);
+      }
+    });
+    return details;
+  }
+}
+
+function entryOf(
+  name: string,
+  entry: FunctionEntryRecord,
+  events: FunctionsEvents | null,
+): Content {
+  const types = entry.arguments.map(each => oneLine(each, 60)).join(', ');
+  const buttons = (events === null ? [] : (Object.keys(VIEWS) as View[])).map(view => {
+    const label = `Open ${VIEWS[view]} of ${name}(${types})`;
+    const open = el(
+      'button',
+      { type: 'button', class: 'pl-link', 'aria-label': label },
+      VIEWS[view],
+    );
+    open.addEventListener('click', () => events!.onOpen(name, entry, view));
+    return open;
+  });
+  return el(
+    'div',
+    { class: 'pl-entry' },
+    el('code', {}, `(${types})`),
+    el('div', { class: 'pl-muted' }, factsOf(entry)),
+    entry.miss === null ? null : causes(entry.miss),
+    el('div', { class: 'pl-entry-actions pl-views' }, buttons),
+  );
+}
+
+function factsOf(entry: FunctionEntryRecord): string {
+  const { miss } = entry;
+  const steps = { trace: 'traced', lower: 'lowered', compile: 'compiled' } as Readonly<Record<string, string>>;
+  return [
+    counted(entry.equation_count, 'equation'),
+    ...(miss?.phases ?? []).map(
+      phase => `${steps[phase.name] ?? phase.name} in ${duration(phase.seconds)}`,
+    ),
+    entry.executable_count === 0 ? 'not compiled' : '',
+    miss?.cell ? `called in ${oneLine(miss.cell, 30)}, line ${miss.line}` : '',
+  ]
+    .filter(Boolean)
+    .join(' · ');
+}
+
+/** One jitted function: its signature, its programs, and links to their views where there is a kernel to ask. */
+export function functionCard(record: FunctionRecord, open?: OpenProgram): FactsView {
+  const name = oneLine(record.name, 60);
+  const status = el('div', { class: 'pl-function-status', role: 'status' });
+  const events: FunctionsEvents | null =
+    open === undefined
+      ? null
+      : {
+          onOpen: (_, entry, view) => {
+            status.textContent = '';
+            open(entry.id, view, `${VIEWS[view]} · ${name}`).catch((error: unknown) => {
+              status.textContent = error instanceof Error ? error.message : String(error);
+            });
+          },
+        };
+  const place =
+    record.source === null ? [] : [`${oneLine(record.source.name, 40)}, line ${record.line}`];
+  return new FactsView(
+    el('code', {}, `${name}${oneLine(record.signature, 200)}`),
+    ['jitted', counted(record.entries.length, 'program'), ...place],
+    status,
+    record.entries.length === 0
+      ? el(
+          'p',
+          { class: 'pl-function-status' },
+          'Not called yet: it is traced and compiled at its first call.',
+        )
+      : [...record.entries].reverse().map(entry => entryOf(name, entry, events)),
+  );
+}
+
+export const functionsStyle = `
+.pl-report > .pl-entry { margin: 8px 12px; }
+.pl-function-status { margin: 8px 12px; color: var(--pl-muted); }
+.pl-function-status:empty { display: none; }
+.pl-entry-actions.pl-views { justify-content: flex-start; flex-wrap: wrap; gap: 4px; }
+.pl-function { border-bottom: 1px solid var(--pl-line); }
+.pl-function > summary { padding: 6px 12px; cursor: pointer; display: flex; flex-wrap: wrap; gap: 2px 8px; align-items: baseline; }
+.pl-function > summary > strong { font: 600 12px var(--pl-code); overflow-wrap: anywhere; }
+`;
