@@ -30,7 +30,7 @@ class CheckEffect(Effect):
     control_flow_allowed = remat_allowed = custom_derivatives_allowed = True
 
 
-_CHECKS: Effects = frozenset({CheckEffect()})
+CHECKS: Effects = frozenset({CheckEffect()})
 
 
 class CheckParams(NamedTuple):
@@ -47,7 +47,7 @@ class Check(Runs, WithoutResults[CheckParams]):
     types = derived_types  # not remembered, which would keep the sites alive
 
     def effects(self, avals, params):
-        return _CHECKS
+        return CHECKS
 
     def run(self, operands, params):
         if not params.debug:

@@ -12,13 +12,28 @@ from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.typing import Function
 from pellucid.checks.automatic import check_equation
 from pellucid.checks.check import check_p
-from pellucid.checks.errors import Error, ErrorCategory, JaxException, error_of, user_checks
+from pellucid.checks.errors import (
+    CheckedCall,
+    Error,
+    ErrorCategory,
+    JaxException,
+    error_of,
+    user_checks,
+)
 from pellucid.checks.notes import NONE, Checked, Notes, Site, first, nothing
 from pellucid.checks.watch import Conditions, Watch
 from pellucid.higher_order.calls import ClosedCallParams, Defined, closed_call_p
 from pellucid.higher_order.custom_rules import CustomCall
 from pellucid.higher_order.structured import Structured, bind_programs
-from pellucid.ir.jaxpr import DebugInfo, Equation, Jaxpr, Lineage, Literal, uses_references
+from pellucid.ir.jaxpr import (
+    ClosedJaxpr,
+    DebugInfo,
+    Equation,
+    Jaxpr,
+    Lineage,
+    Literal,
+    uses_references,
+)
 from pellucid.ir.rewriting import constants_as_inputs, rearranged
 from pellucid.ir.rules import Operands, Results, Values
 from pellucid.ir.slots import Slot
@@ -90,12 +105,13 @@ def checkify(f: Function, errors: Iterable[ErrorCategory] = user_checks) -> Func
             trees.append(out_tree)
             return results
 
-        names = lambda: tuple(compress(argument_paths(f, args, kwargs), is_array))
-        debug = DebugInfo(name_of(f), names)
+        names = tuple(compress(argument_paths(f, args, kwargs), is_array))
+        debug = DebugInfo(name_of(f), lambda: names)  # keeps no argument
         jaxpr, consts = stage(flat, [type_of(x) for x in arrays], debug)
-        error, results = _checked_results(
-            constants_as_inputs(jaxpr), [*consts, *arrays], categories
-        )
+        jaxpr, operands = constants_as_inputs(jaxpr), [*consts, *arrays]
+        error, results = _checked_results(jaxpr, operands, categories)
+        if context.trace.is_eager and not uses_references(jaxpr):
+            error.call = CheckedCall(name_of(f), ClosedJaxpr(jaxpr), operands, categories)
         return error, trees[0].unflatten(results)
 
     return checked_function

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,8 +11,10 @@ import numpy as np
 from pellucid.base.errors import PellucidError
 from pellucid.base.source import describe
 from pellucid.base.tree import register_pytree_node
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.rules import Avals, Operands
 from pellucid.tracing.trace import Tracer
+from pellucid.xla.arrays import ArrayImpl
 
 
 class CheckError(PellucidError, ValueError):
@@ -56,7 +59,7 @@ all_checks = automatic_checks | user_checks
 class Site:
     """A checked place in a program: its category, its message, the types of the message's values, and its source."""
 
-    __slots__ = ("avals", "category", "message", "source")
+    __slots__ = ("avals", "category", "equation", "message", "source")
 
     def __init__(
         self,
@@ -64,18 +67,44 @@ class Site:
         message: Callable[..., str],
         avals: Avals,
         source: Any,
+        equation: Equation | None = None,
     ) -> None:
         self.category = category
         self.message = message
         self.avals = tuple(avals)
         """Types of the values that `message` takes."""
         self.source = source
+        self.equation = equation
+        """The equation that was checked; None for a `check` of the user, which is one."""
 
     def exception(self, payload: Sequence[Any]) -> JaxException:
         """The failure as an exception, with the user's line in its message."""
         text = self.message(*payload)
         line = describe(self.source)
         return self.category(f"{text}\n  in {line}" if line else text)
+
+
+class CheckedCall:
+    """A call of a checked function, for debuggers. Its operands are not kept alive."""
+
+    def __init__(
+        self, name: str, program: ClosedJaxpr, operands: Operands, errors: frozenset[Any]
+    ) -> None:
+        self.name = name
+        self.program = program
+        self.errors = errors
+        """The categories that are checked."""
+        # NumPy's scalars can't be referred to weakly.
+        self._operands = [
+            weakref.ref(x) if isinstance(x, (ArrayImpl, np.ndarray)) else lambda x=x: x
+            for x in operands
+        ]
+
+    @property
+    def operands(self) -> list[Any] | None:
+        """The operands; None where one is gone."""
+        operands = [operand() for operand in self._operands]
+        return None if any(x is None for x in operands) else operands
 
 
 class Error:
@@ -85,9 +114,11 @@ class Error:
     that its message shows. Under `vmap` both have batch axes.
     """
 
-    __slots__ = ("code", "payload", "sites")
+    __slots__ = ("call", "code", "payload", "sites")
 
     def __init__(self, code: Any, payload: Sequence[Sequence[Any]], sites: Sequence[Site]) -> None:
+        self.call: CheckedCall | None = None
+        """The call that gave it, for debuggers; None for one that left `jit`, or another transformation."""
         self.code = code
         self.payload = tuple(map(tuple, payload))
         self.sites = tuple(sites)
@@ -127,7 +158,9 @@ class Error:
         """
         exception = self.get_exception()
         if exception is not None:
-            raise CheckError(str(exception)) from exception
+            error = CheckError(str(exception))
+            error.failed_call = self.call
+            raise error from exception
 
     def __repr__(self) -> str:
         if isinstance(self.code, Tracer):

@@ -37,7 +37,7 @@ class Watch:
         total = holds[0]
         for flag in holds[1:]:
             total = bitwise_or(total, flag)
-        notes.add(Site(ConditionMetError, MetBy(equation), (), equation.source), total)
+        notes.add(_site(equation), total)
 
     def _holds(self, x: Any) -> Any:
         """Whether an element of `x` meets the condition; None where that is known to be false, or `x` is no array."""
@@ -56,16 +56,6 @@ class Watch:
             answer = np.asarray(answer)
         ndim = type_of(answer).ndim
         return reduce_or(answer, tuple(range(ndim))) if ndim else answer
-
-
-class MetBy:
-    """The message of a condition that was met, which knows the equation."""
-
-    def __init__(self, equation: Equation) -> None:
-        self.equation = equation
-
-    def __call__(self) -> str:
-        return f"a result of `{self.equation.primitive.name}` met the condition"
 
 
 Read = Callable[[Any], Any]
@@ -94,4 +84,9 @@ class Conditions:
         if aval.size != 1:
             raise ArgumentTypeError("a condition has one element.", got=aval.text())
         flag = ne(reshape(holds, ()), np.zeros((), aval.dtype))
-        notes.add(Site(ConditionMetError, MetBy(equation), (), equation.source), flag)
+        notes.add(_site(equation), flag)
+
+
+def _site(equation: Equation) -> Site:
+    message = lambda: f"a result of `{equation.primitive.name}` met the condition"
+    return Site(ConditionMetError, message, (), equation.source, equation)

@@ -245,7 +245,9 @@ class Compiled(Stage):
 
     def as_text(self) -> str:
         """The optimized program, as HLO text."""
-        return "\n\n".join(module.to_string() for module in optimized_modules(self._executable.loaded))
+        return "\n\n".join(
+            module.to_string() for module in optimized_modules(self._executable.loaded)
+        )
 
     def cost_analysis(self) -> dict[str, float] | None:
         """Estimated flops, bytes and more of the optimized program, by XLA."""

@@ -10,14 +10,17 @@ from pellucid.base.errors import (
     PellucidError,
     UnsupportedError,
 )
+from pellucid.checks.errors import CheckedCall, user_checks
 
 __all__ = [
     "ArgumentTypeError",
     "ArgumentValueError",
+    "CheckedCall",
     "EffectsError",
     "DeviceError",
     "ExecutionError",
     "NonFiniteError",
     "PellucidError",
     "UnsupportedError",
+    "user_checks",
 ]

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import EffectsError
-from pellucid.checks.checkify import checked_program
-from pellucid.checks.watch import MetBy, Watch
+from pellucid.checks.check import check_p
+from pellucid.checks.checkify import Errors, checked_program
+from pellucid.checks.errors import Site
+from pellucid.checks.watch import Watch
 from pellucid.introspect.bodies import bodies_of, programs_within
 from pellucid.introspect.loops import Search
 from pellucid.introspect.stepping import Call, Frame, Turn, run_at, scope_of
@@ -39,7 +41,12 @@ def first_match(frame: Frame, condition: Callable[[Any], Any]) -> Match | None:
     Raises: EffectsError for a program that calls Python for values, which would be called again.
     """
     check_effects(frame)
-    levels = _search(frame, Watch(condition))
+    return first_failure(frame, frozenset({Watch(condition)}))
+
+
+def first_failure(frame: Frame, errors: Errors) -> Match | None:
+    """The first equation of a program, or of programs within it, that fails a check of the categories `errors`."""
+    levels = _search(frame, errors)
     return None if levels is None else Match(*map(list, zip(*levels, strict=True)))
 
 
@@ -55,35 +62,35 @@ def check_effects(frame: Frame) -> None:
                 )
 
 
-def _search(frame: Frame, watch: Watch) -> list[tuple[Frame, Call | None, Turn]] | None:
+def _search(frame: Frame, errors: Errors) -> list[tuple[Frame, Call | None, Turn]] | None:
     """The levels from `frame` to the first match, or None."""
     with scope_of(frame.positions):
-        checked = checked_program(frame.jaxpr, frozenset({watch}))
+        checked = checked_program(frame.jaxpr, errors)
     if not checked.sites:
         return None
     inputs = [frame.values[v] for v in frame.jaxpr.invars]
     codes = np.ravel(run_at(frame.positions, checked.program, inputs, checked.consts)[0])
     if not codes.any():
         return None
-    message: Any = checked.sites[min(codes[codes > 0]) - 1].message
-    assert isinstance(message, MetBy)
+    site = checked.sites[min(codes[codes > 0]) - 1]
+    failing = site.equation or _check_of(frame, site)
     here: list[tuple[Frame, Call | None, Turn]] = [(frame, None, (0, 0))]
     for position, equation in enumerate(frame.jaxpr.equations):
-        if not _holds(equation, message.equation):
+        if not _holds(equation, failing):
             continue
         frame.move(position)
-        call = None if equation is message.equation else frame.call()
+        call = None if equation is failing else frame.call()
         if call is None:
             return here
-        for turn in _turns(call, watch):
-            inner = _search(call.frame(turn), watch)
+        for turn in _turns(call, errors):
+            inner = _search(call.frame(turn), errors)
             if inner is not None:
                 _, *rest = inner
                 return [*here, (call.frame(turn), call, turn), *rest]
     return here  # compiled apart, a value at the bound of the condition may round to the other side
 
 
-def _turns(call: Call, watch: Watch) -> Iterator[Turn]:
+def _turns(call: Call, errors: Errors) -> Iterator[Turn]:
     """The turns of a call in which a result may meet the condition, in their order: of a loop those found by one program."""
     turn = call.first()
     if not call.is_loop or call.equation.effects:
@@ -91,13 +98,19 @@ def _turns(call: Call, watch: Watch) -> Iterator[Turn]:
             yield turn
             turn = call.after(turn)
         return
-    search = Search(("watch", watch), lambda _: frozenset({watch}))
+    search = Search(("watch", errors), lambda _: errors)
     number = call.meeting(search, 0)
     while number is not None:
         yield from call.turns_of(number)
         number = call.meeting(search, number + 1)
     if (last := call.last()) is not None:
         yield last  # the test that ends the loop
+
+
+def _check_of(frame: Frame, site: Site) -> Equation:
+    """The equation of a `check` of the user."""
+    equations = [e for program in programs_within(frame.jaxpr) for e in program.equations]
+    return next(e for e in equations if e.primitive is check_p and site in e.params.sites)
 
 
 def _holds(equation: Equation, other: Equation) -> bool:

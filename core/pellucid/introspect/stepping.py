@@ -20,6 +20,9 @@ from pellucid.base.functional import strict_zip
 from pellucid.base.source import cell_name, listing
 from pellucid.callbacks.breakpoints import is_breakpoint, muted
 from pellucid.callbacks.pure import HostCall
+from pellucid.checks.check import CHECKS
+from pellucid.checks.checkify import checked_program
+from pellucid.checks.errors import error_of, user_checks
 from pellucid.compilation.eager import Planned
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid.introspect.bodies import programs_within
@@ -306,6 +309,8 @@ class Frame:
 
     def _run(self, equations: Sequence[Equation], targets: Sequence[Var]) -> Values:
         """The `targets` results of some equations, run as one compiled program."""
+        if any(CHECKS & e.effects for e in equations):
+            return self._run_checked(equations, targets)
         is_one = len(equations) == 1 and not isinstance(equations[0].primitive, Programs)
         if is_one and self.positions is None:
             [equation] = equations
@@ -319,6 +324,22 @@ class Frame:
         program = self._program(equations, targets)
         operands = [self.values[v] for v in program.jaxpr.invars]
         return run_at(self.positions, program, operands)
+
+    def _run_checked(self, equations: Sequence[Equation], targets: Sequence[Var]) -> Values:
+        """The same, where there are checks of the user. Raises: CheckError for one that fails."""
+        program = self._program(equations, targets)
+        with scope_of(self.positions):
+            checked = checked_program(program.jaxpr, user_checks)
+        operands = [self.values[v] for v in program.jaxpr.invars]
+        results = run_at(self.positions, checked.program, operands, checked.consts)
+        codes, *notes = results[: checked.n_notes]
+        failed = np.flatnonzero(codes)
+        if failed.size:
+            avals = [aval for site in checked.sites for aval in site.avals]
+            rows = [np.reshape(x, (-1, *a.shape)) for x, a in strict_zip(notes, avals)]
+            values = [x[min(failed[0], len(x) - 1)] for x in rows]
+            error_of(np.ravel(codes)[failed[0]], values, checked.sites).throw()
+        return results[checked.n_notes :]
 
     def _program(self, equations: Sequence[Equation], targets: Sequence[Var]) -> ClosedJaxpr:
         """The program of some equations; remembered."""

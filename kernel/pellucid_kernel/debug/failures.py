@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pellucid as pl
-from pellucid.introspect.errors import ArgumentValueError, NonFiniteError
+from pellucid.introspect.errors import ArgumentValueError, CheckedCall, NonFiniteError, user_checks
 from pellucid_kernel.debug.finders import isinf, isnan
 from pellucid_kernel.debug.session import Session
 
@@ -20,8 +20,9 @@ def post_mortem(error: BaseException | None = None) -> Session:
     """A session before the operation with which a call of a jitted function failed, with its operands.
 
     `error`: what the call raised, by default the error that Python showed last. The program runs again, to the first
-    NaN or infinity if the option `debug_nans` or `debug_infs` raised it, else to the call of Python that fails; its
-    effects before there happen again. Where neither is the reason, the session stands at the end.
+    NaN or infinity if the option `debug_nans` or `debug_infs` raised it, to the check that fails if the error of a
+    checked function did, else to the call of Python that fails; its effects before there happen again. Where none is
+    the reason, the session stands at the end.
 
     Raises: ArgumentValueError for an error of something else, and for a call whose arguments were donated.
 
@@ -39,15 +40,23 @@ def post_mortem(error: BaseException | None = None) -> Session:
         raise ArgumentValueError(
             "post_mortem: no call of a jitted function raised this error while it ran.",
             got="no error was shown" if last is None else f"got {type(last).__name__}",
-            do="Call it after such an error; wrap what runs as operations in `jit`.",
+            do="Call it after such an error; wrap what runs as operations in `jit`, and in `checkify` last.",
         )
     call = failure.failed_call
+    if call.operands is None:
+        raise ArgumentValueError(
+            f"post_mortem: arguments of `{call.name}` are gone, so that it can't run again.",
+            do="Keep the arrays that it is called with in variables until then.",
+        )
     if any(isinstance(x, pl.Array) and x.is_deleted() for x in call.operands):
         raise ArgumentValueError(
             f"post_mortem: arguments of `{call.name}` were donated, so that it can't run again.",
             do="Leave out `donate_argnums` while you debug.",
         )
     session = Session.of_program(call.program, call.operands, _names(failure))
+    if isinstance(call, CheckedCall):
+        match = session.search_failure(call.errors | user_checks)
+        return session if match is None else session.go_to(match)
     if not isinstance(failure, NonFiniteError):
         return session.to_failure()
     with without_traps():

@@ -12,7 +12,7 @@ import numpy as np
 
 import pellucid as pl
 from pellucid.introspect.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
-from pellucid.introspect.finding import Match, first_match
+from pellucid.introspect.finding import Match, first_failure, first_match
 from pellucid.introspect.lanes import Lane, batch_sizes, lanes_at
 from pellucid.introspect.loops import Search
 from pellucid.introspect.positions import Position
@@ -584,6 +584,10 @@ class Session:
         if len(elements):
             self.lanes = lanes_at(frame.jaxpr, equation, variable, elements[0])
         return values, elements
+
+    def search_failure(self, errors: Any) -> Match | None:
+        """The first place of the whole call that fails a check of some categories."""
+        return first_failure(frame_of(self._program, *self._operands), errors)
 
     def _lines_of(self, level: Level) -> Stack:
         equation = level.frame.equation

@@ -8,7 +8,8 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid_kernel.debug import diverge, explain_grad, post_mortem
+from pellucid.experimental import checkify
+from pellucid_kernel.debug import debug, diverge, explain_grad, post_mortem
 from pellucid_viz.render.html import record_of
 
 
@@ -196,6 +197,64 @@ def test_a_trapped_nan_is_opened_at_its_operation(monkeypatch) -> None:
     session = post_mortem()
     assert session.equation.primitive.name == "div"
     np.testing.assert_array_equal(session.operands()[1], [0.0, 2.0])
+
+
+def checked(x):
+    def body(c, y):
+        checkify.check(y < 9, "{} isn't below 9", y)
+        c = c - y
+        checkify.check(c > 0, "{} isn't positive", c)
+        return c, c * 2
+
+    out, rows = pl.lax.scan(body, x, jnp.arange(5.0))
+    return jnp.sqrt(out) / rows[0]
+
+
+def unchecked(x):
+    out, rows = pl.lax.scan(lambda c, y: (c - y, c), x, jnp.arange(5.0))
+    return jnp.sqrt(out) / rows[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "errors", "x", "primitive", "iteration"),
+    [
+        (checked, checkify.user_checks, 4.0, "check", "(iteration 3 of 5)"),
+        (checked, checkify.float_checks, 4.0, "check", "(iteration 3 of 5)"),
+        (unchecked, checkify.float_checks, 4.0, "sqrt", ""),
+        (unchecked, checkify.div_checks, 0.0, "div", ""),
+    ],
+)
+@pytest.mark.parametrize("transform", [lambda f: f, pl.jit])
+def test_a_check_that_failed_is_opened_at_its_values(
+    function, errors, x, primitive, iteration, transform
+) -> None:
+    x = jnp.float32(x)
+    error, _ = checkify.checkify(transform(function), errors=errors)(x)
+    with pytest.raises(ValueError, match="line") as raised:
+        error.throw()
+    session = post_mortem(raised.value)
+    assert session.equation.primitive.name == primitive
+    assert session.stack()[-1].run == iteration
+    if primitive == "check":
+        assert float(session.variables()["c"]) == -2.0
+        with pytest.raises(ValueError, match=r"-2\.0 isn't positive"):
+            session.next()
+
+
+def test_checks_that_hold_are_stepped_over() -> None:
+    x = jnp.float32(40.0)
+    assert debug(checked)(x).finish() == checkify.checkify(checked)(x)[1]
+    session = debug(lambda x: checked(x) + 1)(x)
+    session.break_at(checked.__code__.co_firstlineno + 4)
+    assert session.run().jump(3).next().stack()[-1].run == "(iteration 3 of 5)"
+
+
+def test_arguments_that_are_gone_are_said() -> None:
+    error, _ = checkify.checkify(checked)(jnp.float32(3.0) + 1)
+    with pytest.raises(ValueError, match="positive") as raised:
+        error.throw()
+    with pytest.raises(ValueError, match="arguments of `checked` are gone"):
+        post_mortem(raised.value)
 
 
 def test_other_errors_and_donated_operands_are_refused() -> None:
