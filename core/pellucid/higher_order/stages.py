@@ -12,6 +12,7 @@ from pellucid.base.errors import (
     ArgumentValueError,
 )
 from pellucid.base.functional import strict_zip
+from pellucid.base.tree import tree_map
 from pellucid.base.typing import Function, Keywords, Shape
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
@@ -25,9 +26,9 @@ from pellucid.runtime.executable import Executable, cost_analysis, optimized_mod
 from pellucid.runtime.transfer import layout_of
 from pellucid.sharding.layout import Format, Layout
 from pellucid.tracing.context import bound_axes
-from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
+from pellucid.tracing.function import Call, FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import type_of
+from pellucid.tracing.trace import is_array_like, type_of
 from pellucid.xla import hlo
 from pellucid.xla.compile import hlo_cost, to_hlo
 from pellucid.xla.mlir import lasting_copy
@@ -297,9 +298,26 @@ class Compiled(Stage):
         return self.out_tree.unflatten([Format(layout_of(x), s) for x, s in pairs])
 
 
+def _call(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> Call:
+    """A call whose arguments may be anything that has a shape and a dtype."""
+    try:
+        return spec.call(args, kwargs)
+    except ArgumentTypeError:
+        if spec.static_nums or spec.static_names:
+            raise
+        args, kwargs = tree_map(_as_struct, (tuple(args), kwargs))
+        return spec.call(args, kwargs)
+
+
+def _as_struct(x: Any) -> Any:
+    if is_array_like(x) or not (hasattr(x, "shape") and hasattr(x, "dtype")):
+        return x
+    return ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+
+
 def trace(jitted: Any, /, *args: Any, **kwargs: Any) -> Traced:
     """The function traced for these arguments, which may be `ShapeDtypeStruct`s."""
-    call = jitted.spec.call(args, kwargs)
+    call = _call(jitted.spec, args, kwargs)
     return Traced(jitted, jitted.program(call), call.leaves)
 
 
@@ -327,7 +345,7 @@ def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
 
 
 def _traced(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> tuple[ClosedJaxpr, Any, Any]:
-    call = spec.call(args, kwargs)
+    call = _call(spec, args, kwargs)
     trees: list[Any] = []
 
     def flat(*leaves):

@@ -284,11 +284,13 @@ stop_gradient_p = Elementwise(
 
 
 def dtype(x: Any) -> np.dtype:
-    """The dtype that `x` has as an operand.
+    """The dtype that `x` has as an operand; a dtype is its own.
 
-    >>> dtype(1.0)
-    dtype('float32')
+    >>> dtype(1.0), dtype("int8")
+    (dtype('float32'), dtype('int8'))
     """
+    if isinstance(x, (np.dtype, type, str, dtypes.ExtendedDType)):
+        return dtypes.check_user_dtype(x, "dtype")
     return type_of(x).dtype
 
 

@@ -34,6 +34,9 @@ source_info_util.register_exclusion("library.py")
 assert traceback_util._exclude_paths == ["library.py"]
 assert isinstance(jax.random.key(0).dtype, dtypes.ExtendedDType)
 assert jax.interpreters.xla.apply_primitive and jax.api_util.safe_map
+[error] = jax._src.tree_util.prefix_errors((0, [1, 2]), (5, [6, 7, 8]))
+assert "in_axes[1]: got" in str(error("in_axes")) and isinstance(error("x"), ValueError)
+assert jax.lax.dtype("int8") == jax.lax.dtype(jnp.int8) == "int8"
 assert list(jax._src.xla_bridge._backends) == ["cpu"]
 from jax._src import compiler
 compile, clients = compiler.backend_compile_and_load, []

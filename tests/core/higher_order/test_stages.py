@@ -280,3 +280,16 @@ def test_a_compiled_function_is_freed_with_its_last_reference():
         assert executable() is None
     finally:
         gc.enable()
+
+
+def test_types_and_whatever_has_a_shape_and_a_dtype_stand_for_arguments():
+    class Described:
+        shape = (2, 3)
+        dtype = np.dtype(np.float32)
+
+    x = pl.core.ShapedArray((4, 2), np.dtype(np.float32))
+    out = pl.eval_shape(lambda x, y: x @ y["w"], x, {"w": Described()})
+    assert (out.shape, out.dtype) == ((4, 3), np.float32)
+    assert pl.jit(lambda x: x.T).trace(x).out_info.shape == (2, 4)
+    with pytest.raises(TypeError, match="x: ShapedArray"):
+        pl.jit(lambda x: x)(x)

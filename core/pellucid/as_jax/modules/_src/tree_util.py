@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from pellucid.base import tree
 from pellucid.base.errors import ArgumentValueError
+from pellucid.base.tree import TreeStructureError
 from pellucid.xla import pytree
 
 
@@ -34,3 +36,18 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
             got=f"got {type(tree).__name__}",
         )
     return node[0], node[1]
+
+
+def prefix_errors(
+    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Callable[[str], TreeStructureError]]:
+    """For each place where a tree is no prefix of another, the error of an argument of a given name.
+
+    >>> [error] = prefix_errors((0, [1, 2]), (5, [6, 7, 8]))
+    >>> print(error("in_axes"))
+    in_axes[1]: got list of length 2, expected list of length 3
+    """
+    return [
+        lambda name, difference=each: TreeStructureError(difference.text(name))
+        for each in tree.prefix_errors(prefix_tree, full_tree, is_leaf)
+    ]
