@@ -116,7 +116,8 @@ def _handler_for(x) -> Callable[[Any], AbstractValue]:
 
 def as_operand(x: Any) -> Any:
     """`x`, or the array that `x.__jax_array__()` gives; a symbolic size is an operand itself, as integers are."""
-    if type(x) in type_handlers or hasattr(x, "aval") or isinstance(x, Symbol):
+    # Objects that stand for an array may pass `aval` on to it; what has an aval has it by its class.
+    if type(x) in type_handlers or hasattr(type(x), "aval") or isinstance(x, Symbol):
         return x
     method = getattr(x, "__jax_array__", None)
     return x if method is None else as_operand(method())

@@ -208,3 +208,34 @@ def test_a_custom_derivative_under_a_batch_leaks_nothing():
     x = np.ones(3, np.float32)
     with pl.check_tracer_leaks():
         pl.jit(pl.vmap(pl.grad(f), (0, None)))(x, 2.0)
+
+
+@pl.tree_util.register_pytree_node_class
+class Boxed:
+    """Stands for an array, whose attributes it passes on, and is a node of trees."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __jax_array__(self):
+        return self.value
+
+    def __getattr__(self, name):
+        return getattr(self.value, name)
+
+    def tree_flatten(self):
+        return [self.value], None
+
+    @classmethod
+    def tree_unflatten(cls, _, children):
+        return cls(*children)
+
+
+WRAPPERS = {"eager": lambda f: f, "jit": pl.jit, "grad": lambda f: pl.grad(lambda x: f(x).sum())}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_what_stands_for_a_traced_array_is_that_array(wrapper):
+    function = WRAPPERS[wrapper](lambda x: pl.numpy.matmul(pl.numpy.sin(x), x) + pl.lax.cos(x))
+    x = pl.numpy.ones((2, 2))
+    np.testing.assert_array_equal(pl.numpy.asarray(function(Boxed(x))), function(x))
