@@ -50,6 +50,7 @@ BEYOND_THE_REFERENCE = {
     "jnp.sin(o)": "jnp.sin(x)", "jnp.sum(o)": "x.sum()", "jnp.add(o, 1)": "x + 1", "jnp.where(x > 1, o, 0)": "jnp.where(x > 1, x, 0)",
     "jax.jit(lambda a: a + 1)(o)": "x + 1", "jax.jit(lambda a: jnp.sin(W(a)))(x)": "jnp.sin(x)", "lax.add(o, o)": "x + x",
     "jax.vmap(lambda a: jnp.sin(W(a)))(x)": "jnp.sin(x)", "x[W(jnp.array([1, 0]))]": "x[jnp.array([1, 0])]",
-    "jax.device_put(o)": "x", "jax.vmap(jnp.sin)(o)": "jnp.sin(x)",
+    "jax.grad(lambda a: lax.cos(W(a)))(1.0)": "jax.grad(lax.cos)(1.0)", "jax.vmap(lambda a: lax.cos(W(a)))(x)": "lax.cos(x)",
+    "jax.jvp(lambda a: lax.mul(W(a), a), (x,), (x,))": "jax.jvp(lambda a: a * a, (x,), (x,))", "jax.device_put(o)": "x", "jax.vmap(jnp.sin)(o)": "jnp.sin(x)",
 }  # fmt: skip
 """What the reference refuses, and what it means."""

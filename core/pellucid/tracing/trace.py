@@ -224,6 +224,10 @@ class Trace:
 
 def bind(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> Values:
     """Results of `primitive` applied to `operands` under the current trace."""
+    for x in operands:
+        if type(x) not in type_handlers and not isinstance(x, Tracer):
+            operands = tuple(map(as_operand, operands))
+            break
     if context.unify is not None:
         operands = context.unify(primitive, operands)
     return context.trace.interpret(primitive, operands, params)
@@ -234,9 +238,7 @@ primitives.binder = bind
 
 def bind1(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> Any:
     """The one result of `primitive` applied to `operands` under the current trace."""
-    if context.unify is not None:
-        operands = context.unify(primitive, operands)
-    return context.trace.interpret(primitive, operands, params)[0]
+    return bind(primitive, *operands, params=params)[0]
 
 
 def find_top_trace(xs: Any) -> Trace:
