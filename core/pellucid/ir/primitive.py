@@ -12,7 +12,7 @@ from pellucid.base.caching import cached
 from pellucid.base.errors import ArgumentTypeError, MissingRule
 from pellucid.base.functional import strict_zip
 from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
-from pellucid.ir.factors import Factors
+from pellucid.ir.factors import Factors, alike
 from pellucid.ir.rules import (
     Avals,
     BatchAxis,
@@ -83,6 +83,10 @@ class Primitive(Interpreted, Generic[P]):
     """
 
     name: str
+    own_effects: Effects = no_effects
+    """Effects of all equations; `effects` may say otherwise of some."""
+    all_dims: str | None = None
+    """The mark of each factor, where every dimension of an operand is one of the results; else None."""
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None:
@@ -121,15 +125,17 @@ class Primitive(Interpreted, Generic[P]):
         raise self.missing("abstract_eval")
 
     def effects(self, avals: Avals, params: P) -> Effects:
-        """Effects of an equation with these operands."""
-        return no_effects
+        """Effects of an equation with these operands: by default `own_effects`."""
+        return self.own_effects
 
     def factors(self, avals: Avals, results: Results, params: P) -> Factors | None:
         """Which dimensions of operands and results are cut together, in the words of `sharding/factors.py`.
 
-        Asked only if some operand's type has a sharding, or the user stated that of the result. None where the
-        types that `abstract_eval` gives have their shardings already.
+        By default as `all_dims` says. Asked only if some operand's type has a sharding, or the user stated that of
+        the result. None where the types that `abstract_eval` gives have their shardings already.
         """
+        if self.all_dims is not None:
+            return alike(avals, results, self.all_dims)
         operands = [*map(operand_of, avals)]
         raise sharding_type_error(
             self.name,

@@ -11,7 +11,6 @@ from pellucid.base import dtypes
 from pellucid.base.errors import CollectiveError
 from pellucid.base.tree import tree_map
 from pellucid.base.typing import Axes, Function
-from pellucid.ir.factors import alike
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import COLLECTIVE, Collective, Shown
 from pellucid.lowering.collectives import Groups, all_reduce, device_groups
@@ -41,6 +40,7 @@ class AllReduce(Collective, Primitive[CollectiveParams]):
 
     traits = COLLECTIVE.replace(flops=1.0, linear=None, equalizes=True)
     axes_field = "axes"
+    all_dims = ""
 
     def abstract_eval(self, avals, params):
         return [avals[0]]
@@ -50,9 +50,6 @@ class AllReduce(Collective, Primitive[CollectiveParams]):
         if params.axis_index_groups is not None:
             return [result]
         return [result.update(varying=result.varying.difference(params.axes))]
-
-    def factors(self, avals, results, params):
-        return alike(avals, results)
 
     def batch(self, axis, operands, dims, params):
         [x], [dim] = operands, dims

@@ -13,7 +13,6 @@ from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.base.functional import inserted, ints, strict_zip
 from pellucid.base.typing import Ints
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
-from pellucid.ir.factors import alike
 from pellucid.ir.rules import MOVEMENT, Operands, is_linear
 from pellucid.lowering.faults import NEGATIVE_PADDING
 from pellucid.primitives.arithmetic import sub
@@ -36,6 +35,7 @@ class SliceParams(NamedTuple):
 class Slice(Movement[SliceParams]):
     name = "slice"
     traits = MOVEMENT
+    all_dims = "~"
 
     def result_shape(self, x, params):
         limits, starts, strides = params
@@ -65,9 +65,6 @@ class Slice(Movement[SliceParams]):
                 )
             shape.append(strided_length(limit - start, step))
         return tuple(shape)
-
-    def factors(self, avals, results, params):
-        return alike(avals, results, "~")
 
     def undo(self, cotangent, aval, params):
         _, starts, strides = params
@@ -141,6 +138,7 @@ class PadParams(NamedTuple):
 class Pad(JointlyLinear[PadParams]):
     name = "pad"
     traits = MOVEMENT
+    all_dims = "~"
 
     def abstract_eval(self, avals, params):
         x, value = avals
@@ -176,9 +174,6 @@ class Pad(JointlyLinear[PadParams]):
                 got=got,
             )
         return [shaped_array(shape, x.dtype, x.weak_type and value.weak_type)]
-
-    def factors(self, avals, results, params):
-        return alike(avals, results, "~")
 
     def operand_cotangents(self, cotangent, operands, params):
         unpadded = self._unpadded(cotangent, params)

@@ -30,7 +30,6 @@ from pellucid.base.errors import (
 from pellucid.base.functional import inserted, strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
-from pellucid.ir.factors import alike
 from pellucid.ir.primitive import NoParams, P, Primitive
 from pellucid.ir.rules import INDEXING, is_linear
 from pellucid.lowering.in_place import checked_update
@@ -291,14 +290,12 @@ class DynamicSlice(_Window[DynamicSliceParams]):
     name = "dynamic_slice"
     n_arrays = 1
     traits = INDEXING.replace(linear=(0,), passive="others", touches="part")
+    all_dims = "~"
 
     def abstract_eval(self, avals, params):
         x, *starts = avals
         _check_window(self.name, x, starts, params.slice_sizes)
         return [shaped_array(params.slice_sizes, x.dtype, x.weak_type)]
-
-    def factors(self, avals, results, params):
-        return alike(avals, results, "~")
 
     def operand_cotangents(self, cotangent, operands, params):
         x, *starts = operands
@@ -397,6 +394,7 @@ class DynamicUpdateSlice(_Window[NoParams]):
     name = "dynamic_update_slice"
     n_arrays = 2
     traits = INDEXING.replace(linear=(0, 1), passive="others", touches="in place")
+    all_dims = "~="
 
     def abstract_eval(self, avals, params):
         x, update, *starts = avals
@@ -408,9 +406,6 @@ class DynamicUpdateSlice(_Window[NoParams]):
             )
         _check_window(self.name, x, starts, update.shape)
         return [shaped_array(x.shape, x.dtype)]
-
-    def factors(self, avals, results, params):
-        return alike(avals, results, "~=")
 
     def operand_cotangents(self, cotangent, operands, params):
         x, update, *starts = operands

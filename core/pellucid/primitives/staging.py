@@ -62,9 +62,7 @@ class DceSink(WithoutResults[DceSinkParams]):
     """A use of a value that does nothing."""
 
     name = "dce_sink"
-
-    def effects(self, avals, params):
-        return frozenset({no_dce_effect})
+    own_effects = frozenset({no_dce_effect})
 
     def batch(self, axis, operands, dims, params):
         return bind(self, *operands, params=params), []

@@ -11,7 +11,6 @@ from pellucid.base.errors import ArgumentValueError, ShapeError
 from pellucid.base.functional import inserted, strict_zip
 from pellucid.base.typing import Ints, Shape
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.factors import alike
 from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import Traits, is_linear
 from pellucid.lowering.dynamic_shapes import reduce_window
@@ -102,6 +101,8 @@ def batched_window(params: WindowParams, dim: int) -> WindowParams:
 class ReduceWindow(OfOneArray[WindowParams]):
     """A reduction over windows by a monoid."""
 
+    all_dims = "~"
+
     def __init__(self, monoid: str, accepts: frozenset[str]) -> None:
         super().__init__(f"reduce_window_{monoid}")
         self.monoid = MONOIDS[monoid]
@@ -110,9 +111,6 @@ class ReduceWindow(OfOneArray[WindowParams]):
     def result_shape(self, x, params):
         check_elements(self.name, [x], self.accepts)
         return window_shape(x.shape, params, self.name)
-
-    def factors(self, avals, results, params):
-        return alike(avals, results, "~")
 
     def batched_params(self, params, dim, size):
         return batched_window(params, dim), dim
@@ -203,8 +201,7 @@ def _worst(select: Primitive[Any], dtype):
 class _Selecting(JointlyLinear[P]):
     """A primitive of a source, in which it is linear, and an operand from whose windows elements are selected."""
 
-    def factors(self, avals, results, params):
-        return alike(avals, results, "~=")
+    all_dims = "~="
 
     def transpose(self, cotangents, operands, params):
         if is_linear(operands[1]):

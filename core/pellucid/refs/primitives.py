@@ -71,12 +71,10 @@ class NewRef(Linearized, OfReference[NewRefParams]):
     name = "new_ref"
     traits = Traits(kind="creation", flops=0.0)
     always_transformed = True
+    own_effects = _ALLOCATES
 
     def abstract_eval(self, avals, params):
         return [abstract_ref(avals[0])]
-
-    def effects(self, avals, params):
-        return _ALLOCATES
 
     def run(self, operands, params):
         return [Ref(owned(operands[0]))]
@@ -119,12 +117,10 @@ class EmptyRef(Linearized, Shown, OfReference[EmptyRefParams]):
     name = "empty_ref"
     traits = Traits(kind="creation", flops=0.0)
     always_transformed = True
+    own_effects = _ALLOCATES
 
     def abstract_eval(self, avals, params):
         return [abstract_ref(params.ty)]
-
-    def effects(self, avals, params):
-        return _ALLOCATES
 
     def run(self, operands, params):
         return [Ref(empty(params.ty.shape, params.ty.dtype))]
@@ -157,8 +153,7 @@ def _as_new(params: EmptyRefParams) -> tuple[tuple[Any], tuple[Zero], NewRefPara
 class Deletion(OfReference[NoParams]):
     """Base class of primitives that delete a reference."""
 
-    def effects(self, avals, params):
-        return _READS
+    own_effects = _READS
 
     def run(self, operands, params):
         value = operands[0].given_up(self.name)
@@ -228,6 +223,7 @@ class Get(Shown, OfReference[PartParams]):
     """Reads a part of a reference's value."""
 
     name = "get"
+    own_effects = _READS
 
     def abstract_eval(self, avals, params):
         ref, *operands = avals
@@ -235,9 +231,6 @@ class Get(Shown, OfReference[PartParams]):
         if params.index.is_full:
             return [ref.inner_aval]
         return [shaped_array(shape, ref.dtype)]
-
-    def effects(self, avals, params):
-        return _READS
 
     def run(self, operands, params):
         ref, *rest = operands
@@ -331,12 +324,10 @@ class Swap(Write):
     """Replaces a part of a reference's value, and returns the old part."""
 
     name = "swap"
+    own_effects = _WRITES
 
     def abstract_eval(self, avals, params):
         return [self.check(avals, params)]
-
-    def effects(self, avals, params):
-        return _WRITES
 
     def run(self, operands, params):
         ref, new, *rest = operands
@@ -382,13 +373,11 @@ class AddUpdate(Write):
 
     name = "addupdate"
     traits = INDEXING.replace(flops=1.0, returns_list=True)
+    own_effects = _ADDS
 
     def abstract_eval(self, avals, params):
         self.check(avals, params)
         return []
-
-    def effects(self, avals, params):
-        return _ADDS
 
     def run(self, operands, params):
         ref, new, *rest = operands
