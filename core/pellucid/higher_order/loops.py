@@ -12,7 +12,7 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.dims import Symbol, canonical_size, larger
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.base.functional import resized, strict_zip
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import keystr, tree_map
 from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import (
@@ -34,6 +34,7 @@ from pellucid.primitives.arithmetic import add
 from pellucid.primitives.concatenation import concatenate, stack
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import iota
+from pellucid.primitives.cumulative import prefixes
 from pellucid.primitives.families import INTEGER, REAL, constant_like, kind_of
 from pellucid.primitives.logical import lt
 from pellucid.primitives.movement import canonical_axis, reshape, rev
@@ -515,6 +516,13 @@ def associative_scan(
             got=[f"{path}: {a.text()}" for path, a in strict_zip(paths, avals)][:8],
         )
 
+    if isinstance(size := avals[0].shape[axis], Symbol):
+        raise UnsupportedError(
+            "associative_scan can't run along a symbolic dimension: its size decides how many steps there are.",
+            got=f"size {size}",
+            do="Use `lax.scan`, or a cumulative function such as `jnp.cumsum`.",
+        )
+
     def combined(a, b):
         results, out_tree = flatten(fn(tree.unflatten(a), tree.unflatten(b)))
         if out_tree != tree:
@@ -526,39 +534,5 @@ def associative_scan(
 
     if reverse:
         leaves = [rev(x, (axis,)) for x in leaves]
-    prefixes = _prefixes(combined, leaves, axis)
-    return tree.unflatten([rev(x, (axis,)) for x in prefixes] if reverse else prefixes)
-
-
-def _prefixes(combined: Callable[[Values, Values], Values], elems: Values, axis: int) -> list[Any]:
-    size = type_of(elems[0]).shape[axis]
-    if isinstance(size, Symbol):
-        raise UnsupportedError(
-            "associative_scan can't run along a symbolic dimension: its size decides how many steps there are.",
-            got=f"size {size}",
-            do="Use `lax.scan`, or a cumulative function such as `jnp.cumsum`.",
-        )
-    if size < 2:
-        return elems
-
-    def every_other(xs: Values, start: int, end: int | None = None) -> Values:
-        return [slice_in_dim(x, start, end, stride=2, axis=axis) for x in xs]
-
-    pairs = combined(every_other(elems, 0, -1), every_other(elems, 1))
-    odd = _prefixes(combined, pairs, axis)
-    before = [slice_in_dim(x, 0, -1, axis=axis) for x in odd] if size % 2 == 0 else odd
-    later = every_other(elems, 2)
-    even = combined(before, later) if size > 2 else later
-    first = [slice_in_dim(x, 0, 1, axis=axis) for x in elems]
-    even = [concatenate([a, b], axis) for a, b in strict_zip(first, even)]
-    return [_interleaved(a, b, axis) for a, b in strict_zip(even, odd)]
-
-
-def _interleaved(even, odd, axis: int):
-    """The elements of `even` and `odd` in turn; `even` may have one more."""
-    aval: Any = type_of(odd)
-    n = aval.shape[axis]
-    longer = type_of(even).shape[axis] > n
-    pairs = stack([slice_in_dim(even, 0, n, axis=axis) if longer else even, odd], axis + 1)
-    flat = reshape(pairs, resized(aval.shape, axis, 2 * n))
-    return concatenate([flat, slice_in_dim(even, n, None, axis=axis)], axis) if longer else flat
+    results = prefixes(combined, leaves, axis)
+    return tree.unflatten([rev(x, (axis,)) for x in results] if reverse else results)

@@ -29,9 +29,10 @@ from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.counts import combinations, window_combinations
 from pellucid.primitives.monoids import monoid_of
-from pellucid.primitives.movement import reshape, transpose, with_batch_dim
+from pellucid.primitives.movement import reshape, with_batch_dim
 from pellucid.primitives.padding import pad, slice
 from pellucid.primitives.reduction import (
+    by_halves,
     reduce_and,
     reduce_max,
     reduce_min,
@@ -39,7 +40,6 @@ from pellucid.primitives.reduction import (
     reduce_prod,
     reduce_xor,
 )
-from pellucid.primitives.slicing import slice_in_dim
 from pellucid.primitives.windows import (
     REDUCE_WINDOW,
     WindowParams,
@@ -239,29 +239,13 @@ def _halved(
 ) -> Values:
     """The reduction written as combinations of halves, so that it can be differentiated and batched."""
     n = len(values) // 2
-    operands, initial = values[:n], values[n:]
-    aval: Any = type_of(operands[0])
-    free = [i for i in range(aval.ndim) if i not in dimensions]
-    shape = tuple([aval.shape[i] for i in free])
-    order = (*dimensions, *free)
-    length = math.prod(aval.shape[d] for d in dimensions)
-    rest = [reshape(transpose(x, order), (length, *shape)) for x in operands]
-    combined = functools.partial(_on_arrays, jaxpr, consts)
-    while (size := type_of(rest[0]).shape[0]) > 1:
-        half = size // 2
-        first = [slice_in_dim(x, 0, half) for x in rest]
-        second = [slice_in_dim(x, half, 2 * half) for x in rest]
-        joined = combined(first, second)
-        if size % 2:
-            joined = [
-                concatenate([a, slice_in_dim(x, size - 1, size)], 0)
-                for a, x in strict_zip(joined, rest)
-            ]
-        rest = joined
-    starts = [broadcast_in_dim(x, shape, ()) for x in initial]
-    if type_of(rest[0]).shape[0] == 0:
+    shape = type_of(values[0]).shape
+    rest = tuple([size for i, size in enumerate(shape) if i not in dimensions])
+    starts = [broadcast_in_dim(x, rest, ()) for x in values[n:]]
+    if math.prod(shape[d] for d in dimensions) == 0:
         return starts
-    return combined(starts, [reshape(x, shape) for x in rest])
+    combined = functools.partial(_on_arrays, jaxpr, consts)
+    return combined(starts, by_halves(combined, values[:n], tuple(dimensions)))
 
 
 def _on_arrays(jaxpr: ClosedJaxpr, consts: Operands, a: Sequence[Any], b: Sequence[Any]) -> Values:

@@ -5,28 +5,27 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid.base.dims import Symbol
 from pellucid.base.errors import ArgumentValueError, UnsupportedError
-from pellucid.base.functional import resized
+from pellucid.base.functional import resized, strict_zip
 from pellucid.base.typing import Function
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.rules import Traits
 from pellucid.lowering.dynamic_shapes import reduce_window
 from pellucid.primitives.arithmetic import abs, add, max, min, mul, neg, rem, share, sub
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
-from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives.concatenation import concatenate, stack
 from pellucid.primitives.counts import running_combinations, running_exponentials
-from pellucid.primitives.creation import zero_like_elements, zeros
+from pellucid.primitives.creation import zeros
 from pellucid.primitives.families import COMPLEX, FLOATING, NUMBER, add_any_p, check_elements
 from pellucid.primitives.logical import eq, lt, ne, select_n
 from pellucid.primitives.monoids import MONOIDS, lowest, monoid_body
-from pellucid.primitives.movement import Movement, OfOneArray, rev
-from pellucid.primitives.padding import pad
+from pellucid.primitives.movement import Movement, OfOneArray, reshape, rev
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.primitives.transcendental import exp, log1p
 from pellucid.primitives.windows import WindowParams, window_attributes
@@ -109,66 +108,63 @@ class CumulativeSum(CumulativeMonoid, Movement[CumulativeParams]):
 
 
 class Scanned(Cumulative):
-    """A cumulative reduction whose derivative is that of a tree of combinations (see `scanned_pairs`)."""
+    """A cumulative reduction whose derivative is that of a tree of combinations (see `prefixes`)."""
 
     pair: Callable[[Pair, Pair], Pair]
     """Two values with their tangents, combined."""
 
     def jvp(self, primals, tangents, params):
-        def turned(x):
-            return rev(x, (params.axis,)) if params.reverse else x
+        aval, axis = type_of(primals[0]), params.axis
+        if isinstance(aval.shape[axis], Symbol):
+            raise UnsupportedError(
+                "this cumulative function has no derivative along a symbolic dimension: its size decides how many steps there are.",
+                got=f"operand: {aval.text()}, axis {axis}",
+                do="Use `jnp.cumsum`, or `lax.scan`.",
+            )
 
-        pair = turned(primals[0]), turned(tangents[0])
-        y, t = scanned_pairs(type(self).pair, pair, params.axis)
+        def turned(x):
+            return rev(x, (axis,)) if params.reverse else x
+
+        y, t = prefixes(type(self).pair, [turned(primals[0]), turned(tangents[0])], axis)
         return [turned(y)], [turned(t)]
 
 
-def scanned_pairs(combine: Callable[[Pair, Pair], Pair], pair: Pair, axis: int) -> Pair:
-    """All prefixes of a pair of arrays combined, in logarithmic depth.
+def prefixes(
+    combine: Callable[[Any, Any], Sequence[Any]], arrays: Sequence[Any], axis: int
+) -> Sequence[Any]:
+    """All prefixes of `arrays` along `axis` combined, in logarithmic depth; `combine` takes and gives lists of arrays.
 
-    Neighbours are combined, the half as long array is scanned, and the prefixes that end at the other elements are made
+    Neighbours are combined, the half as long arrays are scanned, and the prefixes that end at the other elements are made
     from those (Ladner and Fischer, "Parallel prefix computation", 1980).
     """
-    size = type_of(pair[0]).shape[axis]
-    if isinstance(size, Symbol):
-        raise UnsupportedError(
-            "this cumulative function has no derivative along a symbolic dimension: its size decides how many steps there are.",
-            got=f"operand: {type_of(pair[0]).text()}, axis {axis}",
-            do="Use `jnp.cumsum`, or `lax.scan`.",
-        )
+    size = type_of(arrays[0]).shape[axis]
     if size < 2:
-        return pair
+        return arrays
 
-    def every_second(of: Pair, start: int, limit: int) -> Pair:
-        x, t = (slice_in_dim(v, start, limit, 2, axis) for v in of)
-        return x, t
+    def every_second(start: int, limit: int) -> list[Any]:
+        return [slice_in_dim(x, start, limit, 2, axis) for x in arrays]
 
-    odd = scanned_pairs(
-        combine, combine(every_second(pair, 0, size - 1), every_second(pair, 1, size)), axis
-    )
-    even = first = tuple([slice_in_dim(v, 0, 1, 1, axis) for v in pair])
+    odd = prefixes(combine, combine(every_second(0, size - 1), every_second(1, size)), axis)
+    even = [slice_in_dim(x, 0, 1, 1, axis) for x in arrays]
     if size > 2:
-        n_odd = size // 2
-        before = tuple([slice_in_dim(v, 0, n_odd - (size % 2 == 0), 1, axis) for v in odd])
-        rest = combine(before, every_second(pair, 2, size))
-        even = tuple([concatenate([f, r], axis) for f, r in zip(first, rest, strict=True)])
-    x, t = (_interleaved(e, o, axis) for e, o in zip(even, odd, strict=True))
-    return x, t
+        before = odd if size % 2 else [slice_in_dim(x, 0, -1, 1, axis) for x in odd]
+        rest = combine(before, every_second(2, size))
+        even = [concatenate(pair, axis) for pair in strict_zip(even, rest)]
+    return [_interleaved(*pair, axis) for pair in strict_zip(even, odd)]
 
 
 def _interleaved(even, odd, axis: int):
     """Elements of `even` and `odd` in turn along `axis`; `even` has as many, or one more."""
-    aval: Any = type_of(even)
-    n_even, n_odd = aval.shape[axis], type_of(odd).shape[axis]
-
-    def spread(x: Any, low: int, high: int) -> Any:
-        config = [(low, high, 1) if i == axis else (0, 0, 0) for i in range(aval.ndim)]
-        return pad(x, zero_like_elements(x), config)
-
-    return add(spread(even, 0, int(n_even == n_odd)), spread(odd, 1, int(n_even != n_odd)))
+    aval: Any = type_of(odd)
+    n = aval.shape[axis]
+    longer = type_of(even).shape[axis] > n
+    pairs = stack([slice_in_dim(even, 0, n, axis=axis) if longer else even, odd], axis + 1)
+    flat = reshape(pairs, resized(aval.shape, axis, 2 * n))
+    return concatenate([flat, slice_in_dim(even, n, None, axis=axis)], axis) if longer else flat
 
 
-def _product_pair(a: Pair, b: Pair) -> Pair:
+def product_pair(a: Pair, b: Pair) -> Pair:
+    """The product of two values, with its tangent."""
     (x, t), (y, u) = a, b
     return mul(x, y), bind1(add_any_p, mul(t, y), mul(x, u))
 
@@ -224,7 +220,7 @@ def log_sum_of_two(x: Any, y: Any) -> Any:
 
 class CumulativeProduct(Scanned, CumulativeMonoid):
     traits = Traits(kind="reduction", flops=running_combinations, makes_nan=True)
-    pair = staticmethod(_product_pair)
+    pair = staticmethod(product_pair)
 
 
 class CumulativeMaximum(Scanned, CumulativeMonoid):

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError
-from pellucid.base.functional import ints, resized
+from pellucid.base.functional import ints, resized, strict_zip
 from pellucid.base.typing import Axes, Function, Ints
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import Traits, Zero
 from pellucid.lowering.faults import BITS_OF_PARTS, EXTREMES_WITHOUT_NAN
 from pellucid.primitives.arithmetic import div, mul
-from pellucid.primitives.broadcasting import reduce_sum, reduced_shape, squeeze
+from pellucid.primitives.broadcasting import reduce_sum, reduced_shape
+from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.contraction import converted
 from pellucid.primitives.counts import combinations, operand_elements
-from pellucid.primitives.creation import zero_like_elements
+from pellucid.primitives.cumulative import product_pair
 from pellucid.primitives.families import (
     ANY,
     BOOL,
     INTEGER,
     NUMBER,
-    add_any_p,
     check_elements,
     kind_of,
 )
@@ -39,7 +40,6 @@ from pellucid.primitives.monoids import (
     through_integers,
 )
 from pellucid.primitives.movement import OfOneArray, reshape, transpose
-from pellucid.primitives.padding import pad
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing.trace import bind1, type_of
 
@@ -110,37 +110,40 @@ class ReduceBits(Reduction):
         return dtype == np.bool_ and self is not reduce_xor_p
 
 
+def by_halves(
+    combine: Callable[[Any, Any], Sequence[Any]], arrays: Sequence[Any], axes: Axes
+) -> list[Any]:
+    """The elements of `arrays` along `axes` combined, as a tree of combinations of halves.
+
+    The arrays have one shape, with at least one element along the axes. `combine` takes two lists of arrays, and gives one.
+    """
+    shape = type_of(arrays[0]).shape
+    others = [i for i in range(len(shape)) if i not in axes]
+    rest = tuple([shape[i] for i in others])
+    size = math.prod([shape[i] for i in axes])
+    values = [reshape(transpose(x, (*axes, *others)), (size, *rest)) for x in arrays]
+    while size > 1:
+        half = size // 2
+        first, second = ([slice_in_dim(x, at, at + half) for x in values] for at in (0, half))
+        joined = combine(first, second)
+        if size % 2:
+            last = [slice_in_dim(x, size - 1, size) for x in values]
+            joined = [concatenate(pair, 0) for pair in strict_zip(joined, last)]
+        values, size = joined, half + size % 2
+    return [reshape(x, rest) for x in values]
+
+
 class ReduceProd(Reduction):
     """Product. Its derivative is that of a tree of products, which has no division and so no trouble with zeros."""
 
     traits = Traits(kind="reduction", flops=combinations, makes_nan=True)
 
     def jvp(self, primals, tangents, params):
-        [x], [t] = primals, tangents
-        aval: Any = type_of(x)
-        others = [i for i in range(aval.ndim) if i not in params.axes]
-        rest = tuple([aval.shape[i] for i in others])
-        if aval.size == 0:
-            y = bind1(self, x, params=params)
+        if type_of(primals[0]).size == 0:
+            y = bind1(self, *primals, params=params)
             return [y], [Zero(type_of(y).tangent())]
-        count = math.prod([aval.shape[i] for i in params.axes])
-
-        def in_front(value):
-            return reshape(transpose(value, (*params.axes, *others)), (count, *rest))
-
-        x, t = in_front(x), in_front(t)
-        while count > 1:
-            half = -(-count // 2)
-            x_low, x_high = slice_in_dim(x, 0, half), slice_in_dim(x, half, count)
-            t_low, t_high = slice_in_dim(t, 0, half), slice_in_dim(t, half, count)
-            if count % 2:
-                last = ((0, 1, 0), *((0, 0, 0) for _ in rest))
-                x_high = pad(x_high, np.ones((), aval.dtype), last)
-                t_high = pad(t_high, zero_like_elements(t_high), last)
-            x = mul(x_low, x_high)
-            t = bind1(add_any_p, mul(t_low, x_high), mul(x_low, t_high))
-            count = half
-        return [squeeze(x, (0,))], [squeeze(t, (0,))]
+        y, t = by_halves(product_pair, (*primals, *tangents), params.axes)
+        return [y], [t]
 
 
 def _function(primitive: Reduction, doc: str) -> Function:
