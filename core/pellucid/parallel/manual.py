@@ -17,7 +17,6 @@ from pellucid.ir.rewriting import inlined, remove_dead_equations
 from pellucid.ir.rules import (
     CONTROL,
     BatchAxis,
-    BatchDim,
     Collective,
     Dims,
     Linearized,
@@ -36,7 +35,6 @@ from pellucid.parallel.local_types import (
 )
 from pellucid.parallel.reductions import psum_p
 from pellucid.primitives.arithmetic import div
-from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.families import constant_like
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.varying import CollectiveParams, marks_of, unified, vary
@@ -52,7 +50,7 @@ from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
-from pellucid.transforms.vmap import batch_flat, batched_aval
+from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import nonzero_mask, paired
 
 Specs = tuple[PartitionSpec, ...]
@@ -448,30 +446,12 @@ def _with_batch_dims(specs: Specs, dims: Dims, entry) -> list[PartitionSpec]:
 
 def _batched(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: AxisSet) -> Derived:
     """The program on batches, whose parts differ along the mesh axes `over`; `mask` is where results have theirs."""
-    key = ("batched manual", axis, tuple(dims), over, params.check_vma)
-    return remembered(
-        params.jaxpr.jaxpr,
-        key,
-        lambda: _batch(params, axis, dims, over if params.check_vma else frozenset()),
-    )
-
-
-def _batch(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: AxisSet) -> Derived:
-    jaxpr = _without_calls(params.jaxpr.jaxpr) if over else params.jaxpr.jaxpr
-    out_dims: list[BatchDim] = []
-
-    def run(*operands: Any) -> list[Any]:
-        results, result_dims = batch_flat(lambda *xs: replay(jaxpr, (), *xs), axis, operands, dims)
-        out_dims[:] = [None if d is None else 0 for d in result_dims]
-        return [brought_to(axis, x, d, o) for x, d, o in strict_zip(results, result_dims, out_dims)]
-
-    in_avals: list[Any] = list(jaxpr.in_avals)
-    avals = [
-        aval if d is None else batched_aval(aval, axis, d).update(varying=aval.varying | over)
-        for aval, d in strict_zip(in_avals, dims)
-    ]
-    program, consts = stage_open(run, avals, jaxpr.debug)
-    return Derived(program, consts, tuple(out_dims))
+    jaxpr = params.jaxpr.jaxpr
+    if not over or not params.check_vma:
+        return batch_jaxpr(jaxpr, axis, dims)
+    if "without calls" not in jaxpr.memo:
+        jaxpr.memo["without calls"] = _without_calls(jaxpr)
+    return batch_jaxpr(jaxpr.memo["without calls"], axis, dims, varying=over)
 
 
 def _without_calls(jaxpr: Jaxpr) -> Jaxpr:

@@ -432,18 +432,21 @@ def batch_jaxpr(
     axis: BatchAxis,
     dims: Dims,
     batched_results: bool | Mask = False,
+    varying: frozenset[Any] = frozenset(),
 ) -> Derived:
-    """The program of `jaxpr`, which has no constants, on batches.
+    """The program of `jaxpr`, which has no constants, on batches, whose parts differ along the mesh axes `varying`.
 
     `mask` holds where its results' batch axes are: 0, or None where a result has none and is not among
     `batched_results`.
     """
     want = listed(batched_results, len(jaxpr.outvars))
-    key = ("batch", axis, tuple(dims), want)
-    return remembered(jaxpr, key, lambda: _batch_jaxpr(jaxpr, axis, dims, want))
+    key = ("batch", axis, tuple(dims), want, varying)
+    return remembered(jaxpr, key, lambda: _batch_jaxpr(jaxpr, axis, dims, want, varying))
 
 
-def _batch_jaxpr(jaxpr: Jaxpr, axis: BatchAxis, dims: Dims, want: Mask) -> Derived:
+def _batch_jaxpr(
+    jaxpr: Jaxpr, axis: BatchAxis, dims: Dims, want: Mask, varying: frozenset[Any]
+) -> Derived:
     out_dims: list[BatchDim] = []
     lanes = Lanes(axis, jaxpr)
 
@@ -462,6 +465,11 @@ def _batch_jaxpr(jaxpr: Jaxpr, axis: BatchAxis, dims: Dims, want: Mask) -> Deriv
         ]
 
     avals = [batched_aval(v.aval, axis, d) for v, d in strict_zip(jaxpr.invars, dims)]
+    if varying:
+        avals = [
+            a if d is None else a.update(varying=a.varying | varying)
+            for a, d in strict_zip(avals, dims)
+        ]
     program, consts = stage_open(run, avals, jaxpr.debug)
     program.jaxpr.memo["lanes"] = lanes
     return Derived(program, consts, tuple(out_dims))
