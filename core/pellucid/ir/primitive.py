@@ -46,7 +46,7 @@ NO_PARAMS = NoParams()
 
 
 class Interpreted:
-    """What interpreters of programs that libraries write ask of a primitive, under the reference's names."""
+    """The names of the reference by which interpreters of programs, written by libraries, ask something of a primitive."""
 
     traits: Traits
     """Facts about the primitive. There is no default: `__init__` raises ArgumentTypeError where no class gives it."""
