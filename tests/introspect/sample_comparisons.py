@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from pellucid.introspect.schema import SourceRecord
 from pellucid_kernel.debug.schema import (
     ComparedEquationColumns,
     CotangentColumns,
     DivergenceRecord,
     GradientColumns,
     GradientRecord,
+    PlaceColumns,
 )
+
+
+def places(cell: str, lines: list[int]) -> PlaceColumns:
+    """Lines of one cell; of its text only the first lines are known."""
+    source = SourceRecord(
+        name=cell, path=f"/tmp/{cell}.py", cell_id="c3", execution_count=int(cell[3]), first_line=1,
+        lines=["def layer(w, c):"],
+    )  # fmt: skip
+    return PlaceColumns(sources=[source], source=[0] * len(lines), line=lines)
 
 
 def divergence(count: int = 40) -> DivergenceRecord:
@@ -19,10 +30,11 @@ def divergence(count: int = 40) -> DivergenceRecord:
         b="float32",
         equations=ComparedEquationColumns(
             primitive=[("dot_general", "tanh", "<b>add</b>")[i % 3] for i in range(count)],
-            line=[f"layer (In[3]:{i % 7 + 1})" for i in range(count)],
+            line=[f"In[3], line {i % 7 + 1}: `layer`" for i in range(count)],
             error=[*errors, None],
             operand_error=[0.0, *errors],
         ),
+        places=places("In[3]", [i % 7 + 1 for i in range(count)]),
         unmatched=2,
     )
 
@@ -32,18 +44,25 @@ def equal() -> DivergenceRecord:
     columns = ComparedEquationColumns(
         primitive=["sin"], line=[""], error=[0.0], operand_error=[0.0]
     )
-    return DivergenceRecord(a="jit", b="eager", equations=columns, unmatched=0)
+    return DivergenceRecord(
+        a="jit", b="eager", equations=columns, places=places("In[3]", []), unmatched=0
+    )
 
 
 def gradient() -> GradientRecord:
     """A NaN that begins at the square root, and an argument of which the result doesn't depend."""
     return GradientRecord(
         cotangents=CotangentColumns(
-            line=["loss (In[2]:9)", "<i>layer</i> (In[2]:4)", "loss (In[2]:6)"],
+            line=[
+                "In[2], line 9: `loss`",
+                "In[2], line 4: `<i>layer</i>`",
+                "In[2], line 6: `loss`",
+            ],
             primitive=["mul", "dot_general", "mul"],
             norm=[1.0, 250.0, 0.5],
             fault=["", "", "NaN"],
         ),
+        places=places("In[2]", [9, 4, 6]),
         gradients=GradientColumns(
             name=["args[0]['w']", "args[1]"],
             norm=[0.25, 0.0],
@@ -59,6 +78,7 @@ def no_gradients() -> GradientRecord:
     """The gradient of no argument."""
     return GradientRecord(
         cotangents=CotangentColumns(line=[], primitive=[], norm=[], fault=[]),
+        places=places("In[2]", []),
         gradients=GradientColumns(name=[], norm=[], fault=[], path=[]),
         operands=[],
         within="",

@@ -13,6 +13,7 @@ import pellucid as pl
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid.introspect.evaluation import Evaluation, evaluated
 from pellucid.introspect.stepping import line_text
+from pellucid_kernel.debug.places import place_columns
 from pellucid_kernel.debug.schema import ComparedEquationColumns, DivergenceRecord
 from pellucid_viz.figure import Figure
 
@@ -33,6 +34,8 @@ class Row(NamedTuple):
     """
     operand_error: float
     """The largest error among its operands."""
+    equation: Any = None
+    """That of run `a`."""
 
     @property
     def growth(self) -> float:
@@ -101,6 +104,7 @@ class Divergence:
                 error=[finite(row.error) for row in self.rows],
                 operand_error=[finite(row.operand_error) for row in self.rows],
             ),
+            places=place_columns([row.equation for row in self.rows]),
             unmatched=self.unmatched,
         )
 
@@ -150,7 +154,7 @@ def diverge(
             if v in first.values and w in second.values:
                 errors[v] = distance(first.values[v], second.values[w])
                 error = max(error, errors[v])
-        rows.append(Row(one.primitive.name, line_text(one), error, operand_error))
+        rows.append(Row(one.primitive.name, line_text(one), error, operand_error, one))
     return Divergence(rows, sum(map(len, keys)) - 2 * len(pairs), (_name(a), _name(b)))
 
 

@@ -15,6 +15,7 @@ from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.stepping import can_enter, line_text
 from pellucid_kernel.debug.divergence import finite
 from pellucid_kernel.debug.finders import Finding, find, isinf, isnan, range_text
+from pellucid_kernel.debug.places import place_columns
 from pellucid_kernel.debug.schema import CotangentColumns, GradientColumns, GradientRecord
 from pellucid_viz.figure import Figure
 
@@ -28,9 +29,11 @@ class Cotangent(NamedTuple):
     line: str
     primitive: str
     norm: float
-    """Its Euclidean norm, of finite elements."""
+    """Its Euclidean norm, of finite elements; NaN where there are none."""
     fault: str
     """`NaN`, `infinite` or `zero` (all elements); empty for none."""
+    equation: Any = None
+    """That of the backward pass which computes it."""
 
 
 class Gradient(NamedTuple):
@@ -91,6 +94,7 @@ class Explanation:
                 norm=[finite(c.norm) for c in self.cotangents],
                 fault=[c.fault for c in self.cotangents],
             ),
+            places=place_columns([c.equation for c in self.cotangents]),
             gradients=GradientColumns(
                 name=[g.name for g in self.gradients],
                 norm=[finite(g.norm) for g in self.gradients],
@@ -175,7 +179,8 @@ def _is_cotangent(x: Any) -> bool:
 def _norm(x: Any) -> float:
     value = np.asarray(x)
     wide = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
-    return float(np.linalg.norm(np.where(np.isfinite(wide), wide, 0).ravel()))
+    numbers = wide[np.isfinite(wide)]
+    return float(np.linalg.norm(numbers)) if numbers.size or not wide.size else float("nan")
 
 
 def _cotangents(run: Evaluation) -> list[Cotangent]:
@@ -183,7 +188,7 @@ def _cotangents(run: Evaluation) -> list[Cotangent]:
     backward = [e for e in run.jaxpr.equations if transformation_of(e) == "transpose"]
     for line, group in itertools.groupby(backward, line_text):
         last = [(e, x) for e in group for x in run.results(e) if _is_cotangent(x)][-1:]
-        rows += [Cotangent(line, e.primitive.name, _norm(x), fault_of(x)) for e, x in last]
+        rows += [Cotangent(line, e.primitive.name, _norm(x), fault_of(x), e) for e, x in last]
     return rows
 
 

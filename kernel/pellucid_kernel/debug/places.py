@@ -5,18 +5,20 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.machinery import SourceFileLoader
 from types import CodeType
 from typing import Any, NamedTuple
 
 from pellucid.introspect.bodies import bodies_of
+from pellucid.introspect.spans import source_record
 from pellucid.introspect.stepping import (
     name_of,
     programs_within,
     user_codes,
     user_stack,
 )
+from pellucid_kernel.debug.schema import PlaceColumns
 
 
 class Line(NamedTuple):
@@ -153,6 +155,22 @@ class Places:
                 i for i, line in enumerate(stack) if line.function.rpartition(".")[2] == name
             ]
             self._stacks[equation] = stack[entries[0] if entries else shared :]
+
+
+def place_columns(equations: Sequence[Any]) -> PlaceColumns:
+    """The user's innermost lines of equations, as front ends link to them."""
+    stacks = [user_stack(equation) for equation in equations]
+    lines = [stack[-1] if stack else None for stack in stacks]
+    numbers: dict[str, list[int]] = {}
+    for line in lines:
+        if line is not None:
+            numbers.setdefault(line.file, []).append(line.line)
+    files = [*numbers]
+    return PlaceColumns(
+        sources=[source_record(file, (min(n), max(n))) for file, n in numbers.items()],
+        source=[-1 if line is None else files.index(line.file) for line in lines],
+        line=[0 if line is None else line.line for line in lines],
+    )
 
 
 def _codes_of(code: CodeType | None) -> Iterator[CodeType]:

@@ -51,6 +51,17 @@ class RecordingRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceColumns(Record):
+    """Lines of the user, a row for each row of other columns."""
+
+    sources: list[SourceRecord]
+    source: list[int]
+    """Index into `sources`; -1 where no line is the user's."""
+    line: list[int]
+    """Counted from 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedEquationColumns(Record):
     """Equations that two runs have in common, in the order in which they run."""
 
@@ -71,6 +82,8 @@ class DivergenceRecord(Record):
     b: str
     """Names of the two ways."""
     equations: ComparedEquationColumns
+    places: PlaceColumns
+    """For each equation its line."""
     unmatched: int
     """Number of equations that only one of the runs has."""
     schema_version: int = SCHEMA_VERSION
@@ -84,7 +97,7 @@ class CotangentColumns(Record):
     line: list[str]
     primitive: list[str]
     norm: list[float | None]
-    """Euclidean norm, of finite elements; None where it overflows."""
+    """Euclidean norm, of finite elements; None where it overflows, and where no element is finite."""
     fault: list[str]
     """`NaN`, `infinite` or `zero`; empty for none."""
 
@@ -105,6 +118,8 @@ class GradientRecord(Record):
     """A gradient with the cotangents of its backward pass."""
 
     cotangents: CotangentColumns
+    places: PlaceColumns
+    """For each cotangent its line."""
     gradients: GradientColumns
     operands: list[list[str]]
     """For each gradient the ranges of the operands of the first operation of its path."""

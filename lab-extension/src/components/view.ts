@@ -229,9 +229,9 @@ function viewOf(
     case 'function':
       return functionCard(record, options.openProgram);
     case 'divergence':
-      return divergenceView(record);
+      return divergenceView(record, events);
     case 'gradient':
-      return gradientView(record);
+      return gradientView(record, events);
     case 'recording':
       return new RecordingView(record);
     case 'error':

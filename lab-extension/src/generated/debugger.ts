@@ -40,6 +40,15 @@ export interface RecordingRecord {
   readonly kind: "recording";
 }
 
+/** Lines of the user, a row for each row of other columns. */
+export interface PlaceColumns {
+  readonly sources: readonly SourceRecord[];
+  /** Index into `sources`; -1 where no line is the user's. */
+  readonly source: readonly number[];
+  /** Counted from 1. */
+  readonly line: readonly number[];
+}
+
 /** Equations that two runs have in common, in the order in which they run. */
 export interface ComparedEquationColumns {
   readonly primitive: readonly string[];
@@ -59,6 +68,8 @@ export interface DivergenceRecord {
   /** Names of the two ways. */
   readonly b: string;
   readonly equations: ComparedEquationColumns;
+  /** For each equation its line. */
+  readonly places: PlaceColumns;
   /** Number of equations that only one of the runs has. */
   readonly unmatched: number;
   readonly schema_version: number;
@@ -69,7 +80,9 @@ export interface DivergenceRecord {
 export interface CotangentColumns {
   readonly line: readonly string[];
   readonly primitive: readonly string[];
-  /** Euclidean norm, of finite elements; None where it overflows. */
+  /**
+   * Euclidean norm, of finite elements; None where it overflows, and where no element is finite.
+   */
   readonly norm: readonly (number | null)[];
   /** `NaN`, `infinite` or `zero`; empty for none. */
   readonly fault: readonly string[];
@@ -87,6 +100,8 @@ export interface GradientColumns {
 /** A gradient with the cotangents of its backward pass. */
 export interface GradientRecord {
   readonly cotangents: CotangentColumns;
+  /** For each cotangent its line. */
+  readonly places: PlaceColumns;
   readonly gradients: GradientColumns;
   /** For each gradient the ranges of the operands of the first operation of its path. */
   readonly operands: readonly (readonly string[])[];

@@ -275,9 +275,15 @@ def test_comparisons_and_explanations_are_figures() -> None:
     assert "application/vnd.pellucid.divergence.v1+json" in bundle
     record = record_of(bundle["text/html"])
     assert record["equations"]["error"][-1] is None
+    [source] = record["places"]["sources"]
+    line = test_comparisons_and_explanations_are_figures.__code__.co_firstlineno + 2
+    assert (source["path"], record["places"]["line"][-1]) == (__file__, line)
     assert bundle["text/plain"] == str(divergence)
     explanation = explain_grad(lambda x: jnp.sqrt(x * 0.0), 0)(1.0)
     record = record_of(explanation._repr_mimebundle_()["text/html"])
     assert record["gradients"]["fault"] == ["NaN"]
+    # No element is finite.
+    assert (record["gradients"]["norm"], record["cotangents"]["norm"][-1]) == ([None], None)
+    assert len(record["places"]["line"]) == len(record["cotangents"]["line"])
     assert record["gradients"]["path"][0][-1].startswith("`mul`")
     assert record["operands"][0]

@@ -1,6 +1,7 @@
 // @vitest-environment jsdom
 import { beforeAll, expect, test } from 'vitest';
 import type { DivergenceRecord, GradientRecord } from '../../generated/debugger';
+import type { CellPlace } from '../../records/cell_places';
 import { installPage } from '../../testing/dom';
 import { sample } from '../../testing/samples';
 import { divergenceView } from './divergence_view';
@@ -20,8 +21,8 @@ test('names the first and the largest error', () => {
     '2 operations without counterpart',
   ]);
   expect(texts(element, 'p')).toEqual([
-    'First differ at <b>add</b> 1e-7 layer (In[3]:6)',
-    'Largest error at dot_general not finite layer (In[3]:5)',
+    'First differ at <b>add</b> 1e-7 In[3], line 6: `layer`',
+    'Largest error at dot_general not finite In[3], line 5: `layer`',
   ]);
 });
 
@@ -39,8 +40,8 @@ test('draws an error for each operation, and marks one that is not finite', () =
 test('lists the operations whose error grows most in their order', () => {
   const rows = texts(divergence('divergence'), 'tbody tr');
   expect(rows).toHaveLength(12);
-  expect(rows[0]).toBe('<b>add</b>layer (In[3]:6)1e-7new');
-  expect(rows.at(-1)).toBe('dot_generallayer (In[3]:5)not finite∞');
+  expect(rows[0]).toBe('<b>add</b>In[3], line 6: `layer`1e-7new');
+  expect(rows.at(-1)).toBe('dot_generalIn[3], line 5: `layer`not finite∞');
 });
 
 test('draws many operations in some points', () => {
@@ -63,7 +64,7 @@ test('shows the norms of a gradient and where a fault begins', () => {
     'zero',
   ]);
   const rows = texts(element, 'tbody tr');
-  expect(rows[1]).toBe('<i>layer</i> (In[2]:4)dot_general250 ');
+  expect(rows[1]).toBe('In[2], line 4: `<i>layer</i>`dot_general250 ');
   expect(rows[3]).toContain('operand 1: f32[3] in [0, 0], 1 infinite1 operation on the way');
   expect(rows[4]).toContain('doesn’t depend on it');
   const bars = [...element.querySelectorAll<HTMLElement>('.pl-meter > span')];
@@ -73,4 +74,18 @@ test('shows the norms of a gradient and where a fault begins', () => {
 test('shows a gradient of nothing', () => {
   const { element } = gradientView(sample<GradientRecord>('gradient_empty'));
   expect(element.textContent).toContain('comes to no line');
+});
+
+test('leads from a line to its cell', () => {
+  const gone: CellPlace[] = [];
+  const notebook = { go: (place: CellPlace) => gone.push(place), stateOf: () => 'here' as const };
+  const views = [
+    divergenceView(sample<DivergenceRecord>('divergence'), { notebook }),
+    gradientView(sample<GradientRecord>('gradient'), { notebook }),
+  ];
+  views.forEach(({ element }) => element.querySelector<HTMLElement>('.pl-place-link')!.click());
+  expect(gone.map(({ executionCount, line }) => [executionCount, line])).toEqual([
+    [3, 6],
+    [2, 9],
+  ]);
 });

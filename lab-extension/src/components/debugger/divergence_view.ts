@@ -5,6 +5,8 @@ import { drawn, el, type Content } from '../dom';
 import { counted, oneLine, whole } from '../format';
 import { FactsView } from '../facts/facts_view';
 import { tableOf } from '../table';
+import type { NotebookLines, ProgramEvents } from '../source_link';
+import { lineOf } from './line_links';
 
 const WIDTH = 640;
 const HEIGHT = 160;
@@ -24,7 +26,10 @@ interface Point {
   readonly error: number | null;
 }
 
-export function divergenceView(record: DivergenceRecord): FactsView {
+export function divergenceView(
+  record: DivergenceRecord,
+  { notebook }: ProgramEvents = {},
+): FactsView {
   const { error, primitive, line } = record.equations;
   const differing = error.flatMap((each, i) => (each === 0 ? [] : [i]));
   const chips = [
@@ -42,7 +47,7 @@ export function divergenceView(record: DivergenceRecord): FactsView {
   const named = (i: number): Content => [
     el('code', {}, oneLine(primitive[i]!, 60)),
     ` ${numberText(error[i]!)} `,
-    el('span', { class: 'pl-muted' }, oneLine(line[i]!, 100)),
+    el('span', { class: 'pl-muted' }, lineOf(record.places, i, line[i]!, notebook)),
   ];
   const largest = differing.reduce((a, b) => (sizeOf(error[b]!) > sizeOf(error[a]!) ? b : a));
   return new FactsView(
@@ -51,7 +56,7 @@ export function divergenceView(record: DivergenceRecord): FactsView {
     el('p', {}, 'First differ at ', named(differing[0]!)),
     el('p', {}, 'Largest error at ', named(largest)),
     chartOf(record),
-    growthTable(record, differing),
+    growthTable(record, differing, notebook),
   );
 }
 
@@ -74,7 +79,11 @@ function growthOf(record: DivergenceRecord, i: number): number {
 }
 
 /** The equations of which the error grows most, in their order. */
-function growthTable(record: DivergenceRecord, differing: readonly number[]): HTMLElement {
+function growthTable(
+  record: DivergenceRecord,
+  differing: readonly number[],
+  notebook: NotebookLines | undefined,
+): HTMLElement {
   const { primitive, line, error } = record.equations;
   const byGrowth = differing
     .map(i => ({ i, growth: growthOf(record, i) }))
@@ -87,7 +96,7 @@ function growthTable(record: DivergenceRecord, differing: readonly number[]): HT
     byGrowth.map(({ i, growth }) => [
       [
         el('code', {}, oneLine(primitive[i]!, 60)),
-        el('div', { class: 'pl-muted' }, oneLine(line[i]!, 100)),
+        el('div', { class: 'pl-muted' }, lineOf(record.places, i, line[i]!, notebook)),
       ],
       numberText(error[i]!),
       growth === Infinity

@@ -4,12 +4,14 @@ import type { GradientRecord } from '../../generated/debugger';
 import { el, type Content } from '../dom';
 import { counted, oneLine } from '../format';
 import { FactsView } from '../facts/facts_view';
+import type { ProgramEvents } from '../source_link';
 import { tableOf } from '../table';
+import { lineOf } from './line_links';
 
 /** Powers of ten between the shortest and the longest bar. */
 const DECADES = 12;
 
-export function gradientView(record: GradientRecord): FactsView {
+export function gradientView(record: GradientRecord, { notebook }: ProgramEvents = {}): FactsView {
   const { cotangents, gradients } = record;
   const faults = gradients.fault.filter(fault => fault !== '').length;
   const norms = [...cotangents.norm, ...gradients.norm];
@@ -27,7 +29,7 @@ export function gradientView(record: GradientRecord): FactsView {
           [{ name: 'Line of the forward pass' }, { name: 'Norm' }],
           cotangents.line.map((line, i) => [
             [
-              oneLine(line, 100),
+              lineOf(record.places, i, line, notebook),
               el('div', { class: 'pl-muted' }, oneLine(cotangents.primitive[i]!, 60)),
             ],
             normCell(cotangents.norm[i]!, cotangents.fault[i]!, largest),
@@ -51,7 +53,7 @@ function normCell(norm: number | null, fault: string, largest: number): Content 
   const share =
     norm === null ? 1 : norm === 0 ? 0 : 1 + Math.log10(norm / (largest || 1)) / DECADES;
   return [
-    norm === null ? 'overflows ' : `${Number(norm.toPrecision(3))} `,
+    norm === null ? (fault === 'NaN' ? '' : 'overflows ') : `${Number(norm.toPrecision(3))} `,
     fault === '' ? null : el('span', { class: 'pl-chip pl-fault' }, oneLine(fault)),
     el(
       'span',

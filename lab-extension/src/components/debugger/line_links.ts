@@ -1,0 +1,42 @@
+/** Lines of the user in the rows of a comparison, as links to their cells. */
+
+import type { PlaceColumns } from '../../generated/debugger';
+import type { CellPlace } from '../../records/cell_places';
+import { placeName } from '../../records/cell_places';
+import type { Content } from '../dom';
+import { oneLine } from '../format';
+import { SourceLink, type NotebookLines } from '../source_link';
+
+/** The line of a row: a link where it is one of a cell, and its text. */
+export function lineOf(
+  places: PlaceColumns | undefined,
+  row: number,
+  text: string,
+  notebook: NotebookLines | undefined,
+): Content {
+  const place = placeOf(places, row);
+  if (place === null) {
+    return oneLine(text, 100);
+  }
+  const link = new SourceLink(notebook);
+  link.showPlace(place);
+  const prefix = placeName(place);
+  const rest = text.startsWith(prefix) ? text.slice(prefix.length) : `: ${text}`;
+  return [link.element, oneLine(rest, 100)];
+}
+
+function placeOf(places: PlaceColumns | undefined, row: number): CellPlace | null {
+  // Records of the first versions have no places.
+  const source = places?.sources[places.source[row] ?? -1];
+  if (places === undefined || source === undefined || source.execution_count === null) {
+    return null;
+  }
+  const line = places.line[row]!;
+  return {
+    cellId: source.cell_id,
+    executionCount: source.execution_count,
+    line,
+    endLine: line,
+    text: source.lines?.[line - source.first_line] ?? null,
+  };
+}
