@@ -27,6 +27,12 @@ class Pending:
     is_operation: bool = False
     """Whether it is one operation with programs, as the eager derivative of a jitted function runs them."""
 
+    def taken(self) -> Operands:
+        """The operands where the compiled program takes them."""
+        if not self.executable.committed:
+            return self.operands
+        return [*map(put_leaf, self.operands, self.executable.argument_shardings)]
+
     def run(self) -> Results:
         """The results of the compiled program, which takes the memory of donated operands; to be called once."""
         return self.executable(self.operands)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
@@ -20,18 +20,26 @@ _queue: list[Future[list[Planned]]] = []
 """Compilations that were submitted last."""
 
 
+class Step(NamedTuple):
+    """A program of a chain, with the keys of its operands and results among the chain's values."""
+
+    program: ClosedJaxpr
+    inputs: Sequence[Any]
+    results: Sequence[Any]
+    positions: Positions | None = None
+    """Within a `shard_map` the positions at which the program runs."""
+
+
 class Chain(NamedTuple):
     """Programs that run one after another, each on `values` and on results of those before it."""
 
-    programs: Sequence[ClosedJaxpr]
+    steps: Sequence[Step]
     values: dict[Any, Any]
-    """Arrays, or planned values, by variable."""
-    positions: Positions | None = None
-    """Within a `shard_map` the positions at which the programs run."""
+    """Arrays and numbers, by variable or another key."""
 
     def placements(self) -> tuple[Any, ...]:
         """Where the values lie that the programs take, None for one that isn't committed or not known."""
-        inputs = [self.values.get(v) for program in self.programs for v in program.jaxpr.invars]
+        inputs = [self.values.get(key) for step in self.steps for key in step.inputs]
         is_committed = [getattr(x, "_committed", True) for x in inputs]
         return tuple(
             [
@@ -39,6 +47,21 @@ class Chain(NamedTuple):
                 for x, c in zip(inputs, is_committed, strict=True)
             ]
         )
+
+
+def steps_of(
+    programs: Sequence[ClosedJaxpr], positions: Positions | None, keys: Mapping[Any, Any] = {}
+) -> list[Step]:
+    """Steps of programs whose values are known by their variables, or by what `keys` has in place of a variable."""
+    return [
+        Step(
+            program,
+            [keys.get(v, v) for v in program.jaxpr.invars],
+            program.jaxpr.outvars,
+            positions,
+        )
+        for program in programs
+    ]
 
 
 def compile_in_threads(chains: Sequence[Chain]) -> None:
@@ -49,13 +72,13 @@ def compile_in_threads(chains: Sequence[Chain]) -> None:
     meshes = tuple([each.value for each in _MESHES])
     for chain in chains:
         key = meshes, chain.placements()
-        before: list[tuple[ClosedJaxpr, Future[list[Planned]]]] = []
-        for program in chain.programs:
-            compilations = program.jaxpr.memo.setdefault("compilations ahead", {})
+        before: list[tuple[Step, Future[list[Planned]]]] = []
+        for step in chain.steps:
+            compilations = step.program.jaxpr.memo.setdefault("compilations ahead", {})
             if key not in compilations or compilations[key].cancelled():
-                compilations[key] = _threads.submit(_compile, program, chain, [*before], meshes)
+                compilations[key] = _threads.submit(_compile, step, chain, [*before], meshes)
                 _queue.append(compilations[key])
-            before.append((program, compilations[key]))
+            before.append((step, compilations[key]))
 
 
 def wait_for_compilation(program: ClosedJaxpr) -> None:
@@ -69,17 +92,17 @@ _MESHES = mesh_context.abstract, mesh_context.concrete, mesh_context.entered
 
 @by_tool()
 def _compile(
-    program: ClosedJaxpr,
+    step: Step,
     chain: Chain,
-    before: Sequence[tuple[ClosedJaxpr, Future[list[Planned]]]],
+    before: Sequence[tuple[Step, Future[list[Planned]]]],
     meshes: Operands,
 ) -> list[Planned]:
-    """The planned results of a program on values of a chain, of which `before` are the programs before it."""
+    """The planned results of a program of a chain, of which `before` are those before it."""
     for state, mesh in zip(_MESHES, meshes, strict=True):
         state.set_local(mesh)
     values = {**chain.values}
     for earlier, compilation in before:
-        values.update(zip(earlier.jaxpr.outvars, compilation.result(), strict=True))
-    operands = [values[v] for v in program.jaxpr.invars]
-    placed = program if chain.positions is None else chain.positions.on_all(program)
-    return compile_ahead(closed_call_p, ClosedCallParams(placed), operands)
+        values.update(zip(earlier.results, compilation.result(), strict=True))
+    operands = [values[key] for key in step.inputs]
+    program = step.program if step.positions is None else step.positions.on_all(step.program)
+    return compile_ahead(closed_call_p, ClosedCallParams(program), operands)

@@ -143,6 +143,25 @@ class PartialLoop(NamedTuple):
 
         return self._remembered(("search", search.key), run, 2, search.avals)
 
+    def element(self) -> Derived:
+        """The program of (one run, stacked operands) to the elements that the run takes of them."""
+        types = (type_of(np.int32(0)), *self.stacked(self.slots.split(self.avals)))
+        run = lambda number, *stacked: self.elements(stacked, number, 0)
+        return self._derived("element", run, types)
+
+    def stacked(self, groups: Sequence[Operands]) -> Values:
+        """The operands of which each run takes an element."""
+        pairs = zip(self.slots.operands, groups, strict=True)
+        return [x for group, xs in pairs if group.role is Role.STACKED for x in xs]
+
+    def with_elements(self, groups: Sequence[Operands], elements: Operands) -> list[Values]:
+        """Groups of operands with elements in place of stacked operands."""
+        rest = iter(elements)
+        return [
+            [next(rest) for _ in xs] if group.role is Role.STACKED else [*xs]
+            for group, xs in zip(self.slots.operands, groups, strict=True)
+        ]
+
     def carried(self, results: Values) -> Values:
         """The carry among the results of the body."""
         groups = self.slots.given(self.body, results)
@@ -159,7 +178,9 @@ class PartialLoop(NamedTuple):
         self, name: Hashable, run: Callable[..., Values], n_bounds: int, avals: Avals = ()
     ) -> Derived:
         bounds = [type_of(np.int32(0))] * n_bounds
-        types = (*bounds, *avals, *self.avals)
+        return self._derived(name, run, (*bounds, *avals, *self.avals))
+
+    def _derived(self, name: Hashable, run: Callable[..., Values], types: Avals) -> Derived:
         key = (name, self.slots.operands, self.slots.runs, self.slots.is_reversed, types)
         derive = lambda: Derived(*stage_open(run, types, None), ())
         scope = contextlib.nullcontext() if self.positions is None else self.positions.scope()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
-from pellucid.ir.rules import Avals, Values
+from pellucid.ir.rules import Values
 from pellucid.parallel.local_types import whole_type
 from pellucid.parallel.manual import ShardMapParams, shard_map_p
 from pellucid.primitives.broadcasting import broadcast
@@ -163,11 +163,20 @@ class Positions:
 
     def cut(self) -> ClosedJaxpr:
         """The program from operands of the `shard_map`, as they are around it, to the inputs of its program."""
-        return self._remembered(_identity(self.params.jaxpr.in_avals), "cut", False, True)
+        return self._remembered(self._identity("in_avals"), "cut", False, True)
 
     def joined(self) -> ClosedJaxpr:
         """The program from the results of its program, at all positions, to results of the `shard_map` around it."""
-        return self._remembered(_identity(self.params.jaxpr.out_avals), "joined", True, False)
+        return self._remembered(self._identity("out_avals"), "joined", True, False)
+
+    def _identity(self, avals: str) -> Jaxpr:
+        """The program that gives its inputs, of the types of the inputs or results of the `shard_map`'s; remembered with it."""
+        jaxpr = self.params.jaxpr.jaxpr
+        key = "identity", avals
+        if key not in jaxpr.memo:
+            variables: Any = [Var(aval) for aval in getattr(jaxpr, avals)]
+            jaxpr.memo[key] = Jaxpr((), variables, (), variables)
+        return jaxpr.memo[key]
 
     def _remembered(self, jaxpr: Jaxpr, name: str, takes: bool, gives: bool) -> ClosedJaxpr:
         outer = self.levels[:-1]
@@ -217,11 +226,6 @@ def _of_auto_axes(value: Any) -> Any:
         return value
     mesh = Mesh(sharding.mesh.devices, sharding.mesh.axis_names)
     return device_put(value, NamedSharding(mesh, sharding.spec))
-
-
-def _identity(avals: Avals) -> Jaxpr:
-    variables: Any = [Var(aval) for aval in avals]
-    return Jaxpr((), variables, (), variables)
 
 
 def _held(aval: Any) -> Any:

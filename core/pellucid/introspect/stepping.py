@@ -23,10 +23,9 @@ from pellucid.callbacks.pure import HostCall
 from pellucid.checks.check import CHECKS
 from pellucid.checks.checkify import checked_program
 from pellucid.checks.errors import error_of, user_checks
-from pellucid.compilation.eager import Planned
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid.introspect.bodies import programs_within
-from pellucid.introspect.compiling_ahead import Chain, wait_for_compilation
+from pellucid.introspect.compiling_ahead import Chain, Step, steps_of, wait_for_compilation
 from pellucid.introspect.loops import WINDOW_RUNS, PartialLoop, Search
 from pellucid.introspect.positions import Positions
 from pellucid.introspect.program import name_of, value_names
@@ -40,8 +39,6 @@ from pellucid.primitives.concatenation import stack
 from pellucid.primitives.placement import device_put
 from pellucid.runtime.tokens import effects_barrier
 from pellucid.runtime.transfer import block_until_ready
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import without_references
 from pellucid.tracing.trace import bind, type_of
@@ -238,16 +235,17 @@ class Frame:
             chains += _chains_within(self.equation, self.values, self.positions)
         if next_stop - self._ran > STRETCH_LENGTH:
             program = self._program(*self._needed(self._shown(next_stop), next_stop))
-            then = _stretches_from(self.jaxpr, next_stop)[:1]
-            chains.append(Chain([program, *then], self.values, self.positions))
+            chains.append(self._chain([program, *_stretches_from(self.jaxpr, next_stop)[:1]]))
         if start - self.position < STRETCH_LENGTH:
-            chains.append(Chain(_stretches_from(self.jaxpr, start), self.values, self.positions))
+            chains.append(self._chain(_stretches_from(self.jaxpr, start)))
         return chains
 
     def chain_behind(self) -> Chain:
         """The program of the next equation, one whose programs somebody steps through, to be run when they end."""
-        stretches = _stretches_from(self.jaxpr, self.position)
-        return Chain(stretches[:1], self.values, self.positions)
+        return self._chain(_stretches_from(self.jaxpr, self.position)[:1])
+
+    def _chain(self, programs: Sequence[ClosedJaxpr]) -> Chain:
+        return Chain(steps_of(programs, self.positions), self.values)
 
     def _advance(self, position: int) -> None:
         """Run the equations before `position` that didn't run, for what is used from there on."""
@@ -395,36 +393,36 @@ def _stretches_from(jaxpr: Jaxpr, start: int) -> list[ClosedJaxpr]:
 def _chains_within(
     equation: Equation, values: dict[Any, Any], positions: Positions | None
 ) -> list[Chain]:
-    """The first stretches of each program of an equation, with what is known of the placements of its inputs."""
-    slots = slots_of(equation)
-    stacked = [i for i, group in enumerate(slots.operands) if group.role is Role.STACKED]
-    operands = [a.val if type(a) is Literal else values.get(a) for a in equation.operands]
-    if (
-        equation.primitive is shard_map_p
-        or (stacked and positions)
-        or any(x is None for x in operands)
-    ):
+    """The first stretches of each program of an equation, behind what cuts its operands into those of one run."""
+    slots: Slots = slots_of(equation)
+    constant = (lambda x: x) if positions is None else positions.spread
+    known: dict[Any, Any] = {
+        i: constant(a.val) if type(a) is Literal else values.get(a)
+        for i, a in enumerate(equation.operands)
+    }
+    if any(x is None for x in known.values()):
         return []
+    steps: list[Step] = []
+    groups: list[list[Any]] = slots.split([*known])
+    if equation.primitive is shard_map_p:
+        inner = Positions(equation.params, positions)
+        parts = [("part", i) for i in known]
+        steps, groups, positions = [Step(inner.cut(), [*known], parts)], slots.split(parts), inner
+    avals = [a.aval for a in equation.operands] if positions else map(type_of, known.values())
+    loop = PartialLoop(slots, tuple(avals), positions)
+    if stacked := loop.stacked(groups):
+        program = loop.element().program
+        elements = [("element", key) for key in stacked]
+        steps.append(Step(program, ["run", *stacked], elements, positions))
+        groups = loop.with_elements(groups, elements)
+    known["run"] = constant(np.int32(0))
     chains = []
-    groups = slots.split(operands)
     for slot in slots.programs:
         jaxpr = slot.program.jaxpr
-        avals = slots.taken(slot, jaxpr.in_avals)
-        inputs = {i: groups[i] for i in slot.takes}
-        for i in stacked:
-            if i in inputs:
-                inputs[i] = [*map(_planned_element, groups[i], avals[i])]
-        placed = dict(strict_zip(jaxpr.invars, slots.gathered(slot, inputs)))
-        chains.append(Chain(_stretches_from(jaxpr, 0), placed, positions))
+        keys = dict(strict_zip(jaxpr.invars, slots.gathered(slot, groups)))
+        stretches = steps_of(_stretches_from(jaxpr, 0), positions, keys)
+        chains.append(Chain([*steps, *stretches], known))
     return chains
-
-
-def _planned_element(stacked: Any, aval: Any) -> Planned:
-    """An element along axis 0 of an array, which most often lies as the array does, without that axis."""
-    sharding = stacked.sharding if getattr(stacked, "_committed", True) else None
-    if isinstance(sharding, NamedSharding):
-        sharding = sharding.with_spec(PartitionSpec(*sharding.spec[1:]))
-    return Planned(aval, sharding)
 
 
 def _segment(jaxpr: Jaxpr, equations: Sequence[Equation], results: Sequence[Var]) -> ClosedJaxpr:
@@ -500,10 +498,11 @@ class Call:
         """
         if turn not in self.frames:
             slot, number = self.slots.programs[turn[0]], turn[1]
-            groups = [*self.groups]
-            for i, group in enumerate(self.slots.operands):
-                if group.role is Role.STACKED:
-                    groups[i] = self._loop.elements(groups[i], number, self._axis)
+            groups = self.groups
+            if stacked := self._loop.stacked(groups):
+                elements = self._run(self._loop.element(), [np.int32(number)], stacked)
+                groups = self._loop.with_elements(groups, elements)
+            groups = [*groups]
             for i, _ in self.slots.carries:
                 groups[i] = self.carry(number + (slot.is_predicate and self.slots.ends))
             if len(self.frames) >= REMEMBERED_RUNS and not self.equation.effects:

@@ -202,7 +202,7 @@ class Stops:
         callers = _callers()
         pending.allow_calls()
         names = callers[0].f_globals if callers else {}
-        session = Session.of_program(pending.program, pending.operands, names, BUDGET)
+        session = Session.of_program(pending.program, pending.taken(), names, BUDGET)
         has_effects = bool(pending.program.effects)
         command = "continue"
         try:

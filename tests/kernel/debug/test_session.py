@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from concurrent.futures import wait
 
@@ -12,6 +13,7 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid.introspect import compiling_ahead
+from pellucid.introspect.interception import Runner, run_programs_by
 from pellucid_kernel.debug import Breakpoint, Prompt, Session, debug, exceeds, find, isinf, isnan
 
 WEIGHTS = jnp.arange(12.0).reshape(3, 2, 2) / 10
@@ -215,7 +217,10 @@ def test_what_a_step_runs_is_compiled_while_somebody_looks(kind) -> None:
 
         return lax.scan(body, z, scales)
 
-    args = over_devices(kind)(jnp.arange(16.0)), jnp.arange(2.0)
+    put, scales = over_devices(kind), jnp.arange(8.0)
+    # Elements are taken of an array that is cut along axis 0; a scan takes none that is cut so over Explicit axes.
+    is_cut = kind is pl.sharding.AxisType.Auto
+    args = put(jnp.arange(16.0)), put(scales) if is_cut else scales
     session = debug(pl.jit(scaled))(*args).step()
     first = scaled.__code__.co_firstlineno
     compilations = Compilations()
@@ -228,12 +233,13 @@ def test_what_a_step_runs_is_compiled_while_somebody_looks(kind) -> None:
             assert expected is None or {"x", "y", "scales"} <= set(session.variables())
         assert compilations.count == 0, (step, expected)
     session.restart().step().next().next()
-    session.step()  # into the scan, of which elements are taken
-    session.compile_ahead()
-    wait(compiling_ahead._queue)
-    with pl.observe(compilations):
-        session.next()
-    assert compilations.count == 0
+    for step in ("step", "next", "out"):  # into the scan, of which elements are taken
+        session.compile_ahead()
+        wait(compiling_ahead._queue)
+        with pl.observe(compilations):
+            getattr(session, step)()
+            list(session.variables().values())
+        assert compilations.count == 0, step
     for ours, theirs in zip(session.finish(), pl.jit(scaled)(*args), strict=True):
         np.testing.assert_allclose(ours, theirs, 1e-6)
 
@@ -247,11 +253,15 @@ def test_a_step_at_positions_is_compiled_while_somebody_looks() -> None:
     mesh = pl.make_mesh((8,), ("x",), axis_types=(pl.sharding.AxisType.Auto,))
     mapped = pl.shard_map(local, mesh=mesh, in_specs=pl.P("x"), out_specs=pl.P("x"))
     session = debug(mapped)(jnp.arange(16.0))
+    compilations = Compilations()
     while not session.positions():
-        session.step()
+        session.compile_ahead()
+        wait(compiling_ahead._queue)
+        with pl.observe(compilations):
+            session.step()
+            session.variables()
     session.compile_ahead()
     wait(compiling_ahead._queue)
-    compilations = Compilations()
     with pl.observe(compilations):
         session.next().next()
         assert {"x", "y", "z"} == set(session.variables())
@@ -665,3 +675,19 @@ def test_a_prompt_takes_the_commands_of_pdb() -> None:
     assert "NameError: name 'd' is not defined" in text
     assert "(1, 2)" in text
     assert "no run 9 of `scan`" in text
+
+
+def test_operands_are_taken_where_in_shardings_bring_them() -> None:
+    mesh = pl.make_mesh((8,), ("x",), axis_types=(pl.sharding.AxisType.Auto,))
+    sharding = pl.NamedSharding(mesh, pl.P("x"))
+    doubled = pl.jit(lambda x, y: x * 2 + y, in_shardings=(sharding, None))
+    taken = []
+    run_programs_by(Runner(lambda call: taken.append(call.taken()), contextlib.nullcontext))
+    try:
+        doubled(np.arange(16.0, dtype=np.float32), 1.0)
+    finally:
+        run_programs_by(None)
+    [[x, y]] = taken
+    assert x.sharding == sharding
+    np.testing.assert_array_equal(x, np.arange(16.0))
+    assert float(y) == 1.0
