@@ -171,6 +171,45 @@ def test_a_jitted_gradient_is_stepped_both_ways(lab: Lab) -> None:
     expect(debugger.place).to_contain_text("No program is stopped")
 
 
+SHARDED = """import os
+os.environ["PELLUCID_NUM_CPU_DEVICES"] = "8"
+import pellucid as pl, pellucid.numpy as jnp
+mesh = pl.make_mesh((4, 2), ("x", "y"), axis_types=(pl.sharding.AxisType.Auto,) * 2)
+
+def local(a):
+    s = a.sum(1, keepdims=True)
+    t = pl.lax.psum(s, "y")
+    return a / t
+
+spec = pl.P("x", "y")
+normalized = pl.jit(pl.shard_map(local, mesh=mesh, in_specs=spec, out_specs=spec))
+a = pl.device_put(jnp.arange(64.0).reshape(8, 8) + 1, pl.NamedSharding(mesh, spec))"""
+TOTAL = 9
+
+
+def test_values_of_positions_are_drawn_with_their_devices(lab: Lab) -> None:
+    lab.page.set_viewport_size({"width": 1600, "height": 1200})
+    lab.open_notebook("sharded.ipynb", [SHARDED, "print(normalized(a).tolist())"])
+    undebugged = lab.output_of(1).inner_text()
+    debugger = Debugger(lab)
+    debugger.begin()
+    debugger.break_at(TOTAL)
+    debugger.run()
+    debugger.stack(re.compile("local .*over 8 positions"))
+    debugger.draw("t")
+    debugger.program.get_by_text("Where it lies").click()
+    lab.screenshots("debugger_positions")
+    positions = debugger.program.get_by_label("Position whose values are shown")
+    positions.select_option("position x=2, y=1 (device 5)")
+    debugger.stack(re.compile(r"local .*position x=2, y=1 \(device 5\)"))
+    expect(debugger.variables).to_contain_text("f32[2,4]")
+    expect(debugger.program.locator(".pellucid-variables-figure")).to_contain_text("f32[2,1]")
+    lab.page.set_viewport_size({"width": 900, "height": 1200})
+    lab.screenshots("debugger_position_narrow")
+    debugger.press("continue")
+    expect(lab.output_of(1)).to_have_text(undebugged)
+
+
 def test_a_value_is_set_beside_its_figure(lab: Lab) -> None:
     lab.page.set_viewport_size({"width": 1600, "height": 900})
     call = "print(pl.jit(loss)(ws, xs[0]).tolist())"

@@ -59,7 +59,6 @@ class PellucidDebugger(Debugger):
             "setExpression": _set,
             "pellucid/program": _program,
             "pellucid/figure": _figure,
-            "pellucid/position": _choose,
         }
 
     # The kernel ---------------------------------------------------------------------------------------------
@@ -139,8 +138,8 @@ class PellucidDebugger(Debugger):
                 return _answer(message, self._own[command](arguments))
             if view is not None and command in _STEPPED:
                 return _answer(message, self._step(command))
-            if view is not None and command == "pellucid/goto":
-                return _answer(message, await self._goto(view, arguments))
+            if view is not None and command in ("pellucid/goto", "pellucid/position"):
+                return _answer(message, await self._goto(view, command, arguments))
             if view is not None and self._concerns(view, command, arguments):
                 task = self._of_stop[command]
                 body = await asyncio.wrap_future(view.stop.ask(lambda: task(view, arguments)))
@@ -178,14 +177,20 @@ class PellucidDebugger(Debugger):
         self._go(command, moves[command])
         return {"allThreadsContinued": False} if command == "continue" else {}
 
-    async def _goto(self, view: View, arguments: Mapping[str, Any]) -> Message:
-        """Go to an equation of the innermost program, or to a run of its loop, where there is one."""
-        name = "position" if "position" in arguments else "iteration"
-        number = int(arguments[name])
+    async def _goto(self, view: View, command: str, arguments: Mapping[str, Any]) -> Message:
+        """Go to an equation of the innermost program, or to a run of its loop, where there is one.
+
+        Or show the values at one position of a `shard_map`, or at all: front ends read them as those of another stop.
+        """
+        session = view.stop.session
 
         def move() -> None:
-            session = view.stop.session
-            session.move(number) if name == "position" else session.jump(number)
+            if command == "pellucid/position":
+                session.position = arguments.get("position")
+            elif "position" in arguments:
+                session.move(int(arguments["position"]))
+            else:
+                session.jump(int(arguments["iteration"]))
 
         await asyncio.wrap_future(view.stop.ask(move))
         self._go("goto", lambda session: session)
@@ -352,11 +357,6 @@ def _copy(view: View, arguments: Mapping[str, Any]) -> Message:
 
 def _figure(view: View, arguments: Mapping[str, Any]) -> Message:
     return view.figure(arguments["name"], arguments.get("frameId"), arguments.get("index") or ())
-
-
-def _choose(view: View, arguments: Mapping[str, Any]) -> Message:
-    view.choose(arguments.get("position"))
-    return {}
 
 
 def _program(view: View, arguments: Mapping[str, Any]) -> Message:

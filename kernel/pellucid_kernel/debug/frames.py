@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
-from pellucid import analysis
+from pellucid import analysis, introspect
 from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.program import JaxprReading, name_of, read_jaxpr
 from pellucid.introspect.values import bytes_text
@@ -161,7 +161,10 @@ class View:
         ]
 
     def figure(self, name: str, number: int | None, index: Sequence[int]) -> dict[str, Any]:
-        """The record of a variable's values at an index along the dimensions before the last two."""
+        """The record of a variable's values at an index along the dimensions before the last two, and of where it lies.
+
+        The latter is None for an array on one device.
+        """
         frame = self._frames.get(number or 0)
         variables = self._variables(frame)
         value = variables[name] if name in variables else self.evaluate(name, number)
@@ -169,11 +172,12 @@ class View:
         chosen = [
             min(i, n - 1) for i, n in zip([*index, *[0] * len(leading)], leading, strict=False)
         ]
-        return {"record": analysis.array_values(value, chosen).to_dict(), "leading": leading}
-
-    def choose(self, position: int | None) -> None:
-        """Show the values at one position of a `shard_map`, or at all."""
-        self.stop.session.position = position
+        is_cut = getattr(getattr(value, "sharding", None), "num_devices", 1) > 1
+        return {
+            "record": analysis.array_values(value, chosen).to_dict(),
+            "leading": leading,
+            "placement": introspect.sharding(value, name=name).to_dict() if is_cut else None,
+        }
 
     # The program --------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ class Cotangent(NamedTuple):
     line: str
     primitive: str
     norm: float
-    """Its Euclidean norm, of finite elements; NaN where there are none."""
+    """Its Euclidean norm."""
     fault: str
     """`NaN`, `infinite` or `zero` (all elements); empty for none."""
     equation: Any = None
@@ -179,8 +179,7 @@ def _is_cotangent(x: Any) -> bool:
 def _norm(x: Any) -> float:
     value = np.asarray(x)
     wide = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
-    numbers = wide[np.isfinite(wide)]
-    return float(np.linalg.norm(numbers)) if numbers.size or not wide.size else float("nan")
+    return float(np.linalg.norm(wide.ravel()))
 
 
 def _cotangents(run: Evaluation) -> list[Cotangent]:

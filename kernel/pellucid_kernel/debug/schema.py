@@ -97,7 +97,7 @@ class CotangentColumns(Record):
     line: list[str]
     primitive: list[str]
     norm: list[float | None]
-    """Euclidean norm, of finite elements; None where it overflows, and where no element is finite."""
+    """Euclidean norm; None where it isn't finite."""
     fault: list[str]
     """`NaN`, `infinite` or `zero`; empty for none."""
 

@@ -80,9 +80,7 @@ export interface DivergenceRecord {
 export interface CotangentColumns {
   readonly line: readonly string[];
   readonly primitive: readonly string[];
-  /**
-   * Euclidean norm, of finite elements; None where it overflows, and where no element is finite.
-   */
+  /** Euclidean norm; None where it isn't finite. */
   readonly norm: readonly (number | null)[];
   /** `NaN`, `infinite` or `zero`; empty for none. */
   readonly fault: readonly string[];

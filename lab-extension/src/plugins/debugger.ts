@@ -140,8 +140,7 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
           model.callstack.frame = { ...model.callstack.frame! };
           await refresh();
         },
-        onPosition: position =>
-          inBackground(tell('pellucid/position', { position }).then(refreshLater)),
+        onPosition: position => inBackground(tell('pellucid/position', { position })),
         onWatch: condition =>
           inBackground(tell('pellucid/watch', { condition: condition === '' ? null : condition })),
       },

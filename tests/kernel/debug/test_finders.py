@@ -282,7 +282,6 @@ def test_comparisons_and_explanations_are_figures() -> None:
     explanation = explain_grad(lambda x: jnp.sqrt(x * 0.0), 0)(1.0)
     record = record_of(explanation._repr_mimebundle_()["text/html"])
     assert record["gradients"]["fault"] == ["NaN"]
-    # No element is finite.
     assert (record["gradients"]["norm"], record["cotangents"]["norm"][-1]) == ([None], None)
     assert len(record["places"]["line"]) == len(record["cotangents"]["line"])
     assert record["gradients"]["path"][0][-1].startswith("`mul`")

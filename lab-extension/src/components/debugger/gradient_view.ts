@@ -51,9 +51,13 @@ export function gradientView(record: GradientRecord, { notebook }: ProgramEvents
 /** A norm with a bar on a logarithmic scale, and its fault. */
 function normCell(norm: number | null, fault: string, largest: number): Content {
   const share =
-    norm === null ? 1 : norm === 0 ? 0 : 1 + Math.log10(norm / (largest || 1)) / DECADES;
+    norm === null
+      ? Number(fault === '')
+      : norm === 0
+        ? 0
+        : 1 + Math.log10(norm / (largest || 1)) / DECADES;
   return [
-    norm === null ? (fault === 'NaN' ? '' : 'overflows ') : `${Number(norm.toPrecision(3))} `,
+    norm === null ? (fault === '' ? 'overflows ' : '') : `${Number(norm.toPrecision(3))} `,
     fault === '' ? null : el('span', { class: 'pl-chip pl-fault' }, oneLine(fault)),
     el(
       'span',

@@ -8,6 +8,7 @@ import { StoppedProgram, type ListedBreakpoint, type Standing } from './stopped_
 
 const record = sample<ProgramRecord>('mlp');
 const values = sample<ArrayValuesRecord>('array_values');
+const placement = sample<unknown>('sharding_simple');
 const [first, second] = record.equations.id;
 const STANDING: Standing = {
   version: 'v1',
@@ -43,7 +44,9 @@ function shown(standing: Standing | null = STANDING) {
     onIteration: vi.fn(),
     onOptions: vi.fn(),
     onWatch: vi.fn(),
-    onFigure: vi.fn(() => Promise.resolve({ record: values, leading: [2] })),
+    onFigure: vi.fn((name: string) =>
+      Promise.resolve({ record: values, leading: [2], placement: name === 'y' ? placement : null }),
+    ),
     onSet: vi.fn(() => Promise.resolve()),
     onPosition: vi.fn(),
   };
@@ -183,6 +186,9 @@ test('draws a variable at a slice, and keeps it from step to step', async () => 
   expect(events.onFigure).toHaveBeenCalledWith('y', []);
   const figure = element.querySelector('.pellucid-variables-figure > div')!;
   expect(figure.shadowRoot!.textContent).toContain(values.type);
+  const where = element.querySelector<HTMLElement>('.pellucid-variables-placement')!;
+  expect(where.hidden).toBe(false);
+  expect(where.querySelector('div')!.shadowRoot!.textContent).toContain('devices');
   enter(input(element, 'Index along dimension 0'), '1');
   await settled();
   expect(events.onFigure).toHaveBeenLastCalledWith('y', [1]);
@@ -190,7 +196,10 @@ test('draws a variable at a slice, and keeps it from step to step', async () => 
   await settled();
   expect(options(element)[0]!.getAttribute('aria-selected')).toBe('true');
   expect(events.onFigure).toHaveBeenCalledTimes(3);
-  options(element)[0]!.click();
+  options(element)[1]!.click();
+  await settled();
+  expect(where.hidden).toBe(true);
+  options(element)[1]!.click();
   await settled();
   expect(element.querySelector('.pellucid-variables-figure')!.childElementCount).toBe(0);
 });

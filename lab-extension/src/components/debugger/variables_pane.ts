@@ -17,6 +17,8 @@ export interface VariableFigure {
   readonly record: unknown;
   /** Sizes of the dimensions before the last two. */
   readonly leading: readonly number[];
+  /** Which device holds which part; null for an array on one device. */
+  readonly placement?: unknown;
 }
 
 export interface VariablesEvents {
@@ -39,6 +41,7 @@ export class VariablesPane {
   });
   private readonly indices = el('div', { class: 'pellucid-variables-index', hidden: true });
   private readonly figure = el('div', { class: 'pellucid-variables-figure' });
+  private readonly placement = el('details', { class: 'pellucid-variables-placement' });
   private readonly value = el('input', { type: 'text', title: 'An expression, as x * 0' });
   private readonly setter = el('label', { hidden: true }, 'Set to ', this.value);
   private readonly failure = el('div', { class: 'pellucid-variables-failure', role: 'alert' });
@@ -46,6 +49,7 @@ export class VariablesPane {
   private selected: string | null = null;
   private index: readonly number[] = [];
   private mounted: Mounted | null = null;
+  private mountedPlacement: Mounted | null = null;
   /** Number of the last figure that was asked for. */
   private latest = 0;
 
@@ -62,7 +66,9 @@ export class VariablesPane {
       this.setter,
       this.failure,
       this.figure,
+      this.placement,
     );
+    this.clear();
   }
 
   /** Shows the arrays of a frame; the one that was drawn stays drawn if there is one of its name. */
@@ -84,9 +90,27 @@ export class VariablesPane {
 
   dispose(): void {
     this.latest += 1;
+    this.clear();
+  }
+
+  private clear(): void {
     this.mounted?.dispose();
     this.mounted = null;
     this.figure.replaceChildren();
+    this.drawPlacement(null);
+  }
+
+  private drawPlacement(record: unknown): void {
+    this.placement.hidden = record === null;
+    if (record === null) {
+      this.mountedPlacement?.dispose();
+      this.mountedPlacement = null;
+      this.placement.replaceChildren(el('summary', {}, 'Where it lies'));
+    } else if (this.mountedPlacement === null) {
+      this.mountedPlacement = mount(this.placement.appendChild(el('div')), record);
+    } else {
+      this.mountedPlacement.show(record);
+    }
   }
 
   private get current(): ListedVariable | undefined {
@@ -126,14 +150,12 @@ export class VariablesPane {
     this.failure.textContent = '';
     if (current === undefined) {
       this.indices.hidden = true;
-      this.mounted?.dispose();
-      this.mounted = null;
-      this.figure.replaceChildren();
+      this.clear();
       return;
     }
     this.value.setAttribute('aria-label', `Value of ${current.name} from here on`);
     try {
-      const { record, leading } = await this.events.onFigure(current.name, this.index);
+      const { record, leading, placement } = await this.events.onFigure(current.name, this.index);
       if (asked !== this.latest) {
         return;
       }
@@ -143,6 +165,7 @@ export class VariablesPane {
       } else {
         this.mounted.show(record);
       }
+      this.drawPlacement(placement ?? null);
     } catch (error) {
       if (asked === this.latest) {
         this.failure.textContent = messageOf(error);
