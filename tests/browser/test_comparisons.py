@@ -1,5 +1,7 @@
 """Figures of several programs in a notebook: diff, lens and ladder."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -24,6 +26,54 @@ def saving_encoder(x, weights):
     for w in weights:
         x = saving(x, w)
     return (x**2).sum()"""
+
+
+STEP = """@pl.jit
+def inner(z):
+    return jnp.tanh(z @ z) * 2.0
+
+def outer(x):
+    unused = jnp.cos(x)
+    return (inner(x) + jnp.sin(x)).sum()
+
+square = jnp.ones((64, 64))"""
+
+
+def test_passes_and_transformations_step_by_step(lab: Lab) -> None:
+    lab.open_notebook(
+        "passes.ipynb",
+        [START, STEP, "pl.viz.passes(outer)(square)", "pl.viz.ladder(outer)(square)",
+         "pl.viz.lens(outer)(square)"],
+    )  # fmt: skip
+    passes = lab.output_of(2).first
+    first, second = (passes.get_by_label(f"Stage of pane {n}") for n in (1, 2))
+    expect(first.locator("option:checked")).to_have_text("as written")
+    expect(second.locator("option:checked")).to_have_text("remove dead equations")
+    expect(passes.locator(".pl-column").nth(1).locator("h3")).to_contain_text("−1")
+    second.select_option(label="call-inliner")
+    expect(first.locator("option:checked")).to_have_text("HLO")
+    expect(passes.locator(".pl-column").nth(1).locator(".pl-line-new").first).to_be_visible()
+    ladder = lab.output_of(3).first
+    ladder.get_by_label("Stage of pane 2").select_option(label="transpose")
+    expect(ladder.get_by_label("Stage of pane 1").locator("option:checked")).to_have_text(
+        "linearize"
+    )
+    ladder.get_by_label("Stage of pane 2").select_option(label="vmap")
+    expect(ladder.get_by_label("Stage of pane 1").locator("option:checked")).to_have_text(
+        "as written"
+    )
+    lens = lab.output_of(4).first
+    lens.get_by_label("Stage of pane 1").select_option(label="jaxpr")
+    expect(lens.locator(".pl-line").filter(has_text="sin x")).to_have_text(
+        re.compile(r"sin x → \w+:f32\[64,64\]$")
+    )
+    expect(
+        lens.locator(".pl-column").nth(1).locator(".pl-line").filter(has_text="ROOT").first
+    ).to_have_text(re.compile(r"^\d*\s*\w[\w-]*\(.* → ROOT "))
+    for cell, name in [(2, "passes"), (3, "ladder_sources"), (4, "lens_operations")]:
+        lab.output_of(cell).first.scroll_into_view_if_needed()
+        lab.screenshots(name)
+    looked_at(lab, "passes")
 
 
 def looked_at(lab: Lab, name: str) -> None:

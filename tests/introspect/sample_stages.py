@@ -259,7 +259,7 @@ def ladder():
     names.append("transpose")
     link("f.linear", "f.transpose", "transpose", [(2, 0), (1, 1), (0, 2)])
     return schema.LadderRecord(
-        name="grad(f)", transformations=names, programs=programs, links=links
+        name="grad(f)", transformations=names, sources=[-1, 0, 1, 2], programs=programs, links=links
     )
 
 

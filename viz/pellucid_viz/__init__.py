@@ -15,6 +15,7 @@ _NAMES = (
     "lens",
     "memory",
     "misses",
+    "passes",
     "profile",
     "profile_comparison",
     "program",

@@ -79,6 +79,19 @@ def ladder(
     return show
 
 
+def passes(function: Callable[..., Any], *, with_xla: bool = True) -> Callable[..., Figure]:
+    """A function's program after each pass that changed it: ours over the jaxpr, StableHLO, then XLA's over HLO.
+
+    The function is compiled anew for the arguments; `with_xla=False` leaves the compiler out.
+
+    >>> figure = passes(lambda x: [x * 2.0, x + 1.0][0], with_xla=False)(1.0)
+    >>> figure.record.transformations
+    ['', 'remove dead equations', 'StableHLO']
+    """
+    check_function(function, "passes")
+    return lambda *args: Figure(analysis.passes(function, *args, with_xla=with_xla))
+
+
 def diff(before: Any, after: Any) -> Any:
     """Two programs side by side: what is the same, what changed, what is new.
 

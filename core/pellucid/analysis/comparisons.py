@@ -68,8 +68,8 @@ def ladder(
     """The program of a function, then after each of several transformations, and what came of what.
 
     `jvp` has values and tangents; `linearize` the linear program of the tangents at a point, with residuals as its
-    first inputs; `transpose` the same reversed, which is the backward pass; `vmap` the program on `batch_size`
-    arguments at once.
+    first inputs; `transpose` the same reversed, which is the backward pass, and is tied to the linear program where that
+    comes before it; `vmap` the program on `batch_size` arguments at once.
 
     >>> record = ladder(lambda x: x * 2.0, 1.0, transformations=("jvp", "transpose"))
     >>> record.transformations, [len(p.equations.id) for p in record.programs]
@@ -86,19 +86,23 @@ def ladder(
     name = name_of(jaxpr)
     first = jaxpr_program(closed.jaxpr, key=f"{name}:jaxpr")
     base = frozenset(equations_by_id(jaxpr))
-    programs, links = [first], []
+    programs, sources, links = [first], [-1], []
+    names = ["", *transformations]
     for transformation in transformations:
         rung = jaxpr_program(
             transformed(jaxpr, transformation, batch_size), name=name, key=f"{name}:{transformation}",
             origin=Made(transformation, base),
         )  # fmt: skip
         links.append(link(first, rung, transformation))
-        if len(programs) > 1:
-            links.append(link_siblings(programs[-1], rung, transformation))
+        sources.append(0)
+        if transformation == "transpose" and "linearize" in names[: len(programs)]:
+            sources[-1] = names.index("linearize")
+            links.append(link_siblings(programs[sources[-1]], rung, transformation))
         programs.append(rung)
     return LadderRecord(
-        name=name, transformations=["", *transformations], programs=programs, links=links
-    )
+        name=name, transformations=names, sources=sources, programs=programs,
+        links=links,
+    )  # fmt: skip
 
 
 def transformed(jaxpr: Jaxpr, transformation: str, batch_size: int = 8) -> Jaxpr:

@@ -49,6 +49,15 @@ def read_hlo(
     return HloReading(record, module, writer.rows)
 
 
+def hlo_state(
+    module: Any, equations: dict[int, Equation], *, name: str, key: str, text: str
+) -> schema.ProgramRecord:
+    """The record of a module between two passes, shown as `text`; `equations` are those that it was lowered from, by id."""
+    writer = _HloWriter(ProgramColumns(key, name, "hlo"), equations)
+    computations = Module(xla_hlo.full_text(module)).computations
+    return writer.write(computations, text, source_lines=False)
+
+
 class _HloWriter:
     """Writes one module into columns."""
 

@@ -298,11 +298,13 @@ class LensRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LadderRecord(Record):
-    """One function after each of several transformations."""
+    """One function after each of several transformations, or after each of the compiler's passes."""
 
     name: str
     transformations: list[str]
-    """For each program what made it from the one before; empty for the first."""
+    """For each program what made it; empty for the first."""
+    sources: list[int]
+    """For each program the one that it was made from; -1 for the first."""
     programs: list[ProgramRecord]
     links: list[LinkRecord]
     schema_version: int = SCHEMA_VERSION

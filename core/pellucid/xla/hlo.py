@@ -37,6 +37,11 @@ def full_text(module: Any) -> str:
     return module.to_string(options)
 
 
+def module_from_text(text: str) -> Any:
+    """The HLO module of its text, as XLA writes it between passes."""
+    return _hlo.hlo_module_from_text(text)
+
+
 def module_from_proto(proto: bytes) -> Any:
     """The HLO module of a serialized HloModuleProto."""
     return _hlo.HloModule.from_serialized_hlo_module_proto(proto)

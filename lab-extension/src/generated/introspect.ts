@@ -219,11 +219,13 @@ export interface LensRecord {
   readonly kind: "lens";
 }
 
-/** One function after each of several transformations. */
+/** One function after each of several transformations, or after each of the compiler's passes. */
 export interface LadderRecord {
   readonly name: string;
-  /** For each program what made it from the one before; empty for the first. */
+  /** For each program what made it; empty for the first. */
   readonly transformations: readonly string[];
+  /** For each program the one that it was made from; -1 for the first. */
+  readonly sources: readonly number[];
   readonly programs: readonly ProgramRecord[];
   readonly links: readonly LinkRecord[];
   readonly schema_version: number;

@@ -79,7 +79,43 @@ export class FoldedDetails implements LineSource {
 
   linesOf = (equation: number): readonly number[] => this.source.linesOf(equation);
 
-  tokens = (line: number): readonly Token[] => foldedDetails(this.source.tokens(line));
+  tokens = (line: number): readonly Token[] => this.tokensOf(line);
+
+  protected tokensOf(line: number): readonly Token[] {
+    return foldedDetails(this.source.tokens(line));
+  }
+}
+
+/** A source whose lines name the operation first, and what it gives behind an arrow. */
+export class OperationFirst extends FoldedDetails {
+  override tokens = (line: number): readonly Token[] => operationFirst(this.tokensOf(line));
+}
+
+/** Tokens of `x:f32[3] = sin y` as `sin y → x:f32[3]`; other lines as they are. */
+export function operationFirst(tokens: readonly Token[]): readonly Token[] {
+  const at = tokens.findIndex(token => token.kind === 'primitive');
+  const head = tokens.slice(0, Math.max(at, 0));
+  const assigns = head.findIndex(token => token.text.includes('='));
+  if (assigns < 0) {
+    return tokens;
+  }
+  const results = head.slice(0, assigns);
+  const indent = /^\s*/.exec(results[0]?.text ?? '')![0];
+  if (indent !== '') {
+    results[0] = { ...results[0]!, text: results[0]!.text.slice(indent.length) };
+  }
+  // The type stands between the sign and the operation in HLO.
+  const type = head.slice(assigns).filter(token => token.text.trim() !== '=');
+  const typed = type.some(token => token.text.trim() !== '')
+    ? [{ text: ': ', kind: 'plain' as const }, ...type]
+    : [];
+  return [
+    ...(indent === '' ? [] : [{ text: indent, kind: 'plain' as const }]),
+    ...tokens.slice(at),
+    { text: ' → ', kind: 'plain' },
+    ...results.filter(token => token.text !== ''),
+    ...typed,
+  ];
 }
 
 /** Brackets of params in a jaxpr; of StableHLO and HLO what stands between operands and type, or behind the operands. */

@@ -191,6 +191,17 @@ def test_the_ladder_ties_each_equation_to_the_one_it_came_from():
         ]
         assert set(link.target_ids) == set(program.equations.id)
         assert {names[i] for i in link.source_ids} == {"sin", "mul"}
+    assert record.sources == [-1, 0, 0, 2, 0]
+    linear, transposed = record.programs[2:4]
+    [link] = [
+        each for each in record.links if (each.source, each.target) == (linear.key, transposed.key)
+    ]
+    pairs = dict(zip(link.target_ids, link.source_ids, strict=True))
+    operations = [
+        dict(zip(each.equations.id, texts(each, each.equations.primitive), strict=True))
+        for each in (transposed, linear)
+    ]
+    assert {(operations[0][a], operations[1][b]) for a, b in pairs.items()} == {("mul", "mul")}
     reversed_ = record.programs[3]
     assert set(texts(reversed_, reversed_.equations.transformation)) == {"transpose"}
     keys = [program.key for program in record.programs]

@@ -92,7 +92,9 @@ function entryOf(
 
 function factsOf(entry: FunctionEntryRecord): string {
   const { miss } = entry;
-  const steps = { trace: 'traced', lower: 'lowered', compile: 'compiled' } as Readonly<Record<string, string>>;
+  const steps = { trace: 'traced', lower: 'lowered', compile: 'compiled' } as Readonly<
+    Record<string, string>
+  >;
   return [
     counted(entry.equation_count, 'equation'),
     ...(miss?.phases ?? []).map(

@@ -3,7 +3,7 @@
 import type { LadderRecord } from '../../generated/introspect';
 import { Links } from '../../records/links';
 import { listingOf } from '../../records/listing';
-import { FoldedDetails } from '../../records/reduced_lines';
+import { OperationFirst } from '../../records/reduced_lines';
 import { Program } from '../../records/program';
 import { el } from '../dom';
 import { counted, oneLine } from '../format';
@@ -21,19 +21,28 @@ export class LadderView {
     const programs = record.programs.map(each => new Program(each));
     this.programs = programs;
     const links = new Links(programs, record.links);
-    const panes = programs.map((program, index): Pane => ({
-      title: oneLine(record.transformations[index] ?? '', 40) || 'as written',
-      note: counted(program.equationCount, 'equation'),
-      program: index,
-      lines: new FoldedDetails(listingOf(program)),
-    }));
+    /** The program that another one was made from; records of older versions leave it to the order. */
+    const sourceOf = (stage: number): number => record.sources?.[stage] ?? stage - 1;
+    const isNewIn = (stage: number, equation: number): boolean =>
+      stage > 0 && links.direct(stage, equation, sourceOf(stage)).length === 0;
+    const panes = programs.map((program, index): Pane => {
+      const noun = program.dialect === 'jaxpr' ? 'equation' : 'operation';
+      return {
+        title: oneLine(record.transformations[index] ?? '', 40) || 'as written',
+        note: [
+          counted(program.equationCount, noun),
+          index === 0 ? '' : changesText(links, programs, sourceOf(index), index),
+        ]
+          .filter(Boolean)
+          .join(', '),
+        program: index,
+        lines: new OperationFirst(listingOf(program)),
+      };
+    });
     const mark = (pane: Pane, line: number): LineMark | null => {
       // An equation without an origin is the transformation's own.
       const [equation] = Array.from(pane.lines.equations(line));
-      const isNew =
-        pane.program > 0 &&
-        equation !== undefined &&
-        links.direct(pane.program, equation, pane.program - 1).length === 0;
+      const isNew = equation !== undefined && isNewIn(pane.program, equation);
       return isNew ? { className: 'pl-line-new' } : null;
     };
     this.panes = new LinkedPanes(
@@ -44,11 +53,9 @@ export class LadderView {
       programs,
       events,
       [0, 1].slice(0, panes.length),
-      stage => {
-        const link = record.links.find(each => each.target === programs[stage]!.key);
-        return programs.findIndex(program => program.key === link?.source);
-      },
+      sourceOf,
     );
+    const made = record.transformations.filter(Boolean);
     this.element = el(
       'div',
       { class: 'pl-array' },
@@ -59,12 +66,15 @@ export class LadderView {
         el(
           'span',
           { class: 'pl-chip' },
-          record.transformations
-            .filter(Boolean)
-            .map(each => oneLine(each, 30))
-            .join(' → '),
+          made.length > MOST_NAMED
+            ? counted(made.length, 'step')
+            : made.map(each => oneLine(each, 30)).join(', '),
         ),
-        el('span', { class: 'pl-muted' }, 'Green lines have no origin in the program before.'),
+        el(
+          'span',
+          { class: 'pl-muted' },
+          'Green lines have no origin in the program that theirs was made from.',
+        ),
         this.panes.place.element,
       ),
       this.panes.element,
@@ -82,6 +92,27 @@ export class LadderView {
   themeChanged(): void {
     this.panes.themeChanged();
   }
+}
+
+/** More steps than these are counted in the header. */
+const MOST_NAMED = 5;
+
+/** `+3 −5`: equations that a step added, and that it left nothing of. */
+function changesText(
+  links: Links,
+  programs: readonly Program[],
+  source: number,
+  target: number,
+): string {
+  const alone = (here: number, there: number): number => {
+    let count = 0;
+    for (let equation = 0; equation < programs[here]!.equationCount; equation++) {
+      count += links.direct(here, equation, there).length === 0 ? 1 : 0;
+    }
+    return count;
+  };
+  const [added, removed] = [alone(target, source), alone(source, target)];
+  return [added > 0 ? `+${added}` : '', removed > 0 ? `−${removed}` : ''].filter(Boolean).join(' ');
 }
 
 export const ladderStyle = `

@@ -5,7 +5,7 @@ import { Links, hullsOf, type Hull } from '../../records/links';
 import { listingOf } from '../../records/listing';
 import { lineText, type LineSource } from '../../records/lines';
 import { Program } from '../../records/program';
-import { FoldedDetails, PartneredLines } from '../../records/reduced_lines';
+import { OperationFirst, PartneredLines } from '../../records/reduced_lines';
 import { SourceLines } from '../../records/source_lines';
 import { el } from '../dom';
 import { counted, oneLine } from '../format';
@@ -145,7 +145,7 @@ function lensPanes(programs: readonly Program[], python: SourceLines | null): Pa
     });
   }
   programs.forEach((program, index) => {
-    const lines = new FoldedDetails(listingOf(program));
+    const lines = new OperationFirst(listingOf(program));
     panes.push({
       title: TITLES[program.dialect] ?? program.dialect,
       note: counted(program.equationCount, program.dialect === 'jaxpr' ? 'equation' : 'operation'),
