@@ -114,12 +114,37 @@ def looped(params, x, labels):
     return ((logits - labels) ** 2).mean() + sums.max()
 
 
+@pl.jit
+def block(w, x):
+    """A call whose argument is used inside and passed on by an addition."""
+    inner = pl.numpy.tanh(x @ w)
+    return inner + x
+
+
+@pl.custom_jvp
+def clipped(x):
+    return pl.numpy.minimum(x, 1.0)
+
+
+clipped.defjvp(lambda primals, tangents: (clipped(*primals), tangents[0] * 0.5))
+
+
+def called(params, x, labels):
+    hidden = x @ params["w1"]
+    first = block(params["w1"][:3], hidden)
+    second = block(params["w1"][1:], first) - hidden
+    third = clipped(second) * second - pl.numpy.where(second > 0, second, hidden)
+    logits = third @ params["w2"]
+    return ((logits - labels) ** 2).mean() - (params["b1"] - first).sum()
+
+
 @pytest.mark.parametrize(
     ("loss", "expected"),
     [
+        (called, {"params['w1']", "params['w2']", "params['b1']", "hidden", "logits"}),
         (perceptron, {"params['w1']", "params['b1']", "params['w2']", "hidden", "logits", "logp"}),
-        (shared, {"params['b1']", "first"}),
-        (looped, {"params['w1']"}),
+        (shared, {"params['b1']", "first", "second", "logits", "params['w1']", "params['w2']"}),
+        (looped, {"params['w1']", "params['b1']", "params['w2']"}),
     ],
 )
 def test_a_cotangent_is_the_derivative_by_the_value_that_it_is_named_of(loss, expected) -> None:
@@ -150,6 +175,31 @@ def test_a_cotangent_is_the_derivative_by_the_value_that_it_is_named_of(loss, ex
             )[0]
         )(point)
         np.testing.assert_allclose(value, derivative, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_cotangents_within_calls_and_loops_have_names() -> None:
+    def loss(params, x, labels):
+        return called(params, x, labels) + looped(params, x, labels)
+
+    shapes = {"w1": (4, 3), "b1": (3,), "w2": (3, 2)}
+    params = {name: np.ones(shape) for name, shape in shapes.items()}
+    record = pl.analysis.program(pl.grad(loss), params, np.ones((5, 4)), np.ones((5, 2)))
+    names = [record.strings[i] for i in record.values.user_name]
+    assert {"d(inner)", "d(w)", "d(params['b1'])"} <= {*names}
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments"), models.PROGRAMS, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_cotangents_have_the_type_of_their_values(program, arguments) -> None:
+    record = pl.analysis.program(lambda *xs: program(pl, *xs), *arguments)
+    types: dict[str, set[tuple]] = {}
+    for name, kind in zip(record.values.user_name, record.values.type, strict=True):
+        of = record.types[kind]
+        types.setdefault(record.strings[name], set()).add((of.dtype, *(of.shape or ())))
+    for name, of in types.items():
+        if name.startswith("d(") and name[2:-1] in types:
+            assert of <= types[name[2:-1]], name
 
 
 def test_results_without_a_name_have_their_path() -> None:

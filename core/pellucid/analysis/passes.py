@@ -96,7 +96,7 @@ class _Steps(Observer):
 
 
 def _content(record: ProgramRecord) -> Any:
-    """What a pass over jaxprs changes: equations and what they take, and what is a constant."""
+    """Parts of a record that a pass over jaxprs changes: equations, their operands, and constants."""
     equations = record.equations
     return equations.id, equations.operands, equations.bodies, record.bodies
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pellucid.introspect import schema
 from pellucid.introspect.bodies import bodies_of, programs_within
 from pellucid.introspect.columns import ProgramColumns
-from pellucid.introspect.cotangents import cotangent_names
+from pellucid.introspect.cotangents import Backward, cotangent_names, transposed_bodies
 from pellucid.introspect.lineage import Made, origins_of, transformation_of
 from pellucid.introspect.spans import Naming, Spans
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
@@ -115,6 +115,10 @@ class _JaxprWriter:
         self.values: dict[Var, int] = {}
         self.names: dict[Var, str] = {}
         self.equation_index: dict[Equation, int] = {}
+        self.backward: dict[Jaxpr, Backward] = {}
+        """Bodies of transposed calls."""
+        self.named: dict[Jaxpr, dict[Var, str]] = {}
+        """Names of arguments and values, by program."""
 
     def write(
         self, main: Jaxpr, *, listing: bool, source_lines: bool, value_names: bool
@@ -135,10 +139,13 @@ class _JaxprWriter:
 
     def body(self, jaxpr: Jaxpr) -> None:
         columns = self.columns
-        constants = [self.bind(v) for v in jaxpr.constvars]
-        inputs = [self.bind(v, name) for v, name in argument_names(jaxpr).items()]
-        first = columns.equation_count
         user_names = self.user_names(jaxpr)
+        self.backward |= dict(transposed_bodies(jaxpr))
+        constants = [self.bind(v) for v in jaxpr.constvars]
+        inputs = [
+            self.bind(v, name or user_names.get(v, "")) for v, name in argument_names(jaxpr).items()
+        ]
+        first = columns.equation_count
         for equation in jaxpr.equations:
             self.equation(equation, user_names)
         outputs = [self.atom(a) for a in jaxpr.outvars]
@@ -183,7 +190,12 @@ class _JaxprWriter:
         """The user's names for results of equations, and those derived from them."""
         names = {v: name for _, _, names in self.namings(jaxpr) for v, name in names.items()}
         arguments = {v: name for v, name in argument_names(jaxpr).items() if name}
-        return names | _derived_names(jaxpr, arguments | names)
+        self.named[jaxpr] = arguments | names
+        backward = self.backward.get(jaxpr)
+        if backward is None:
+            return names | _derived_names(jaxpr, arguments | names)
+        primal = self.named.get(backward.forward, {})
+        return cotangent_names(jaxpr, primal, backward) | names
 
     def namings(self, jaxpr: Jaxpr) -> Iterator[tuple[Equation, Naming, dict[Var, str]]]:
         """Equations with the assignments that name their results, and the names.
