@@ -69,7 +69,7 @@ class _Statistics(NamedTuple):
     high: float = -math.inf
 
 
-@by_tool()
+@by_tool
 def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
     """Counts, range, histogram and heat map of an array, with those of each of its parts.
 
@@ -125,7 +125,7 @@ def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
     )
 
 
-@by_tool()
+@by_tool
 def array_slice(x: Any, index: Sequence[int], dims: Sequence[int]) -> Slice:
     """The slice of an array over `dims`, down and across, at `index` along the other dimensions.
 

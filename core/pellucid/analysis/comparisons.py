@@ -30,7 +30,7 @@ from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
 
 
-@by_tool()
+@by_tool
 def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
     """The function at its stages for these arguments: jaxpr, StableHLO, optimized HLO, and what came of what.
 
@@ -58,7 +58,7 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
 TRANSFORMATIONS = ("jvp", "linearize", "transpose", "vmap")
 
 
-@by_tool()
+@by_tool
 def ladder(
     function: Callable[..., Any],
     *args: Any,
@@ -121,7 +121,7 @@ def transformed(jaxpr: Jaxpr, transformation: str, batch_size: int = 8) -> Jaxpr
     return transpose_jaxpr(linear, is_linear, linear.out_avals, True).program.jaxpr
 
 
-@by_tool()
+@by_tool
 def diff(before: Any, after: Any, *args: Any) -> DiffRecord:
     """Two programs to compare: anything that `program` takes; functions both get `args`.
 

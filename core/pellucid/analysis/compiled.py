@@ -26,7 +26,7 @@ from pellucid.introspect import schema
 from pellucid.xla.compile import peak_bytes
 
 
-@by_tool()
+@by_tool
 def compiled(x: Any, *args: Any, with_program: bool = True) -> schema.CompiledRecord:
     """The record of an executable: a `Compiled` stage, or a function that is compiled for `args` now.
 

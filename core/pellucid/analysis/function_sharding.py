@@ -33,7 +33,7 @@ from pellucid.sharding.shardy import describe_mesh
 from pellucid.xla.compile import peak_bytes
 
 
-@by_tool()
+@by_tool
 def sharding(function: Callable[..., Any], *args: Any) -> schema.FunctionShardingRecord:
     """The record of how a function, jitted or not, lays out its intermediates for `args`.
 

@@ -14,7 +14,7 @@ from pellucid.introspect.functions import function_entry
 View = Literal["jaxpr", "stablehlo", "hlo", "sharding", "memory"]
 
 
-@by_tool()
+@by_tool
 def function_view(
     entry_id: int, view: View = "jaxpr"
 ) -> schema.ProgramRecord | schema.FunctionShardingRecord | schema.CompiledRecord:

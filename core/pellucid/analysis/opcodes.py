@@ -89,10 +89,11 @@ _ROWS: dict[str, Operation] = {
     "sort top-k topk": Operation("reduction", _comparisons),
     "convert": Operation("movement", 1.0),
     "bitcast-convert broadcast broadcast-in-dim concatenate copy dynamic-broadcast-in-dim dynamic-reshape pad reshape"
-    " reverse set-dimension-size slice transpose":
+    " reverse set-dimension-size transpose":
         Operation("movement"),
     "add-dependency bitcast domain get-tuple-element opt-barrier optimization-barrier tuple":
         Operation("movement", touches="nothing"),
+    "slice": Operation("movement", touches="part"),
     "dynamic-slice gather": Operation("indexing", touches="part"),
     "dynamic-update-slice": Operation("indexing", touches="in place"),
     "scatter": Operation("indexing", _updates, touches="in place", bodies="combined"),

@@ -28,7 +28,7 @@ _START = "pipeline-start"
 """XLA's word for the state before the first pass of a pipeline."""
 
 
-@by_tool()
+@by_tool
 def passes(function: Callable[..., Any], *args: Any, with_xla: bool = True) -> LadderRecord:
     """The program of a function for these arguments, then after each pass that changed it, and what came of what.
 

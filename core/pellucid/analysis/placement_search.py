@@ -14,7 +14,7 @@ from pellucid.sharding import AbstractMesh
 from pellucid.sharding.errors import ShardingError
 
 
-@by_tool()
+@by_tool
 def fastest(
     what_if: WhatIf,
     start: Placement,

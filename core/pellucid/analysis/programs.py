@@ -16,7 +16,7 @@ from pellucid.introspect.program import JaxprReading, read_jaxpr
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
 
 
-@by_tool()
+@by_tool
 def program(
     x: Any,
     *args: Any,

@@ -123,7 +123,7 @@ class WhatIf:
     (512, [('all-reduce', ['data'])])
     """
 
-    @by_tool()
+    @by_tool
     def __init__(
         self, function: Callable[..., Any], *args: Any, device: str | Machine = "H100"
     ) -> None:
@@ -231,7 +231,7 @@ class WhatIf:
             for each, dims in zip(self.arguments, placement.dims, strict=True)
         )
 
-    @by_tool()
+    @by_tool
     def estimate(self, placement: Placement) -> Estimate:
         """Costs of a run with this placement; remembered.
 

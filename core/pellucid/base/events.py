@@ -8,27 +8,34 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 logger = logging.getLogger("pellucid")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 is_by_tool = contextvars.ContextVar("pellucid.by_tool", default=False)
 
 
-@contextlib.contextmanager
-def by_tool() -> Iterator[None]:
-    """Mark the events of the block as a tool's: what a viewer traces and compiles is no work of the user's program."""
-    token = is_by_tool.set(True)
-    try:
-        yield
-    finally:
-        is_by_tool.reset(token)
+def by_tool(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator that marks events as a tool's: what a viewer traces and compiles is no work of the user's program."""
+
+    @functools.wraps(function)
+    def marked(*args: P.args, **kwargs: P.kwargs) -> R:
+        token = is_by_tool.set(True)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            is_by_tool.reset(token)
+
+    return marked
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +45,7 @@ class Event:
     time_ns: int = field(default_factory=time.monotonic_ns, kw_only=True)
     thread: int = field(default_factory=threading.get_ident, kw_only=True)
     is_by_tool: bool = field(default_factory=is_by_tool.get, kw_only=True)
-    """Whether it happened within `by_tool`."""
+    """Whether a function marked by `by_tool` was running."""
 
 
 @dataclass(slots=True, eq=False)

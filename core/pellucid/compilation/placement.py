@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pellucid.base.caching import cached
 from pellucid.base.errors import DeviceError
 from pellucid.ir.jaxpr import Jaxpr, subjaxprs
@@ -270,6 +272,8 @@ def _argument_sharding(
 ):
     """Where an argument must be; None where the compiler may choose."""
     current = x._sharding if type(x) in ARRAY_TYPES else getattr(x, "sharding", None)
+    if isinstance(current, NamedSharding) and type(current.mesh) is AbstractMesh:
+        current = _over_devices(current, placement)
     if current is not None and type(x) not in ARRAY_TYPES:
         # Arrays are cut evenly; what only describes one may not be.
         check_fits(f"`{name}`", _argument_text(names(), i), current, x.shape)
@@ -290,6 +294,17 @@ def _argument_sharding(
     if placement.size == 1 and placement.devices:
         return make_single_device_sharding(placement.devices[0])
     return None
+
+
+def _over_devices(sharding: NamedSharding, placement: Placement) -> NamedSharding:
+    """The sharding over the devices of a program, in order; over its abstract mesh where these aren't known."""
+    mesh = sharding.mesh
+    if len(placement.devices) != mesh.size:
+        return sharding
+    sizes, names = tuple(mesh.shape.values()), tuple(mesh.shape)
+    devices = np.array(placement.devices).reshape(sizes)
+    over = Mesh(devices, names, axis_types=mesh.axis_types)
+    return NamedSharding(over, sharding.spec, memory_kind=sharding.memory_kind)
 
 
 def _is_copied(current, requested) -> bool:

@@ -90,7 +90,7 @@ def wait_for_compilation(program: ClosedJaxpr) -> None:
 _MESHES = mesh_context.abstract, mesh_context.concrete, mesh_context.entered
 
 
-@by_tool()
+@by_tool
 def _compile(
     step: Step,
     chain: Chain,

@@ -34,7 +34,7 @@ class SliceParams(NamedTuple):
 
 class Slice(Movement[SliceParams]):
     name = "slice"
-    traits = MOVEMENT
+    traits = MOVEMENT.replace(touches="part")
     all_dims = "~"
 
     def result_shape(self, x, params):

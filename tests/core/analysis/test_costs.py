@@ -52,6 +52,7 @@ def test_bytes_are_read_and_written_once():
     x = np.ones((100, 4), F)
     assert cost(lambda x: lax.add(x, x), x).bytes == 3 * 1600
     assert cost(lambda x: lax.dynamic_slice(x, (0, 0), (2, 4)), x).bytes < 100
+    assert cost(lambda x: lax.slice(x, (0, 0), (2, 4)), x).bytes == 2 * 2 * 4 * 4
     updated = cost(lambda x: lax.dynamic_update_slice(x, np.ones((2, 4), F), (0, 0)), x)
     assert updated.bytes < 100
 

@@ -452,6 +452,26 @@ def test_nothing_runs():
 # Abstract meshes, memory, form -----------------------------------------------------------------------
 
 
+def test_arguments_over_an_abstract_mesh_keep_their_layouts_beside_an_equal_mesh_of_devices(
+    devices,
+):
+    def layer(x, w):
+        h = jnp.tanh(x @ w)
+        return pl.lax.with_sharding_constraint(h, pl.NamedSharding(devices, pl.P("data"))).sum(0)
+
+    records = [
+        analysis.sharding(
+            layer,
+            argument((8, 16), "data", mesh=over),
+            argument((16, 32), None, "model", mesh=over),
+        )
+        for over in (MESH, devices)
+    ]
+    assert exchanges(records[0]) == exchanges(records[1])
+    assert records[0].layouts == records[1].layouts
+    assert len(records[0].collectives) == 2
+
+
 def test_4096_abstract_devices_take_no_devices():
     mesh = AbstractMesh((64, 64), ("data", "model"))
     record = analysis.sharding(
