@@ -12,13 +12,17 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from pellucid.base import events, source
-from pellucid.higher_order.misses import Miss
-from pellucid.introspect.bodies import programs_within
+from pellucid.base import events
 from pellucid.introspect.misses import joined_misses
 from pellucid.introspect.schema import MissesRecord
-from pellucid.introspect.unrolled import UnrolledLoop, unrolled_loop
-from pellucid.ir.jaxpr import Jaxpr
+from pellucid.introspect.unrolled import (
+    Place,
+    UnrolledLoop,
+    calling_line,
+    equation_count,
+    place_of,
+    unrolled_loop,
+)
 from pellucid_kernel.schema import CompilationRecord, PlaceRecord, UnrolledLoopRecord
 from pellucid_viz import Figure
 
@@ -36,7 +40,7 @@ class Work:
 
     name: str
     begun_ns: int
-    source: Any
+    place: Place | None
     """Where it was called."""
     cell: str | None
     is_by_tool: bool
@@ -53,26 +57,21 @@ class Work:
 
     def record(self, program: Any) -> CompilationRecord:
         """The message on its stage and size, with `program` as it is now."""
-        programs = list(programs_within(program)) if isinstance(program, Jaxpr) else [program]
         if self.loop is None or self.stage != "compile":
             self.loop = unrolled_loop([*program.equations])
-        frame = source.user_frame(self.source)
         return CompilationRecord(
             function=self.name,
             stage=self.stage,  # pyright: ignore[reportArgumentType]
-            equation_count=sum(len(each.equations) for each in programs),
+            equation_count=equation_count(program),
             elapsed_seconds=self.age_seconds(),
-            place=None if frame is None else _place(frame.file, frame.line),
+            place=None if self.place is None else PlaceRecord(**self.place._asdict()),
             loop=None if self.loop is None else UnrolledLoopRecord(
-                place=_place(self.loop.file, self.loop.line), iterations=self.loop.iterations
+                place=PlaceRecord(**place_of(self.loop.file, self.loop.line)._asdict()),
+                iterations=self.loop.iterations,
             ),
             cell_id=self.cell,
             is_by_tool=self.is_by_tool,
         )  # fmt: skip
-
-
-def _place(file: str, line: int) -> PlaceRecord:
-    return PlaceRecord(source=source.cell_name(file) or os.path.basename(file), line=line)
 
 
 NOTHING = CompilationRecord(
@@ -124,7 +123,7 @@ class Progress(events.Observer):
         with self._changed:
             if work is None or not _continues(work, event):
                 cell = self._cells[-1] if self._cells else None
-                work = Work(event.name, event.time_ns, source.capture(), cell, event.is_by_tool)
+                work = Work(event.name, event.time_ns, calling_line(), cell, event.is_by_tool)
                 self._works[event.thread] = work
             work.stage, work.program, work.depth = event.stage, event.program, 1
             self._changed.notify()
@@ -179,12 +178,12 @@ class RecompilationNotes(events.Observer):
         self._shell: Any = shell
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._misses: dict[tuple[str, int], list[Miss]] = {}
+        self._misses: dict[tuple[str, int], list[Any]] = {}
         self._display_id = ""
         self._shown_at = 0.0
 
     def cache_looked(self, event: events.CacheLooked, /) -> None:
-        miss: Miss | None = event.miss
+        miss = event.miss
         if miss is None or miss.is_by_tool or miss.reasons[0].kind == "first call":
             return
         with self._lock:
@@ -207,5 +206,5 @@ class RecompilationNotes(events.Observer):
             self._display_id = f"pellucid-recompiled-{os.getpid()}-{next(self._numbers)}"
         figure = Figure(MissesRecord(misses=misses, is_note=True))
         self._shell.display_pub.publish(
-            data=figure.bundle(), transient={"display_id": self._display_id}, update=is_update
+            data=figure.displayed(), transient={"display_id": self._display_id}, update=is_update
         )

@@ -8,6 +8,8 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 
+from pellucid_viz.render import html
+
 SECONDS = 120
 IMPORT = "import pellucid as pl, pellucid.numpy as jnp"
 
@@ -296,12 +298,14 @@ def test_a_panel_is_told_the_meshes_of_the_user(client):
     assert meshes["plane"]["axis_sizes"] == [2, 4]
 
 
-ARRAY_VALUES = "application/vnd.pellucid.array-values.v1+json"
+def record_in(outputs: dict[str, Any]) -> dict[str, Any]:
+    """The record of the figure that is a cell's result."""
+    return html.record_of(outputs["execute_result"]["data"]["text/html"])
 
 
 def test_slices_and_parts_of_a_drawn_array_are_asked_for(client):
     run(client, "cube = jnp.arange(512.0).reshape(8, 8, 8)")
-    drawn = run(client, "cube")["execute_result"]["data"][ARRAY_VALUES]
+    drawn = record_in(run(client, "cube"))
     panel = Panel(client)
     panel.ask(
         kind="show_array_slice", request=1, array=drawn["array"], index=[3, 0, 2], dims=[2, 1]
@@ -310,7 +314,7 @@ def test_slices_and_parts_of_a_drawn_array_are_asked_for(client):
     assert answer["cells"][1][:2] == [193.0, 201.0]
     run(client, "import numpy as np\nline = pl.sharding.Mesh(np.array(pl.devices()), ('i',))")
     outputs = run(client, "split = pl.device_put(cube, pl.NamedSharding(line, pl.P('i')))\nsplit")
-    drawn = outputs["execute_result"]["data"]["application/vnd.pellucid.sharding.v1+json"]
+    drawn = record_in(outputs)
     panel.ask(kind="show_array", request=2, array=drawn["array"], device=None)
     answer = panel.next("answer")["shown"]
     assert len(answer["parts"]["device"]) == 8
@@ -324,8 +328,8 @@ def test_slices_and_parts_of_a_drawn_array_are_asked_for(client):
 
 def test_a_jitted_function_is_a_card(client):
     run(client, "@pl.jit\ndef card(x, n=2):\n    return x**n\n\nheld = card(jnp.ones(3))")
-    data = run(client, "card")["execute_result"]["data"]
-    record = data["application/vnd.pellucid.function.v1+json"]
+    outputs = run(client, "card")
+    data, record = outputs["execute_result"]["data"], record_in(outputs)
     assert record["signature"] == "(x, n=2)"
     assert [entry["arguments"] for entry in record["entries"]] == [["f32[3]"]]
     assert "(f32[3]): 1 equation, compiled for 1 placement" in data["text/plain"]

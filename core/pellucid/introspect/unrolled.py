@@ -1,14 +1,16 @@
-"""Python loops that a program has once for each of their iterations."""
+"""Programs that are traced or compiled now: their size, where they were called, and unrolled Python loops in them."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pellucid.base import source
+from pellucid.introspect.bodies import programs_within
 from pellucid.introspect.statements import statements_of
-from pellucid.ir.jaxpr import Equation
+from pellucid.ir.jaxpr import Equation, Jaxpr
 
 MIN_ITERATIONS = 16
 _MAX_EQUATIONS = 20_000
@@ -23,6 +25,31 @@ class UnrolledLoop(NamedTuple):
     """Of the `for`, `while` or comprehension."""
     iterations: int
     """How often the most frequent of its operations was traced so far."""
+
+
+class Place(NamedTuple):
+    """A line of the user."""
+
+    source: str
+    """Name of the cell or file."""
+    line: int
+
+
+def calling_line() -> Place | None:
+    """The innermost line of the user that led here; None where there is none."""
+    frame = source.user_frame(source.capture())
+    return None if frame is None else place_of(frame.file, frame.line)
+
+
+def place_of(file: str, line: int) -> Place:
+    """A line of a file, or of the cell that the file stands for."""
+    return Place(source.cell_name(file) or os.path.basename(file), line)
+
+
+def equation_count(program: Any) -> int:
+    """Equations of a jaxpr and of those within it; of a trace those so far."""
+    programs = programs_within(program) if isinstance(program, Jaxpr) else [program]
+    return sum(len(each.equations) for each in programs)
 
 
 def unrolled_loop(equations: Sequence[Equation]) -> UnrolledLoop | None:
