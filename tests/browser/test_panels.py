@@ -34,12 +34,12 @@ def test_programs_and_devices_of_the_notebook_in_front(lab: Lab) -> None:
     expect(programs).to_contain_text("called in In[2], line 6")
     expect(programs).to_contain_text("f32[3]")
     lab.screenshots("programs")
-    programs.get_by_role("button", name="Open Jaxpr of layer(f32[4])").click()
+    programs.get_by_role("button", name="Open Jaxpr of layer(x: f32[4])").click()
     tab = lab.page.locator(".pellucid-tab")
     expect(tab).to_contain_text("sin")
     tab.get_by_label("Colour by cost").select_option("flops")
     for view, text in [("StableHLO", "stablehlo"), ("HLO", "fusion"), ("Sharding", "peak"), ("Memory", "arguments")]:  # fmt: skip
-        programs.get_by_role("button", name=f"Open {view} of layer(f32[4])").click()
+        programs.get_by_role("button", name=f"Open {view} of layer(x: f32[4])").click()
         shown = lab.page.locator(".pellucid-tab:visible")
         expect(shown).to_have_count(1)
         expect(shown).to_contain_text(text)
@@ -226,7 +226,12 @@ def test_panels_work_by_keyboard_and_have_names(lab: Lab) -> None:
     shown = panel(lab, PROGRAMS)
     shown.locator("summary").first.focus()
     lab.page.keyboard.press("Tab")
-    expect(shown.get_by_role("button", name="Open Jaxpr of layer(f32[4])")).to_be_focused()
+    expect(shown.locator(":focus")).to_contain_text("traced")
+    expect(shown.get_by_role("tooltip")).to_have_count(1)
+    for _ in range(6):  # three terms, each with a note that opens further
+        lab.page.keyboard.press("Tab")
+    expect(shown.get_by_role("tooltip")).to_have_count(0)
+    expect(shown.get_by_role("button", name="Open Jaxpr of layer(x: f32[4])")).to_be_focused()
     lab.page.keyboard.press("Enter")
     expect(lab.page.locator(".pellucid-tab")).to_contain_text("sin")
 
@@ -237,7 +242,7 @@ def test_settings_say_where_views_open_and_what_they_show(lab: Lab) -> None:
     place = lab.output_of(2).locator(".pl-root")
     expect(place).to_be_visible()
     assert place.evaluate("each => each.clientHeight") <= 300
-    panel(lab, PROGRAMS).get_by_role("button", name="Open Jaxpr of layer(f32[4])").click()
+    panel(lab, PROGRAMS).get_by_role("button", name="Open Jaxpr of layer(x: f32[4])").click()
     expect(lab.page.locator(".pellucid-tab").get_by_label("Colour by cost")).to_have_value("flops")
     expect(lab.page.locator(".jp-NotebookPanel")).to_be_hidden()
 
@@ -253,3 +258,35 @@ def test_the_launcher_starts_a_notebook_with_a_number_of_devices(lab: Lab) -> No
     lab.wait_for_kernel()
     lab.evaluate_in_cell("%pellucid devices")
     expect(lab.page.locator(".jp-OutputArea-output:visible")).to_have_text("12")
+
+
+MANY_ARGUMENTS = """@pl.jit
+def dense(params, x):
+    return sum(x * each for each in params.values())
+_ = dense({name: jnp.ones(4) for name in "abcdefgh"}, jnp.ones(4))"""
+
+
+def test_words_of_the_panel_explain_themselves_and_arguments_have_names(lab: Lab) -> None:
+    lab.page.set_viewport_size({"width": 900, "height": 800})
+    lab.open_notebook("words.ipynb", [START, MANY_ARGUMENTS])
+    lab.command("pellucid:show-programs")
+    programs = panel(lab, PROGRAMS)
+    expect(programs.get_by_role("heading", name="1 jitted function")).to_be_visible()
+    arguments = programs.locator(".pl-arguments")
+    expect(arguments.locator("summary")).to_contain_text("params['a']: f32[4]")
+    expect(arguments.locator("summary")).to_contain_text("and 5 more")
+    arguments.locator("summary").click()
+    expect(arguments).to_contain_text("x: f32[4]")
+    word = programs.locator(".pl-term", has_text="traced").first
+    word.hover()
+    note = word.get_by_role("tooltip")
+    expect(note).to_contain_text("ran once with abstract values")
+    box = note.bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 900
+    lab.screenshot("panel_words")
+    note.get_by_text("More").click()
+    expect(note).to_contain_text("skips this")
+    lab.page.mouse.move(600, 700)
+    expect(note).to_have_count(0)

@@ -373,7 +373,7 @@ def test_a_panel_gets_the_state_and_programs(client):
     panel.follow("programs")
     functions = panel.next("state")["functions"]["functions"]
     [entry] = next(f for f in functions if f["name"] == "seen")["entries"]
-    assert entry["arguments"] == ["f32[5]"]
+    assert entry["arguments"] == ["x: f32[5]"]
     panel.follow("devices")
     memory = panel.next("state")["memory"]
     assert len(memory["devices"]) == 8

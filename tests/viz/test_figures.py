@@ -126,6 +126,11 @@ def test_an_array_on_one_device_stays_text():
     assert "<svg" in bundle["text/html"]
 
 
+def test_the_package_lists_its_public_names_alone():
+    assert dir(pl.viz) == sorted(pl.viz.__all__)
+    assert not any(name.startswith("_") for name in dir(pl.viz))
+
+
 def test_unknown_names_of_the_package_are_refused():
     with pytest.raises(AttributeError, match="no_such_figure"):
         pl.viz.no_such_figure  # noqa: B018

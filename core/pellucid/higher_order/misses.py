@@ -104,7 +104,7 @@ def _differences(old: Key, new: Key, paths: Sequence[str]) -> tuple[MissReason, 
 
 
 def _typed(aval) -> str:
-    return aval.text() + (" (weakly typed)" if getattr(aval, "weak_type", False) else "")
+    return aval.text() + (" of a Python number" if getattr(aval, "weak_type", False) else "")
 
 
 def _argument_reason(path: str, old, new) -> MissReason:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from typing import Any
 
 from pellucid.base.errors import ArgumentValueError
@@ -24,7 +25,7 @@ def functions() -> schema.FunctionsRecord:
     >>> _ = f(2.0), f(2)
     >>> found = functions().functions[0]
     >>> found.name, [entry.arguments for entry in found.entries]
-    ('<lambda>', [['f32[]'], ['i32[]']])
+    ('<lambda>', [['x: f32[]'], ['x: i32[]']])
     """
     users = [jitted for jitted in all_jitted() if jitted.share and _programs_of(jitted)]
     users.sort(key=_last_traced, reverse=True)
@@ -89,7 +90,7 @@ def _function_record(jitted: Jitted) -> schema.FunctionRecord:
         source=None if code is None else source_record(code.co_filename, None),
         line=None if code is None else code.co_firstlineno,
         signature=_signature(jitted),
-        entries=[_entry_record(key, program) for key, program in _programs_of(jitted)],
+        entries=[_entry_record(jitted, key, program) for key, program in _programs_of(jitted)],
     )
 
 
@@ -108,11 +109,20 @@ def _signature(jitted: Jitted) -> str:
     return ", ".join(parts)
 
 
-def _entry_record(key: Any, program: Program) -> schema.FunctionEntryRecord:
-    static = [repr(value) for _, _, value in (*key.static.positions, *key.static.keywords)]
+def _entry_record(jitted: Jitted, key: Any, program: Program) -> schema.FunctionEntryRecord:
+    code = getattr(inspect.unwrap(jitted.spec.function), "__code__", None)
+    parameters = () if code is None else code.co_varnames[: code.co_argcount]
+    static = [
+        (parameters[place] if place < len(parameters) else "", repr(value))
+        for place, _, value in key.static.positions
+    ]
+    static += [(name, repr(value)) for name, _, value in key.static.keywords]
+    names = jitted.spec.debug_info(program.call).argument_names
+    types = [aval.text() for aval in key.avals]
+    traced = itertools.zip_longest(names[: len(types)], types, fillvalue="")
     return schema.FunctionEntryRecord(
         id=id(program),
-        arguments=[aval.text() for aval in key.avals] + static,
+        arguments=[f"{name}: {text}".removeprefix(": ") for name, text in (*traced, *static)],
         equation_count=sum(
             len(each.equations) for each in programs_within(program.values.closed.jaxpr)
         ),

@@ -456,7 +456,7 @@ class FunctionEntryRecord(Record):
     id: int
     """Names the program as long as it is in the cache."""
     arguments: list[str]
-    """Types of the arguments, in order; a static argument is its value."""
+    """Path and type of each argument, in order, for example `params['w']: f32[8]`; of a static argument its value."""
     equation_count: int
     executable_count: int
     """For how many placements it is compiled; 0 while it is only traced."""

@@ -28,6 +28,7 @@ import { canvasPaneStyle } from './canvas_pane';
 import { sourceLinkStyle, type NotebookLines, type ProgramEvents } from './source_link';
 import { failureNotice, failureStyle } from './failure';
 import { tableStyle } from './table';
+import { termsStyle } from './terms';
 import { baseStyle, followTheme } from './theme';
 
 /** Lower views of fixed size have no room for their controls. */
@@ -113,6 +114,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     ladderStyle,
     diffStyle,
     tableStyle,
+    termsStyle,
     compiledStyle,
     errorStyle,
     profileStyle,

@@ -344,7 +344,9 @@ export interface MissesRecord {
 export interface FunctionEntryRecord {
   /** Names the program as long as it is in the cache. */
   readonly id: number;
-  /** Types of the arguments, in order; a static argument is its value. */
+  /**
+   * Path and type of each argument, in order, for example `params['w']: f32[8]`; of a static argument its value.
+   */
   readonly arguments: readonly string[];
   readonly equation_count: number;
   /** For how many placements it is compiled; 0 while it is only traced. */

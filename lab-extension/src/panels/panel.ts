@@ -3,6 +3,7 @@
 import { Disposables, el, type Content } from '../components/dom';
 import { ProgressBlock, progressStyle } from '../components/progress';
 import { tableStyle } from '../components/table';
+import { termsStyle } from '../components/terms';
 import { baseStyle, followTheme } from '../components/theme';
 import type { ShardingRecord } from '../generated/introspect';
 import type { CompilationRecord, Request, Shown, State } from '../generated/kernel';
@@ -72,7 +73,14 @@ export function panelIn(
 ): { show: (connection: Connection) => void; dispose: () => void } {
   const shadow = place.shadowRoot ?? place.attachShadow({ mode: 'open' });
   const style = document.createElement('style');
-  style.textContent = [baseStyle, tableStyle, progressStyle, panelStyle, panel.style].join('\n');
+  style.textContent = [
+    baseStyle,
+    tableStyle,
+    termsStyle,
+    progressStyle,
+    panelStyle,
+    panel.style,
+  ].join('\n');
   const root = el('div', { class: 'pl-root pl-panel', role: 'region', 'aria-label': panel.label });
   const body = el('div', {});
   const draw = panel.create(host);

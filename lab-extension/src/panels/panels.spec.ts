@@ -195,9 +195,9 @@ describe('the panel of devices', () => {
   test('counts arrays that it does not list, and offers to let go only of what is held', () => {
     const root = shown(devices, silent, ready(devicesState()));
     expect(root.textContent).toContain('and 3 smaller arrays');
-    expect(root.textContent).toContain('Let go');
+    expect(root.textContent).toContain('Free what errors');
     const free = devicesState([{ ...array, holders: [] }]);
-    expect(shown(devices, silent, ready(free)).textContent).not.toContain('Let go');
+    expect(shown(devices, silent, ready(free)).textContent).not.toContain('Free what errors');
   });
 });
 

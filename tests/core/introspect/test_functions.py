@@ -22,7 +22,7 @@ def test_a_function_lists_its_programs_and_why_they_were_made():
     listed_function(jnp.ones(3))
     listed_function(jnp.ones(4))
     [[first, second]] = entries("listed_function")
-    assert (first.arguments, second.arguments) == (["f32[3]"], ["f32[4]"])
+    assert (first.arguments, second.arguments) == (["x: f32[3]"], ["x: f32[4]"])
     assert [cause.part for cause in second.miss.causes] == ["shape"]
     assert (first.equation_count, first.executable_count) == (2, 1)
     assert introspect.functions().functions[0].name == "listed_function"

@@ -19,7 +19,7 @@ from pellucid.introspect.values import bytes_text
 
 REASONS = {
     "written": "as written",
-    "contraction": "combines along a divided dimension",
+    "contraction": "partial results are combined",
     "reshard": "resharding",
     "full_replication": "full replication",
     "unknown": "reason not known",

@@ -8,6 +8,7 @@ import { listingOf } from '../../records/listing';
 import type { Program } from '../../records/program';
 import { SourceLines } from '../../records/source_lines';
 import { Disposables, el, icon, iconButton } from '../dom';
+import { termed } from '../terms';
 import { counted, oneLine, whole } from '../format';
 import type { Box } from '../graph/box';
 import { GraphView, graphStyle } from '../graph/graph_view';
@@ -348,7 +349,7 @@ export class ProgramExplorer {
       el(
         'span',
         { class: 'pl-chip' },
-        program.dialect === 'jaxpr' ? 'jaxpr' : program.dialect === 'hlo' ? 'HLO' : 'StableHLO',
+        termed({ jaxpr: 'jaxpr', hlo: 'HLO', stablehlo: 'StableHLO' }[program.dialect]),
       ),
       this.status,
     );

@@ -8,6 +8,7 @@ import { counted, oneLine, quantity } from '../format';
 import { placeText } from '../graph/describe';
 import { SourceLink, type ProgramEvents } from '../source_link';
 import { meter, tableOf } from '../table';
+import { withTerms } from '../terms';
 import { FactsView } from './facts_view';
 import { duration } from './misses_view';
 
@@ -64,7 +65,7 @@ function memoryTable({ memory }: CompiledRecord): HTMLElement {
     [{ name: 'Memory' }, { name: 'Bytes', isNumber: true }, { name: '' }],
     parts
       .filter(([, bytes]) => bytes > 0)
-      .map(([name, bytes]) => [name, quantity(bytes, 'B'), meter(bytes / most)]),
+      .map(([name, bytes]) => [withTerms(name), quantity(bytes, 'B'), meter(bytes / most)]),
   );
 }
 
@@ -77,7 +78,7 @@ function passesTable({ phases }: CompiledRecord): HTMLElement | null {
     'Steps of compiling',
     [{ name: 'Step of compiling' }, { name: duration(total), isNumber: true }, { name: '' }],
     phases.map(phase => [
-      oneLine(phase.name, 60),
+      withTerms(oneLine(phase.name, 60)),
       duration(phase.seconds),
       meter(phase.seconds / Math.max(total, 1e-9)),
     ]),

@@ -4,6 +4,7 @@ import type { FunctionEntryRecord, FunctionRecord } from '../../generated/intros
 import type { ProgramRequest, ProgramsState } from '../../generated/kernel';
 import { el, type Content } from '../dom';
 import { counted, oneLine } from '../format';
+import { sentenceOf, withTerms } from '../terms';
 import { FactsView } from './facts_view';
 import { causes, duration } from './misses_view';
 
@@ -24,6 +25,9 @@ export const VIEWS: Readonly<Record<View, string>> = {
   memory: 'Memory',
 };
 
+/** Arguments of a program that are shown at once; the others open. */
+const MOST_ARGUMENTS = 4;
+
 /** A list of functions; those that a reader closed stay closed when it is drawn again. */
 export class FunctionsList {
   private readonly closed = new Set<number>();
@@ -35,7 +39,10 @@ export class FunctionsList {
     if (functions.length === 0) {
       return el('p', { class: 'pl-panel-note' }, 'No jitted function was called yet.');
     }
-    return functions.map(each => this.functionOf(each));
+    return [
+      el('h3', {}, counted(functions.length, 'jitted function')),
+      functions.map(each => this.functionOf(each)),
+    ];
   }
 
   private functionOf(record: FunctionRecord): Content {
@@ -69,12 +76,22 @@ function entryOf(
   entry: FunctionEntryRecord,
   events: FunctionsEvents | null,
 ): Content {
-  const types = entry.arguments.map(each => oneLine(each, 60)).join(', ');
+  const all = entry.arguments.map(each => oneLine(each, 60));
+  const hidden = all.length - MOST_ARGUMENTS;
+  const types = [
+    ...all.slice(0, MOST_ARGUMENTS),
+    ...(hidden > 0 ? [`and ${hidden} more`] : []),
+  ].join(', ');
   const buttons = (events === null ? [] : (Object.keys(VIEWS) as View[])).map(view => {
     const label = `Open ${VIEWS[view]} of ${name}(${types})`;
     const open = el(
       'button',
-      { type: 'button', class: 'pl-link', 'aria-label': label },
+      {
+        type: 'button',
+        class: 'pl-link',
+        'aria-label': label,
+        title: sentenceOf(view === 'jaxpr' ? view : VIEWS[view]),
+      },
       VIEWS[view],
     );
     open.addEventListener('click', () => events!.onOpen(name, entry, view));
@@ -83,10 +100,23 @@ function entryOf(
   return el(
     'div',
     { class: 'pl-entry' },
-    el('code', {}, `(${types})`),
-    el('div', { class: 'pl-muted' }, factsOf(entry)),
+    argumentsOf(all, types),
+    el('div', { class: 'pl-muted' }, withTerms(factsOf(entry))),
     entry.miss === null ? null : causes(entry.miss),
     el('div', { class: 'pl-entry-actions pl-views' }, buttons),
+  );
+}
+
+/** Arguments with their names; many of them open to a list. */
+function argumentsOf(all: readonly string[], short: string): HTMLElement {
+  if (all.length <= MOST_ARGUMENTS) {
+    return el('code', {}, `(${short})`);
+  }
+  return el(
+    'details',
+    { class: 'pl-arguments' },
+    el('summary', {}, el('code', {}, `(${short})`)),
+    all.map(each => el('div', {}, el('code', {}, each))),
   );
 }
 
@@ -139,6 +169,7 @@ export function functionCard(record: FunctionRecord, open?: OpenProgram): FactsV
 }
 
 export const functionsStyle = `
+.pl-arguments > div { padding-left: 12px; }
 .pl-report > .pl-entry { margin: 8px 12px; }
 .pl-function-status { margin: 8px 12px; color: var(--pl-muted); }
 .pl-function-status:empty { display: none; }

@@ -4,6 +4,7 @@ import type { MissCauseRecord, MissRecord } from '../../generated/introspect';
 import { el, type Content } from '../dom';
 import { counted, oneLine, quantity } from '../format';
 import { tableOf } from '../table';
+import { withTerms } from '../terms';
 import { FactsView } from './facts_view';
 
 /** Misses, the newest first; `records` has the oldest first. */
@@ -71,9 +72,9 @@ function causeText(cause: MissCauseRecord): Content {
   return [
     el('code', {}, oneLine(cause.path, 60)),
     ' was ',
-    el('code', {}, oneLine(cause.before, 80)),
+    el('code', {}, withTerms(oneLine(cause.before, 80))),
     ', is ',
-    el('code', {}, oneLine(cause.after, 80)),
+    el('code', {}, withTerms(oneLine(cause.after, 80))),
     cause.advice === '' ? null : el('div', { class: 'pl-muted' }, oneLine(cause.advice, 200)),
   ];
 }

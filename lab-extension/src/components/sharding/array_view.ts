@@ -16,6 +16,7 @@ import { Disposables, el } from '../dom';
 import { counted, oneLine, quantity, whole } from '../format';
 import type { ProgramEvents } from '../source_link';
 import { readTheme, type Theme } from '../theme';
+import { withTerms } from '../terms';
 import { ArrayValuesView, type ArrayEvents } from '../values/array_values_view';
 import { deviceColors, type ColorBy } from './colors';
 import { deviceAt, layMesh, paintMesh, type MeshLayout } from './mesh_picture';
@@ -166,7 +167,7 @@ export class ArrayView {
         [oneLine(array.name, 80), oneLine(array.type, 80)].filter(Boolean).join(': '),
       ),
       el('code', {}, array.isMesh === true ? meshText(array.mesh) : oneLine(array.spec.text, 120)),
-      this.facts().map(([text, tone]) => el('span', { class: `pl-chip ${tone}` }, text)),
+      this.facts().map(([text, tone]) => el('span', { class: `pl-chip ${tone}` }, withTerms(text))),
       this.buildColorBy(),
       this.valuesButton(),
     );

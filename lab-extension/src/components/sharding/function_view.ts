@@ -20,6 +20,7 @@ import { LinesView } from '../text/lines_view';
 import { readTheme } from '../theme';
 import { ArrayView, paintBars } from './array_view';
 import { axisColor, deviceColors } from './colors';
+import { sentenceOf, withTerms } from '../terms';
 import { REASONS } from './reasons';
 
 const MOST_HOPS = 12;
@@ -414,7 +415,7 @@ export class FunctionShardingView {
       ...(this.sharded.meshes[0]!.deviceCount === 1
         ? [el('span', { class: 'pl-chip' }, 'on one device: nothing is divided or exchanged')]
         : [
-            el('span', { class: 'pl-chip' }, counted(collectives.length, 'collective')),
+            el('span', { class: 'pl-chip' }, withTerms(counted(collectives.length, 'collective'))),
             el(
               'span',
               { class: 'pl-chip' },
@@ -422,7 +423,11 @@ export class FunctionShardingView {
             ),
           ]),
       costly.length > 0
-        ? el('span', { class: 'pl-chip pl-tone-amber' }, `${costly.length} of them resharding`)
+        ? el(
+            'span',
+            { class: 'pl-chip pl-tone-amber' },
+            withTerms(`${costly.length} of them resharding`),
+          )
         : null,
       this.peakPane === null
         ? null
@@ -561,7 +566,7 @@ export class FunctionShardingView {
   /** An exchange in words: what, how much, why, where. */
   private exchangeParts(exchange: CollectiveRecord): Content[] & Node[] {
     return [
-      el('h4', {}, `⇄ ${this.collectiveText(exchange)}`),
+      el('h4', {}, withTerms(`⇄ ${this.collectiveText(exchange)}`)),
       ...(exchange.note === '' ? [] : [el('p', {}, oneLine(exchange.note, 300))]),
     ];
   }
@@ -680,7 +685,9 @@ function columnNames(): HTMLElement {
     el(
       'span',
       { class: 'pl-line-text' },
-      names.map(([key, name]) => el('span', { class: `pl-cell-${key}` }, name)),
+      names.map(([key, name]) =>
+        el('span', { class: `pl-cell-${key}`, title: sentenceOf(name) }, name),
+      ),
     ),
   );
 }

@@ -4,7 +4,7 @@ import type { CollectiveRecord } from '../../generated/introspect';
 
 export const REASONS: Readonly<Record<CollectiveRecord['reason'], string>> = {
   written: 'as written',
-  contraction: 'combines along a divided dimension',
+  contraction: 'partial results are combined',
   reshard: 'resharding',
   full_replication: 'full replication',
   unknown: 'reason not known',

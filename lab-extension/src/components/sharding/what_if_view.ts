@@ -10,6 +10,7 @@ import { el, type Content } from '../dom';
 import { counted, oneLine, quantity, whole } from '../format';
 import { SourceLink, type NotebookLines } from '../source_link';
 import { meter, tableOf } from '../table';
+import { withTerms } from '../terms';
 import { readTheme } from '../theme';
 import { axisColor } from './colors';
 import { REASONS } from './reasons';
@@ -493,7 +494,7 @@ function exchanges(
       [
         `${each.operation} over ${each.axes.map(axis => oneLine(axis, 24)).join(', ')}`,
         each.count > 1 ? el('span', { class: 'pl-muted' }, ` × ${whole(each.count)}`) : null,
-        el('div', { class: 'pl-muted' }, REASONS[each.reason]),
+        el('div', { class: 'pl-muted' }, withTerms(REASONS[each.reason])),
       ],
       each.source === null
         ? el('span', { class: 'pl-muted' }, 'not known')

@@ -36,7 +36,7 @@ export function devicesContent(state: DevicesState, events: DevicesEvents): Cont
     state.meshes.length === 0 ? null : el('h3', {}, 'Meshes'),
     state.meshes.map(mesh => meshCard(mesh, () => events.onOpenMesh(mesh))),
     el('h3', {}, counted(state.array_count, 'live array')),
-    isHeld ? letGoButton(events) : null,
+    isHeld ? dropButton(events) : null,
     arraysTable(arrays, array => freeButton(array, events)),
     hidden > 0
       ? el('p', { class: 'pl-panel-note' }, `and ${counted(hidden, 'smaller array')}`)
@@ -44,15 +44,16 @@ export function devicesContent(state: DevicesState, events: DevicesEvents): Cont
   ];
 }
 
-function letGoButton(events: DevicesEvents): HTMLElement {
+function dropButton(events: DevicesEvents): HTMLElement {
   const button = el(
     'button',
     {
       type: 'button',
       class: 'pl-link',
-      title: 'Forget the frames of the last error and the outputs of cells (Out)',
+      title:
+        'Drops the frames of the last error and the outputs of cells (Out), which keep arrays in memory',
     },
-    'Let go of errors and outputs',
+    'Free what errors and outputs hold',
   );
   button.addEventListener('click', events.onLetGo);
   return el('p', { class: 'pl-panel-note' }, button);
