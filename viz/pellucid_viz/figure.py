@@ -111,6 +111,16 @@ class Figure:
             record=self.record.to_dict(), text=repr(self), height=height
         )
 
+    def chart(self) -> Any:
+        """A plotly figure to be zoomed, exported and combined with others.
+
+        Of `compiled` and `memory(f)`: memory in use over the run. Of `what_if`: time and peak memory of placements. Of a profile: its
+        roofline. Of a divergence: the growth of the difference.
+
+        Raises: ArgumentTypeError for a figure without a chart; UnsupportedError where plotly is not installed.
+        """
+        return importlib.import_module("pellucid_viz.charts").chart_of(self.record)
+
     def page(self, title: str = "pellucid") -> str:
         """The interactive view as a whole HTML document that needs nothing else: no kernel, no network."""
         return view_page(self.record.to_dict(), self.static, title=title)
