@@ -215,6 +215,27 @@ def test_differences_are_coloured_in_static_html():
     assert "They are the same program" in pl.viz.diff(f, f)(X).static
 
 
+def test_notebooks_observe_what_is_selected_in_a_widget():
+    widget = pl.viz.program(f)(X).widget()
+    selections = []
+    widget.observe(lambda change: selections.append(change["new"]), "selection")
+    widget.selected = [1, 0, 99]
+    assert [each["primitive"] for each in selections[-1]] == ["mul", "tanh"]
+    assert selections[-1][0]["source"].endswith("test_figures.py")
+    widget.record = pl.viz.memory().record.to_dict()
+    assert widget.selection == []
+
+
+def test_a_mesh_that_is_set_in_the_widget_of_what_if_is_shown():
+    figure = pl.viz.what_if(jitted, pl.ShapeDtypeStruct((64, 8), "float32")).change({"data": 8})
+    widget = figure.widget()
+    widget.mesh = {"data": 4, "model": 2}
+    assert widget.record["placement"]["axis_sizes"] == [4, 2]
+    with pytest.raises(ValueError, match="devices"):
+        widget.mesh = {"data": 100_000}
+    assert widget.mesh == {"data": 4, "model": 2}
+
+
 def test_a_widget_has_the_record_and_takes_another():
     widget = pl.viz.program(f)(X).widget(height=300)
     assert (widget.height, widget.record["kind"], widget.selected) == (300, "program", [])

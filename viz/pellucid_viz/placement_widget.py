@@ -19,7 +19,7 @@ SEARCH_SECONDS = 10.0
 class WhatIfWidget(RecordWidget):
     """The live view of a `WhatIfFigure`.
 
-    `figure` is the one that is shown; `mesh`, the sizes of the mesh by axis name, can be observed.
+    `figure` is the one that is shown; `mesh`, the sizes of the mesh by axis name, can be observed and set.
     """
 
     request = traitlets.Dict().tag(sync=True)
@@ -32,12 +32,23 @@ class WhatIfWidget(RecordWidget):
         super().__init__(text=repr(figure), height=height)
         self.show(figure)
         self.observe(self._answer, "request")
+        self.observe(self._place, "mesh")
 
     def show(self, figure: WhatIfFigure) -> None:
         """Shows another figure in place."""
         self.figure = figure
         self.record = figure.record.to_dict()
         self.mesh = dict(figure.placement.mesh.shape)
+
+    def _place(self, change: Any) -> None:
+        """Shows the function over the mesh that was set; raises what `change` raises."""
+        if dict(change["new"]) == dict(self.figure.placement.mesh.shape):
+            return
+        try:
+            self.show(self.figure.change(dict(change["new"])))
+        except Exception:
+            self.mesh = dict(self.figure.placement.mesh.shape)
+            raise
 
     def _answer(self, change: Any) -> None:
         request = change["new"]

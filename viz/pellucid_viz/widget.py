@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from pellucid.introspect.errors import UnsupportedError
 from pellucid_viz.render.html import VIEWER
 
@@ -25,7 +28,12 @@ class RecordWidget(anywidget.AnyWidget):
     """The view of a record.
 
     A new `record` is shown in its place. `selected` are the equations that the user has selected in a program; setting
-    it selects them.
+    it selects them. `selection` describes them, for other widgets to follow.
+
+    >>> widget = pl.viz.program(lambda x: jnp.sin(x) * 2.0)(1.0).widget()
+    >>> widget.selected = [1]
+    >>> [(each["primitive"], each["line"]) for each in widget.selection]
+    [('mul', 1)]
     """
 
     _esm = VIEWER
@@ -33,3 +41,30 @@ class RecordWidget(anywidget.AnyWidget):
     text = traitlets.Unicode().tag(sync=True)
     height = traitlets.Int().tag(sync=True)
     selected = traitlets.List(traitlets.Int()).tag(sync=True)
+    selection = traitlets.List(traitlets.Dict())
+    """For each selected equation its `id`, `primitive`, `source` and `line`; the last two are None where they aren't known."""
+
+    @traitlets.observe("selected", "record")
+    def _describe_selected(self, _: Any) -> None:
+        record = self.record
+        program = record if record.get("kind") == "program" else record.get("program")
+        self.selection = [] if program is None else equations_of(program, self.selected)
+
+
+def equations_of(program: Mapping[str, Any], rows: Sequence[int]) -> list[dict[str, Any]]:
+    """Descriptions of equations of a program's record, by their rows."""
+    equations, spans = program["equations"], program["spans"]
+    described = []
+    for row in rows:
+        if row >= len(equations["id"]):
+            continue
+        span = equations["span"][row]
+        described.append(
+            {
+                "id": equations["id"][row],
+                "primitive": program["strings"][equations["primitive"][row]],
+                "source": program["sources"][spans["source"][span]]["name"] if span >= 0 else None,
+                "line": spans["line"][span] if span >= 0 else None,
+            }
+        )
+    return described
