@@ -124,7 +124,7 @@ export function termed(name: string, text = name): HTMLElement {
       'span',
       { class: 'pl-term-note', role: 'tooltip', popover: 'manual' },
       term.sentence,
-      el('details', {}, el('summary', {}, 'More'), `${term.more} (docs/terms.md)`),
+      el('span', { class: 'pl-muted' }, ` ${term.more} `, el('code', {}, 'docs/terms.md')),
     );
     word.append(note);
     note.showPopover?.();
@@ -135,20 +135,13 @@ export function termed(name: string, text = name): HTMLElement {
     note.style.top = `${isBelow ? bottom : Math.max(4, top - height)}px`;
   };
   const hide = (): void => {
-    // Its removal ends the focus inside of it, which comes back here.
-    const shown = note;
+    note?.remove();
     note = null;
-    shown?.remove();
   };
   word.addEventListener('pointerenter', show);
   word.addEventListener('pointerleave', hide);
-  word.addEventListener('focusin', show);
-  word.addEventListener('focusout', event => {
-    if (!word.contains(event.relatedTarget as Node | null)) {
-      // The note holds what loses the focus: removed at once, it would take the next focus with it.
-      setTimeout(hide);
-    }
-  });
+  word.addEventListener('focus', show);
+  word.addEventListener('blur', hide);
   word.addEventListener('keydown', event => event.key === 'Escape' && hide());
   return word;
 }
@@ -181,5 +174,6 @@ export const termsStyle = `
   border-radius: 6px; background: var(--pl-surface); color: var(--pl-text); box-shadow: 0 2px 10px var(--pl-shadow);
   font: 12px/1.45 var(--pl-font); white-space: normal; cursor: auto;
 }
-.pl-term-note summary { margin-top: 4px; color: var(--pl-accent); cursor: pointer; }
+.pl-term-note > span { display: block; margin-top: 4px; }
+.pl-term-note code { font: 11px var(--pl-code); }
 `;
