@@ -49,14 +49,14 @@ export const tableStyle = `
 .pl-table .pl-link { white-space: nowrap; }
 .pl-meter { display: block; height: 6px; min-width: 60px; margin-top: 5px; border-radius: 3px; background: var(--pl-sunken); overflow: hidden; }
 .pl-meter > span { display: block; height: 100%; border-radius: 3px; background: var(--pl-accent); }
+.pl-entry { margin: 0 12px 8px 20px; padding: 6px 8px; border: 1px solid var(--pl-line); border-radius: 6px; font-size: 12px; }
+.pl-entry code { font: 12px var(--pl-code); overflow-wrap: anywhere; }
+.pl-entry-actions { display: flex; gap: 8px; align-items: baseline; justify-content: space-between; margin-top: 4px; }
 `;
 
 /** A bar as long as `part` of its place. */
 export function meter(part: number): HTMLElement {
   const bar = el('span', {});
-  bar.style.width = `${Math.min(100, Math.max(0, 100 * part)).toFixed(1)}%.pl-entry { margin: 0 12px 8px 20px; padding: 6px 8px; border: 1px solid var(--pl-line); border-radius: 6px; font-size: 12px; }
-.pl-entry code { font: 12px var(--pl-code); overflow-wrap: anywhere; }
-.pl-entry-actions { display: flex; gap: 8px; align-items: baseline; justify-content: space-between; margin-top: 4px; }
-`;
+  bar.style.width = `${Math.min(100, Math.max(0, 100 * part)).toFixed(1)}%`;
   return el('span', { class: 'pl-meter', 'aria-hidden': 'true' }, bar);
 }
