@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from pellucid.introspect import recording
-from pellucid_profiler.calls import Calls, Spans, enclosing
+from pellucid_profiler.calls import Calls, Spans, enclosing, function_name
 from pellucid_profiler.sources import Place
+from pellucid_profiler.text import Sources, line_number_text
 from pellucid_profiler.xspace import ABSENT, Column
 
 _MARK = re.compile(r"line (\d+) of (\S+) in (.+)")
@@ -112,6 +113,17 @@ def marked_place(name: str) -> Place:
 def marked_places(names: Sequence[str]) -> list[Place]:
     """The lines whose marks are among the names of a recording."""
     return [marked_place(name) for name in names if _MARK.match(name)]
+
+
+def shown_name(sources: Sources, name: str) -> str:
+    """The name of a span as readers see it: a call's function, a marked line as cell or file and number.
+
+    >>> shown_name({}, "PjitFunction(step)"), shown_name({}, "line 3 of f in model.py")
+    ('step', 'model.py, line 3')
+    """
+    if _MARK.match(name):
+        return line_number_text(sources, *marked_place(name)[:2])
+    return function_name(name)
 
 
 def line_of_calls(names: Sequence[str], spans: Spans, calls: Calls) -> Column:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from pellucid_profiler.calls import alone
 from pellucid_profiler.files import write_file
+from pellucid_profiler.marks import shown_name
 from pellucid_profiler.wire import message_field, number_field, put_varints
 from pellucid_profiler.xspace import Column
 
@@ -48,7 +49,8 @@ def perfetto_trace(session: Session) -> bytes:
         for lane in range(lanes.max(initial=-1) + 1):
             name = f"device {device}" if lane == 0 else f"device {device}, beside {lane}"
             tracks[name] = rows[lanes == lane]
-    parts = [_packet(_names(session.names), flags=_CLEARED)]
+    shown = [shown_name(session.sources, name) for name in session.names]
+    parts = [_packet(_names(shown), flags=_CLEARED)]
     uuid = 0
     for name, rows in tracks.items():
         uuid += 1

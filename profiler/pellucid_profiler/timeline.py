@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pellucid_profiler.calls import alone, function_name
+from pellucid_profiler.calls import alone
+from pellucid_profiler.marks import shown_name
 from pellucid_profiler.schema import LaneRecord, TileColumns, TimelineRecord
 from pellucid_profiler.xspace import Column
 
@@ -64,7 +65,7 @@ def timeline(
         begin_ns=int(begin_ns),
         end_ns=int(end_ns),
         lanes=[row.lane for row in rows],
-        names=[function_name(session.names[i]) for i in used],
+        names=[shown_name(session.sources, session.names[i]) for i in used],
         tiles=TileColumns(
             lane=lane.tolist(), start_ns=start.tolist(), end_ns=end.tolist(), operation=operation.tolist(),
             name=numbers.reshape(-1).tolist(), count=count.tolist(), busy_ns=busy.tolist(),

@@ -199,7 +199,7 @@ export const lineListStyle = `
 .pl-profile-lines section { margin-bottom: 10px; }
 .pl-profile-lines h4 { margin: 8px 12px 4px; font-size: 12px; }
 .pl-profile-lines > p { margin: 4px 12px 10px; }
-.pl-profile-key { display: flex; gap: 14px; padding: 8px 12px 0; font-size: 11px; color: var(--pl-muted); }
+.pl-profile-key { display: flex; flex-wrap: wrap; gap: 2px 14px; padding: 8px 12px 0; font-size: 11px; color: var(--pl-muted); }
 .pl-profile-key > span::before { content: ''; display: inline-block; width: 9px; height: 9px; margin-right: 5px; border-radius: 2px; }
 .pl-profile-key > .pl-forward::before, .pl-profile-bars > .pl-forward { background: var(--pl-accent); }
 .pl-profile-key > .pl-backward::before, .pl-profile-bars > .pl-backward { background: var(--pl-upstream); }
