@@ -170,8 +170,8 @@ def _sharing(
     calls_left: Counter[int] = Counter(calls.name[~has_run].tolist())
     for function in np.unique(calls.name).tolist():
         joined = {*module_of_call[calls.name[has_run] == function].tolist()} - {ABSENT}
-        named = numbers.get(module_name(function_name(names[function])))
-        modules_of[function] = joined if named is None else joined | {named}
+        module_of_name = numbers.get(module_name(function_name(names[function])))
+        modules_of[function] = joined if module_of_name is None else joined | {module_of_name}
     runs_left: Counter[int] = Counter(modules[waiting].tolist())
     for function, shared in modules_of.items():
         for module in shared:
