@@ -7,7 +7,7 @@ import json
 import os
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.schema import SourceRecord
 from pellucid_profiler.callbacks import CallbackRow
-from pellucid_profiler.calls import Calls, Spans, nesting
+from pellucid_profiler.calls import Calls, Spans, module_name, nesting
 from pellucid_profiler.collectives import (
     CollectiveRow,
     Collectives,
@@ -183,6 +183,33 @@ class Session:
                 if share.equation is not None:
                     totals[share.equation] += seconds * share.share / count
         return totals
+
+    def seconds_of_kernels(self, function: str, kernels: Collection[str]) -> dict[str, float]:
+        """Seconds of each of `kernels` in one run of a jitted function's program on one device: the mean over all of them.
+
+        Of several programs of the function it is the one that has most of them. Raises: ArgumentValueError if it didn't run
+        in this session.
+        """
+        ops = self.operations
+        best, seconds = 0.5, dict[str, float]()
+        for number, program in self.programs.items():
+            rows = np.flatnonzero(ops.program == number)
+            if program.name != module_name(function) or not rows.size:
+                continue
+            used = np.unique(self.info_of_operation[rows]).tolist()
+            names = {self.infos[i].name for i in used if not self.infos[i].is_container}
+            share = len(names & {*kernels}) / max(1, len(names))
+            if share > best:
+                runs = len(np.unique(grouped(ops.run[rows], ops.device[rows])))
+                parts = {self.infos[i].name: float(self.seconds_of_infos[i]) / runs for i in used}
+                best, seconds = share, parts
+        if seconds:
+            return seconds
+        raise ArgumentValueError(
+            "this program has no run in the session.",
+            got=f"{function}; the session has {', '.join(sorted({each.name for each in self.programs.values()})) or 'none'}",
+            do="Record a call of the compiled function with the same types of arguments.",
+        )
 
     def program_name(self, info: int) -> str:
         """The name of the program of `infos[info]`."""

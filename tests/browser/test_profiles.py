@@ -84,6 +84,21 @@ def test_a_comparison_is_drawn(show: Show, scheme: str, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize(("scheme", "width"), [("light", 900), ("dark", 420)])
+def test_an_executable_has_the_time_of_its_lines(show: Show, scheme: str, width: int) -> None:
+    page = show("timed_compiled", scheme=scheme, size=(width, 900))
+    expect(page.get_by_label("Order of lines")).to_have_value("seconds")
+    lines = page.get_by_role("table", name="Kernels by line")
+    first = lines.locator("> tbody > tr").first
+    expect(first).to_contain_text("µs")
+    first.locator("summary").click()
+    times = first.get_by_role("table", name="Kernels").locator("td:last-child").all_text_contents()
+    microseconds = [float(each.split()[0]) for each in times]
+    assert microseconds == sorted(microseconds, reverse=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.screenshot(path=OUTPUT / f"profile_executable_{width}_{scheme}.png")
+
+
 def test_a_timeline_zooms_and_selects(show: Show) -> None:
     page = show("profile_8_devices")
     tab(page, "Timeline")

@@ -42,6 +42,7 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "pattern": traced.pattern,
     "compiled_step": traced.compiled_step,
     "compiled": traced.compiled,
+    "timed_compiled": traced.timed_compiled,
     "wide": lambda: programs.wide().record(),
     "mesh": traced.mesh,
     "what_if": traced.what_if,

@@ -258,6 +258,24 @@ def test_a_session_that_another_thread_ends_marks_no_more_lines() -> None:
     assert recorded.wait().totals.wall_seconds > 0
 
 
+def test_an_executable_has_the_measured_time_of_its_kernels(session: Session) -> None:
+    weights, x = jnp.full((N_LAYERS, 64, 64), 0.01), jnp.ones((64, 64))
+    record = pl.viz.compiled(train_step, profile=session)(weights, x).record
+    seconds = {each.name: each.seconds for each in record.kernels}
+    assert sum(seconds.values()) == pytest.approx(
+        sum(
+            row.seconds
+            for row in session.by_operation
+            if row.instruction in seconds and row.program == "jit_train_step"
+        ) / N_CALLS
+    )  # fmt: skip
+    assert sum(seconds.values()) > 0.5 * session.totals.operation_seconds / N_CALLS
+    plain = pl.viz.compiled(train_step)(weights, x).record
+    assert {each.seconds for each in plain.kernels} == {None}
+    with pytest.raises(ArgumentValueError, match="no run in the session"):
+        pl.viz.compiled(pl.jit(jnp.cos), profile=session)(x)
+
+
 def test_programs_whose_results_are_dropped_are_recorded() -> None:
     slow = pl.jit(lambda x: pl.lax.fori_loop(0, 20, lambda i, x: jnp.tanh(x @ x), x))
     cosine = pl.jit(lambda x: jnp.cos(x) @ x)

@@ -109,18 +109,30 @@ def diff(before: Any, after: Any) -> Any:
     return Figure(analysis.diff(before, after))
 
 
-def compiled(x: Any) -> Any:
+def compiled(x: Any, *, profile: Any = None) -> Any:
     """An executable: what it costs, what it holds in memory, which kernels it runs.
 
-    `x` is a `Compiled` stage, or a function, which `compiled(f)(*args)` compiles.
+    `x` is a `Compiled` stage, or a function, which `compiled(f)(*args)` compiles. With a `profile` in which it ran, kernels
+    have their time in one run on one device. Raises: ArgumentValueError if it didn't run there.
 
     >>> figure = compiled(lambda x: x * 2.0)(1.0)
     >>> figure.record.platform
     'cpu'
     """
     if not is_function(x):
-        return Figure(analysis.compiled(x))
-    return lambda *args: Figure(analysis.compiled(x, *args))
+        return Figure(_timed_kernels(analysis.compiled(x), profile))
+    return lambda *args: Figure(_timed_kernels(analysis.compiled(x, *args), profile))
+
+
+def _timed_kernels(record: schema.CompiledRecord, profile: Any) -> schema.CompiledRecord:
+    """The record with the times of a profile; as it is without a profile."""
+    if profile is None:
+        return record
+    seconds = profile.seconds_of_kernels(record.name, {each.name for each in record.kernels})
+    kernels = [
+        dataclasses.replace(each, seconds=seconds.get(each.name, 0.0)) for each in record.kernels
+    ]
+    return dataclasses.replace(record, kernels=kernels)
 
 
 def array(x: Any, index: Sequence[int] = ()) -> Figure:

@@ -362,6 +362,8 @@ class KernelRecord(Record):
     """Stable ids of the user's equations that it computes."""
     flops: float | None
     bytes_accessed: float | None
+    seconds: float | None = None
+    """In one run of the executable on one device, all of its executions together; None where nobody measured it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -272,6 +272,10 @@ export interface KernelRecord {
   readonly equations: readonly number[];
   readonly flops: number | null;
   readonly bytes_accessed: number | null;
+  /**
+   * In one run of the executable on one device, all of its executions together; None where nobody measured it.
+   */
+  readonly seconds: number | null;
 }
 
 /** Time of one step between a Python call and an executable. */

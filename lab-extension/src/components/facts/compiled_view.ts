@@ -27,9 +27,10 @@ interface LineWork {
   readonly kernels: KernelRecord[];
   readonly flops: number;
   readonly bytes: number;
+  readonly seconds: number;
 }
 
-type Order = 'bytes' | 'flops' | 'kernels';
+type Order = 'seconds' | 'bytes' | 'flops' | 'kernels';
 
 export function compiledView(record: CompiledRecord, events: ProgramEvents = {}): FactsView {
   const { memory, cost } = record;
@@ -101,6 +102,7 @@ function linesOf(program: Program, kernels: readonly KernelRecord[]): LineWork[]
       kernels: [...(known?.kernels ?? []), kernel],
       flops: (known?.flops ?? 0) + (kernel.flops ?? 0),
       bytes: (known?.bytes ?? 0) + (kernel.bytes_accessed ?? 0),
+      seconds: (known?.seconds ?? 0) + (kernel.seconds ?? 0),
     };
     lines.set(key, line);
   }
@@ -114,9 +116,11 @@ function linesSection(
   events: ProgramEvents,
 ): HTMLElement {
   const place = el('div', {});
+  const isTimed = lines.some(line => isMeasured(line.kernels));
   const order = el(
     'select',
     { class: 'pl-select', 'aria-label': 'Order of lines' },
+    isTimed ? el('option', { value: 'seconds' }, 'by time') : null,
     el('option', { value: 'bytes' }, 'by traffic'),
     el('option', { value: 'flops' }, 'by arithmetic'),
     el('option', { value: 'kernels' }, 'by number of kernels'),
@@ -139,6 +143,7 @@ function linesSection(
         ],
         `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`,
         meter(share),
+        ...(isTimed ? [duration(line.seconds)] : []),
         quantity(line.bytes, 'B'),
         quantity(line.flops, 'flop'),
       ];
@@ -147,6 +152,7 @@ function linesSection(
       { name: `Line (${counted(lines.length, 'line')})` },
       { name: 'Share', isNumber: true },
       { name: '' },
+      ...(isTimed ? [{ name: 'Time', isNumber: true }] : []),
       { name: 'Traffic', isNumber: true },
       { name: 'Work', isNumber: true },
     ];
@@ -172,7 +178,12 @@ function linkTo(program: Program, equation: number, events: ProgramEvents): HTML
   return el('div', {}, link.element);
 }
 
+function isMeasured(kernels: readonly KernelRecord[]): boolean {
+  return kernels.some(kernel => (kernel.seconds ?? null) !== null);
+}
+
 function kernelsTable(kernels: readonly KernelRecord[]): HTMLElement {
+  const isTimed = isMeasured(kernels);
   return tableOf(
     'Kernels',
     [
@@ -180,15 +191,17 @@ function kernelsTable(kernels: readonly KernelRecord[]): HTMLElement {
       { name: 'Kind' },
       { name: 'Work', isNumber: true },
       { name: 'Traffic', isNumber: true },
+      ...(isTimed ? [{ name: 'Time', isNumber: true }] : []),
     ],
     [...kernels]
-      .sort((a, b) => weight(b) - weight(a))
+      .sort((a, b) => (b.seconds ?? 0) - (a.seconds ?? 0) || weight(b) - weight(a))
       .slice(0, MOST_KERNELS)
       .map(kernel => [
         el('code', {}, oneLine(kernel.name, 80)),
         kernel.category,
         kernel.flops === null ? '' : quantity(kernel.flops, 'flop'),
         kernel.bytes_accessed === null ? '' : quantity(kernel.bytes_accessed, 'B'),
+        ...(isTimed ? [duration(kernel.seconds ?? 0)] : []),
       ]),
   );
 }
