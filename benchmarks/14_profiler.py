@@ -72,15 +72,6 @@ def measurements(jax: Any) -> dict[str, Callable[[], float]]:
     def first_view(count: int, **options: bool) -> Callable[[], float]:
         return lambda: recorded(jax, lambda: steps(count), **options)[1]
 
-    def by_events(count: int, **options: bool) -> Callable[[], float]:
-        """Seconds for a million events: the two libraries' steps have not the same number of them."""
-
-        def seconds() -> float:
-            _, processor, recording = recorded(jax, lambda: steps(count), **options)
-            return processor / _count_events(jax, recording) * 1e6
-
-        return seconds
-
     def overhead(run: Callable[[], float]) -> Callable[[], float]:
         """Seconds of a recorded run as a multiple of one that isn't; the best of some."""
 
@@ -101,25 +92,20 @@ def measurements(jax: Any) -> dict[str, Callable[[], float]]:
     if XPROF:
         rows[f"{FIRST_VIEW}, in XProf"] = first_view(STEPS, in_xprof=True)
     if LONG_STEPS:
-        rows[f"{LONG_VIEW}first view"] = by_events(LONG_STEPS)
-        rows[f"{LONG_VIEW}Perfetto's trace"] = by_events(LONG_STEPS, perfetto=True)
+        rows[f"{LONG_VIEW}first view"] = first_view(LONG_STEPS)
+        rows[f"{LONG_VIEW}Perfetto's trace"] = first_view(LONG_STEPS, perfetto=True)
     return rows
 
 
 FIRST_VIEW = f"first view of {STEPS} steps"
 OVERHEAD = "recorded by unrecorded, "
-LONG_VIEW = f"a million events of {LONG_STEPS} steps, "
-
-
-def _count_events(jax: Any, recording: bytes) -> int:
-    planes = jax.profiler.ProfileData.from_serialized_xspace(recording).planes
-    return sum(1 for plane in planes for line in plane.lines for _ in line.events)
+LONG_VIEW = f"{LONG_STEPS} steps, "
 
 
 def _recorded_by_pellucid(
     pl: Any, run: Callable[[], float], *, perfetto: bool = False, **_: bool
-) -> tuple[float, float, bytes]:
-    """Seconds of (the run, the processor from its end to its first view or its trace for Perfetto), and the recording."""
+) -> tuple[float, float]:
+    """Seconds of (the run, the processor from its end to its first view or its trace for Perfetto)."""
     with tempfile.TemporaryDirectory() as folder:
         with pl.profiler.profile() as session:
             seconds = run()
@@ -128,12 +114,12 @@ def _recorded_by_pellucid(
             session.wait().to_perfetto(Path(folder) / "session.pftrace")
         else:
             assert session.wait().record().totals.operation_count
-        return seconds, time.process_time() - start, session.recorded()
+        return seconds, time.process_time() - start
 
 
 def _recorded_by_jax(
     jax: Any, run: Callable[[], float], *, perfetto: bool = False, in_xprof: bool = False
-) -> tuple[float, float, bytes]:
+) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder, create_perfetto_trace=perfetto):
             seconds = run()
@@ -145,7 +131,7 @@ def _recorded_by_jax(
             subprocess.run([XPROF, "-c", _XPROF_VIEW, file], check=True, capture_output=True)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             processor += after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-        return seconds, processor, file.read_bytes()
+        return seconds, processor
 
 
 TARGETS = {

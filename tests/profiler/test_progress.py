@@ -4,6 +4,7 @@ import _thread
 import io
 import sys
 import threading
+import time
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -35,6 +36,18 @@ class Handle:
         self.drawn.append(bundle)
 
 
+def when(condition: Callable[[], bool], action: Callable[[], object]) -> None:
+    """Call `action` on a thread of its own as soon as `condition` holds."""
+
+    def wait() -> None:
+        end = time.monotonic() + 60
+        while not condition() and time.monotonic() < end:
+            time.sleep(0.01)
+        action()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Profile]]:
     """Makes a profile whose events stay at 45 % until the test sets `go`."""
@@ -63,7 +76,7 @@ def test_a_terminal_has_a_line_which_goes_away(slow: Any, monkeypatch: pytest.Mo
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     recorded = slow()
-    threading.Timer(0.3, slow.go.set).start()
+    when(lambda: "45 %" in terminal.getvalue(), slow.go.set)
     assert len(recorded.wait().calls) == 2
     assert "\r\x1b[KProfile: reading events, 45 %" in terminal.getvalue()
     assert terminal.getvalue().endswith("\r\x1b[K")
@@ -77,7 +90,7 @@ def test_a_notebook_has_a_bar_under_the_cell(slow: Any, monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "IPython", stand_in)
     recorded = slow()
     assert repr(recorded).startswith("Profile(being converted: ")
-    threading.Timer(0.3, slow.go.set).start()
+    when(lambda: any("45 %" in each["text/html"] for each in drawn), slow.go.set)
     recorded.wait()
     bars = [each["text/html"] for each in drawn]
     assert any('<progress value="0.450"' in bar and "reading events, 45 %" in bar for bar in bars)
@@ -87,14 +100,14 @@ def test_a_notebook_has_a_bar_under_the_cell(slow: Any, monkeypatch: pytest.Monk
 
 def test_a_file_has_no_lines_of_progress(slow: Any, capsys: pytest.CaptureFixture[str]) -> None:
     recorded = slow()
-    threading.Timer(0.1, slow.go.set).start()
+    when(lambda: "45 %" in repr(recorded), slow.go.set)
     recorded.wait()
     assert capsys.readouterr() == ("", "")
 
 
 def test_an_interrupt_ends_the_conversion_which_begins_again(slow: Any) -> None:
     recorded = slow()
-    threading.Timer(0.2, _thread.interrupt_main).start()
+    when(lambda: "45 %" in repr(recorded), _thread.interrupt_main)
     with pytest.raises(KeyboardInterrupt):
         recorded.wait()
     [thread] = [each for each in threading.enumerate() if each.name == "pellucid profiler"]
