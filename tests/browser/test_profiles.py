@@ -63,6 +63,11 @@ def figure_of(lab: Lab, cell: int) -> Locator:
 def test_every_part_of_a_profile_is_drawn(show: Show, sample: str, scheme: str, width: int) -> None:
     page = show(sample, scheme=scheme, size=(width, 800 if width > 420 else 1300))
     expect(page.locator(".pl-shares-key")).to_contain_text("measured")
+    # Where there is little room, findings are one sentence each until they are opened.
+    remedy = page.locator(".pl-findings").get_by_text("Keep shapes, dtypes and static arguments")
+    expect(remedy).to_be_visible(visible=width > 420)
+    page.locator(".pl-findings summary").first.click()
+    expect(remedy).to_be_visible(visible=width <= 420)
     for name in TABS:
         tab(page, name)
         expect(page.get_by_role("tabpanel")).to_have_attribute("aria-label", name)

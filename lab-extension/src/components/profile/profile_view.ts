@@ -61,6 +61,7 @@ export class ProfileView {
     this.profile = new Profile(record);
     this.place = new SourceLink(events.notebook);
     const tabs = this.tabs();
+    const findings = record.findings.map(findingItem);
     const isEmpty = record.totals.operation_count === 0;
     this.element = el(
       'div',
@@ -68,7 +69,7 @@ export class ProfileView {
       header(record.totals),
       record.remarks.map(remark => el('p', { class: 'pl-profile-remark' }, oneLine(remark, 300))),
       isEmpty ? emptyNote(record) : sharesOf(record.totals),
-      findingsList(record.findings),
+      findingsList(findings),
       tabs.length === 0 ? null : this.tabBar(tabs),
       this.chosen,
       this.body,
@@ -76,7 +77,11 @@ export class ProfileView {
     this.selection.onChange(() => this.showChosen());
     this.observer = new ResizeObserver(([entry]) => {
       const width = entry?.contentRect.width ?? 0;
-      this.element.classList.toggle('pl-profile-narrow', width > 0 && width < NARROW);
+      const isNarrow = width > 0 && width < NARROW;
+      if (this.element.classList.contains('pl-profile-narrow') !== isNarrow) {
+        this.element.classList.toggle('pl-profile-narrow', isNarrow);
+        findings.forEach(finding => (finding.open = !isNarrow));
+      }
     });
     this.observer.observe(this.element);
     if (tabs[0] !== undefined) {
@@ -297,22 +302,29 @@ function emptyNote(record: ProfileRecord): HTMLElement {
   );
 }
 
-function findingsList(findings: readonly FindingRecord[]): Content {
-  if (findings.length === 0) {
-    return null;
-  }
-  const items = findings.map(finding =>
+/** What was found and what it would save; its evidence and remedy are folded where there is little room. */
+function findingItem(finding: FindingRecord): HTMLDetailsElement {
+  return el(
+    'details',
+    { open: true },
     el(
-      'li',
+      'summary',
       {},
       el('strong', {}, oneLine(finding.text, 300)),
       finding.saved_seconds > 0
         ? el('span', { class: 'pl-chip' }, `up to ${duration(finding.saved_seconds)}`)
         : null,
-      el('div', { class: 'pl-muted' }, oneLine(finding.evidence, 300)),
-      el('div', {}, oneLine(finding.remedy, 300)),
     ),
+    el('div', { class: 'pl-muted' }, oneLine(finding.evidence, 300)),
+    el('div', {}, oneLine(finding.remedy, 300)),
   );
+}
+
+function findingsList(findings: readonly HTMLDetailsElement[]): Content {
+  if (findings.length === 0) {
+    return null;
+  }
+  const items = findings.map(finding => el('li', {}, finding));
   const list = el(
     'ul',
     { class: 'pl-findings', 'aria-label': 'Findings' },
@@ -347,6 +359,8 @@ export const profileStyle = `
 .pl-findings { margin: 4px 12px 10px; padding: 0; list-style: none; font-size: 12.5px; }
 .pl-findings > li { margin-top: 6px; padding: 5px 10px; border-left: 3px solid var(--pl-amber); background: var(--pl-sunken); border-radius: 0 5px 5px 0; overflow-wrap: anywhere; }
 .pl-findings .pl-chip { margin-left: 8px; }
+.pl-findings summary { cursor: pointer; list-style-position: outside; margin-left: 14px; }
+.pl-findings details > div { margin-left: 14px; }
 .pl-profile-remark { margin: 6px 12px 0; padding: 3px 9px; border-left: 3px solid var(--pl-edge); font-size: 12px; color: var(--pl-muted); overflow-wrap: anywhere; }
 .pl-profile-empty { margin: 10px 12px; color: var(--pl-muted); }
 .pl-profile-chosen { display: flex; align-items: center; gap: 10px; padding: 2px 12px; font-size: 12px; background: var(--pl-accent-soft); }
