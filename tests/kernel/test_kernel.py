@@ -97,3 +97,17 @@ def test_a_kernel_starts_without_the_core() -> None:
         assert run(fresh, loaded)["result"] == "[]"
         assert run(fresh, "import pellucid.numpy as jnp; jnp.ones(3).shape")["result"] == "(3,)"
         assert "wiring" in run(fresh, loaded)["result"]
+
+
+def test_a_kernel_whose_jax_is_pellucid(monkeypatch):
+    monkeypatch.setenv("PELLUCID_AS_JAX", "1")
+    with kernel() as (_, client):
+        outputs = run(
+            client, "import jax, jax.numpy as jnp, pellucid\nprint(jax.numpy is pellucid.numpy)"
+        )
+        assert outputs == {"stdout": "True\n"}
+        assert run(client, "float(jax.jit(jnp.sin)(0.0))")["result"] == "0.0"
+        outputs = run(
+            client, "import importlib.metadata as m\nprint(m.version('jax') == jax.__version__)"
+        )
+        assert outputs == {"stdout": "True\n"}

@@ -418,8 +418,8 @@ num_cpu_devices = _declare(
 cpu_collectives_implementation = _declare(
     "cpu_collectives_implementation",
     "gloo",
-    _one_of("gloo", "mpi"),
-    "What CPU devices of several processes exchange data with: 'gloo' or 'mpi'.",
+    _one_of("gloo", "mpi", "none", None),
+    "What CPU devices of several processes exchange data with: 'gloo', 'mpi', or nothing ('none', None).",
 )
 peer_timeout_seconds = _declare(
     "peer_timeout_seconds",

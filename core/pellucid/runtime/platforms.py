@@ -174,12 +174,14 @@ def _transform_on(name: str, started: Client) -> None:
         logger.warning("transformations of modules don't run on %s: %s", name, error)
 
 
-def client(platform: str | None = None) -> Client:
-    """The client of `platform` ('cpu', 'gpu', 'cuda', 'tpu'), or of the default one.
+def client(platform: str | Client | None = None) -> Client:
+    """The client of `platform` ('cpu', 'gpu', 'cuda', 'tpu'), or of the default one; a client is itself.
 
     >>> client("cpu").platform
     'cpu'
     """
+    if isinstance(platform, Client):
+        return platform
     _start_all()
     return _clients[default_platform() if platform is None else _started(platform)]
 
@@ -209,13 +211,15 @@ def default_backend() -> str:
     return "gpu" if name in ("cuda", "rocm") else name
 
 
-def devices(backend: str | None = None) -> list[Device]:
+def devices(backend: str | Client | None = None) -> list[Device]:
     """All devices of `backend` (by default, of the best platform), in order of id."""
     return list(client(backend).devices())
 
 
 def local_devices(
-    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+    process_index: int | None = None,
+    backend: str | Client | None = None,
+    host_id: int | None = None,
 ) -> list[Device]:
     """Devices of this process, or of process `process_index`; `host_id` is its deprecated name."""
     if host_id is not None:
@@ -235,7 +239,7 @@ def local_devices(
     return [d for d in chosen.devices() if d.process_index == index]
 
 
-def device_count(backend: str | None = None) -> int:
+def device_count(backend: str | Client | None = None) -> int:
     """Number of devices, of all processes.
 
     >>> device_count("cpu") == len(devices("cpu"))
@@ -244,42 +248,44 @@ def device_count(backend: str | None = None) -> int:
     return int(client(backend).device_count())
 
 
-def local_device_count(backend: str | None = None) -> int:
+def local_device_count(backend: str | Client | None = None) -> int:
     """Number of this process's devices."""
     return int(client(backend).local_device_count())
 
 
-def process_index(backend: str | None = None) -> int:
+def process_index(backend: str | Client | None = None) -> int:
     """Index of this process among those that share the devices."""
     return int(client(backend).process_index())
 
 
-def process_indices(backend: str | None = None) -> list[int]:
+def process_indices(backend: str | Client | None = None) -> list[int]:
     """Indices of all processes."""
     return sorted({d.process_index for d in client(backend).devices()})
 
 
-def process_count(backend: str | None = None) -> int:
+def process_count(backend: str | Client | None = None) -> int:
     """Number of processes."""
     return max(d.process_index for d in client(backend).devices()) + 1
 
 
-def host_id(backend: str | None = None) -> int:
+def host_id(backend: str | Client | None = None) -> int:
     """Deprecated name of `process_index`."""
     return _renamed("host_id", process_index)(backend)
 
 
-def host_ids(backend: str | None = None) -> list[int]:
+def host_ids(backend: str | Client | None = None) -> list[int]:
     """Deprecated name of `process_indices`."""
     return _renamed("host_ids", process_indices)(backend)
 
 
-def host_count(backend: str | None = None) -> int:
+def host_count(backend: str | Client | None = None) -> int:
     """Deprecated name of `process_count`."""
     return _renamed("host_count", process_count)(backend)
 
 
-def _renamed(name: str, function: Callable[[str | None], T]) -> Callable[[str | None], T]:
+def _renamed(
+    name: str, function: Callable[[str | Client | None], T]
+) -> Callable[[str | Client | None], T]:
     warnings.warn(
         f"`{name}` is deprecated; use `{function.__name__}`.", DeprecationWarning, stacklevel=3
     )

@@ -446,7 +446,7 @@ with socket.create_server(("127.0.0.1", 0)) as free:
     port = free.getsockname()[1]
 pl.distributed.initialize(f"127.0.0.1:{port}", 1, 0)
 note(pl.device_count)
-pl.config.update("cpu_collectives_implementation", "gloo")
+pl.config.update("cpu_collectives_implementation", None)
 note(pl.device_count)
 pl.config.update("enable_preemption_service", False)
 note(lambda: multihost_utils.reached_preemption_sync_point(0))

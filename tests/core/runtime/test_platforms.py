@@ -27,3 +27,11 @@ def test_a_compiled_function_asks_for_the_default_platform_again():
         f(1.0)
     with config.platform_name("cpu"):
         assert f(1.0) == 2
+
+
+def test_devices_of_a_client():
+    chosen = pl.devices()[0].client
+    assert pl.devices(chosen) == pl.devices()
+    assert pl.local_devices(backend=chosen) == pl.local_devices()
+    assert pl.device_count(chosen) == pl.device_count()
+    assert (pl.process_index(chosen), pl.process_count(chosen)) == (0, 1)

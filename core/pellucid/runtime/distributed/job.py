@@ -122,9 +122,10 @@ class Job:
 
     def cpu_options(self) -> dict[str, Any]:
         """How a CPU client joins those of the other processes."""
-        if config.cpu_collectives_implementation.value == "mpi":
+        collectives, implementation = None, config.cpu_collectives_implementation.value
+        if implementation == "mpi":
             collectives, self._end_of_mpi = make_mpi()
-        else:
+        elif implementation == "gloo":
             collectives = self._make_gloo()
         return {
             "distributed_client": self.client,

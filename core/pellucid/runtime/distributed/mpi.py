@@ -15,18 +15,24 @@ from pellucid.runtime.distributed.cluster import Cluster, port_for_job
 _URI = re.compile(r"(?P<job>\d+)\.\d+;(?:tcp://(?P<v4>[^,:]+)|tcp6://\[(?P<v6>[^,\]]+))")
 _JOB_ID_STEP = 4096
 """Job ids of Open MPI are multiples of this."""
+_NAMESPACE = re.compile(r"\w+-(?P<host>.+)-(?P<pid>\d+)@\d+")
+"""Name of a job of Open MPI 5: the host and the process id of its `mpirun`, as "prterun-node7-3053@1"."""
 
 
 class OpenMpi(Cluster):
-    """A process that Open MPI's `mpirun` started."""
+    """A process that Open MPI's `mpirun` started. Process 0 must be on the host where that runs, as it is by default."""
 
     name = "ompi"
 
     def is_present(self):
-        return "OMPI_MCA_orte_hnp_uri" in self._environment
+        environment = self._environment
+        is_version_5 = "PMIX_NAMESPACE" in environment and "OMPI_COMM_WORLD_SIZE" in environment
+        return is_version_5 or "OMPI_MCA_orte_hnp_uri" in environment
 
     def coordinator(self, seconds):
-        uri = self._environment["OMPI_MCA_orte_hnp_uri"]
+        uri = self._environment.get("OMPI_MCA_orte_hnp_uri")
+        if uri is None:
+            return self._coordinator_of_version_5()
         address = _URI.match(uri)
         if address is None:
             raise DistributedError(
@@ -34,6 +40,19 @@ class OpenMpi(Cluster):
             )
         job = int(address["job"]) // _JOB_ID_STEP
         return address["v4"] or address["v6"], port_for_job(job)
+
+    def _coordinator_of_version_5(self) -> tuple[str, int]:
+        namespace = self._environment["PMIX_NAMESPACE"]
+        job = _NAMESPACE.fullmatch(namespace)
+        if job is None:
+            raise DistributedError(
+                "distributed.initialize: PMIX_NAMESPACE names no host.",
+                got=repr(namespace),
+                do="Pass coordinator_address, as in 'node0:1234'.",
+            )
+        local = self._environment.get("OMPI_COMM_WORLD_LOCAL_SIZE")
+        is_on_one_host = local == self._environment["OMPI_COMM_WORLD_SIZE"]
+        return "127.0.0.1" if is_on_one_host else job["host"], port_for_job(int(job["pid"]))
 
     def num_processes(self):
         return self._number("OMPI_COMM_WORLD_SIZE")

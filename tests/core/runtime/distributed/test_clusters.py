@@ -85,6 +85,29 @@ def test_open_mpi_without_an_address():
         completed(OpenMpi({**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": "nothing"}))
 
 
+OPEN_MPI_5 = {
+    "PMIX_NAMESPACE": "prterun-node-7-3053@1",
+    "PMIX_RANK": "2",
+    "OMPI_COMM_WORLD_SIZE": "4",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+    "OMPI_COMM_WORLD_RANK": "2",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+}
+
+
+def test_open_mpi_5_says_everything():
+    assert completed(OpenMpi(OPEN_MPI_5)) == Place(f"node-7:{61440 + 3053}", 4, 2, (0,))
+    on_one_host = {**OPEN_MPI_5, "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
+    assert completed(OpenMpi(on_one_host)).coordinator_address == f"127.0.0.1:{61440 + 3053}"
+
+
+def test_open_mpi_5_under_another_launcher():
+    with pytest.raises(DistributedError, match="PMIX_NAMESPACE names no host"):
+        completed(OpenMpi({**OPEN_MPI_5, "PMIX_NAMESPACE": "367984641"}))
+    without_open_mpi = {"PMIX_NAMESPACE": "slurm.pmix.12.0", "PMIX_RANK": "1"}
+    assert completed(OpenMpi(without_open_mpi)) == Place()
+
+
 class FakeCommunicator:
     """MPI's world as process `rank` of `size` sees it; process 0's broadcast is there already."""
 

@@ -1,0 +1,1 @@
+"""Commands, under the names of `jax.tools`."""
