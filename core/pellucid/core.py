@@ -5,8 +5,8 @@ from typing import Any as Value
 from pellucid.base.dims import (
     InconclusiveSizeError as InconclusiveDimensionOperation,
     canonical_size as _canonical_size,
-    larger as max_dim,
-    smaller as min_dim,
+    larger as _larger,
+    smaller as _smaller,
 )
 from pellucid.base.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
 from pellucid.base.errors import JaxprTypeError as JaxprTypeError
@@ -64,6 +64,24 @@ OutputType = tuple[AbstractValue, ...]
 """The types of the results of an equation."""
 no_axis_name = None
 """The `axis_name` of a `vmap` whose axis has no name."""
+
+
+def max_dim(d1: Value, d2: Value) -> Value:
+    """The larger one of two sizes, integers or symbols.
+
+    >>> max_dim(2, 3)
+    3
+    """
+    return _larger(d1, d2)
+
+
+def min_dim(d1: Value, d2: Value) -> Value:
+    """The smaller one of two sizes, integers or symbols.
+
+    >>> min_dim(pl.export.symbolic_shape("b")[0], 1)
+    1
+    """
+    return _smaller(d1, d2)
 
 
 def is_constant_dim(d: Value) -> bool:

@@ -7,6 +7,21 @@ import numpy as np
 
 from corpus.transform_programs import submodule
 
+THEIRS = (
+    "EAAAAAAACgAQAA8ACAAEAAoAAAAMAAAAJAAAAAAAAAQCAAAAEAAAAAQAAAABAAAAYgAAAAEAAABhAAAAAgAAAFwA"
+    "AAAEAAAA6P///wgAAAAAAAACAgAAADwAAAAMAAAACAAMAAsABAAIAAAACAAAAAAAAAMCAAAAGAAAAAwAAAAAAAYA"
+    "CAAHAAYAAAAAAAAB+P////z///8EAAQABAAAAA=="
+)
+"""A structure as the reference writes it."""
+OURS = {
+    "__jax_pytreedef_repr": (
+        "EAAAAAAACgANAAwABAAIAAoAAAAMAAAAkAAAAAQAAAACAAAAEAAAABwAAAAAAAYABQAEAAYAAAAAAAAACAAJAAgA"
+        "BAAIAAAACAAAAAIAAAACAAAAEAAAABwAAAAAAAYABQAEAAYAAAAAAAAACAAJAAgABAAIAAAACAAAAAMAAAACAAAA"
+        "EAAAABgAAAAAAAYABQAEAAYAAAAAAAYABQAEAAYAAAABAAAAAgAAAAgAAAAMAAAAAQAAAGEAAAABAAAAYgA="
+    ),
+    "__jax_leaf_ids": [0, 1, 2],
+}
+"""The same structure as pellucid writes it."""
 X = np.array([0.5, -1.25, 3.0], np.float32)
 
 
@@ -32,7 +47,7 @@ def sizes(jax):
 
 
 def traces_in_force(jax):
-    """What a function reads of the traces around it."""
+    """Facts of the traces around a function, as it reads them."""
     core = submodule(jax, "core")
     rows = []
 
@@ -238,12 +253,12 @@ def dead_code(jax):
     for used in ([True, False], [False, True], [True, True], [False, False]):
         pruned, needed = pe.dce_jaxpr(jaxpr, used)
         rows.append([str(pruned), needed])
-    kept = pe.dce_jaxpr(jaxpr, [True, False], instantiate=[True, False])
+    instantiated = pe.dce_jaxpr(jaxpr, [True, False], instantiate=[True, False])
     with_consts = jax.make_jaxpr(lambda x, y: (x + X, y + 2 * X))(1.0, 2.0).jaxpr
     return (
         rows,
-        str(kept[0]),
-        kept[1],
+        str(instantiated[0]),
+        instantiated[1],
         swap_p in pe.dce_rules,
         pe.dce_jaxpr_consts(with_consts, [True, False])[2],
     )
@@ -337,8 +352,74 @@ def values_of_constants(jax):
         mlir.DEVICE_TO_DEVICE_TYPE, mlir.SEND_TO_HOST_TYPE, mlir.RECV_FROM_HOST_TYPE]  # fmt: skip
 
 
+def buffers(jax):
+    """Python functions that write results into buffers."""
+    module = submodule(jax, "experimental.buffer_callback")
+
+    def both(context, out, x, *, y):
+        np.asarray(out["sum"])[...] = np.asarray(x) + np.asarray(y)
+        np.asarray(out["last"])[...] = np.asarray(x).reshape(-1)[-1]
+
+    def in_place(context, out, x):
+        np.asarray(out)[...] *= 2
+
+    shapes = {
+        "sum": jax.ShapeDtypeStruct((3,), np.float32),
+        "last": jax.ShapeDtypeStruct((), np.float32),
+    }
+    one = module.buffer_callback(both, shapes)
+    each = module.buffer_callback(both, shapes, vmap_method="sequential")
+    doubled = module.buffer_callback(in_place, shapes["sum"], input_output_aliases={0: 0})
+    return (
+        one(X, y=X), jax.jit(one)(X, y=2 * X), jax.jit(lambda x: doubled(x + 1))(X),
+        jax.vmap(lambda x: each(x, y=X))(np.stack([X, 3 * X])),
+        [kind.__name__ for kind in (module.Buffer, module.ExecutionContext, module.ExecutionStage)],
+    )  # fmt: skip
+
+
+def metadata_of_calls(jax):
+    """Calls with metadata, derived and batched."""
+    module = submodule(jax, "experimental.scheduling_groups")
+    f = module.scheduling_group("exchange")(lambda x, y: (jax.numpy.sin(x) * y, x))
+    g = lambda x: f(x, x)[0].sum()
+    texts = [jax.jit(h).lower(X).as_text() for h in (g, jax.grad(g), jax.vmap(lambda x: f(x, x)))]
+    deps = submodule(jax, "experimental.control_deps")
+    ordered = jax.make_jaxpr(lambda x, y: deps.schedule([x + 1, y + 1, x + y]))(1.0, 2.0)
+    return (
+        f(X, X), jax.grad(g)(X), jax.vmap(lambda x: f(x, x))(X), str(jax.make_jaxpr(g)(X)),
+        ["exchange" in text for text in texts], [eqn.primitive.name for eqn in ordered.eqns],
+    )  # fmt: skip
+
+
+def structures_as_text(jax):
+    """Structures of trees as what JSON can hold."""
+    module = submodule(jax, "experimental.array_serialization.pytree_serialization_utils")
+    tree = jax.tree.structure({"a": 1, "b": (2, [3, None])})
+    text = module.serialize_pytreedef(tree)
+    theirs = {
+        "__jax_pytreedef_repr": THEIRS, "__jax_leaf_ids": [0, 1, 2],
+    }  # fmt: skip
+    return (
+        sorted(text), text["__jax_leaf_ids"], str(module.deserialize_pytreedef(text)),
+        str(module.deserialize_pytreedef(theirs)), str(module.deserialize_pytreedef(OURS)),
+    )  # fmt: skip
+
+
+def topologies(jax):
+    """The devices that are there, as a topology."""
+    module = submodule(jax, "experimental.topologies")
+    topology = module.get_attached_topology()
+    mesh = module.make_mesh(topology, (len(topology.devices),), ("x",))
+    return (
+        topology.devices == jax.devices(),
+        mesh.axis_names,
+        mesh.size == len(topology.devices),
+        mesh.devices.ndim,
+    )
+
+
 FAIL = [unhashable_static_argument, axes_of_another_structure, static_and_donated]
 PROGRAMS = [
     sizes, traces_in_force, at_once, calls, new_programs, types_of_values, arguments_in_part, names_of_operations, dead_code,
-    traced_functions, reducers, lowered_programs, values_of_constants, *FAIL,
+    traced_functions, reducers, lowered_programs, values_of_constants, buffers, metadata_of_calls, structures_as_text, topologies, *FAIL,
 ]  # fmt: skip

@@ -12,7 +12,11 @@ from pellucid.xla.hlo_transformations import Transformation
 
 
 class PipelineStage(enum.Enum):
-    """When a transformation runs, while XLA compiles."""
+    """When a transformation runs, while XLA compiles.
+
+    >>> PipelineStage(0)
+    <PipelineStage.PRE_SCHEDULER: 0>
+    """
 
     PRE_SCHEDULER = 0
     POST_SCHEDULER = 1

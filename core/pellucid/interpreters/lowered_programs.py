@@ -28,7 +28,11 @@ ModuleContext = LoweringContext
 
 @dataclass(frozen=True)
 class LoweringParameters:
-    """Options of a lowering. Others than the defaults are refused where a program is lowered with them."""
+    """Options of a lowering. Others than the defaults are refused where a program is lowered with them.
+
+    >>> LoweringParameters().for_export
+    False
+    """
 
     override_lowering_rules: tuple[tuple[Any, Any], ...] | None = None
     global_constant_computation: bool = False
@@ -38,7 +42,11 @@ class LoweringParameters:
 
 
 class ShapePolyLoweringState:
-    """The values that functions of a module take in front of their arguments: the platform at hand, and sizes."""
+    """The values that functions of a module take in front of their arguments: the platform at hand, and sizes.
+
+    >>> ShapePolyLoweringState(("b",), ("cpu", "tpu")).dim_vars
+    ('_platform_index', 'b')
+    """
 
     def __init__(
         self, dim_vars: tuple[str, ...], lowering_platforms: tuple[str, ...] | None
@@ -50,7 +58,12 @@ class ShapePolyLoweringState:
 
 
 class LoweringResult(NamedTuple):
-    """A lowered module, the objects that must outlive it, and the Python functions that it calls."""
+    """A lowered module, the objects that must outlive it, and the Python functions that it calls.
+
+    >>> program = pl.make_jaxpr(pl.lax.sin)(np.float32(0))
+    >>> lower_jaxpr_to_module("jit_sin", program, platforms=["cpu"])._fields
+    ('module', 'keepalive', 'host_callbacks', 'shape_poly_state')
+    """
 
     module: ir.Module
     keepalive: Any

@@ -43,6 +43,14 @@ class LoweringContext(RuleContext):
 
     Operations are made by name (`ctx.op`, `ctx.op1`): generated op classes cost three times as much and
     change between releases.
+
+    >>> from pellucid.extend.core import Primitive
+    >>> from pellucid.interpreters.mlir import register_lowering
+    >>> p = Primitive("negated")
+    >>> _ = p.def_abstract_eval(lambda x: x)
+    >>> _ = register_lowering(p, lambda ctx, x: [ctx.op1("stablehlo.negate", ctx.avals_out[0], [x])])
+    >>> pl.jit(p.bind)(np.float32(2))
+    Array(-2., dtype=float32)
     """
 
     def __init__(self, context: ir.Context, platforms: tuple[str, ...]) -> None:

@@ -272,6 +272,9 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
     a mesh resolves bare PartitionSpecs; `set_mesh` does more and is what new code should use.
 
     Raises: MeshError where devices, names and types do not fit together.
+
+    >>> dict(Mesh(np.array(pl.devices()[:1]), ("x",)).shape)
+    {'x': 1}
     """
 
     devices: np.ndarray

@@ -40,7 +40,11 @@ _capture = source.capture
 
 
 class StagingTracer(Tracer):
-    """A value that will be known when the program runs; `variable` is its name in the program."""
+    """A value that will be known when the program runs; `variable` is its name in the program.
+
+    >>> _ = pl.make_jaxpr(lambda x: print(isinstance(x, StagingTracer)) or x)(1.0)
+    True
+    """
 
     __slots__ = ("variable", "equation")
 

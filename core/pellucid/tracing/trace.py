@@ -76,7 +76,11 @@ type_handlers: dict[type, Callable[[Any], AbstractValue]] = {
 
 
 def type_of(x: Any) -> Any:
-    """The aval of `x`, for arrays a `ShapedArray`; raises ArgumentTypeError for values that are no arrays."""
+    """The aval of `x`, for arrays a `ShapedArray`; raises ArgumentTypeError for values that are no arrays.
+
+    >>> type_of(np.ones(3, np.float32))
+    ShapedArray(float32[3])
+    """
     try:
         return x.aval
     except AttributeError:

@@ -119,7 +119,12 @@ class JvpTracer(Tracer):
 
 
 class JvpTrace(Trace):
-    """Applies jvp rules. A value of another trace has a zero tangent: no perturbation is confused."""
+    """Applies jvp rules. A value of another trace has a zero tangent: no perturbation is confused.
+
+    >>> from pellucid.core import trace_ctx
+    >>> _ = pl.jvp(lambda x: print(type(trace_ctx.trace).__name__) or x, (1.0,), (1.0,))
+    JvpTrace
+    """
 
     __slots__ = ("alive", "parent", "rules")
 

@@ -57,6 +57,9 @@ class ExtendedArray(Array):
 
     A class of its own, because the C++ call path compares arrays by shape and base dtype alone. Its attributes are
     in `runtime.extended`. `uses` are the records of keys that `debug_key_reuse` follows, where there are any.
+
+    >>> isinstance(pl.random.key(0), ExtendedArray)
+    True
     """
 
     __slots__ = ("aval", "uses", "words", "__weakref__")

@@ -78,3 +78,9 @@ def keep_for_ever(*objects: Any) -> None:
     """
     for owned in objects:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(owned))
+
+
+start_transfer_server: Any = getattr(_jax, "start_transfer_server", None)
+"""Starts a server from which other processes pull arrays; None where jaxlib was built without."""
+make_error_array: Any = getattr(_jax, "_make_error_array", None)
+"""Makes an array whose use raises an error; None where jaxlib was built without."""

@@ -9,6 +9,10 @@ from typing import Any
 import jaxlib
 from jaxlib import _jax
 
+Buffer = _jax.ffi.Buffer
+"""Memory of a running program, as an array."""
+ExecutionContext = _jax.ffi.ExecutionContext
+ExecutionStage = _jax.ffi.ExecutionStage
 CPU, CUDA = "Host", "CUDA"
 PLATFORMS = {"cpu": CPU, "Host": CPU, "gpu": CUDA, "cuda": CUDA, "CUDA": CUDA}
 """XLA's platform by the names that users give it."""

@@ -90,13 +90,26 @@ def compile_only_gpus(target: GpuTarget, count: int) -> list[Any]:
 
     Raises: PluginMissingError if no plugin is installed.
     """
-    plugin = cuda_plugin()
-    if plugin is None:
+    if cuda_plugin() is None:
         raise PluginMissingError("no CUDA plugin is installed (pip install jax-cuda13-pjrt)")
-    interface = load_plugin("cuda", plugin.library)
     hosts = count // _GPUS_OF_A_HOST if count % _GPUS_OF_A_HOST == 0 else 1
     options = {"target_config": target.text, "topology": f"1x{hosts}x{count // hosts}"}
-    return _jax.get_c_api_topology(interface, "", options)._make_compile_only_devices()
+    return topology_devices("cuda", "", options)
+
+
+def topology_devices(platform: str, name: str, options: dict[str, Any]) -> list[Any]:
+    """Devices of a topology of a plug-in: one can compile for them, nothing runs.
+
+    Raises: PluginMissingError if no plug-in of the platform that has topologies is installed; JaxRuntimeError for a topology
+    that it doesn't know.
+    """
+    if platform == "tpu" and (library := tpu_library()) is not None:
+        interface = load_plugin("tpu", library)
+    elif platform in ("cuda", "gpu") and (plugin := cuda_plugin()) is not None:
+        interface = load_plugin("cuda", plugin.library)
+    else:
+        raise PluginMissingError(f"no plug-in of {platform} has topologies")
+    return _jax.get_c_api_topology(interface, name, options)._make_compile_only_devices()
 
 
 def make_tpu_client(options: dict[str, Any] | None = None) -> Client:

@@ -15,6 +15,8 @@ Annotation = _profiler.TraceMe
 start_server = _profiler.start_server
 guided_profile = _profiler.get_fdo_profile
 """The costs in a serialized XSpace that XLA's compiler takes as `fdo_profile`; empty where the platform has none."""
+profiled_instructions = _profiler.get_profiled_instructions_proto
+"""The same costs, of the profiles in a folder."""
 register_plugin_profiler = _profiler.register_plugin_profiler
 """Adds the recorder of a PJRT plugin, without which its devices leave no events, to sessions."""
 register_subprocess = _profiler.register_subprocess

@@ -25,7 +25,11 @@ def is_inexact(dtype: Any) -> bool:
 
 
 def tangent_dtype(dtype: Any) -> np.dtype:
-    """Dtype of tangents of values of `dtype`: its own where it is floating or complex, else float0."""
+    """Dtype of tangents of values of `dtype`: its own where it is floating or complex, else float0.
+
+    >>> tangent_dtype(np.dtype(np.int32)), tangent_dtype(np.dtype(np.float32))
+    (dtype([('float0', 'V')]), dtype('float32'))
+    """
     return dtype if dtype in INEXACT else float0
 
 

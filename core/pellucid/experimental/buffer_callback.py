@@ -1,0 +1,8 @@
+"""Calls of Python functions on buffers, under the names of `jax.experimental.buffer_callback`."""
+
+from pellucid.callbacks.buffer import buffer_callback as buffer_callback
+from pellucid.xla.ffi_targets import (
+    Buffer as Buffer,
+    ExecutionContext as ExecutionContext,
+    ExecutionStage as ExecutionStage,
+)
