@@ -396,32 +396,36 @@ def _chains_within(
     """The first stretches of each program of an equation, behind what cuts its operands into those of one run."""
     slots: Slots = slots_of(equation)
     constant = (lambda x: x) if positions is None else positions.spread
-    known: dict[Any, Any] = {
+    operands: dict[Any, Any] = {
         i: constant(a.val) if type(a) is Literal else values.get(a)
         for i, a in enumerate(equation.operands)
     }
-    if any(x is None for x in known.values()):
+    if any(x is None for x in operands.values()):
         return []
     steps: list[Step] = []
-    groups: list[list[Any]] = slots.split([*known])
+    groups: list[list[Any]] = slots.split([*operands])
     if equation.primitive is shard_map_p:
         inner = Positions(equation.params, positions)
-        parts = [("part", i) for i in known]
-        steps, groups, positions = [Step(inner.cut(), [*known], parts)], slots.split(parts), inner
-    avals = [a.aval for a in equation.operands] if positions else map(type_of, known.values())
+        parts = [("part", i) for i in operands]
+        steps, groups, positions = (
+            [Step(inner.cut(), [*operands], parts)],
+            slots.split(parts),
+            inner,
+        )
+    avals = [a.aval for a in equation.operands] if positions else map(type_of, operands.values())
     loop = PartialLoop(slots, tuple(avals), positions)
     if stacked := loop.stacked(groups):
         program = loop.element().program
         elements = [("element", key) for key in stacked]
         steps.append(Step(program, ["run", *stacked], elements, positions))
         groups = loop.with_elements(groups, elements)
-    known["run"] = constant(np.int32(0))
+    operands["run"] = constant(np.int32(0))
     chains = []
     for slot in slots.programs:
         jaxpr = slot.program.jaxpr
         keys = dict(strict_zip(jaxpr.invars, slots.gathered(slot, groups)))
         stretches = steps_of(_stretches_from(jaxpr, 0), positions, keys)
-        chains.append(Chain([*steps, *stretches], known))
+        chains.append(Chain([*steps, *stretches], operands))
     return chains
 
 

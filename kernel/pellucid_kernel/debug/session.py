@@ -418,6 +418,11 @@ class Session:
                 n for t, f in zip(match.turns, match.frames, strict=True) for n in (*t, f.position)
             ]
             self._watched = match.equation, tuple(place[2:]), name, condition
+            if self._stepper.is_at_start and not self.program.effects:
+                # What the search has computed on the way there is computed no second time.
+                [frame, *_] = match.frames
+                frame.move(0)
+                self._stepper.levels = [Level(frame)]
         return match is not None
 
     def forget_watch(self) -> Session:

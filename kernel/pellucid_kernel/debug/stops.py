@@ -316,9 +316,9 @@ class Stops:
 
 def _verdict(programs: list[Places], file: str, line: int) -> dict[str, Any]:
     """Where a breakpoint stops in the programs, or why it doesn't."""
-    known = [places for places in programs if file in places.files()]
-    lines = {p: n for p in known if (n := p.resolve(file, line)) is not None}
-    is_changed = all(places.is_changed(file) for places in lines or known)
+    traced = [places for places in programs if file in places.files()]
+    lines = {p: n for p in traced if (n := p.resolve(file, line)) is not None}
+    is_changed = all(places.is_changed(file) for places in lines or traced)
     if lines:
         moved = min(lines.values())
         message = (
@@ -327,7 +327,7 @@ def _verdict(programs: list[Places], file: str, line: int) -> dict[str, Any]:
         if is_changed:
             message = "; ".join([message] * bool(message) + [CHANGED])
         return {"verified": True, "actualLine": moved, "message": message}
-    if not known:
+    if not traced:
         message = "no program of this text was traced: run its cell, or set it again if the text has changed"
     elif is_changed:
         message = f"nothing was computed from line {line} on in its function; {CHANGED}"

@@ -681,13 +681,13 @@ def test_operands_are_taken_where_in_shardings_bring_them() -> None:
     mesh = pl.make_mesh((8,), ("x",), axis_types=(pl.sharding.AxisType.Auto,))
     sharding = pl.NamedSharding(mesh, pl.P("x"))
     doubled = pl.jit(lambda x, y: x * 2 + y, in_shardings=(sharding, None))
-    taken = []
-    run_programs_by(Runner(lambda call: taken.append(call.taken()), contextlib.nullcontext))
+    operands = []
+    run_programs_by(Runner(lambda call: operands.append(call.taken()), contextlib.nullcontext))
     try:
         doubled(np.arange(16.0, dtype=np.float32), 1.0)
     finally:
         run_programs_by(None)
-    [[x, y]] = taken
+    [[x, y]] = operands
     assert x.sharding == sharding
     np.testing.assert_array_equal(x, np.arange(16.0))
     assert float(y) == 1.0
