@@ -43,6 +43,7 @@ from pellucid.ir.rules import (
     OnReferences,
     Operands,
     Shown,
+    TransposedByUser,
     Values,
     Zero,
 )
@@ -257,7 +258,7 @@ class CustomLinParams(NamedTuple):
     symbolic_zeros: bool
 
 
-class CustomLin(OnReferences, Shown, Programs[CustomLinParams]):
+class CustomLin(TransposedByUser, OnReferences, Shown, Programs[CustomLinParams]):
     """The derivative of a `custom_vjp` function: linear in the tangents, known only by its transpose."""
 
     name = "custom_lin"
@@ -497,7 +498,10 @@ def _checked_cotangents(call: FlatCall, rule: str, result) -> Values:
 
 
 def _leaves_like(rule: str, position: int, part, tree) -> Values:
-    """For each leaf of an argument of structure `tree` its cotangent in `part`, where None stands for whole subtrees."""
+    """For each leaf of an argument of structure `tree` its cotangent in `part`.
+
+    There, None stands for whole subtrees, and an array for a subtree of one leaf.
+    """
     leaves, part_tree = tree_flatten(part, lambda x: x is None)
     if part_tree == tree:
         return leaves
@@ -507,7 +511,7 @@ def _leaves_like(rule: str, position: int, part, tree) -> Values:
         parts = None
     subtrees = [] if parts is None else [flatten(p)[1] for p in parts]
     if parts is None or any(
-        x is not None and subtree.num_nodes > 1 for x, subtree in strict_zip(leaves, subtrees)
+        x is not None and subtree.num_leaves != 1 for x, subtree in strict_zip(leaves, subtrees)
     ):
         raise DerivativeRuleError(
             f"{rule} returned a cotangent of another structure than its argument.",

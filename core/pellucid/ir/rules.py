@@ -443,6 +443,10 @@ class Runs:
         raise NotImplementedError(type(self))
 
 
+class TransposedByUser:
+    """A primitive whose transpose is a rule of the user, which is asked for cotangents of zero, too."""
+
+
 class Folds:
     """A primitive whose results are sometimes known without an equation."""
 

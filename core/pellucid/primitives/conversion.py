@@ -283,7 +283,7 @@ stop_gradient_p = Elementwise(
 )
 
 
-def dtype(x: Any) -> np.dtype:
+def dtype(x: Any) -> dtypes.DType | dtypes.ExtendedDType:
     """The dtype that `x` has as an operand; a dtype is its own.
 
     >>> dtype(1.0), dtype("int8")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid.base.functional import strict_zip
-from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal
-from pellucid.ir.rules import Avals, LinearOperand, Mask, Operands, Values, Zero
+from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal, subjaxprs
+from pellucid.ir.primitive import Programs
+from pellucid.ir.rules import Avals, LinearOperand, Mask, Operands, TransposedByUser, Values, Zero
 from pellucid.tracing.context import use_facts
 from pellucid.tracing.discharge import without_references
 from pellucid.tracing.staging import run_equations
@@ -44,17 +45,27 @@ def backward_pass(
     run_equations(nonlinear, values)
 
     cotangent_of: dict[Any, Any] = {}
+    zeros: set[Any] | None = set() if any(map(_asks_user, scheduled)) else None
+    """Values with a cotangent of zero that reach the results: rules of users are asked for these, too."""
     for atom, ct in strict_zip(jaxpr.outvars, cotangents):
-        if type(atom) is not Literal and atom in linear and type(ct) is not Zero:
+        if type(atom) is Literal or atom not in linear:
+            continue
+        if type(ct) is not Zero:
             cotangent_of[atom] = (
                 add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
             )
+        elif zeros is not None:
+            zeros.add(atom)
 
     with use_facts() as facts:
         for equation in reversed(scheduled):
             results = equation.results
             if not any(v in cotangent_of for v in results):
-                continue
+                if zeros is None or zeros.isdisjoint(results):
+                    continue
+                if not _asks_user(equation):
+                    zeros.update(a for a in equation.operands if type(a) is not Literal)
+                    continue
             given_cts = tuple(
                 [cotangent_of.pop(v) if v in cotangent_of else Zero(v.aval) for v in results]
             )
@@ -71,7 +82,11 @@ def backward_pass(
                 given_cts, operand_values, equation.params
             )
             for atom, ct in strict_zip(equation.operands, operand_cotangents):
-                if ct is None or type(ct) is Zero or type(atom) is Literal or atom not in linear:
+                if type(atom) is Literal or atom not in linear:
+                    continue
+                if ct is None or type(ct) is Zero:
+                    if zeros is not None:
+                        zeros.add(atom)
                     continue
                 ct = as_cotangent_of(atom.aval, ct)
                 cotangent_of[atom] = (
@@ -80,6 +95,21 @@ def backward_pass(
     return [
         cotangent_of.get(var, Zero(var.aval)) if var in linear else None for var in jaxpr.invars
     ]
+
+
+def _asks_user(equation: Equation) -> bool:
+    """Whether transposing the equation, or one of a program within it, calls a rule of the user; remembered by program."""
+    primitive = equation.primitive
+    return isinstance(primitive, TransposedByUser) or (
+        isinstance(primitive, Programs) and any(map(_any_asks_user, subjaxprs(equation.params)))
+    )
+
+
+def _any_asks_user(jaxpr: Jaxpr) -> bool:
+    answer = jaxpr.memo.get("asks user")
+    if answer is None:
+        answer = jaxpr.memo["asks user"] = any(map(_asks_user, jaxpr.equations))
+    return answer
 
 
 def transpose_jaxpr(

@@ -2,7 +2,7 @@
 
 Loading an executable builds its whole optimized program, of which it looks at buffers alone. The bodies of fusions,
 which are machine code already, take more than half of that time. So they are taken out, and the whole program
-is kept beside, for tools.
+is contents beside, for tools.
 
 Sources: `xla/service/hlo.proto` for programs; the messages around them by their numbers in jaxlib 0.10 to 0.12.
 """
@@ -95,7 +95,7 @@ def _opaque(computation: list[Field]) -> bytes:
     """A fusion's computation with nothing but its parameters and its result."""
     root_id = _integer(computation, _COMPUTATION_ROOT)
     instructions = [part for part in computation if part.number == _COMPUTATION_INSTRUCTIONS]
-    kept = [each.encoded for each in instructions if _opcode(each) == b"parameter"]
+    contents = [each.encoded for each in instructions if _opcode(each) == b"parameter"]
     mark = bytes(_tag(_ID, _VARINT)) + _encoded_varint(root_id)
     [root] = [
         fields
@@ -104,14 +104,14 @@ def _opaque(computation: list[Field]) -> bytes:
         for fields in [list(_fields(each.value))]
         if _integer(fields, _ID) == root_id
     ]
-    if len(kept) + 1 < len(instructions):
+    if len(contents) + 1 < len(instructions):
         result = [field.encoded for field in root if field.number in (_NAME, _SHAPE, _ID)]
         opaque = [_encoded(_OPCODE, b"custom-call"), _encoded(_TARGET, b"fused")]
-        kept.append(_encoded(_COMPUTATION_INSTRUCTIONS, b"".join([*result, *opaque])))
+        contents.append(_encoded(_COMPUTATION_INSTRUCTIONS, b"".join([*result, *opaque])))
     else:
-        kept = [each.encoded for each in instructions]
+        contents = [each.encoded for each in instructions]
     others = [part.encoded for part in computation if part.number != _COMPUTATION_INSTRUCTIONS]
-    return b"".join([*others, *kept])
+    return b"".join([*others, *contents])
 
 
 def _opcode(instruction: Field) -> bytes:

@@ -1,12 +1,15 @@
 """custom_jvp, custom_vjp and what is built on them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from message_checks import check_message
 
-import pellucid
+import pellucid as pl
+import pellucid.numpy as jnp
 from pellucid import custom_jvp, custom_vjp, grad, jit, jvp, lax, linear_transpose, vmap
-from pellucid.base.errors import DerivativeRuleError
+from pellucid.base.errors import DerivativeRuleError, UnexpectedTracerError
 from pellucid.custom_batching import custom_vmap
 from pellucid.custom_derivatives import (
     CustomVJPPrimal,
@@ -53,7 +56,7 @@ def test_rules_see_symbolic_zeros():
     tree = {"w": np.ones(2, np.float32), "none": None, "n": (3,)}
     zeros = zero_from_primal(tree, symbolic_zeros=True)
     assert zeros["w"].shape == (2,)
-    assert zeros["n"][0].dtype == pellucid.float0
+    assert zeros["n"][0].dtype == pl.float0
     assert zero_from_primal(tree)["w"].sum() == 0
 
 
@@ -140,7 +143,7 @@ ERRORS = [
     (lambda: custom_vjp(lambda x: x)(1.0), ["no derivative was given", "defvjp"]),
     (lambda: grad(reverse(lambda d: d["a"], lambda r, g: g))({"a": 1.0}), ["must return a pair (result, residuals)"]),
     (lambda: grad(reverse(lambda d: (d["a"], None), lambda r, g: g))({"a": 1.0}), ["a tuple, one cotangent for each", "got f32[]", "`(ct,)`"]),
-    (lambda: grad(reverse(lambda d: (d["a"], None), lambda r, g: (g,)))({"a": 1.0}), ["cotangents[0]", "structure"]),
+    (lambda: grad(reverse(lambda d: (d["a"], None), lambda r, g: (g,)))({"a": 1.0, "b": 2.0}), ["cotangents[0]", "structure"]),
     (lambda: grad(reverse(lambda d: (d["a"], None), lambda r, g: ({"a": np.ones(2)},)))({"a": 1.0}), ['cotangents[0]["a"]: got f32[2], expected f32[]']),
     (lambda: grad(reverse(lambda d: ("a", None), lambda r, g: (g,)))({"a": 1.0}), ["not an array"]),
     (lambda: jvp(reverse(lambda d: (d["a"], None), lambda r, g: ({"a": g},)), ({"a": 1.0},), ({"a": 1.0},)), ["forward-mode", "reverse derivative"]),
@@ -158,7 +161,7 @@ def test_traced_values_as_settings_are_refused():
     assert float(grad(lambda x: f(3.0, x))(1.0)) == 3.0
     check_message(
         lambda: jit(lambda n: grad(lambda x: f(n, x))(1.0))(2.0),
-        pellucid.base.errors.UnexpectedTracerError,
+        UnexpectedTracerError,
         "nondiff_argnums",
     )
 
@@ -249,3 +252,60 @@ def test_decorators_take_the_definitions_of_what_they_decorate():
     assert jvp(g, (1.0,), (1.0,)) == (2.0, 7.0)
     with pytest.raises(AttributeError, match="defjvp"):
         custom_vmap(lambda x: x).defjvp  # noqa: B018
+
+
+# Cotangents that are known to be zero --------------------------------------------------------------------
+
+
+@pl.custom_vjp
+def doubled(x, meter):
+    """Twice `x`; the rule passes a measurement on as the cotangent of `meter`."""
+    return 2 * x
+
+
+doubled.defvjp(lambda x, meter: (2 * x, None), lambda _, ct: (ct, jnp.float32(7)))
+
+
+@pl.custom_vjp
+def second(x, y):
+    """`y`, and no cotangent for `x`."""
+    return y
+
+
+second.defvjp(lambda x, y: (y, None), lambda _, ct: (None, ct))
+
+# The answers are the reference's: a rule is asked unless nothing that it computes reaches the result.
+MEASURED = {
+    "unused": (lambda x, m: (doubled(x, m), x**2)[1], 0),
+    "stopped": (lambda x, m: lax.stop_gradient(doubled(x, m)) + x**2, 0),
+    "used": (lambda x, m: doubled(x, m) * 0 + x**2, 7),
+    "no cotangent": (lambda x, m: second(doubled(x, m), x**2), 7),
+    "no cotangent behind other operations": (lambda x, m: second(jnp.sin(doubled(x, m)), x**2), 7),
+}
+WAYS = {
+    "eager": lambda f: f,
+    "jit": pl.jit,
+    "checkpoint": pl.checkpoint,
+    "scan": lambda f: lambda x, m: lax.scan(lambda c, _: (c + f(x, m), None), 0.0, None, 1)[0],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("case", MEASURED)
+def test_rules_are_asked_for_cotangents_of_zero(case, way):
+    function, expected = MEASURED[case]
+    assert pl.grad(WAYS[way](function), (0, 1))(3.0, 1.0)[1] == expected
+    assert pl.jit(pl.grad(WAYS[way](function), 1))(3.0, 1.0) == expected
+
+
+@pl.tree_util.register_dataclass
+@dataclasses.dataclass
+class Boxed:
+    value: object
+    none: None = None
+
+
+def test_an_array_is_the_cotangent_of_a_subtree_of_one_leaf():
+    f = pl.custom_vjp(lambda box: box["x"].value ** 2)
+    f.defvjp(lambda box: (f(box), box["x"].value), lambda x, ct: ({"x": 3 * x * ct, "n": None},))
+    assert pl.grad(f)({"x": Boxed(2.0), "n": None})["x"].value == 6
