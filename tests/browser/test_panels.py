@@ -129,7 +129,7 @@ def test_an_error_is_drawn_once_with_the_lines_of_the_user_only(lab: Lab) -> Non
     output = lab.output_of(1)
     expect(output.first).to_contain_text("ShapeError")
     expect(output.first).to_contain_text("return a @ b")
-    expect(output.first).to_contain_text("argument 0: f32[1024,512]")
+    expect(output.first).to_contain_text("a: f32[1024,512]")
     # Jupyter's own message is in the notebook for front ends that draw nothing, and out of sight here.
     expect(output).to_have_count(2)
     expect(output.nth(1)).to_be_hidden()

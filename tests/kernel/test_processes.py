@@ -23,7 +23,9 @@ from pellucid_kernel.shell import ShellExtension
 @pytest.fixture
 def magics():
     shell = InteractiveShell()
-    return PellucidMagics(shell, ShellExtension(shell))
+    extension = ShellExtension(shell)
+    yield PellucidMagics(shell, extension)
+    extension.stop()
 
 
 def test_the_words_of_the_line():

@@ -331,8 +331,8 @@ def test_a_jitted_function_is_a_card(client):
     outputs = run(client, "card")
     data, record = outputs["execute_result"]["data"], record_in(outputs)
     assert record["signature"] == "(x, n=2)"
-    assert [entry["arguments"] for entry in record["entries"]] == [["f32[3]"]]
-    assert "(f32[3]): 1 equation, compiled for 1 placement" in data["text/plain"]
+    assert [entry["arguments"] for entry in record["entries"]] == [["x: f32[3]"]]
+    assert "(x: f32[3]): 1 equation, compiled for 1 placement" in data["text/plain"]
     assert "<table>" in data["text/html"]
     assert (
         "not called yet"

@@ -1,6 +1,7 @@
 """The extension for plain IPython."""
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from IPython.core.error import UsageError
@@ -11,8 +12,13 @@ import pellucid_profiler
 
 
 @pytest.fixture
-def shell() -> InteractiveShell:
-    return InteractiveShell()
+def shell() -> Iterator[InteractiveShell]:
+    shell = InteractiveShell()
+    yield shell
+    if (
+        "pellucid_kernel" in shell.extension_manager.loaded
+    ):  # it would note what other tests compile
+        shell.run_line_magic("unload_ext", "pellucid_kernel")
 
 
 def line_of_last_statement(shell: InteractiveShell) -> int:

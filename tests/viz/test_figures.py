@@ -58,7 +58,7 @@ FIGURES = {
         lambda: pl.viz.what_if(jitted, sharded()).change({"model": 8}).search(),
         "model=8 (8 devices)",
     ),
-    "error": (failure, "argument 1: f32[4,5]"),
+    "error": (failure, "b: f32[4,5]"),
 }
 
 

@@ -170,7 +170,7 @@ def function(f: Any) -> Figure:
     >>> _ = f(2.0)
     >>> print(function(f))
     <lambda>(x), jitted in ...
-      (f32[]): 1 equation, compiled for 1 placement; it was never called before
+      (x: f32[]): 1 equation, compiled for 1 placement; it was never called before
     """
     record = introspect.function(f)
     if record is None:

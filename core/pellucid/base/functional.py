@@ -1,4 +1,4 @@
-"""Iteration that checks lengths, and tuples of values by position, such as shapes."""
+"""Iteration that checks lengths, tuples of values by position, such as shapes, and numbers of bytes in words."""
 
 from __future__ import annotations
 
@@ -39,3 +39,18 @@ def resized(shape: Sequence[Any], axis: int, *sizes: Any) -> tuple[Any, ...]:
     ((2, 2, 3, 3), (2, 3))
     """
     return (*shape[:axis], *sizes, *shape[axis + 1 :])
+
+
+def bytes_text(n_bytes: float) -> str:
+    """A number of bytes with three digits and its unit.
+
+    >>> bytes_text(36), bytes_text(123456789)
+    ('36 B', '118 MiB')
+    """
+    if n_bytes < 1024:
+        return f"{n_bytes:.0f} B"
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        n_bytes /= 1024
+        if n_bytes < 1024 or unit == "TiB":
+            break
+    return f"{n_bytes:.3g} {unit}" if n_bytes < 1000 else f"{n_bytes:.0f} {unit}"

@@ -30,7 +30,7 @@ def error(raised: BaseException) -> schema.ErrorRecord | None:
     ... except TypeError as raised:
     ...     record = error(raised)
     >>> record.name, record.got
-    ('ShapeError', ['argument 0: f32[2,3], dimension 1', 'argument 1: f32[4,5], dimension 0'])
+    ('ShapeError', ['a: f32[2,3], dimension 1', 'b: f32[4,5], dimension 0'])
     """
     if isinstance(raised, PellucidError):
         what, got, where, do = raised.what, list(raised.got), raised.where, raised.do

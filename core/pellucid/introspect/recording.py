@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy
+from pellucid.base.events import by_tool
 from pellucid.base.source import is_user_file
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.loops import fori_loop
@@ -34,6 +35,7 @@ from pellucid.xla.profiling import (
 )
 
 
+@by_tool
 def wait_for_devices() -> list[Any]:
     """Wait until all programs that were started have run, and give the devices on which some may still run.
 

@@ -8,6 +8,7 @@ import weakref
 from typing import Any
 
 from pellucid.base.errors import ArgumentValueError
+from pellucid.base.functional import bytes_text
 from pellucid.tracing.trace import Tracer, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten
@@ -78,18 +79,3 @@ def array_of(key: str) -> Any:
             do="Run the cell that made it again.",
         )
     return x
-
-
-def bytes_text(n_bytes: float) -> str:
-    """A number of bytes with three digits and its unit.
-
-    >>> bytes_text(36), bytes_text(123456789)
-    ('36 B', '118 MiB')
-    """
-    if n_bytes < 1024:
-        return f"{n_bytes:.0f} B"
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        n_bytes /= 1024
-        if n_bytes < 1024 or unit == "TiB":
-            break
-    return f"{n_bytes:.3g} {unit}" if n_bytes < 1000 else f"{n_bytes:.0f} {unit}"

@@ -36,7 +36,7 @@ from pellucid.runtime.transfer import copied, from_host, out_of_range, put_host
 from pellucid.sharding import make_single_device_sharding
 from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.stated import check_fits, stated_sharding
-from pellucid.tracing.trace import Tracer, as_operand, is_array_like, type_of
+from pellucid.tracing.trace import Tracer, as_operand, is_array_like, operand_lines, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.shardings import Device
 
@@ -622,7 +622,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if any(v.ndim > 1 for v in vectors):
         raise ArgumentValueError(
             "jnp.meshgrid needs vectors.",
-            got=[f"argument {i}: {type_of(v).text()}" for i, v in enumerate(vectors)],
+            got=operand_lines(vectors),
         )
     axes = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) >= 2:

@@ -33,7 +33,7 @@ from pellucid.primitives.conversion import (
     stop_gradient,
 )
 from pellucid.primitives.families import constant_like, scalar
-from pellucid.tracing.trace import Tracer, type_of
+from pellucid.tracing.trace import Tracer, operand_lines, type_of
 
 # Families -----------------------------------------------------------------------------------------
 
@@ -277,7 +277,7 @@ def _check_real(name: str, *operands: Any, error: type[PellucidError] = Argument
     if any(_is_complex(x) for x in operands):
         raise error(
             f"jnp.{name} isn't defined for complex numbers.",
-            got=[f"argument {i}: {type_of(x).text()}" for i, x in enumerate(operands)],
+            got=operand_lines(operands),
             do="Take `jnp.real`, `jnp.imag` or `jnp.abs` first.",
         )
 
@@ -701,7 +701,7 @@ def _integers(name: str, *operands: Any) -> list[Any]:
     if dtypes.is_inexact(aval.dtype):
         raise DtypeError(
             f"jnp.{name} needs integers or bools.",
-            got=[f"argument {i}: {type_of(x).text()}" for i, x in enumerate(operands)],
+            got=operand_lines(operands),
             do="Convert with `.astype(int)`, or view the bits with `lax.bitcast_convert_type`.",
         )
     return promoted

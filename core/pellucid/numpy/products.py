@@ -20,7 +20,7 @@ from pellucid.primitives.contraction import dot_general
 from pellucid.primitives.movement import canonical_axis, move_axis, reshape, transpose
 from pellucid.primitives.precision import preferred_dtype
 from pellucid.primitives.sharding_constraint import auto_axes
-from pellucid.tracing.trace import type_of
+from pellucid.tracing.trace import operand_lines, type_of
 
 Axes = tuple[int, ...]
 
@@ -47,8 +47,8 @@ def _product(
             raise ShapeError(
                 f"jnp.{name} needs contracted dimensions of one size, got {first.shape[i]} and {second.shape[j]}.",
                 got=[
-                    f"argument 0: {first.text()}, dimension {i}",
-                    f"argument 1: {second.text()}, dimension {j}",
+                    f"{line}, dimension {dim}"
+                    for line, dim in zip(operand_lines((a, b)), (i, j), strict=True)
                 ],
                 do="Transpose or reshape one of them.",
             )

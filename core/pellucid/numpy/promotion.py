@@ -15,7 +15,7 @@ from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes,
 from pellucid.primitives.conversion import convert_element_type, converted
 from pellucid.primitives.families import scalar
 from pellucid.runtime.transfer import out_of_range
-from pellucid.tracing.trace import is_array_like, type_of
+from pellucid.tracing.trace import is_array_like, operand_lines, type_of
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 
@@ -125,7 +125,7 @@ def promote_shapes(name: str, *operands: Any) -> list[Any]:
     except ShapeError:
         raise ShapeError(
             f"jnp.{name} got shapes that can't be broadcast together.",
-            got=[f"argument {i}: {type_of(x).text()}" for i, x in enumerate(operands)],
+            got=operand_lines(operands),
             do="Trailing dimensions must be equal, or 1.",
         ) from None
     rank = max(ranks, default=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pellucid.base.functional import bytes_text
 from pellucid.base.source import describe
 from pellucid.runtime import platforms
 from pellucid.xla.arrays import ArrayImpl
@@ -62,7 +63,7 @@ def _described(array: ArrayImpl) -> LiveArray:
 def live_arrays_in_words(n: int = 5) -> list[str]:
     """The `n` largest live arrays, one line each; no lines where nothing is known."""
     return [
-        f"live: {live.type}, {live.n_bytes / 2**20:.1f} MiB"
+        f"live: {live.type}, {bytes_text(live.n_bytes)}"
         + (f", made in {live.source}" if live.source else "")
         for live in described_live_arrays()[:n]
     ]

@@ -61,10 +61,14 @@ class StagingTracer(Tracer):
         debug = self._trace.debug
         if debug is None:
             return None
-        for name, var in zip(debug.argument_names, self._trace.invars, strict=False):
-            if var is self.variable:
-                return f"argument {name} of {debug.name}"
-        return f"an argument of {debug.name}"
+        name = self.argument_name()
+        return f"{'an argument' if name is None else f'argument {name}'} of {debug.name}"
+
+    def argument_name(self):
+        debug = self._trace.debug
+        names = () if debug is None or self.equation is not None else debug.argument_names
+        variables = zip(names, self._trace.invars, strict=False)
+        return next((name for name, var in variables if var is self.variable), None)
 
 
 class StagingTrace(Trace):

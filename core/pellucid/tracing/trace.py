@@ -127,6 +127,16 @@ def as_operand(x: Any) -> Any:
     return x if method is None else as_operand(method())
 
 
+def operand_lines(operands: Iterable[Any]) -> list[str]:
+    """For each operand of an error its name, if it is an argument of a traced function, its type and its batches."""
+    lines = []
+    for i, x in enumerate(operands):
+        name, sizes = (x.argument_name(), x.batches()) if isinstance(x, Tracer) else (None, ())
+        batch = f", one of {' x '.join(map(str, reversed(sizes)))} in a batch" if sizes else ""
+        lines.append(f"{name or f'argument {i}'}: {type_of(x).text()}{batch}")
+    return lines
+
+
 def is_array_like(x: Any) -> bool:
     """Whether `type_of(x)` gives an aval."""
     if hasattr(x, "aval") or type(x) in type_handlers or isinstance(x, np.generic):
@@ -321,6 +331,14 @@ class Tracer(Described):
     def origin(self) -> str | None:
         """Where the value was made, for error messages."""
         return None
+
+    def argument_name(self) -> str | None:
+        """The name of the argument of a traced function that the value is; None if it is none."""
+        return None
+
+    def batches(self) -> tuple[int, ...]:
+        """Sizes of the batches of which the value is one element, innermost first."""
+        return ()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.aval}{self.details()})"

@@ -117,6 +117,12 @@ class JvpTracer(Tracer):
     def origin(self):
         return self.primal.origin() if isinstance(self.primal, Tracer) else None
 
+    def argument_name(self):
+        return self.primal.argument_name() if isinstance(self.primal, Tracer) else None
+
+    def batches(self):
+        return self.primal.batches() if isinstance(self.primal, Tracer) else ()
+
 
 class JvpTrace(Trace):
     """Applies jvp rules. A value of another trace has a zero tangent: no perturbation is confused.

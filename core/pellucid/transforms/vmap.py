@@ -371,6 +371,13 @@ class BatchTracer(Tracer):
     def origin(self):
         return self.value.origin() if isinstance(self.value, Tracer) else None
 
+    def argument_name(self):
+        return self.value.argument_name() if isinstance(self.value, Tracer) else None
+
+    def batches(self):
+        size = type_of(self.value).shape[self.dim]
+        return (size, *(self.value.batches() if isinstance(self.value, Tracer) else ()))
+
 
 def unbatched_aval(aval: ShapedArray, shape: Shape, dim: int) -> ShapedArray:
     """Type of one element of a batch of type `aval`."""

@@ -8,7 +8,7 @@ from pellucid.base.errors import ShapeError
 from pellucid.numpy.creation import asarray
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes
-from pellucid.tracing.trace import type_of
+from pellucid.tracing.trace import operand_lines, type_of
 
 Shape = tuple[int, ...]
 
@@ -57,7 +57,7 @@ def common_batch(name: str, first: Any, second: Any) -> Shape:
     except ShapeError:
         raise ShapeError(
             f"jnp.linalg.{name} got leading dimensions that can't be broadcast together.",
-            got=[f"argument {i}: {a.text()}" for i, a in enumerate(avals)],
+            got=operand_lines((first, second)),
         ) from None
 
 

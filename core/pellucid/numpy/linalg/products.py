@@ -28,7 +28,7 @@ from pellucid.numpy.promotion import aval_of, promote_dtypes_numeric
 from pellucid.numpy.reductions import trace as numpy_trace
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.precision import Precision
-from pellucid.tracing.trace import type_of
+from pellucid.tracing.trace import operand_lines, type_of
 
 
 def matmul(
@@ -54,7 +54,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     if any(a.ndim != 1 for a in avals):
         raise ShapeError(
             "jnp.linalg.outer needs two vectors.",
-            got=[f"argument {i}: {a.text()}" for i, a in enumerate(avals)],
+            got=operand_lines((x1, x2)),
         )
     return numpy_outer(x1, x2)
 
@@ -116,7 +116,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     if any(n != 2 for n in ndims[1:-1]) or any(n not in (1, 2) for n in ndims):
         raise ShapeError(
             "jnp.linalg.multi_dot needs matrices; the first and the last may be vectors.",
-            got=[f"argument {i}: {type_of(x).text()}" for i, x in enumerate(arrays)],
+            got=operand_lines(arrays),
         )
     letters = [chr(ord("a") + i) for i in range(26)] + [chr(ord("A") + i) for i in range(26)]
     if len(arrays) >= len(letters):

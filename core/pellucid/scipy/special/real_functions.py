@@ -20,7 +20,7 @@ from pellucid.primitives import arithmetic, conversion, formulas, reduction
 from pellucid.primitives.families import full_as
 from pellucid.primitives.formulas import Term, chebyshev, exp, select
 from pellucid.primitives.gamma import no_derivative
-from pellucid.tracing.trace import type_of
+from pellucid.tracing.trace import operand_lines, type_of
 from pellucid.transforms.jvp import jvp
 
 MAX_STEPS = 20_000
@@ -41,7 +41,7 @@ def promoted_reals(name: str, *operands: Any) -> list[Any]:
     if any(type_of(x).dtype.kind == "c" for x in operands):
         raise DtypeError(
             f"scipy.special.{name} needs real numbers.",
-            got=[f"argument {i}: {type_of(x).text()}" for i, x in enumerate(operands)],
+            got=operand_lines(operands),
         )
     return broadcast_arrays(f"scipy.special.{name}", *operands)
 

@@ -45,7 +45,7 @@ def prefix_errors(
 
     >>> [error] = prefix_errors((0, [1, 2]), (5, [6, 7, 8]))
     >>> print(error("in_axes"))
-    in_axes[1]: got list of length 2, expected list of length 3
+    in_axes[1]: got list of 3, expected list of 2
     """
     return [
         lambda name, difference=each: TreeStructureError(difference.text(name))
