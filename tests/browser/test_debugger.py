@@ -406,7 +406,7 @@ def test_a_recorded_run_opens_without_a_kernel(lab: Lab, tmp_path: Path) -> None
     page.goto(saved.as_uri())
     for view in (lab.output_of(1), page.locator("body")):
         current = view.locator(".pl-recorded-current")
-        expect(current).to_contain_text("batched = pl.jit(lambda ws, xs")
+        expect(current).to_contain_text("return pl.vmap(loss, (None, 0))")
         view.get_by_role("button", name="Next stop").click()
         expect(current).to_contain_text("y = jnp.sqrt(x)")
         view.get_by_label("Stop of the run").fill("3")

@@ -61,6 +61,6 @@ layer"""
     expect(card).to_contain_text("x was f32[3], is f32[4]")
     looked_at(lab, "function_card")
     lab.page.set_viewport_size({"width": 1280, "height": 800})
-    card.get_by_role("button", name=re.compile(r"Open Jaxpr of layer\(f32\[3\]")).click()
+    card.get_by_role("button", name=re.compile(r"Open Jaxpr of layer\(x: f32\[3\]")).click()
     expect(lab.page.locator(".pellucid-tab")).to_contain_text("sin")
     expect(lab.page.locator(".lm-TabBar-tabLabel", has_text="Jaxpr · layer")).to_be_visible()

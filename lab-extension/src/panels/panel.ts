@@ -133,13 +133,17 @@ function placeAmongControls(
 }
 
 function controlsNamed(body: HTMLElement, name: string): HTMLElement[] {
-  const controls = body.querySelectorAll<HTMLElement>('button, summary, input, select, a');
+  const controls = body.querySelectorAll<HTMLElement>(
+    'button, summary, input, select, a, .pl-term',
+  );
   return [...controls].filter(each => nameOfControl(each) === name);
 }
 
 /** What a control is called in every drawing: its label, or the name that its text begins with. */
 function nameOfControl(control: Element): string {
-  return control.getAttribute('aria-label') ?? (control.firstElementChild ?? control).textContent;
+  // A term that is explained holds its explanation behind its word.
+  const named = control.matches('.pl-term') ? control.firstChild : control.firstElementChild;
+  return control.getAttribute('aria-label') ?? (named ?? control).textContent ?? '';
 }
 
 function noteOf(connection: Connection): string {

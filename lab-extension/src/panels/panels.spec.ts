@@ -175,6 +175,11 @@ describe('the panel of programs', () => {
     button(root, name).focus();
     drawing.show(ready({ ...programsState }));
     expect(root.activeElement).toBe(button(root, name));
+    const terms = [...root.querySelectorAll<HTMLElement>('.pl-term')];
+    terms.find(each => each.textContent === 'compiled')!.focus();
+    drawing.show(ready({ ...programsState }));
+    expect(root.activeElement!.isConnected).toBe(true);
+    expect(root.activeElement!.firstChild!.textContent).toBe('compiled');
   });
 });
 
