@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from types import CodeType
 from typing import Any, NamedTuple
 
 from pellucid.base import source
 from pellucid.introspect.bodies import programs_within
 from pellucid.introspect.statements import statements_of
 from pellucid.ir.jaxpr import Equation, Jaxpr
+from pellucid.tracing.staging import stage
 
 MIN_ITERATIONS = 16
 _MAX_EQUATIONS = 20_000
@@ -52,14 +54,23 @@ def equation_count(program: Any) -> int:
     return sum(len(each.equations) for each in programs)
 
 
+def _places_within_trace(traceback: Any) -> list[tuple[CodeType, int]]:
+    """Where the user's frames stand in their code, innermost first, up to the outermost trace."""
+    codes, offsets = traceback.raw_frames()
+    ends = [i for i, code in enumerate(codes) if code is stage.__code__]
+    inner = list(zip(codes, offsets, strict=True))[: ends[-1] if ends else None]
+    return [(code, offset) for code, offset in inner if source.is_user_file(code.co_filename)]
+
+
 def unrolled_loop(equations: Sequence[Equation]) -> UnrolledLoop | None:
     """The loop that most of the repeated equations come from; None where none ran 16 times or more.
 
-    Equations are repeated if they have the same primitive and come from the same places of all the user's frames.
+    Equations are repeated if they have the same primitive and come from the same places of all the user's frames, from
+    the outermost trace on: a loop around that traces again and again.
     """
     repeated = Counter(
         [
-            (each.primitive.name, tuple(source.user_places(each.source)))
+            (each.primitive.name, tuple(_places_within_trace(each.source)))
             for each in equations[:_MAX_EQUATIONS]
             if each.source is not None
         ]

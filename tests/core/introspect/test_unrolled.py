@@ -54,6 +54,8 @@ def test_few_iterations_and_repeated_calls_without_a_loop_are_none():
 
         return inner
 
+    for _ in range(2):  # traces twice, and is no part of the program
+        assert loop_of(repeated) is None
     assert loop_of(few) is None
     assert loop_of(repeated) is None
     assert loop_of(defined_in_a_loop()) is None
