@@ -62,7 +62,7 @@ class FailureDisplay:
         self._send(etype, value, lines)
 
     def _standing(self, value: BaseException) -> dict[str, Any]:
-        """Metadata of an error's output: it stands for the message that comes next, which need not be shown a second time.
+        """Metadata of an error's output: front ends that draw it hide the message that comes next.
 
         With `failure`, a number by which a debugger can stop where it was raised.
         """

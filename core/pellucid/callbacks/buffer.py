@@ -12,8 +12,8 @@ from pellucid.base.errors import (
     UnsupportedError,
 )
 from pellucid.callbacks.host import FlatCallback, callback_failed, result_types
-from pellucid.callbacks.pure import flat_arguments, not_differentiable
-from pellucid.higher_order.vmap_methods import batched_call, check_vmap_method
+from pellucid.callbacks.pure import CalledForBatches, flat_arguments
+from pellucid.higher_order.vmap_methods import check_vmap_method
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive, derived_types
 from pellucid.ir.rules import HOST, Shown, io_effect, no_effects
@@ -42,7 +42,7 @@ class BufferCallbackParams(NamedTuple):
     vmap_method: str | None
 
 
-class BufferCallback(Shown, Primitive[BufferCallbackParams]):
+class BufferCallback(CalledForBatches, Shown, Primitive[BufferCallbackParams]):
     """A call of a Python function on the buffers of operands and results."""
 
     name = "buffer_callback"
@@ -55,20 +55,6 @@ class BufferCallback(Shown, Primitive[BufferCallbackParams]):
 
     def effects(self, avals, params):
         return _EFFECTS if params.has_side_effect else no_effects
-
-    def jvp(self, primals, tangents, params):
-        raise not_differentiable("buffer_callback")
-
-    def transpose(self, cotangents, operands, params):
-        raise not_differentiable("buffer_callback")
-
-    def batch(self, axis, operands, dims, params):
-        avals = tuple([axis.added_to(aval, 0) for aval in params.result_avals])
-        return batched_call(
-            self, axis, operands, dims, params,
-            lambda _: params._replace(result_avals=avals),
-            f"`{name_of(params.callback.function)}`",
-        )  # fmt: skip
 
     def lower(self, ctx, operands, params):
         target = _TARGETS.get(ctx.platform)

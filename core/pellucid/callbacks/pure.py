@@ -71,24 +71,30 @@ class CallWithResults(Placed, HostCall[P]):
         return shown | {"result_avals": f"({', '.join(types)}{',' * (len(types) == 1)})"}
 
 
-class PureCallback(CallWithResults[PureCallbackParams]):
-    """Results of a function that depend on its arguments alone; it is called any number of times, or not at all."""
+class CalledForBatches:
+    """A call of a Python function without derivative, for a batch as its `vmap_method` says."""
 
-    name = "pure_callback"
+    name: str
 
     def jvp(self, primals, tangents, params):
-        raise not_differentiable("pure_callback")
+        raise not_differentiable(self.name)
 
     def transpose(self, cotangents, operands, params):
-        raise not_differentiable("pure_callback")
+        raise not_differentiable(self.name)
 
-    def batch(self, axis, operands, dims, params):
+    def batch(self: Any, axis, operands, dims, params):
         avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in params.result_avals)
         return batched_call(
             self, axis, operands, dims, params,
             lambda _: params._replace(result_avals=avals),
             f"`{name_of(params.callback.function)}`",
         )  # fmt: skip
+
+
+class PureCallback(CalledForBatches, CallWithResults[PureCallbackParams]):
+    """Results of a function that depend on its arguments alone; it is called any number of times, or not at all."""
+
+    name = "pure_callback"
 
     def lower(self, ctx, operands, params):
         function = params.callback.for_program(ctx, params.result_avals)

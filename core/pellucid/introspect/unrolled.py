@@ -44,7 +44,7 @@ def calling_line() -> Place | None:
 
 
 def place_of(file: str, line: int) -> Place:
-    """A line of a file, or of the cell that the file stands for."""
+    """A line of a file, or of the cell whose code the file has."""
     return Place(source.cell_name(file) or os.path.basename(file), line)
 
 

@@ -58,7 +58,7 @@ from pellucid_viz.render.text import (
     tile_text,
 )
 
-_MOST_ROWS = 40
+_MAX_ROWS = 40
 _MAX_SITES = 5
 """Programs within a program whose values are listed."""
 
@@ -74,11 +74,11 @@ def table(
 ) -> str:
     """A table of texts; rows after the first 40 are counted. `marked` says which rows are in amber."""
     shown = list(rows)
-    more = len(shown) - _MOST_ROWS
+    more = len(shown) - _MAX_ROWS
     marks = marked or [False] * len(shown)
     body = "".join(
         _row("td", row, ' class="pl-amber"' if mark else "")
-        for row, mark in zip(shown[:_MOST_ROWS], marks, strict=False)
+        for row, mark in zip(shown[:_MAX_ROWS], marks, strict=False)
     )
     rest = f"<p>and {more} more</p>" if more > 0 else ""
     return f"<table><thead>{_row('th', head)}</thead><tbody>{body}</tbody></table>{rest}"

@@ -41,8 +41,8 @@ from pellucid_viz.render.sharded import (
     where_text,
 )
 
-_MOST_ROWS = 40
-_MOST_LINES = 4000
+_MAX_ROWS = 40
+_MAX_LINES = 4000
 """Lines of each of two programs that are compared as text: the comparison is quadratic."""
 
 
@@ -74,7 +74,7 @@ def _sections(parts: Iterable[tuple[str, str]]) -> str:
 def diff_text(record: DiffRecord) -> str:
     """The two programs as a unified diff."""
     before, after = (program_text(each).splitlines() for each in (record.before, record.after))
-    if max(len(before), len(after)) > _MOST_LINES:
+    if max(len(before), len(after)) > _MAX_LINES:
         return f"{record.before.name}: {len(before)} lines, {record.after.name}: {len(after)} lines"
     lines = difflib.unified_diff(before, after, record.before.name, record.after.name, lineterm="")
     return "\n".join(lines) or f"{record.before.name} and {record.after.name} are the same program"
@@ -91,7 +91,7 @@ def compiled_text(record: CompiledRecord) -> str:
     lines += [f"  {name}: {value}" for name, value in compiled_facts(record)]
     if record.kernels:
         lines.append(f"  {len(record.kernels)} kernels:")
-        rows = [f"    {kernel.name} ({kernel.category})" for kernel in record.kernels[:_MOST_ROWS]]
+        rows = [f"    {kernel.name} ({kernel.category})" for kernel in record.kernels[:_MAX_ROWS]]
         lines += [*rows, *more_rows(len(record.kernels), "kernel")]
     return "\n".join(lines)
 
@@ -122,7 +122,7 @@ def memory_text(record: MemoryRecord) -> str:
         lines.append(
             f"{device.platform} {device.device_id}: {bytes_text(device.in_use_bytes)}{limit}{note}"
         )
-    for array in record.arrays[:_MOST_ROWS]:
+    for array in record.arrays[:_MAX_ROWS]:
         held = ", ".join([*array.owners, *array.holders]) or "no variable"
         origin = f", made in {array.source}, line {array.line}" if array.source else ""
         lines.append(f"  {bytes_text(array.total_bytes)}  {array.type}: {held}{origin}")
@@ -131,7 +131,7 @@ def memory_text(record: MemoryRecord) -> str:
 
 def more_rows(count: int, what: str) -> list[str]:
     """A line for the rows that are left out, if there are any."""
-    return [f"  and {count - _MOST_ROWS} more {what}s"] if count > _MOST_ROWS else []
+    return [f"  and {count - _MAX_ROWS} more {what}s"] if count > _MAX_ROWS else []
 
 
 def miss_text(record: MissRecord) -> str:
@@ -174,7 +174,7 @@ def function_text(record: FunctionRecord) -> str:
     place = "" if record.source is None else f" in {record.source.name}, line {record.line}"
     rows = [
         f"  ({', '.join(entry.arguments)}): {', '.join(entry_facts(entry))}"
-        for entry in record.entries[-_MOST_ROWS:]
+        for entry in record.entries[-_MAX_ROWS:]
     ]
     head = f"{record.name}{record.signature}, jitted{place}"
     return "\n".join(
@@ -232,7 +232,7 @@ def sharding_text(record: ShardingRecord) -> str:
     head = f"{name or 'array'} as {record.spec.text} on mesh {mesh_text(mesh)}"
     lines = []
     for tile, devices in enumerate(holders_of(record)):
-        if tile == _MOST_ROWS:
+        if tile == _MAX_ROWS:
             lines += more_rows(tile_count(record), "part")
             break
         ids = ", ".join(str(mesh.device_ids[d] if mesh.device_ids else d) for d in devices)
@@ -255,7 +255,7 @@ def _mesh_rows(mesh: MeshRecord) -> str:
     kind = f"{len(ids)} {mesh.platform or 'abstract'} devices"
     lines = [f"mesh {mesh_text(mesh)} of {kind}; along {last}:" if last else f"mesh of {kind}"]
     for row, place in enumerate(itertools.product(*map(range, mesh.axis_sizes[:-1]))):
-        if row == _MOST_ROWS:
+        if row == _MAX_ROWS:
             lines += more_rows(len(ids) // columns, "row")
             break
         where = " ".join(f"{name}={index}" for name, index in zip(outer, place, strict=True))
@@ -282,13 +282,13 @@ def function_sharding_text(record: FunctionShardingRecord) -> str:
     for site in site_rows(record):
         titles[len(rows)] = site.title
         rows += [["!" if row.is_moved else " ", *row[:-1]] for row in site.rows]
-    for place, text in enumerate(_aligned(rows[:_MOST_ROWS])):
+    for place, text in enumerate(_aligned(rows[:_MAX_ROWS])):
         lines += [f"in {titles[place]}:"] if titles.get(place) else []
         lines.append(text)
     lines += more_rows(len(rows), "value")
     exchanges = [
         ["!" if is_costly(each) else " ", *collective_row(record, each)]
-        for each in by_cost(record)[:_MOST_ROWS]
+        for each in by_cost(record)[:_MAX_ROWS]
     ]
     if exchanges:
         lines += ["exchanges between devices:", *_aligned(exchanges)]
@@ -310,7 +310,7 @@ def what_if_text(record: WhatIfRecord) -> str:
     for title, rows in parts:
         if rows:
             lines += [title] if title else []
-            lines += [f"  {row}" for row in _aligned(rows[:_MOST_ROWS])]
+            lines += [f"  {row}" for row in _aligned(rows[:_MAX_ROWS])]
             lines += more_rows(len(rows), "row")
     return "\n".join([*lines, *record.remarks])
 
