@@ -159,7 +159,7 @@ def test_facts_and_shardings_are_drawn(lab: Lab) -> None:
 
 
 LONG = """def long(x):
-    for i in range(200):
+    for i in range(1000):
         x = pl.lax.cond(x.sum() > i, lambda y: jnp.sort(y) @ y * i, lambda y: jnp.sort(-y) @ y, x) + x
     return x
 pl.jit(long)(jnp.ones((8, 8)))"""
@@ -173,7 +173,7 @@ def test_a_long_compilation_is_seen_and_interrupted(lab: Lab) -> None:
     status = below.get_by_role("status")
     expect(status).to_contain_text("Compiling long", timeout=60_000)
     expect(status).to_contain_text("equations · called in In[3], line 5")
-    expect(status).to_contain_text("The loop in In[3], line 2 is unrolled: 200 iterations")
+    expect(status).to_contain_text("The loop in In[3], line 2 is unrolled: 1,000 iterations")
     assert float(status.locator(".pl-progress-time").inner_text().split()[0]) > 0.3
     expect(programs.get_by_role("status")).to_contain_text("Compiling long")
     lab.screenshots("compiling")

@@ -86,7 +86,8 @@ class Stop:
                 except Exception as error:  # whatever an expression of the user raises
                     future.set_exception(error)
                 except BaseException:
-                    future.set_exception(RuntimeError("interrupted"))
+                    if not future.done():  # an interrupt may come just behind the answer
+                        future.set_exception(RuntimeError("interrupted"))
                     raise
             return self._command
         finally:

@@ -275,8 +275,7 @@ def test_ten_thousand_equations_are_quick_and_small():
         seconds.append(time.process_time() - start)
     assert len(record.equations.id) == 10_000
     assert len(json.dumps(record.to_dict())) < 3_000_000
-    assert seconds[1] < 2.0
-    assert seconds[1] < 25 * seconds[0]
+    assert seconds[1] < 60 * seconds[0]  # 100 times as long where it is quadratic
 
 
 def test_a_shared_body_is_counted_once_however_often_it_is_called():

@@ -342,10 +342,11 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
     """A manager that writes arrays in the background, one group of arrays after another.
 
     >>> import tempfile
-    >>> manager, path = GlobalAsyncCheckpointManager(), f"{tempfile.mkdtemp()}/x"
-    >>> manager.serialize_with_paths([pl.numpy.ones(2)], [path], on_commit_callback=lambda: print("written"))
+    >>> manager, path, written = GlobalAsyncCheckpointManager(), f"{tempfile.mkdtemp()}/x", []
+    >>> manager.serialize_with_paths([pl.numpy.ones(2)], [path], on_commit_callback=lambda: written.append(path))
     >>> manager.wait_until_finished()
-    written
+    >>> written == [path]
+    True
     """
 
     def serialize(
