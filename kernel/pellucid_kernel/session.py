@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from pellucid import introspect
+from pellucid import config, introspect
 from pellucid.base import events
 from pellucid.introspect.errors import PellucidError
 from pellucid_kernel.arrays import HANDLERS as ARRAY_HANDLERS
@@ -40,6 +41,8 @@ class Session:
         self._failures = FailureDisplay(shell)
         self._progress = Progress(lambda record: channel.send(record.to_dict()))
         self._notes = RecompilationNotes(shell)
+        if config.compilation_cache_session is None:  # the server names the notebook
+            config.update("compilation_cache_session", os.environ.get("JPY_SESSION_NAME"))
         introspect.find_cells_with(lambda file: _core_cell(cells, file))
         events.add_observer(self._progress)
         events.add_observer(self._notes)

@@ -56,3 +56,10 @@ def test_the_user_decides_where_and_how_much():
 @pytest.mark.parametrize("path", ["", "/somewhere"])
 def test_a_folder_of_the_user_stays(name, path):
     assert cache_options({name: path}) == {}
+
+
+def test_the_server_names_the_session(monkeypatch):
+    monkeypatch.setenv("JPY_SESSION_NAME", "work/first.ipynb")
+    with kernel() as (_, client):
+        output = run(client, "import pellucid; print(pellucid.config.compilation_cache_session)")
+    assert output["stdout"] == "work/first.ipynb\n"

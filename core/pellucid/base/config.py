@@ -467,6 +467,12 @@ compilation_cache_dir = _declare(
     _text,
     "Folder of the on-disk compilation cache; None turns it off.",
 )
+compilation_cache_session = _declare(
+    "compilation_cache_session",
+    None,
+    _text,
+    "Name of a session, such as a notebook's path: what its last process took from the on-disk cache is loaded ahead.",
+)
 enable_compilation_cache = _declare(
     "enable_compilation_cache",
     True,

@@ -19,23 +19,33 @@ import stat
 import tempfile
 import time
 import zlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from pellucid.base import config
-from pellucid.base.caching import cached
+from pellucid.base.caching import cached, clearing
 from pellucid.base.errors import CacheError, ConfigError
 from pellucid.base.events import logger
 from pellucid.base.functional import strict_zip
+from pellucid.compilation.loading_ahead import MAX_PROGRAMS, SessionPrograms
 from pellucid.lowering.module import Origin
 from pellucid.runtime.executable import FromDisk
-from pellucid.runtime.platforms import platform_of
+from pellucid.runtime.platforms import clients_by_platform, platform_of
 from pellucid.xla import hlo_transformations, mlir, serialized
-from pellucid.xla.compile import JaxRuntimeError, LoadedExecutable, deserialize, jaxlib_version
+from pellucid.xla.client import Client
+from pellucid.xla.compile import (
+    CompileOptions,
+    JaxRuntimeError,
+    LoadedExecutable,
+    deserialize,
+    jaxlib_version,
+)
 from pellucid.xla.profiling import module_id
+from pellucid.xla.shardings import Device
 
-_MAGIC = b"pellucid executable 3\n"
+_MAGIC = b"pellucid executable 4\n"
 _SUFFIX = ".executable"
+_SESSION_SUFFIX = ".session"
 _ABANDONED_SECONDS = 3600.0
 """Age in seconds of temporary files that a process that died has left."""
 
@@ -63,6 +73,8 @@ def reset_cache() -> None:
     """Look at the folder anew; what is stored stays."""
     _usable_folder.cache_clear()
     _warned.clear()
+    _let_go()
+    _session.clear()
 
 
 def folder() -> pathlib.Path | None:
@@ -119,16 +131,7 @@ def key_of(lowered: Any, options: Any) -> str | None:
         return None
     if hlo_transformations.any_for(platform_of(placement.client)):
         return None
-    facts = (
-        jaxlib_version,
-        placement.client.platform,
-        placement.client.platform_version,
-        [d.device_kind for d in placement.devices],
-        _processor() if placement.client.platform == "cpu" else "",
-        os.environ.get("XLA_FLAGS", ""),
-        os.environ.get("LIBTPU_INIT_ARGS", ""),
-        len(module.host_callbacks),
-    )
+    facts = (_environment(placement.client, placement.devices), len(module.host_callbacks))
     digest = hashlib.sha256(_MAGIC)
     digest.update(repr(facts).encode())
     digest.update(options.SerializeAsString())
@@ -139,6 +142,20 @@ def key_of(lowered: Any, options: Any) -> str | None:
     )
     digest.update(as_bytecode(module.module))
     return digest.hexdigest()
+
+
+def _environment(client: Client, devices: Sequence[Device]) -> str:
+    """A digest of what decides whether an executable for `devices` runs here."""
+    facts = (
+        jaxlib_version,
+        client.platform,
+        client.platform_version,
+        [d.device_kind for d in devices],
+        _processor() if client.platform == "cpu" else "",
+        os.environ.get("XLA_FLAGS", ""),
+        os.environ.get("LIBTPU_INIT_ARGS", ""),
+    )
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
 @functools.cache
@@ -156,8 +173,44 @@ def _processor() -> str:
 # Entries --------------------------------------------------------------------------------------------
 
 
+class _Opened(NamedTuple):
+    """An entry whose executable is loaded; executable and program compressed, as in `FromDisk`."""
+
+    loaded: LoadedExecutable
+    header: dict[str, Any]
+    content: bytes
+    program: bytes
+
+
 def load(key: str, lowered: Any, options: Any) -> tuple[LoadedExecutable, FromDisk] | None:
     """The executable stored under `key`, loaded, and its facts; None if there is none that can be used."""
+    placement, callbacks = lowered.request.placement, lowered.module.host_callbacks
+    programs = _programs_of_session()
+    opened = programs.take(key) if programs is not None else None
+    opened = opened or _opened(
+        key, lambda _: _Target(placement.client, placement.devices, options, callbacks)
+    )
+    if opened is None:
+        return None
+    _note_use(key)
+    loaded, header, content, program = opened
+    origins = lowered.module.origins
+    is_known = header["primitives"] == _primitives(origins)
+    equations = dict(strict_zip(header["equation_ids"], origins)) if is_known else {}
+    return loaded, FromDisk(equations, header["program_id"], content, program)
+
+
+class _Target(NamedTuple):
+    """Where an executable is loaded, by which options it was compiled, and what it calls on the host."""
+
+    client: Client
+    devices: Sequence[Device]
+    options: Any
+    host_callbacks: Sequence[Any]
+
+
+def _opened(key: str, target_of: Callable[[dict[str, Any]], _Target | None]) -> _Opened | None:
+    """The entry under `key`, loaded where `target_of` its header says; None without one that can be used."""
     home = folder()
     if home is None:
         return None
@@ -169,12 +222,14 @@ def load(key: str, lowered: Any, options: Any) -> tuple[LoadedExecutable, FromDi
     except OSError as error:
         _warn(f"an entry of the compilation cache can't be read ({error}); it is compiled anew")
         return None
-    placement = lowered.request.placement
     try:
         header, content, program = _taken_apart(key, data)
+        target = target_of(header)
+        if target is None:
+            return None
         load = functools.partial(
-            deserialize, placement.client, devices=placement.devices, options=options,
-            host_callbacks=lowered.module.host_callbacks,
+            deserialize, target.client, devices=target.devices, options=target.options,
+            host_callbacks=target.host_callbacks,
         )  # fmt: skip
         try:
             loaded = load(zlib.decompress(content))
@@ -186,12 +241,7 @@ def load(key: str, lowered: Any, options: Any) -> tuple[LoadedExecutable, FromDi
     except (ValueError, KeyError, TypeError, zlib.error, JaxRuntimeError) as error:
         _warn(f"{path} is damaged or foreign ({error}); its program is compiled anew")
         return None
-    with contextlib.suppress(OSError):
-        os.utime(path)  # its last use, for eviction: the file system's own times can't be relied on
-    origins = lowered.module.origins
-    is_known = header["primitives"] == _primitives(origins)
-    equations = dict(strict_zip(header["equation_ids"], origins)) if is_known else {}
-    return loaded, FromDisk(equations, header["program_id"], content, program)
+    return _Opened(loaded, header, content, program)
 
 
 def _taken_apart(key: str, data: bytes) -> tuple[dict[str, Any], bytes, bytes]:
@@ -208,7 +258,7 @@ def _taken_apart(key: str, data: bytes) -> tuple[dict[str, Any], bytes, bytes]:
     return header, content[:size], content[size:]
 
 
-def store(key: str, lowered: Any, loaded: LoadedExecutable, seconds: float) -> None:
+def store(key: str, lowered: Any, options: Any, loaded: LoadedExecutable, seconds: float) -> None:
     """Keep `loaded`, which took `seconds` to compile, for other processes, unless it is too quick or too small."""
     home = folder()
     if home is None or seconds < config.persistent_cache_min_compile_time_secs.value:
@@ -219,8 +269,8 @@ def store(key: str, lowered: Any, loaded: LoadedExecutable, seconds: float) -> N
         return
     if len(payload) < config.persistent_cache_min_entry_size_bytes.value:
         return
-    program = b""
-    if lowered.request.placement.client.platform == "cpu":
+    program, placement = b"", lowered.request.placement
+    if placement.client.platform == "cpu":
         with contextlib.suppress(serialized.UnknownFormatError):  # of a jaxlib to come
             payload, program = serialized.without_fusion_bodies(payload)
     executable = zlib.compress(payload, 1)
@@ -234,6 +284,11 @@ def store(key: str, lowered: Any, loaded: LoadedExecutable, seconds: float) -> N
         "equation_ids": [origin.id for origin in lowered.module.origins],
         "primitives": _primitives(lowered.module.origins),
         "program_id": module_id(loaded.hlo_modules()[0]),
+        "platform": platform_of(placement.client),
+        "environment": _environment(placement.client, placement.devices),
+        "device_ids": [device.id for device in placement.devices],
+        "options": options.SerializeAsString().hex(),
+        "host_callbacks": len(lowered.module.host_callbacks),
     }
     data = b"".join((_MAGIC, json.dumps(header).encode(), b"\n", content))
     limit = config.compilation_cache_max_size.value
@@ -241,6 +296,7 @@ def store(key: str, lowered: Any, loaded: LoadedExecutable, seconds: float) -> N
         return
     try:
         _write(home / f"{key}{_SUFFIX}", data)
+        _note_use(key)
         if limit >= 0:
             _evict(home, limit)
     except OSError as error:
@@ -261,7 +317,7 @@ def _write(path: pathlib.Path, data: bytes) -> None:
 
 
 def _evict(home: pathlib.Path, limit: int) -> None:
-    """Delete the entries that were not used for longest, until the rest fits into `limit` bytes.
+    """Delete the entries and sessions that were not used for longest, until the rest fits into `limit` bytes.
 
     Other processes may do the same at the same time; a file that is gone already is no error.
     """
@@ -270,7 +326,7 @@ def _evict(home: pathlib.Path, limit: int) -> None:
     for path in home.iterdir():
         with contextlib.suppress(OSError):
             status = path.stat()
-            if path.suffix == _SUFFIX:
+            if path.suffix in (_SUFFIX, _SESSION_SUFFIX):
                 entries.append((status.st_mtime, status.st_size, path))
             elif path.suffix == ".temporary" and now - status.st_mtime > _ABANDONED_SECONDS:
                 path.unlink()
@@ -286,3 +342,78 @@ def _evict(home: pathlib.Path, limit: int) -> None:
 def _primitives(origins: Sequence[Origin]) -> str:
     """A digest of the primitives that a module was lowered from: equal ones have their equations in equal order."""
     return hashlib.sha256("\n".join(o.primitive for o in origins).encode()).hexdigest()
+
+
+# Sessions -------------------------------------------------------------------------------------------
+
+_MAX_BYTES_AHEAD = 64 << 20
+"""Size of the entries that are loaded before they are asked for."""
+_session: dict[str, SessionPrograms[_Opened]] = {}
+
+
+def load_ahead() -> None:
+    """Load what the last process of this session used, in a thread; without effect where no session is named."""
+    _programs_of_session()
+
+
+def _programs_of_session() -> SessionPrograms[_Opened] | None:
+    """The programs of the session that the option names, or None without one."""
+    name, home = config.compilation_cache_session.value, folder()
+    if not name or home is None:
+        return None
+    if name not in _session:
+        _session.clear()
+        path = home / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}{_SESSION_SUFFIX}"
+        _session[name] = SessionPrograms(
+            _keys_of(path),
+            lambda key: _opened(key, _target_here),
+            lambda keys: _write(path, json.dumps(keys).encode()),
+        )
+    return _session[name]
+
+
+def _keys_of(path: pathlib.Path) -> list[str]:
+    """The keys in a session's file that have an entry, as many as are loaded ahead."""
+    try:
+        keys = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return []
+    kept, total = [], 0
+    for key in keys[:MAX_PROGRAMS] if isinstance(keys, list) else []:
+        with contextlib.suppress(OSError, ValueError):
+            total += path.with_name(f"{key}{_SUFFIX}").stat().st_size
+            if total <= _MAX_BYTES_AHEAD:
+                kept.append(key)
+    return kept
+
+
+def _target_here(header: dict[str, Any]) -> _Target | None:
+    """Where the executable of an entry is loaded in this process; None where it wouldn't be asked for."""
+    client = clients_by_platform().get(header["platform"])
+    if client is None or header["host_callbacks"]:
+        return None
+    by_id = {device.id: device for device in client.local_devices()}
+    devices = [by_id[i] for i in header["device_ids"] if i in by_id]
+    if len(devices) < len(header["device_ids"]):
+        return None
+    if header["environment"] != _environment(client, devices):
+        return None
+    options = CompileOptions.ParseFromString(bytes.fromhex(header["options"]))
+    return _Target(client, devices, options, ())
+
+
+def _note_use(key: str) -> None:
+    """The entry under `key` is used, here and in this session."""
+    home, programs = folder(), _programs_of_session()
+    with contextlib.suppress(OSError):
+        if home is not None:
+            # The file system's own times of use can't be relied on.
+            os.utime(home / f"{key}{_SUFFIX}")
+        if programs is not None:
+            programs.note(key)
+
+
+@clearing
+def _let_go() -> None:
+    for programs in _session.values():
+        programs.let_go()

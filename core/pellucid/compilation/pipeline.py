@@ -38,7 +38,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
 from pellucid.ir.rewriting import constants_as_inputs, inlined, remove_dead_equations
 from pellucid.ir.rules import Avals, Mask, Values
 from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module, ordered
-from pellucid.runtime.executable import Executable, FromDisk
+from pellucid.runtime.executable import MIN_LARGE_BYTES, Executable, FromDisk
 from pellucid.runtime.failures import callback_failure
 from pellucid.sharding.errors import AbstractPlacementError
 from pellucid.sharding.layout import AutoLayout, Layout
@@ -235,7 +235,7 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
         for check in module.checks:
             check(loaded)
         if key is not None:
-            disk_cache.store(key, lowered, loaded, time.perf_counter() - before)
+            disk_cache.store(key, lowered, options, loaded, time.perf_counter() - before)
         return loaded, "miss", None
 
     loaded, cache, facts = run_pass("compile with XLA", build, lowered)
@@ -395,21 +395,24 @@ def _chosen(
     return [whole if kind is None else whole.with_memory_kind(kind) for kind in kinds]
 
 
-_MAX_SMALL_BYTES = 1 << 20
-"""Maximum size of all results of the equations of a small program."""
-
-
 def _is_small(jaxpr: Jaxpr) -> bool:
     """Whether all that the equations compute takes so little that nobody need ask XLA what a run allocates.
 
-    Asking takes 150 us and more, which would show in small programs. What inner programs compute isn't known here.
+    XLA's answer takes from 150 us to 0.1 s, as it comes with the assignment of all buffers.
     """
-    total = 0
-    for equation in jaxpr.equations:
-        if subjaxprs(equation.params):
-            return False
-        total += sum(getattr(var.aval, "nbytes", 0) for var in equation.results)
-    return total < _MAX_SMALL_BYTES
+    return _computed_bytes(jaxpr, {}) < MIN_LARGE_BYTES
+
+
+def _computed_bytes(jaxpr: Jaxpr, known: dict[int, int]) -> int:
+    """Bytes of all results of the equations, as if none shared memory; loops count one iteration."""
+    total = known.get(id(jaxpr))
+    if total is None:
+        total = 0
+        for equation in jaxpr.equations:
+            total += sum(getattr(var.aval, "nbytes", 0) for var in equation.results)
+            total += sum(_computed_bytes(inner, known) for inner in subjaxprs(equation.params))
+        known[id(jaxpr)] = total
+    return total
 
 
 def _result_shardings(avals: Avals, request: Request) -> tuple[Any, ...] | None:

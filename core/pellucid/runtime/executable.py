@@ -34,7 +34,7 @@ from pellucid.xla.compile import (
 from pellucid.xla.hlo import module_from_proto
 from pellucid.xla.shardings import Device, DeviceLayout
 
-_MIN_LARGE_BYTES = 64 << 20
+MIN_LARGE_BYTES = 64 << 20
 """Allocated bytes of a program from which on the detour over Python (4 us) does not show in its run."""
 
 
@@ -264,7 +264,7 @@ class Executable:
 
     @functools.cached_property
     def _is_large(self) -> bool:
-        return not self.is_small and allocated_bytes(self.loaded) >= _MIN_LARGE_BYTES
+        return not self.is_small and allocated_bytes(self.loaded) >= MIN_LARGE_BYTES
 
 
 def _is_taken_as_it_is(argument, sharding: Sharding, layout: DeviceLayout) -> bool:

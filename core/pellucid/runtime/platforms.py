@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pellucid.base import config
 from pellucid.base.errors import DeviceError, DistributedError, PlatformError
 from pellucid.base.events import logger
+from pellucid.base.late import late
 from pellucid.ir.avals import shaped_array
 from pellucid.runtime import peers
 from pellucid.sharding.single_device import make_single_device_sharding
@@ -119,6 +120,8 @@ def _start_all() -> None:
         first = next(iter(_clients))
         xla_client.answer_lookups(_clients.get("cpu", _clients[first]), shaped_array, _sharding_of)
         _default.append(first)
+    if config.compilation_cache_session.value:
+        late("load ahead")()
 
 
 def names_of(platform: str) -> tuple[str, ...]:

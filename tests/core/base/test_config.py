@@ -195,6 +195,12 @@ row("persistent_cache_min_compile_time_secs", 1e6)(entries_of_cache)
 row("persistent_cache_min_entry_size_bytes", 1 << 30)(entries_of_cache)
 
 
+@row("compilation_cache_session", "first.ipynb")
+def list_of_a_session(tmp_path, monkeypatch):
+    compiles = entries_of_cache(tmp_path, monkeypatch)
+    return lambda: compiles() and [path.unlink() for path in tmp_path.glob("*.session")]
+
+
 @row("traceback_filtering", "off")
 def frames_of_pellucid(tmp_path, monkeypatch):
     def program():
@@ -280,16 +286,6 @@ def varying_operands(tmp_path, monkeypatch):
     return lambda: outcome(lambda: jitted(X[:2]))
 
 
-@row("optimization_level", "O0")
-def machine_code(tmp_path, monkeypatch):
-    jitted = pl.jit(lambda x: jnp.cumsum(jnp.exp(x)) + jnp.sin(x))
-
-    def program():
-        return len(jitted.lower(X).compile().runtime_executable().serialize())
-
-    return program
-
-
 def stated_efforts(tmp_path, monkeypatch):
     """A program that reads the efforts and flags which XLA gets."""
     requests = []
@@ -307,6 +303,7 @@ def stated_efforts(tmp_path, monkeypatch):
 
 
 row("disable_most_optimizations", True)(stated_efforts)
+row("optimization_level", "O0")(stated_efforts)
 row("exec_time_optimization_effort", 0.5)(stated_efforts)
 row("memory_fitting_effort", -0.5)(stated_efforts)
 
@@ -506,9 +503,12 @@ UNKNOWN = {"memory_fitting_level"}
 def test_the_guide_lists_options_without_effect():
     page = (ROOT / "docs/options.md").read_text()
     assert {*re.findall(r"`jax_(\w+)`", page)} == {*config.options(), *UNUSED_OPTIONS} - OURS
+    assert {*re.findall(r"^\| `((?!jax_)\w+)`", page, re.MULTILINE)} == OURS
 
 
-OURS = {"agreement_on_programs", "call_repeated_layers", "peer_timeout_seconds"}
+OURS = {
+    "agreement_on_programs", "call_repeated_layers", "compilation_cache_session", "peer_timeout_seconds",
+}  # fmt: skip
 
 ENVIRONMENT = """
 import sys, warnings

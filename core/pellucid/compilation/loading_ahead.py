@@ -1,0 +1,73 @@
+"""Executables that the last process of a session used, loaded before they are asked for.
+
+A notebook whose kernel is restarted runs the same programs again. A thread loads them from disk, in the order of their
+first use, as soon as there are devices. Nothing follows from that but time: a program is still traced and lowered, and its
+executable is found by the content of its module.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+from pellucid.xla.mlir import load_operation_classes
+
+T = TypeVar("T")
+MAX_PROGRAMS = 32
+"""Number of programs of a session that are loaded ahead."""
+
+
+class SessionPrograms(Generic[T]):
+    """The programs of a session: those of its last process, and in their place, by and by, those of this one.
+
+    `open_entry(key)` loads a program, or gives None; `save(keys)` keeps the list for the next process.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[str],
+        open_entry: Callable[[str], T | None],
+        save: Callable[[Sequence[str]], None],
+    ) -> None:
+        self._earlier = list(keys)
+        self._used: list[str] = []
+        self._save = save
+        self._loading: dict[str, Future[T | None]] = {key: Future() for key in keys}
+        threading.Thread(
+            target=self._load, args=(open_entry,), name="pellucid-loading-ahead"
+        ).start()
+
+    def _load(self, open_entry: Callable[[str], T | None]) -> None:
+        for dialect in ("stablehlo", "builtin"):  # which the first program to be lowered needs
+            load_operation_classes(dialect)
+        for key, future in list(self._loading.items()):
+            if not threading.main_thread().is_alive():  # the process ends
+                return
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(open_entry(key))
+            except BaseException as error:
+                future.set_exception(error)
+                raise
+
+    def take(self, key: str) -> T | None:
+        """The program under `key`, once, if it is loaded or being loaded."""
+        future = self._loading.pop(key, None)
+        if future is None or future.cancel():
+            return None
+        return future.result()
+
+    def note(self, key: str) -> None:
+        """The program under `key` is used."""
+        if key not in self._used:
+            self._used.append(key)
+            self._save(list(dict.fromkeys([*self._used, *self._earlier]))[:MAX_PROGRAMS])
+
+    def let_go(self) -> None:
+        """Forget what nobody has asked for."""
+        while self._loading:
+            _, future = self._loading.popitem()
+            future.cancel()
