@@ -378,13 +378,13 @@ def _keys_of(path: pathlib.Path) -> list[str]:
         keys = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return []
-    kept, total = [], 0
+    usable, total = [], 0
     for key in keys[:MAX_PROGRAMS] if isinstance(keys, list) else []:
         with contextlib.suppress(OSError, ValueError):
             total += path.with_name(f"{key}{_SUFFIX}").stat().st_size
             if total <= _MAX_BYTES_AHEAD:
-                kept.append(key)
-    return kept
+                usable.append(key)
+    return usable
 
 
 def _target_here(header: dict[str, Any]) -> _Target | None:

@@ -403,15 +403,15 @@ def _is_small(jaxpr: Jaxpr) -> bool:
     return _computed_bytes(jaxpr, {}) < MIN_LARGE_BYTES
 
 
-def _computed_bytes(jaxpr: Jaxpr, known: dict[int, int]) -> int:
+def _computed_bytes(jaxpr: Jaxpr, totals: dict[int, int]) -> int:
     """Bytes of all results of the equations, as if none shared memory; loops count one iteration."""
-    total = known.get(id(jaxpr))
+    total = totals.get(id(jaxpr))
     if total is None:
         total = 0
         for equation in jaxpr.equations:
             total += sum(getattr(var.aval, "nbytes", 0) for var in equation.results)
-            total += sum(_computed_bytes(inner, known) for inner in subjaxprs(equation.params))
-        known[id(jaxpr)] = total
+            total += sum(_computed_bytes(inner, totals) for inner in subjaxprs(equation.params))
+        totals[id(jaxpr)] = total
     return total
 
 

@@ -475,7 +475,8 @@ class Jitted:
                 executable = program.executables[place] = compile_lowered(lowered)
                 if any(program.params.donated_invars):
                     donation.note(self.spec, program.call, capture())
-                self._note_compilation(program, place, lower_seconds, time.perf_counter() - start)
+                seconds = time.perf_counter() - start
+                self._note_compilation(program, place, lower_seconds, seconds)
         return executable
 
     def _note_compilation(
@@ -483,8 +484,10 @@ class Jitted:
     ) -> None:
         if not self.share:
             return
+        is_from_disk = program.executables[place].from_disk is not None
         if program.miss is not None and not program.miss.compile_seconds:
             program.miss.compile_seconds, program.miss.lower_seconds = seconds, lower_seconds
+            program.miss.is_from_disk = is_from_disk
             return
         names = program.debug_info.argument_names
         miss = Miss(
@@ -493,6 +496,7 @@ class Jitted:
             capture(),
             compile_seconds=seconds,
             lower_seconds=lower_seconds,
+            is_from_disk=is_from_disk,
             entry_count=len(self.programs),
         )
         self._publish_miss(miss, None)

@@ -48,6 +48,8 @@ class Miss:
     """Seconds of lowering and compiling; 0 while nobody needed an executable."""
     lower_seconds: float = 0.0
     """Of `compile_seconds`: of lowering to StableHLO."""
+    is_from_disk: bool = False
+    """Whether the executable was loaded, and not compiled."""
     entry_count: int = 1
     """Programs of the function, this one included."""
     time_ns: int = field(default_factory=time.monotonic_ns)
@@ -146,8 +148,9 @@ def _placed(sharding) -> str:
 
 def explanation(miss: Miss) -> str:
     """One miss in words."""
-    costs = [("traced", miss.trace_seconds), ("compiled", miss.compile_seconds)]
-    what = " and ".join(f"{verb} ({seconds * 1e3:.1f} ms)" for verb, seconds in costs if seconds)
+    verb = "loaded from disk" if miss.is_from_disk else "compiled"
+    costs = [("traced", miss.trace_seconds), (verb, miss.compile_seconds)]
+    what = " and ".join(f"{step} ({seconds * 1e3:.1f} ms)" for step, seconds in costs if seconds)
     where = describe(miss.source)
     head = f"`{miss.name}` was {what}" + (f" in {where}" if where else "")
     return "\n".join([head, *(f"  because {reason}" for reason in miss.reasons)])

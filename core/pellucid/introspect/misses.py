@@ -56,7 +56,7 @@ def miss_record(miss: Miss) -> schema.MissRecord:
     steps = (
         ("trace", miss.trace_seconds),
         ("lower", miss.lower_seconds),
-        ("compile", miss.compile_seconds - miss.lower_seconds),
+        ("load" if miss.is_from_disk else "compile", miss.compile_seconds - miss.lower_seconds),
     )
     return schema.MissRecord(
         function=miss.name,

@@ -142,6 +142,20 @@ describe('the panel of programs', () => {
     expect(text).toContain('x was f32[3], is f32[4]');
   });
 
+  test.each([
+    [
+      { ...miss, phases: [{ name: 'load', seconds: 0.2 }] },
+      'loaded from disk in 200 ms · called in In[2], line 6',
+    ],
+    [null, '2 equations · found in memory: an equal function had made it'],
+  ])('says where a program was found', (found, text) => {
+    const [layer] = programsState.functions.functions;
+    const functions = [{ ...layer!, entries: [{ ...entry, miss: found }] }];
+    const state = { ...programsState, functions: { ...programsState.functions, functions } };
+    const root = shown(programs, silent, ready(state));
+    expect(root.querySelector('.pl-entry')!.textContent).toContain(text);
+  });
+
   test('opens a program, and keeps closed what was closed', async () => {
     const record = { name: 'layer' } as never;
     const host = { ...silent, ask: vi.fn(() => Promise.resolve(record)), open: vi.fn() };

@@ -12,7 +12,8 @@ import time
 import numpy as np
 import pytest
 
-import pellucid  # noqa: F401
+import pellucid
+from pellucid import introspect
 from pellucid.analysis.hlo import Module, module_of
 from pellucid.base import config
 from pellucid.base.caching import clear_caches
@@ -68,6 +69,20 @@ def test_the_second_compilation_comes_from_disk(folder):
     assert outcomes(program(), X) == ["disk"]
     assert np.allclose(program().lower(X).compile()(X), np.sin(2.0))
     assert len(entries(folder)) == 1
+
+
+def test_misses_tell_what_came_from_disk(folder, capsys):
+    for _ in range(2):
+        clear_caches()
+        program()(X)
+    pellucid.explain_misses(2)
+    compiled, loaded = [
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("`")
+    ]
+    assert "and compiled (" in compiled
+    assert "and loaded from disk (" in loaded
+    steps = [[phase.name for phase in miss.phases] for miss in introspect.misses(2)]
+    assert steps == [["trace", "lower", "compile"], ["trace", "lower", "load"]]
 
 
 def test_the_folder_belongs_to_the_user_alone(folder):

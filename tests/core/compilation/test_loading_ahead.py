@@ -98,19 +98,19 @@ def test_what_a_session_used_is_loaded_by_a_thread_and_used_once(folder, loads):
 
 def test_a_program_that_is_being_loaded_is_waited_for(folder, monkeypatch):
     run(1)
-    deserialize, begun, asked = disk_cache.deserialize, threading.Event(), threading.Event()
+    deserialize, begun, request = disk_cache.deserialize, threading.Event(), threading.Event()
 
     def slow(*args, **options):
         begun.set()
-        asked.wait(20)
+        request.wait(20)
         return deserialize(*args, **options)
 
     monkeypatch.setattr(disk_cache, "deserialize", slow)
     restart()
     begun.wait(20)
-    threading.Timer(0.1, asked.set).start()
+    threading.Timer(0.1, request.set).start()
     assert run(1) == ["disk"]
-    assert asked.is_set()
+    assert request.is_set()
 
 
 def test_programs_whose_turn_has_not_come_are_loaded_where_they_are_asked_for(

@@ -136,7 +136,12 @@ def more_rows(count: int, what: str) -> list[str]:
 
 def miss_text(record: MissRecord) -> str:
     """Why one function was traced or compiled again."""
-    steps = {"trace": "traced", "lower": "lowered", "compile": "compiled"}
+    steps = {
+        "trace": "traced",
+        "lower": "lowered",
+        "compile": "compiled",
+        "load": "loaded from disk",
+    }
     *first, last = [steps[phase.name] for phase in record.phases] or ["traced"]
     done = f"{', '.join(first)} and {last}" if first else last
     place = record.cell or (None if record.source is None else record.source.name)

@@ -122,14 +122,18 @@ function argumentsOf(all: readonly string[], short: string): HTMLElement {
 
 function factsOf(entry: FunctionEntryRecord): string {
   const { miss } = entry;
-  const steps = { trace: 'traced', lower: 'lowered', compile: 'compiled' } as Readonly<
-    Record<string, string>
-  >;
+  const steps: Readonly<Record<string, string>> = {
+    trace: 'traced',
+    lower: 'lowered',
+    compile: 'compiled',
+    load: 'loaded from disk',
+  };
   return [
     counted(entry.equation_count, 'equation'),
     ...(miss?.phases ?? []).map(
       phase => `${steps[phase.name] ?? phase.name} in ${duration(phase.seconds)}`,
     ),
+    miss === null ? 'found in memory: an equal function had made it' : '',
     entry.executable_count === 0 ? 'not compiled' : '',
     miss?.cell ? `called in ${oneLine(miss.cell, 30)}, line ${miss.line}` : '',
   ]
