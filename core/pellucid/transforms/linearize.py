@@ -38,6 +38,7 @@ from pellucid.transforms.jvp import JvpTrace, JvpTracer
 from pellucid.transforms.operation_log import OperationLog
 from pellucid.transforms.recomputation import Worth, with_fewer_residuals
 from pellucid.transforms.transpose import backward_pass
+from pellucid.transforms.vmap import BatchTrace
 from pellucid.transforms.zeros import instantiate, spread, zeros
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.pytree import flatten
@@ -77,10 +78,12 @@ def linearize_flat(
 
     `function` gives (results, auxiliary values); the latter may be anything.
     """
-    parent = context.trace
-    if type(parent) is not StagingTrace or not config.call_repeated_layers.value:
+    parent = staged_by = context.trace
+    while type(staged_by) in (BatchTrace, JvpTrace):
+        staged_by = staged_by.parent
+    if type(staged_by) is not StagingTrace or not config.call_repeated_layers.value:
         return _linearized(function, primals, nonzero, LinearizeTrace(parent, LinearTrace()))
-    log = OperationLog(parent, context.scope)
+    log = OperationLog(staged_by, context.scope)
     trace = LoggedLinearizeTrace(parent, LinearTrace(), log)
     linearized = _linearized(log.logged(function), primals, nonzero, trace)
     called = log.with_layers_called()
@@ -271,7 +274,7 @@ class LoggedLinearizeTrace(LinearizeTrace):
 
     __slots__ = ("log",)
 
-    def __init__(self, parent: StagingTrace, linear: StagingTrace, log: OperationLog) -> None:
+    def __init__(self, parent: Trace, linear: StagingTrace, log: OperationLog) -> None:
         super().__init__(parent, linear)
         self.log = log
 

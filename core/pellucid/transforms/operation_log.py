@@ -23,7 +23,10 @@ from pellucid.xla.arrays import ArrayImpl
 
 
 class OperationLog:
-    """Operations of a function that is differentiated under `parent`, in the order in which they are bound."""
+    """Operations of a function that is differentiated, in the order in which they are bound.
+
+    `parent` writes their equations, below batches that they may be a part of.
+    """
 
     __slots__ = (
         "arguments", "atoms", "aux", "begin", "const_values", "const_vars", "effects", "is_whole", "operations",
