@@ -74,27 +74,24 @@ class ArrayLog:
         self._begin_ns = time.monotonic_ns()
         self._samples: list[tuple[int, int, int]] = []
         self._stop = threading.Event()
-        self._profiles = dict.fromkeys(("begin", "peak", "end"), b"")
-        self._most = 0
-        self._sample()
-        self._profiles["begin"] = self._profiles["peak"] = _heap_profile()
+        self._period = self._sample()
+        self._most = self._samples[-1][1]
+        self._profiles = dict.fromkeys(("begin", "peak", "end"), _heap_profile())
         self._thread = threading.Thread(target=self._run, name="pellucid arrays", daemon=True)
         self._thread.start()
 
-    def _sample(self) -> None:
+    def _sample(self, *, is_peak_kept: bool = False) -> float:
+        """Takes a sample, and gives the seconds until the next one may be taken."""
+        start = time.thread_time()
         n_bytes, count = recording.live_array_bytes()
         self._samples.append((time.monotonic_ns() - self._begin_ns, n_bytes, count))
+        if is_peak_kept and n_bytes > GROWTH * self._most:
+            self._most, self._profiles["peak"] = n_bytes, _heap_profile()
+        return max(MIN_PERIOD_SECONDS, (time.thread_time() - start) / MAX_SAMPLING_SHARE)
 
     def _run(self) -> None:
-        period = MIN_PERIOD_SECONDS
-        while not self._stop.wait(period):
-            start = time.thread_time()
-            self._sample()
-            n_bytes = self._samples[-1][1]
-            if n_bytes > GROWTH * self._most:
-                self._most, self._profiles["peak"] = n_bytes, _heap_profile()
-            seconds = time.thread_time() - start
-            period = max(MIN_PERIOD_SECONDS, seconds / MAX_SAMPLING_SHARE)
+        while not self._stop.wait(self._period):
+            self._period = self._sample(is_peak_kept=True)
 
     def end(self) -> None:
         """Ends sampling with a last sample."""

@@ -23,6 +23,10 @@ ABSENT = -1
 """In a column of a stat: the event has none."""
 CHUNK_EVENTS = 1 << 16
 """Events that are decoded at once: their arrays fit the cache."""
+IGNORED_STATS = frozenset({"_src", "_pt", "_ct"})
+"""Stats that nothing is joined by, left out of `Events.stats`: XLA's source files and kinds of its flows."""
+_EVENT_TAG = 4 << 3 | LENGTH_DELIMITED
+"""Tag of XLine's field `events`."""
 
 Column = npt.NDArray[np.int64]
 
@@ -246,14 +250,17 @@ class _Reader:
         message, positions = self.message, list[int]()
         i = start
         while i < end:
-            # Events are nearly all there is; their tag is 0x22 and their length has one byte or two.
-            if message[i] == 0x22:
+            # Events are nearly all there is; their length has one byte or two.
+            if message[i] == _EVENT_TAG:
+                positions.append(i + 1)
                 size = message[i + 1]
-                i += 2
-                if size >= 128:
-                    size, i = varint(message, i - 1, end)
-                positions += (i, i + size)
-                i += size
+                if size < 128:
+                    i += 2 + size
+                elif message[i + 2] < 128:
+                    i += 3 + (size - 128 | message[i + 2] << 7)
+                else:
+                    size, i = varint(message, i + 1, end)
+                    i += size
                 continue
             number, _, value, i = next(fields(message, i, end))
             if number == 3:
@@ -265,18 +272,19 @@ class _Reader:
         thread = len(self.threads)
         self.threads.append(name)
         self.planes.append(plane)
-        bounds = np.array(positions, np.int64).reshape(-1, 2)
-        for first in range(0, len(bounds), CHUNK_EVENTS):
-            self.reading(int(bounds[first, 0]) / len(message))
-            self.events(bounds[first : first + CHUNK_EVENTS], thread, begin_ns, names, stats, refs)
+        lengths = np.array(positions, np.int64)
+        for first in range(0, len(lengths), CHUNK_EVENTS):
+            self.reading(positions[first] / len(message))
+            self.events(lengths[first : first + CHUNK_EVENTS], thread, begin_ns, names, stats, refs)
 
     def events(
-        self, bounds: Column, thread: int, begin_ns: int, names: Column, stats: dict[int, str],
+        self, lengths: Column, thread: int, begin_ns: int, names: Column, stats: dict[int, str],
         refs: Column,
     ) -> None:  # fmt: skip
-        """Decode events of one thread together: one field of each in every round."""
-        n = len(bounds)
-        at, ends = bounds[:, 0].copy(), bounds[:, 1]
+        """Decode events of one thread, from the positions of their lengths: one field of each in every round."""
+        n = len(lengths)
+        sizes, at = varints(self.data, lengths)
+        ends = at + sizes.astype(np.int64)
         numbers = np.zeros((4, n), np.int64)  # metadata_id, offset_ps, duration_ps by field
         stat_bounds: list[tuple[Column, Positions, Positions]] = []
         active = np.flatnonzero(at < ends)
@@ -309,6 +317,10 @@ class _Reader:
             return
         # metadata_id comes first; a value follows, unless it is the default.
         kinds, at = varints(self.data, starts + 1)
+        is_ignored = np.zeros(max(stats, default=0) + 1, bool)
+        is_ignored[[key for key, name in stats.items() if name in IGNORED_STATS]] = True
+        is_read = ~is_ignored[kinds]
+        kinds, at, rows, ends = kinds[is_read], at[is_read], rows[is_read], ends[is_read]
         has_value = at < ends
         tags = np.where(has_value, self.data[np.minimum(at, len(self.data) - 1)], 0)
         is_varint = (tags == 3 << 3) | (tags == 4 << 3) | (tags == 7 << 3)
