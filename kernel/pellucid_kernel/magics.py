@@ -6,6 +6,7 @@ import importlib
 import os
 import re
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -59,8 +60,9 @@ class PellucidMagics(Magics):
     def profile(self, line: str, cell: str) -> Any:
         """Profile of the cell: where its time goes by line and operation. `%%profile -r 5` runs it five times.
 
-        A cell that compiles is run once more, and the second run is the profile: what is compiled once is no part of
-        a program's time. `%%profile -r 1` gives the first run.
+        What is compiled once is no part of a program's time: a cell that compiles is run once more, if that takes less than
+        5 s, and the second run is the profile. A loop of many steps is recorded for some of them, half a second at least, behind those that compile; the
+        rest of the cell runs without being recorded. `%%profile -r 1` records all of the first run.
         """
         option = re.fullmatch(r"(?:-r\s*([1-9]\d*))?", line.strip())
         if option is None:
@@ -69,25 +71,36 @@ class PellucidMagics(Magics):
         with self._shell.display_trap:
             show, sys.displayhook = sys.displayhook, values.append  # each run has a value
             try:
-                recorded = self._recorded(cell, int(option[1] or 1))
-                if recorded is not None and option[1] is None and recorded.compilations:
-                    recorded = self._recorded(cell, 1)
+                recorded, seconds = self._recorded(cell, option[1] and int(option[1]))
+                if recorded is not None and option[1] is None and _is_warm_up(recorded, seconds):
+                    recorded, _ = self._recorded(cell, None)
             finally:
                 sys.displayhook = show
             if values:
                 show(values[-1])
         return recorded
 
-    def _recorded(self, cell: str, runs: int) -> Any:
-        """The profile of some runs of a cell; None if one fails."""
+    def _recorded(self, cell: str, runs: int | None) -> tuple[Any, float]:
+        """(the profile of some runs of a cell, or with None of one run or some steps of its loop; seconds of the runs).
+
+        The profile is None if a run fails.
+        """
         # An empty line keeps the numbers of the cell's lines.
         source, cell_id = "\n" + cell, self._extension.cells.running_id
-        profile = importlib.import_module("pellucid_profiler").profile
-        with profile(lines=True) as recorded:
-            for _ in range(runs):
+        recorder = importlib.import_module("pellucid_profiler.recorder")
+        limit = recorder.StepLimit() if runs is None else None
+        with recorder.Profile(lines=True, limit=limit) as recorded:
+            start = time.perf_counter()
+            for _ in range(runs or 1):
                 if not self._shell.run_cell(source, cell_id=cell_id).success:
-                    return None
-        return recorded
+                    return None, 0.0
+            seconds = time.perf_counter() - start
+            if runs is None and seconds < _SHORT_RUN_SECONDS and not recorded.is_stopped:
+                recorded.add_remark(
+                    f"One run of {seconds * 1e3:.2g} ms varies from run to run: `%%profile -r {_runs_for(seconds)}` "
+                    "records more, which the cell's variables go through, too."
+                )
+        return recorded, seconds
 
     def _devices(self, count: str | None = None, *_: str) -> int | None:
         if count is None:
@@ -129,6 +142,28 @@ class PellucidMagics(Magics):
         if form not in forms:
             raise UsageError(f"%pellucid figures takes one of {', '.join(forms)}, not {form!r}.")
         _viz().Figure.has_scripts = forms[form]
+
+
+_MAX_SECONDS_AGAIN = 5.0
+"""Seconds, without compilation, that a run takes at most which is repeated because it compiled."""
+_SHORT_RUN_SECONDS = 0.01
+"""Seconds below which a profile of one run suggests more runs."""
+_SUGGESTED_SECONDS, _MAX_SUGGESTED_RUNS = 0.1, 60
+"""Seconds of the runs that are suggested, and their number at most."""
+
+
+def _runs_for(seconds: float) -> int:
+    """Number of runs, each of which takes so long, that is suggested."""
+    return min(_MAX_SUGGESTED_RUNS, max(2, round(_SUGGESTED_SECONDS / seconds)))
+
+
+def _is_warm_up(recorded: Any, seconds: float) -> bool:
+    """Whether another run of a cell says more than a profile of its run that took `seconds`: it compiled, and is short."""
+    if recorded.is_cut:
+        return False
+    compilations = recorded.compilations
+    seconds -= sum(each.seconds for each in compilations)
+    return (recorded.has_begun_again or bool(compilations)) and seconds < _MAX_SECONDS_AGAIN
 
 
 def _viz() -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 from typing import Any
 
@@ -32,7 +32,9 @@ class LineMarks:
     >>> marks.end()
     """
 
-    def __init__(self) -> None:
+    def __init__(self, watch: Callable[[CodeType, int], bool] | None = None) -> None:
+        """`watch` is called with each line that begins, before its mark; if it returns True, the marks have ended."""
+        self._watch = watch
         self._span: Any = None
         self._names: dict[tuple[CodeType, int], str | None] = {}
         self._outer: list[FrameType] = []
@@ -51,6 +53,10 @@ class LineMarks:
             frame = _user_frame(frame.f_back)
         sys.settrace(self._call)
         return True
+
+    def pause(self) -> None:
+        """End the mark of the current line; the next line has one again."""
+        self._mark(None)
 
     def end(self) -> None:
         """Mark nothing any more; in another thread than that of `begin`, from its next line on."""
@@ -71,6 +77,8 @@ class LineMarks:
             self._mark(None)
             return None
         if event == "line":
+            if self._watch is not None and self._watch(frame.f_code, frame.f_lineno):
+                return None
             self._mark(frame)
         elif event == "return":
             self._mark(_user_frame(frame.f_back))

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from concurrent.futures import wait
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any, Self
 
 from pellucid.base.events import add_observer, remove_observer
@@ -23,6 +23,7 @@ from pellucid_profiler.marks import LineMarks
 from pellucid_profiler.report import report
 from pellucid_profiler.session import Session
 from pellucid_profiler.sources import Place
+from pellucid_profiler.step_limit import StepLimit
 
 LAST_EVENTS_SECONDS = 0.002
 """Seconds from the last operation to the end of a session: its end is recorded a little later."""
@@ -38,44 +39,88 @@ class Profile:
     Attributes and methods are those of `Session`; asking for one waits for the thread that converts the recording.
     """
 
-    def __init__(self, *, options: Any = None, lines: bool = False) -> None:
+    def __init__(
+        self, *, options: Any = None, lines: bool = False, limit: StepLimit | None = None
+    ) -> None:
+        """With a `limit` the recording ends when it is reached, if lines are marked, rather than with its block."""
         self._options = options
-        self._marks = LineMarks() if lines else None
+        self._limit = limit
+        self.has_begun_again = False
+        """Whether it discarded a warm-up that compiled."""
+        self.is_cut = False
+        """Whether the limit ended the recording."""
+        self._marks = LineMarks(None if limit is None else self._line_begins) if lines else None
         self._remarks: list[str] = []
         self._begin_ns = 0
         self._session: Any = None
-        self._transfers = TransferLog()
-        self._callbacks = CallbackLog()
+        self._transfers: TransferLog | None = None
+        self._callbacks: CallbackLog | None = None
         self._arrays: ArrayLog | None = None
         self._executables: list[Any] = []
         self._conversion: Conversion | None = None
 
     def __enter__(self) -> Self:
-        global _current, _last
         recording.wait_for_devices()
         with _lock:
             if _current is not None:
                 raise _is_recording()
-            if _last is not None and _last._conversion is not None:
-                # XLA has one session at a time, until its events are collected.
-                wait([_last._conversion.recorded])
-            options = recording_options() if self._options is None else self._options
-            options.raise_error_on_start_failure = True
-            self._executables = recording.live_executables()
-            self._begin_ns = time.monotonic_ns()
-            try:
-                self._session = recording.Session(options)
-            except RuntimeError as error:
-                raise _is_recording() from error
-            self._arrays = ArrayLog()
-            add_observer(self._transfers)
-            add_observer(self._callbacks)
-            _current = _last = self
+            self._begin()
         if self._marks is not None and not self._marks.begin():
             self._remarks.append(
                 "A debugger follows this thread, so lines of eager operations are not known."
             )
         return self
+
+    def _begin(self) -> None:
+        global _current, _last
+        if _last is not None and _last._conversion is not None:
+            # XLA has one session at a time, until its events are collected.
+            wait([_last._conversion.recorded])
+        options = recording_options() if self._options is None else self._options
+        options.raise_error_on_start_failure = True
+        self._executables = recording.live_executables()
+        self._begin_ns = time.monotonic_ns()
+        try:
+            self._session = recording.Session(options)
+        except RuntimeError as error:
+            raise _is_recording() from error
+        self._arrays, self._transfers, self._callbacks = ArrayLog(), TransferLog(), CallbackLog()
+        add_observer(self._transfers)
+        add_observer(self._callbacks)
+        _current = _last = self
+
+    def _line_begins(self, code: CodeType, line: int) -> bool:
+        """Ends the recording if it has enough steps, or begins it again if they compiled; whether it has ended."""
+        assert self._limit is not None
+        if not self._limit.is_reached(code, line):
+            return False
+        if not self.has_begun_again and compilations_since(self._begin_ns):
+            self._begin_again()
+            return False
+        self.add_remark(self._limit.text(code, line, is_warmed_up=self.has_begun_again))
+        self.is_cut = True
+        self._stop()
+        return True
+
+    def _begin_again(self) -> None:
+        """Discards what was recorded, a warm-up with its compilations."""
+        global _current
+        assert self._marks is not None
+        self._marks.pause()
+        recording.wait_for_devices()
+        with _lock:
+            self._end_logs()
+            self._session = _current = None  # XLA's session ends with its object
+            self._begin()
+        self._limit, self.has_begun_again = StepLimit(), True
+
+    def _end_logs(self) -> None:
+        assert self._arrays is not None
+        assert self._transfers is not None
+        assert self._callbacks is not None
+        remove_observer(self._transfers)
+        remove_observer(self._callbacks)
+        self._arrays.end()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -91,15 +136,14 @@ class Profile:
             _current = None
             if self._marks is not None:
                 self._marks.end()
+            assert self._transfers is not None
             remove_observer(self._transfers)
         remarks = ["The wait for the devices was interrupted, so what they still ran is missing."]
         try:
             remarks = [_still_running(each) for each in recording.wait_for_devices()]
             time.sleep(LAST_EVENTS_SECONDS)
         finally:
-            remove_observer(self._callbacks)
-            assert self._arrays is not None
-            self._arrays.end()
+            self._end_logs()
             # Programs may be gone when the recording is read; the lists keep them.
             executables = [*self._executables, *recording.live_executables()]
             self._executables = []
@@ -150,6 +194,10 @@ class Profile:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.wait(), name)
+
+    def add_remark(self, text: str) -> None:
+        """Add a sentence about the recording, while it lasts, to those on top of the session's report."""
+        self._remarks.append(text)
 
     @property
     def is_stopped(self) -> bool:

@@ -41,10 +41,9 @@ def wait_for_devices() -> list[Any]:
 
     Raises: what a program raised whose results are alive.
     """
-    for client in platforms.started_clients():
-        for array in client.live_arrays():
-            if not array.is_deleted():
-                array.block_until_ready()
+    for array in live_arrays():
+        if not array.is_deleted():
+            array.block_until_ready()
     with Annotation(DRAINING):
         devices = dict.fromkeys(
             device for each in live_executables() for device in each.local_devices()
@@ -145,22 +144,23 @@ def heap_profiles() -> list[bytes]:
     return [client.heap_profile() for client in platforms.started_clients()]
 
 
+def live_arrays() -> list[Any]:
+    """The arrays that are alive, of all started platforms; some may be deleted."""
+    return [each for client in platforms.started_clients() for each in client.live_arrays()]
+
+
 def live_array_bytes() -> tuple[int, int]:
     """(bytes on all devices, count) of the arrays that are alive, of all started platforms."""
     sizes: list[int] = []
-    for client in platforms.started_clients():
-        for array in client.live_arrays():
-            with contextlib.suppress(RuntimeError):  # deleted meanwhile
-                sizes.append(array.on_device_size_in_bytes())
+    for array in live_arrays():
+        with contextlib.suppress(RuntimeError):  # deleted meanwhile
+            sizes.append(array.on_device_size_in_bytes())
     return sum(sizes), len(sizes)
 
 
 def live_meshes() -> list[dict[str, int]]:
     """Sizes of axes by name, of each mesh over which an array is laid out."""
-    shardings = [
-        array.sharding for client in platforms.started_clients() for array in client.live_arrays()
-        if not array.is_deleted()
-    ]  # fmt: skip
+    shardings = [array.sharding for array in live_arrays() if not array.is_deleted()]
     meshes = dict.fromkeys(each.mesh for each in shardings if isinstance(each, NamedSharding))
     return [{str(axis): size for axis, size in mesh.shape.items()} for mesh in meshes]
 
@@ -210,6 +210,6 @@ def loaded_modules(
 
 __all__ = [
     "DRAINING", "Annotation", "LoadedModule", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session",
-    "guided_profile", "heap_profile", "heap_profiles", "hlo_text", "is_user_file", "live_array_bytes", "live_executables", "live_meshes", "loaded_modules", "modules_of", "register_subprocess", "start_platforms", "start_server",
+    "guided_profile", "heap_profile", "heap_profiles", "hlo_text", "is_user_file", "live_array_bytes", "live_arrays", "live_executables", "live_meshes", "loaded_modules", "modules_of", "register_subprocess", "start_platforms", "start_server",
     "wait_for_devices",
 ]  # fmt: skip
