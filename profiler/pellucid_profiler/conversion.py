@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -137,7 +138,8 @@ def session_of(
     """
     progress = progress or Progress()
     reading = functools.partial(progress, "reading events")
-    events, end_ns = _without_draining(read_events(recorded, reading))
+    events, other_processes = _of_this_process(read_events(recorded, reading))
+    events, end_ns = _without_draining(events)
     progress("joining operations to calls")
     operations = operations_of(events)
     spans = spans_of(events, operations)
@@ -188,7 +190,7 @@ def session_of(
         callbacks=callbacks,
         live_arrays=LiveArrays.none() if observed.arrays is None else observed.arrays.samples(),
         heap=heap,
-        remarks=[*observed.remarks, *_losses(events, operations, programs)],
+        remarks=[*observed.remarks, *other_processes, *_losses(events, operations, programs)],
         memory=memory,
         peaks=gpu_peaks(events) or measured_peaks(),
         counters=counters_of(events),
@@ -249,6 +251,24 @@ def _losses(
             f"{counted(len(gone), 'program')} that ran for {seconds_text(seconds)} can't be read any more, so their "
             "operations have names only. Keep the jitted functions alive until the session ends."
         )
+
+
+_OTHER_PROCESS = re.compile(r"\[(\d+)\]$")
+"""End of the name of a plane that XLA collected from a registered process, with its id."""
+
+
+def _of_this_process(events: Events) -> tuple[Events, list[str]]:
+    """(the events of the process that recorded, sentences about others): processes number their runs alike."""
+    matches = [_OTHER_PROCESS.search(plane) for plane in events.planes]
+    processes = sorted({match[1] for match in matches if match is not None})
+    if not processes:
+        return events, []
+    is_ours = np.array([match is None for match in matches], bool)
+    remark = (
+        f"Events of process {', '.join(processes)} are in the recording, and not in this session. Record a session there, too, "
+        "and pass both to `pl.profiler.merge`."
+    )
+    return events.chosen(is_ours[events.thread]), [remark]
 
 
 def _without_draining(events: Events) -> tuple[Events, int]:

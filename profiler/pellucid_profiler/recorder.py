@@ -25,6 +25,8 @@ from pellucid_profiler.session import Session
 from pellucid_profiler.sources import Place
 from pellucid_profiler.step_limit import StepLimit
 
+subprocesses: set[int] = set()
+"""Processes that are recorded together with this one."""
 LAST_EVENTS_SECONDS = 0.002
 """Seconds from the last operation to the end of a session: its end is recorded a little later."""
 
@@ -78,6 +80,11 @@ class Profile:
             wait([_last._conversion.recorded])
         options = recording_options() if self._options is None else self._options
         options.raise_error_on_start_failure = True
+        if subprocesses:
+            options.advanced_configuration = {
+                **options.advanced_configuration,
+                "profile_subprocesses": True,
+            }
         self._executables = recording.live_executables()
         self._begin_ns = time.monotonic_ns()
         try:

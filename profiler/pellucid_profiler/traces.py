@@ -187,6 +187,9 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 def register_subprocess(pid: int, port: int) -> Callable[[], None]:
     """Record the process `pid`, whose profiler server answers on `port`, with this one; gives what ends that.
 
+    Its events are in recordings (`trace`, `to_xspace`). Sessions have those of this process: record one there, too, and
+    `merge` both.
+
     Raises: ArgumentValueError if no server answers within half a minute, or if `pid` is this process.
 
     >>> register_subprocess(os.getpid(), 9999)
@@ -195,13 +198,20 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
     pellucid.base.errors.ArgumentValueError: process ... can't be recorded together with this one...
     """
     try:
-        return recording.register_subprocess(pid, port)
+        end = recording.register_subprocess(pid, port)
     except RuntimeError as error:
         raise ArgumentValueError(
             f"process {pid} can't be recorded together with this one.",
             got=str(error),
             do=f"Call `pl.profiler.start_server({port})` there first.",
         ) from None
+    recorder.subprocesses.add(pid)
+
+    def unregister() -> None:
+        recorder.subprocesses.discard(pid)
+        end()
+
+    return unregister
 
 
 def stop_server() -> None:

@@ -1,8 +1,10 @@
 """Recordings in files: of traces, of other processes, and queries over them."""
 
 import socket
+import subprocess
 import sys
 import threading
+import time
 import types
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from pellucid import numpy as jnp, profiler
 from pellucid.base.errors import ArgumentValueError, UnsupportedError
 from pellucid_profiler import queries
 from pellucid_profiler.collect_profile import collect_profile, main
+from pellucid_profiler.xspace import read_events
 from tests.introspect import sample_profiles
 from tests.profiler.undisturbed import share_without_line
 
@@ -89,6 +92,45 @@ def test_a_running_process_is_recorded_through_its_server(tmp_path: Path, capsys
     session = profiler.read_xspace(path)
     assert len(session.calls) >= 1
     assert any(row.place and row.place.function == "wave" for row in session.lines)
+
+
+RECORDED_TOO = """
+import select, sys, pellucid as pl, pellucid.numpy as jnp
+pl.profiler.start_server(int(sys.argv[1]))
+function, x = pl.jit(lambda x: jnp.tanh(x) @ x), jnp.ones((64, 64))
+function(x).block_until_ready()
+print("runs", flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    function(x).block_until_ready()
+"""
+
+
+def test_a_registered_process_is_in_recordings_and_not_in_sessions() -> None:
+    function, x = pl.jit(wave), jnp.full((64, 64), 1 / 64)
+    function(x).block_until_ready()
+    with subprocess.Popen(
+        [sys.executable, "-c", RECORDED_TOO, str(PORT)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "runs\n"
+            unregister = profiler.register_subprocess(process.pid, PORT)
+            with profiler.profile() as recorded:
+                time.sleep(0.3)
+                function(x).block_until_ready()
+            unregister()
+        finally:
+            process.communicate()
+    planes = {*read_events(recorded.recorded()).planes}
+    assert {"/host:CPU", f"/host:CPU [{process.pid}]"} <= planes
+    assert {program.name for program in recorded.programs.values()} == {"jit_wave"}
+    assert len({*recorded.operations.run}) == len(recorded.calls) == 1
+    [remark] = recorded.remarks
+    assert f"Events of process {process.pid} are in the recording" in remark
+    with profiler.profile() as alone:
+        function(x).block_until_ready()
+    assert alone.wait().remarks == []
 
 
 def test_a_process_without_a_server_is_an_error(capsys) -> None:

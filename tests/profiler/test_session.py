@@ -312,6 +312,21 @@ def test_asking_while_recording_raises() -> None:
         recorded.wait()
 
 
+def test_annotations_and_functions_of_python_are_spans() -> None:
+    def load_batch(n: int) -> int:
+        return sum(range(n))
+
+    with profile(python=True) as recorded, pl.profiler.annotate("load", size=3):
+        load_batch(10)
+    spans = recorded.spans
+    names = [recorded.names[i] for i in spans.name]
+    load = names.index("load")
+    [function] = [i for i, name in enumerate(names) if "load_batch" in name]
+    assert spans.start_ns[load] <= spans.start_ns[function]
+    assert spans.end_ns[function] <= spans.end_ns[load]
+    assert spans.thread[function] == spans.thread[load]
+
+
 def test_details_that_the_recorder_cant_encode_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="can't have the characters"):
         pl.profiler.annotate("a", text="x,y")
