@@ -33,7 +33,7 @@ class Spans:
     start_ns: Column
     end_ns: Column
     detail: Column
-    """Number of the text that says of what: a module, an instruction's kernel; `ABSENT` for none."""
+    """Number of the text that says of what: a module, an instruction's kernel, `step 3`; `ABSENT` for none."""
 
     def __len__(self) -> int:
         return len(self.name)
@@ -100,8 +100,19 @@ def spans_of(events: Events, operations: Operations) -> Spans:
     rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
     detail = events.stat("module")
     detail = np.where(detail == ABSENT, events.stat("name"), detail)
+    detail = np.where(detail == ABSENT, _details_of_steps(events), detail)
     spans = Spans(events.name, events.thread, events.start_ns, events.end_ns, detail).chosen(rows)
     return _with_waiting(spans, events, rows)
+
+
+def _details_of_steps(events: Events) -> Column:
+    """For each event the number of the text that names its step; `ABSENT` for others."""
+    numbers = events.stat("step_num")
+    details = np.full(len(events), ABSENT)
+    for number in np.unique(numbers[numbers != ABSENT]):
+        events.names.append(f"step {number}")
+        details[numbers == number] = len(events.names) - 1
+    return details
 
 
 def _with_waiting(spans: Spans, events: Events, rows: Column) -> Spans:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pellucid_profiler.findings import findings
-from pellucid_profiler.text import line_text, seconds_text
+from pellucid_profiler.text import counted, line_text, seconds_text
 
 if TYPE_CHECKING:
     from pellucid_profiler.session import Session
@@ -46,6 +47,12 @@ def head(session: Session) -> Iterator[str]:
         f"{totals.measured_seconds / of:.0%} measured by line, {totals.estimated_seconds / of:.0%} estimated, "
         f"{totals.unattributed_seconds / of:.0%} without a line"
     )
+    if session.steps:
+        seconds = [step.seconds for step in session.steps]
+        yield (
+            f"{counted(len(seconds), 'step')} of {seconds_text(statistics.median(seconds))} (median), from "
+            f"{seconds_text(min(seconds))} to {seconds_text(max(seconds))}"
+        )
 
 
 def _findings(session: Session) -> Iterator[str]:

@@ -45,6 +45,7 @@ from pellucid_profiler.record import profile_record
 from pellucid_profiler.report import report
 from pellucid_profiler.schema import ProfileRecord
 from pellucid_profiler.sources import InstructionInfo, Place, ProgramInfo, unknown_instruction
+from pellucid_profiler.steps import StepRow, steps_of
 from pellucid_profiler.text import line_number_text
 from pellucid_profiler.xspace import ABSENT, Column
 
@@ -392,6 +393,15 @@ class Session:
             unattributed_seconds=unattributed,
             busy_seconds=sum(busy) / len(busy) if busy else 0.0,
         )
+
+    @cached_property
+    def steps(self) -> list[StepRow]:
+        """The steps that `profiler.step` or `StepTraceAnnotation` name, in the order in which they begin."""
+        return [
+            *steps_of(
+                self.names, self.spans, self.calls, self.operations, self.seconds_of_operation
+            )
+        ]
 
     # Figures ---------------------------------------------------------------------------------------
 

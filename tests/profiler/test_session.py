@@ -312,6 +312,36 @@ def test_asking_while_recording_raises() -> None:
         recorded.wait()
 
 
+def test_steps_have_their_calls_and_the_time_of_their_operations(tmp_path: Path) -> None:
+    function, x = pl.jit(lambda x: jnp.sin(x) @ x), jnp.ones((64, 64))
+    function(x).block_until_ready()
+    with profile() as recorded:
+        function(x).block_until_ready()
+        for i in (3, 4):
+            with pl.profiler.step(i):
+                y = [function(x) for _ in range(i)]  # awaited by the next, or by the session
+        with pl.profiler.StepTraceAnnotation("train", step_num=7):
+            pass
+    del y
+    recorded.save(tmp_path / "steps.plprof")
+    for session in (recorded.wait(), load(tmp_path / "steps.plprof")):
+        assert [(step.number, step.call_count) for step in session.steps] == [
+            (3, 3),
+            (4, 4),
+            (7, 0),
+        ]
+        in_steps = np.isin(session.operations.run, session.calls.run[1:])
+        assert sum(step.operation_seconds for step in session.steps) == pytest.approx(
+            session.seconds_of_operation[in_steps].sum()
+        )
+        assert session.steps[2].operation_seconds == 0
+        assert all(0 < step.seconds <= session.totals.wall_seconds for step in session.steps)
+    assert "3 steps of " in recorded.report()
+    with profile() as without:
+        pass
+    assert without.steps == []
+
+
 def test_annotations_and_functions_of_python_are_spans() -> None:
     def load_batch(n: int) -> int:
         return sum(range(n))

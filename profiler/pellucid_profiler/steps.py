@@ -1,0 +1,55 @@
+"""Steps of loops that programs name, by `step` or `StepTraceAnnotation`: how long each took, on the host and on devices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid_profiler.calls import Calls, Spans, enclosing
+from pellucid_profiler.operations import Operations, matched
+from pellucid_profiler.xspace import ABSENT
+
+_STEP = re.compile(r"step (-?\d+)$")
+"""Text that is the detail of a step's span."""
+
+
+class StepRow(NamedTuple):
+    """A step: a part of the host's time on one thread, and the programs that were called in it.
+
+    >>> StepRow(number=3, seconds=0.01, operation_seconds=0.02, call_count=1).number
+    3
+    """
+
+    number: int
+    seconds: float
+    """From its begin to its end on the host."""
+    operation_seconds: float
+    """Of the operations of the calls in it, on all devices, whenever they ran."""
+    call_count: int
+
+
+def steps_of(
+    names: Sequence[str],
+    spans: Spans,
+    calls: Calls,
+    operations: Operations,
+    seconds: npt.NDArray[np.float64],
+) -> Iterator[StepRow]:
+    """The steps in the order in which they begin, from the seconds of each operation."""
+    numbers = {i: int(match[1]) for i, name in enumerate(names) if (match := _STEP.match(name))}
+    steps = spans.chosen(np.flatnonzero(np.isin(spans.detail, [*numbers])))
+    if not len(steps):
+        return
+    step_of_call = enclosing(steps, calls.thread, calls.start_ns)
+    called = (calls.run != ABSENT) & (step_of_call != ABSENT)
+    step = matched(operations.run, calls.run[called], step_of_call[called])
+    inside = step != ABSENT
+    sums = np.bincount(step[inside], seconds[inside], len(steps))
+    counts = np.bincount(step_of_call[step_of_call != ABSENT], minlength=len(steps))
+    for i, detail in enumerate(steps.detail.tolist()):
+        length = float(steps.end_ns[i] - steps.start_ns[i]) / 1e9
+        yield StepRow(numbers[detail], length, float(sums[i]), int(counts[i]))
