@@ -304,6 +304,24 @@ def test_a_client_that_leaves_lets_the_cell_end(debugged: DebuggedKernel) -> Non
     debugged.body("disconnect", restart=False, terminateDebuggee=False)
     debugged.until("idle")
     assert debugged.text == "(8.0, 10.0)"
+    # Switched on again, the debugger stops in Python and in programs as before, and leaves both.
+    code = "x = 3.0\ny = float(effects(x))\ny"
+    debugged.start()
+    debugged.break_at(DEFINE, 8)
+    debugged.break_at(code, 2)
+    debugged.run(code)
+    assert debugged.stopped()[0]["line"] == 2
+    assert [frame["line"] for frame in debugged.go("continue")] == [8, 2]
+    debugged.body("disconnect", restart=False, terminateDebuggee=False)
+    debugged.until("idle")
+    assert debugged.text == "8.0"
+    debugged.start()
+    debugged.break_at(code, 2)
+    debugged.run(code)
+    assert debugged.stopped()[0]["line"] == 2
+    debugged.body("disconnect", restart=False, terminateDebuggee=False)
+    debugged.until("idle")
+    assert debugged.text == "8.0"
 
 
 def test_a_kernel_that_is_restarted_while_stopped_begins_anew(debugged: DebuggedKernel) -> None:
