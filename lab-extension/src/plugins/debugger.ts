@@ -1,9 +1,10 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { showErrorMessage } from '@jupyterlab/apputils';
-import { IDebugger, IDebuggerSidebar, type Debugger } from '@jupyterlab/debugger';
+import { IDebugger, IDebuggerHandler, IDebuggerSidebar, type Debugger } from '@jupyterlab/debugger';
 import { CommandToolbarButton, LabIcon, PanelWithToolbar } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 
+import { inTurn } from '../components/debugger/in_turn';
 import {
   StoppedProgram,
   type ListedBreakpoint,
@@ -21,6 +22,9 @@ const STOPPED = '[data-jp-debugger-stopped-threads="true"]';
 const BREAKPOINTS_DELAY_MILLISECONDS = 1500;
 /** A step that takes longer leaves the section empty until it ends. */
 const STEP_MILLISECONDS = 1000;
+
+/** An update of a notebook asks its kernel a few questions; a kernel that goes away may answer none. */
+const UPDATE_MILLISECONDS = 5000;
 
 /** The debugger starts within a second; a busy kernel keeps it waiting. */
 const START_MILLISECONDS = 20_000;
@@ -54,10 +58,22 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
   id: '@pellucid/lab:debugger',
   description: 'Steps back, and draws the program in which the debugger has stopped.',
   autoStart: true,
-  optional: [IDebugger, IDebuggerSidebar],
-  activate: (app: JupyterFrontEnd, service: IDebugger | null, sidebar: Widget | null) => {
+  optional: [IDebugger, IDebuggerSidebar, IDebuggerHandler],
+  activate: (
+    app: JupyterFrontEnd,
+    service: IDebugger | null,
+    sidebar: Widget | null,
+    handler: IDebugger.IHandler | null,
+  ) => {
     if (service === null || sidebar === null) {
       return;
+    }
+    if (handler !== null) {
+      // All notebooks share one debugger session, whose kernel each update changes, and changes back where that one isn't
+      // debugged. A change of notebook begins several updates: overlapping, they leave the session at the kernel of a
+      // notebook that isn't in front, where steps have no effect, or take the debugger from the one that is.
+      const updates = handler as Debugger.Handler;
+      updates.updateWidget = inTurn(updates.updateWidget.bind(updates), UPDATE_MILLISECONDS);
     }
     const ask = async (command: string, parameters: object): Promise<Reply> => {
       const { session } = service;
