@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base.errors import PellucidError
 from pellucid.base.source import describe
 from pellucid.base.tree import register_pytree_node
+from pellucid.compilation.interception import call_to_keep
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.rules import Avals, Operands
 from pellucid.tracing.trace import Tracer
@@ -88,12 +89,12 @@ class CheckedCall:
     """A call of a checked function, for debuggers. Its operands are not kept alive."""
 
     def __init__(
-        self, name: str, program: ClosedJaxpr, operands: Operands, errors: frozenset[Any]
+        self, name: str, program: ClosedJaxpr, operands: Operands, errors: frozenset[Any] | None
     ) -> None:
         self.name = name
         self.program = program
         self.errors = errors
-        """The categories that are checked."""
+        """The categories that are checked; None where `program` has the checks, as `checkify` made them."""
         # NumPy's scalars can't be referred to weakly.
         self._operands = [
             weakref.ref(x) if isinstance(x, (ArrayImpl, np.ndarray)) else lambda x=x: x
@@ -118,7 +119,7 @@ class Error:
 
     def __init__(self, code: Any, payload: Sequence[Sequence[Any]], sites: Sequence[Site]) -> None:
         self.call: CheckedCall | None = None
-        """The call that gave it, for debuggers; None for one that left `jit`, or another transformation."""
+        """The call that gave it, for debuggers; of one that left `jit` that call, where calls are kept. None for others."""
         self.code = code
         self.payload = tuple(map(tuple, payload))
         self.sites = tuple(sites)
@@ -175,7 +176,10 @@ def error_of(code: Any, values: Operands, sites: Sequence[Site]) -> Error:
 
 
 def _unflatten(sites: Any, children: Any) -> Error:
-    return Error(*children, sites=sites)
+    error = Error(*children, sites=sites)
+    if (call := call_to_keep()) is not None:
+        error.call = CheckedCall(call.name, call.program, call.operands, None)
+    return error
 
 
 register_pytree_node(Error, lambda error: ((error.code, error.payload), error.sites), _unflatten)

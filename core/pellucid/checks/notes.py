@@ -8,17 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.checks.errors import Site
-from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.ir.jaxpr import ClosedJaxpr, Lineage
 from pellucid.ir.rules import Operands, Results, Values
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.creation import zeros
 from pellucid.primitives.logical import bitwise_and, eq, gt, ne, select_n
+from pellucid.tracing.context import context, use_lineage
 from pellucid.tracing.trace import type_of
 
 NONE = np.int32(0)
 """Code of no failure."""
+NOTED = "checkify note"
+"""Transformation in the lineage of equations that compute the code of the first failure."""
 
 
 class Checked(NamedTuple):
@@ -67,10 +70,13 @@ class Notes:
         self.values += nothing(sites)[1:]
 
     def _note(self, has_failed: Any, code: Any) -> None:
-        if self.code is NONE:
-            self.code = select_n(has_failed, NONE, code)
-        else:
-            self.code = select_n(bitwise_and(eq(self.code, NONE), has_failed), self.code, code)
+        origins = () if context.lineage is None else context.lineage.origins
+        with use_lineage(Lineage(NOTED, origins)):
+            if self.code is NONE:
+                self.code = select_n(has_failed, NONE, code)
+            else:
+                is_first = bitwise_and(eq(self.code, NONE), has_failed)
+                self.code = select_n(is_first, self.code, code)
 
     def results(self) -> Values:
         """The notes as results of the rewritten program."""

@@ -9,11 +9,11 @@ import numpy as np
 
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.checks.errors import JaxException, Site
-from pellucid.checks.notes import Notes
+from pellucid.checks.notes import NOTED, Notes
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import Equation
 from pellucid.ir.rules import Results
-from pellucid.primitives.logical import bitwise_or, ne
+from pellucid.primitives.logical import bitwise_or, ne, select_n_p
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.reduction import reduce_or
 from pellucid.tracing.trace import Tracer, is_array_like, type_of
@@ -56,6 +56,30 @@ class Watch:
             answer = np.asarray(answer)
         ndim = type_of(answer).ndim
         return reduce_or(answer, tuple(range(ndim))) if ndim else answer
+
+
+class FirstNote(Watch):
+    """A category of errors: codes of failures that a program computes because `checkify` has rewritten it, or a part of it."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda code: ne(code, np.zeros(type_of(code).shape, np.int32)))
+
+    def check(self, notes: Notes, equation: Equation, results: Results) -> None:
+        """Notes whether `equation` gives the code of a failure."""
+        if equation.primitive is select_n_p and noted_by(equation) is not None:
+            super().check(notes, equation, results)
+
+
+def noted_by(equation: Equation) -> Equation | None:
+    """The equation whose failure the result of `equation`, or of what it was made from, is the code of; None for others."""
+    waiting = [equation]
+    for each in waiting:  # grows meanwhile
+        if each.lineage is None or not each.lineage.origins:
+            continue
+        if each.lineage.transformation == NOTED:
+            return each.lineage.origins[0]
+        waiting += each.lineage.origins
+    return None
 
 
 Read = Callable[[Any], Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -51,6 +52,36 @@ class Runner(NamedTuple):
     """Gives the results of a program, or None for one that runs as ever."""
     tracing: Callable[[], AbstractContextManager[Any]]
     """Entered while a function is traced."""
+
+
+class _Returning(threading.local):
+    """The call of which a thread makes the tree of results, and whether one of them keeps it."""
+
+    pending: Pending | None = None
+    is_kept = False
+
+
+_returning = _Returning()
+keeps_calls = False
+"""Whether results may keep the call that gave them, as errors of checks do for debuggers; such a call costs Python each time."""
+
+
+def returned(tree: Any, results: Results, pending: Pending) -> tuple[Any, bool]:
+    """The results of a call as a tree, and whether one of them keeps the call."""
+    if not keeps_calls:
+        return tree.unflatten(results), False
+    outer = _returning.pending, _returning.is_kept
+    _returning.pending, _returning.is_kept = pending, False
+    try:
+        return tree.unflatten(results), _returning.is_kept
+    finally:
+        _returning.pending, _returning.is_kept = outer
+
+
+def call_to_keep() -> Pending | None:
+    """The call of which this thread makes the results, for one of them that keeps it; None where none is kept."""
+    _returning.is_kept = _returning.pending is not None
+    return _returning.pending
 
 
 runner: Runner | None = None

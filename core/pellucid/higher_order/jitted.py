@@ -263,12 +263,10 @@ class Jitted:
             raise
         if follows_keys:
             key_reuse.remember(results, records)
-        if is_checking():
-            return program.out_tree.unflatten(results), None
-        if values.takes_references or follows_keys or stepped is not None:
-            return program.out_tree.unflatten(results), None
-        fast_path = executable.fast_path(program.out_tree, call.leaves)
-        return program.out_tree.unflatten(results), fast_path
+        tree, is_kept = interception.returned(program.out_tree, results, pending)
+        if is_checking() or values.takes_references or follows_keys or stepped is not None:
+            return tree, None
+        return tree, None if is_kept else executable.fast_path(program.out_tree, call.leaves)
 
     def _check_layouts(self, layouts: Sequence[Any], call: Call) -> None:
         """Raise LayoutError for arrays that the user put in another order than `in_shardings` state."""

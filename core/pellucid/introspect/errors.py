@@ -10,11 +10,12 @@ from pellucid.base.errors import (
     PellucidError,
     UnsupportedError,
 )
-from pellucid.checks.errors import CheckedCall, user_checks
+from pellucid.checks.errors import CheckedCall, CheckError, user_checks
 
 __all__ = [
     "ArgumentTypeError",
     "ArgumentValueError",
+    "CheckError",
     "CheckedCall",
     "EffectsError",
     "DeviceError",

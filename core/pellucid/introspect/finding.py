@@ -11,8 +11,9 @@ from pellucid.base.errors import EffectsError
 from pellucid.checks.check import check_p
 from pellucid.checks.checkify import Errors, checked_program
 from pellucid.checks.errors import Site
-from pellucid.checks.watch import Watch
+from pellucid.checks.watch import FirstNote, Watch, noted_by
 from pellucid.introspect.bodies import bodies_of, programs_within
+from pellucid.introspect.lineage import origins_of
 from pellucid.introspect.loops import Search
 from pellucid.introspect.stepping import Call, Frame, Turn, run_at, scope_of
 from pellucid.ir.jaxpr import Equation
@@ -44,10 +45,28 @@ def first_match(frame: Frame, condition: Callable[[Any], Any]) -> Match | None:
     return first_failure(frame, frozenset({Watch(condition)}))
 
 
-def first_failure(frame: Frame, errors: Errors) -> Match | None:
-    """The first equation of a program, or of programs within it, that fails a check of the categories `errors`."""
-    levels = _search(frame, errors)
-    return None if levels is None else Match(*map(list, zip(*levels, strict=True)))
+def first_failure(frame: Frame, errors: Errors | None) -> Match | None:
+    """The first equation of a program, or of programs within it, that fails a check of the categories `errors`.
+
+    None: that fails a check which `checkify` has made part of the program.
+    """
+    levels = _search(frame, frozenset({FirstNote()}) if errors is None else errors)
+    if levels is None:
+        return None
+    match = Match(*map(list, zip(*levels, strict=True)))
+    if errors is None and (checked := noted_by(match.equation)) is not None:
+        _move_to_copy(match.frames[-1], checked)
+    return match
+
+
+def _move_to_copy(frame: Frame, checked: Equation) -> None:
+    """Move a frame that stands at the note of a failure back to the first equation that was made from the checked one."""
+    made = (
+        position
+        for position, equation in enumerate(frame.jaxpr.equations[: frame.position])
+        if origins_of(equation, frozenset({checked.id}))
+    )
+    frame.move(next(made, frame.position))
 
 
 def check_effects(frame: Frame) -> None:

@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pellucid as pl
-from pellucid.introspect.errors import ArgumentValueError, CheckedCall, NonFiniteError, user_checks
+from pellucid.introspect.errors import (
+    ArgumentValueError,
+    CheckedCall,
+    CheckError,
+    NonFiniteError,
+    user_checks,
+)
+from pellucid.introspect.interception import keep_calls
 from pellucid_kernel.debug.finders import isinf, isnan
 from pellucid_kernel.debug.session import Session
 
@@ -36,6 +43,12 @@ def post_mortem(error: BaseException | None = None) -> Session:
     """
     last = error or getattr(sys, "last_value", None)
     failure = _failure(last)
+    if failure is None and any(isinstance(each, CheckError) for each in _causes(last)):
+        keep_calls()
+        raise ArgumentValueError(
+            "post_mortem: the call of a jitted function that gave this error wasn't kept.",
+            do="Run it again, and open the error then: calls of checked functions are kept from now on.",
+        )
     if failure is None:
         raise ArgumentValueError(
             "post_mortem: no call of a jitted function raised this error while it ran.",
@@ -55,7 +68,8 @@ def post_mortem(error: BaseException | None = None) -> Session:
         )
     session = Session.of_program(call.program, call.operands, _names(failure))
     if isinstance(call, CheckedCall):
-        match = session.search_failure(call.errors | user_checks)
+        errors = call.errors
+        match = session.search_failure(None if errors is None else errors | user_checks)
         return session if match is None else session.go_to(match)
     if not isinstance(failure, NonFiniteError):
         return session.to_failure()

@@ -15,6 +15,7 @@ from pellucid.introspect.interception import (
     Pending,
     Runner,
     is_user_file,
+    keep_calls,
     run_programs_by,
     users_programs,
 )
@@ -124,6 +125,7 @@ class Stops:
         self._entering: set[int] = set()
         """Identifiers of threads that stop in the next program they run."""
         self._is_ended = False
+        keep_calls()
 
     # What is asked for ------------------------------------------------------------------------------------
 

@@ -193,6 +193,22 @@ def test_an_error_is_opened_where_it_was_raised(debugged: DebuggedKernel) -> Non
     stop_at_failure(debugged, failure_of(debugged, code))
     assert debugged.stopped()[0]["line"] == 5
     assert debugged.finish().strip() == ""
+    checked = (
+        "from pellucid.experimental import checkify\n"
+        "def bounded(x):\n"
+        "    y = x - 1\n"
+        "    checkify.check(y > 0, '{} is too small', y)\n"
+        "    return y * 2\n"
+        "x = jnp.float32(0.5)\n"
+        "for _ in range(3):\n"
+        "    error, _ = pl.jit(checkify.checkify(bounded))(x)\n"
+        "error.throw()"
+    )
+    stop_at_failure(debugged, failure_of(debugged, checked))
+    [frame] = debugged.stopped()
+    assert (frame["name"], frame["line"]) == ("bounded", 4)
+    assert debugged.variables(frame)["y"]["value"] == "-0.5"
+    assert debugged.finish().strip() == ""
 
 
 def test_a_cell_that_is_run_again_while_stopped_waits_and_stops_too(

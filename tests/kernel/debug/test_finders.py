@@ -8,6 +8,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
+from pellucid.compilation import interception
 from pellucid.experimental import checkify
 from pellucid_kernel.debug import debug, diverge, explain_grad, post_mortem
 from pellucid_viz.render.html import record_of
@@ -239,6 +240,60 @@ def test_a_check_that_failed_is_opened_at_its_values(
         assert float(session.variables()["c"]) == -2.0
         with pytest.raises(ValueError, match=r"-2\.0 isn't positive"):
             session.next()
+
+
+@pytest.fixture
+def kept_calls(monkeypatch) -> None:
+    monkeypatch.setattr(interception, "keeps_calls", True)
+
+
+def opened_error(function, *args):
+    """A session at the error of a later call of a function, which would go through C++ if calls weren't kept."""
+    function(*args)
+    error, _ = function(*args)
+    with pytest.raises(ValueError, match="line") as raised:
+        error.throw()
+    return post_mortem(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "errors", "x", "offset", "iteration"),
+    [
+        (checked, checkify.user_checks, 4.0, 4, "(iteration 3 of 5)"),
+        (checked, checkify.all_checks, 4.0, 4, "(iteration 3 of 5)"),
+        (unchecked, checkify.float_checks, 4.0, 2, ""),
+        (unchecked, checkify.div_checks, 0.0, 2, ""),
+    ],
+)
+def test_an_error_that_left_a_compiled_program_is_opened_at_its_values(
+    function, errors, x, offset, iteration, kept_calls
+) -> None:
+    x = jnp.float32(x)
+    session = opened_error(pl.jit(checkify.checkify(function, errors=errors)), x)
+    frame = session.stack()[-1]
+    assert (frame.line, frame.run) == (function.__code__.co_firstlineno + offset, iteration)
+    if function is checked:
+        assert float(session.variables()["c"]) == -2.0
+    else:
+        assert session.equation.primitive.name == ("sqrt" if x else "div")
+
+
+def test_an_error_is_opened_within_a_batch_and_a_call(kept_calls) -> None:
+    inner = checkify.checkify(pl.jit(unchecked), errors=checkify.nan_checks)
+    batched = pl.jit(lambda scale, xs: pl.vmap(inner)(xs * scale))
+    session = opened_error(batched, jnp.float32(2.0), jnp.array([20.0, 2.0]))
+    assert session.equation.primitive.name == "sqrt"
+    np.testing.assert_array_equal(session.operands()[0], [30.0, -6.0])
+
+
+def test_calls_are_kept_from_an_error_on_that_could_not_be_opened(kept_calls, monkeypatch) -> None:
+    monkeypatch.setattr(interception, "keeps_calls", False)
+    function = pl.jit(checkify.checkify(unchecked, errors=checkify.nan_checks))
+    x = jnp.float32(4.0)
+    with pytest.raises(ValueError, match="wasn't kept"):
+        opened_error(function, x)
+    assert opened_error(function, x).equation.primitive.name == "sqrt"
+    assert function(x)[0].call.operands == [x]
 
 
 def test_checks_that_hold_are_stepped_over() -> None:
