@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pellucid.introspect.lineage import origins_of, transformation_of
 from pellucid.ir.jaxpr import Equation, Jaxpr, Var
@@ -17,6 +17,8 @@ class Batch(NamedTuple):
 
     size: int
     dim: int
+    depth: int
+    """Its number among the batches in which the value is computed, from the outermost on, 0."""
 
 
 class Lane(NamedTuple):
@@ -34,7 +36,7 @@ def lanes_at(
 ) -> tuple[Lane, ...]:
     """The lanes of an element of a result of an equation, by batches from the outermost on, as far as they are known."""
     batches = batches_of(jaxpr, equation, result) if len(index) == len(_shape(result)) else ()
-    return tuple([Lane(int(index[dim]), size) for size, dim in batches])
+    return tuple([Lane(int(index[dim]), size) for size, dim, _ in batches])
 
 
 def batch_sizes(jaxpr: Jaxpr, equation: Equation) -> list[int]:
@@ -74,6 +76,44 @@ def batches_of(jaxpr: Jaxpr, equation: Equation, result: Var) -> list[Batch]:
     return _of_primal(batches, origin, result)
 
 
+def batches_before(jaxpr: Jaxpr, equation: Equation, variable: Var) -> list[Batch]:
+    """The batches, of those in which an equation is computed, among the dimensions of a variable that is known before it.
+
+    Empty where they aren't known.
+    """
+    maker = _makers(jaxpr).get(variable)
+    if (batched := _batched(jaxpr)) is not None:
+        if maker is not None:
+            return batches_of(jaxpr, maker, variable)
+        return _in_batched(batched, equation, variable) if batched is jaxpr else []
+    direct = _dims_in(_around(equation), variable)
+    if direct or maker is None or batch_sizes(jaxpr, maker) != batch_sizes(jaxpr, equation):
+        return direct
+    return batches_of(jaxpr, maker, variable)
+
+
+def _makers(jaxpr: Jaxpr) -> dict[Var, Equation]:
+    """By variable the equation of which it is a result; remembered."""
+    if "makers" not in jaxpr.memo:
+        jaxpr.memo["makers"] = {v: e for e in jaxpr.equations for v in e.results}
+    return jaxpr.memo["makers"]
+
+
+def lane_index(
+    batches: Sequence[Batch], lane: Sequence[int | None], ndim: int, n_leading: int = 0
+) -> tuple[Any, ...]:
+    """The index of one lane of a value with `ndim` dimensions, and `n_leading` more in front; by batch, None for all lanes.
+
+    >>> lane_index([Batch(3, 1, 0)], [2], 2)
+    (slice(None, None, None), 2)
+    """
+    index: list[Any] = [slice(None)] * (n_leading + ndim)
+    for _, dim, depth in batches:
+        if depth < len(lane) and lane[depth] is not None:
+            index[n_leading + dim] = lane[depth]
+    return tuple(index)
+
+
 def _batched(jaxpr: Jaxpr) -> Jaxpr | None:
     """The program of a batch that a program is, or is derived from; None for others."""
     return jaxpr if "lanes" in jaxpr.memo else jaxpr.memo.get("batched")
@@ -92,7 +132,10 @@ def _in_batched(jaxpr: Jaxpr, equation: Equation, variable: Var) -> list[Batch]:
         del shape[dim]
         element = _only([v for v in origin.results if [*_shape(v)] == shape])
         inner = [] if element is None else batches_of(lanes.unbatched, origin, element)
-    return [Batch(lanes.axis.size, dim), *[Batch(size, d + (d >= dim)) for size, d in inner]]
+    return [
+        Batch(lanes.axis.size, dim, 0),
+        *[Batch(size, d + (d >= dim), depth + 1) for size, d, depth in inner],
+    ]
 
 
 def _around(equation: Equation) -> list[Lanes]:
@@ -103,12 +146,12 @@ def _around(equation: Equation) -> list[Lanes]:
 
 def _dims_in(around: Sequence[Lanes], variable: Var) -> list[Batch]:
     batches: list[Batch] = []
-    for lanes in around:
+    for depth, lanes in enumerate(around):
         dim = lanes.dims.get(variable)
         if dim is not None:
-            for _, outer in sorted(batches, key=lambda batch: batch.dim):
-                dim += dim >= outer
-            batches.append(Batch(lanes.axis.size, dim))
+            for outer in sorted(batches, key=lambda batch: batch.dim):
+                dim += dim >= outer.dim
+            batches.append(Batch(lanes.axis.size, dim, depth))
     return batches
 
 

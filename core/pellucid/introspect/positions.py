@@ -104,7 +104,7 @@ class Positions:
         """The part of a value of type `aval` at one position; for None those at all, as held, where it varies."""
         if position is None and self.varying(aval):
             return value
-        plain = _of_auto_axes(value)
+        plain = of_auto_axes(value)
         part = plain[self._index(aval, position or 0)]
         if plain is value:
             return part
@@ -115,7 +115,7 @@ class Positions:
         """A value with another part at one position, or, for None and where it doesn't vary, at all."""
         if position is None or not self.varying(aval):
             return broadcast(part, value.shape[: self.n_axes])
-        return _of_auto_axes(value).at[self._index(aval, position)].set(np.asarray(part))
+        return of_auto_axes(value).at[self._index(aval, position)].set(np.asarray(part))
 
     def _index(self, aval: Any, position: int) -> tuple[int, ...]:
         """The index along the leading axes, of a value of type `aval`, of the part at a position."""
@@ -219,7 +219,7 @@ class Positions:
         return Derived(*stage_open(run, whole, jaxpr.debug), ())
 
 
-def _of_auto_axes(value: Any) -> Any:
+def of_auto_axes(value: Any) -> Any:
     """A value whose type shows no axes of a mesh, so that it can be indexed anywhere; nothing moves."""
     sharding = getattr(value, "sharding", None)
     if not isinstance(sharding, NamedSharding) or AxisType.Explicit not in sharding.mesh.axis_types:

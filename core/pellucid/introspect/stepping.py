@@ -45,7 +45,7 @@ from pellucid.tracing.trace import bind, type_of
 from pellucid.transforms.derived import Derived
 
 __all__ = [
-    "Call", "Frame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "known_values", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
+    "Call", "Frame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
     "opened", "past_breakpoints", "programs_within", "run", "run_at", "scope_of", "slots_of", "user_codes",
     "user_stack",
 ]  # fmt: skip
@@ -849,19 +849,11 @@ def line_text(equation: Equation) -> str:
     return "" if equation.source is None else source.describe(equation.source) or ""
 
 
-def known_values(
-    frame: Frame, function: str | None = None, position: int | None = None
-) -> dict[str, Any]:
-    """Values before a frame's position by the user's names, of one name the latest; at one position of a `shard_map`, or all.
+def latest_variables(jaxpr: Jaxpr, position: int, function: str | None = None) -> dict[str, Var]:
+    """Variables before a position of a program by the user's names, of one name the latest.
 
     With `function`, those that a function of that qualified name assigns, and the arguments of the program if it is its.
     """
-    latest = latest_variables(frame.jaxpr, frame.position, function)
-    return dict(strict_zip(latest, frame.shown([*latest.values()], position)))
-
-
-def latest_variables(jaxpr: Jaxpr, position: int, function: str | None = None) -> dict[str, Var]:
-    """Variables before a position of a program by the user's names, see `known_values`."""
     names = value_names(jaxpr)
     has_arguments = function is None or function.rpartition(".")[2] == name_of(jaxpr)
     results = [v for e in jaxpr.equations[:position] for v in e.results]

@@ -159,7 +159,11 @@ class PellucidDebugger(Debugger):
                 return _answer(message, self._own[command](arguments))
             if view is not None and command in _STEPPED:
                 return _answer(message, self._step(command))
-            if view is not None and command in ("pellucid/goto", "pellucid/position"):
+            if view is not None and command in (
+                "pellucid/goto",
+                "pellucid/position",
+                "pellucid/lane",
+            ):
                 return _answer(message, await self._goto(view, command, arguments))
             if view is not None and self._concerns(view, command, arguments):
                 task = self._of_stop[command]
@@ -201,13 +205,16 @@ class PellucidDebugger(Debugger):
     async def _goto(self, view: View, command: str, arguments: Mapping[str, Any]) -> Message:
         """Go to an equation of the innermost program, or to a run of its loop, where there is one.
 
-        Or show the values at one position of a `shard_map`, or at all: front ends read them as those of another stop.
+        Or show the values at one position of a `shard_map`, or in one lane of each batch, or at all: front ends read them
+        as those of another stop.
         """
         session = view.stop.session
 
         def move() -> None:
             if command == "pellucid/position":
                 session.position = arguments.get("position")
+            elif command == "pellucid/lane":
+                session.in_lane(*arguments["lane"])
             elif "position" in arguments:
                 session.move(int(arguments["position"]))
             else:

@@ -1,14 +1,16 @@
-"""Conditions of breakpoints within a loop, evaluated by the compiled loop, so that it stops only in runs where one holds."""
+"""Conditions of breakpoints: counts of hits, and those within a loop, which its compiled program evaluates."""
 
 from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
 import pellucid as pl
+from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.loops import Conditions, Search
 from pellucid.introspect.program import value_names
 from pellucid.introspect.stepping import Call, latest_variables, programs_within
@@ -87,6 +89,30 @@ def search_of(
     return Search(
         key, errors, [a.value for a in arrays.values()], tuple([a.aval for a in arrays.values()])
     )
+
+
+def counts(hit_condition: str, hit: int) -> bool:
+    """Whether a hit, from 1, meets a condition such as `5` (that one), `>= 5`, or `% 3` (each third).
+
+    Raises: ArgumentValueError for another text.
+
+    >>> counts("% 3", 6), counts("> 6", 6), counts("6", 6)
+    (True, False, True)
+    """
+    match = re.fullmatch(r"\s*(%|==|=|>=|<=|>|<)?\s*(\d+)\s*", hit_condition)
+    if match is None or (match[1] == "%" and not int(match[2])):
+        raise ArgumentValueError(
+            "a number of hits is a number, perhaps after a comparison or %.",
+            got=repr(hit_condition),
+            do="Write, for example, `5`, `>= 5` or `% 3`.",
+        )
+    sign, number = match[1] or "==", int(match[2])
+    if sign == "%":
+        return hit % number == 0
+    return {
+        "==": hit == number, "=": hit == number, ">": hit > number, "<": hit < number,
+        ">=": hit >= number, "<=": hit <= number,
+    }[sign]  # fmt: skip
 
 
 def array_of(value: Any) -> Any:

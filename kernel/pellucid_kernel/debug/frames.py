@@ -12,7 +12,7 @@ from pellucid import analysis, introspect
 from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.program import JaxprReading, name_of, read_jaxpr
 from pellucid.introspect.values import bytes_text
-from pellucid_kernel.debug.session import Level, StackFrame
+from pellucid_kernel.debug.session import Level, Session, StackFrame
 from pellucid_kernel.debug.stops import Stop
 from pellucid_kernel.debug.values import Parts, References, summary
 
@@ -90,7 +90,7 @@ class View:
         self._scopes[values["variablesReference"]] = number
         return [
             values,
-            self._scope("Operands", lambda: _operands(level, self.stop.session.position)),
+            self._scope("Operands", lambda: _operands(self.stop.session, level)),
             self._scope("Program", lambda: self._facts(level)),
         ]
 
@@ -190,7 +190,7 @@ class View:
         jaxpr, position = level.frame.jaxpr, level.frame.position
         reading = _reading(jaxpr)
         session = self.stop.session
-        current = f"{reading.record.key}:{session.place()}:{session.position}:{len(level.frame.values)}:{session.edits}"
+        current = f"{reading.record.key}:{session.place()}:{session.position}:{session.lane}:{len(level.frame.values)}:{session.edits}"
         if version == current:
             return {"unchanged": True, "version": current}
         equation = level.frame.equation
@@ -209,8 +209,10 @@ class View:
             "variables": self._listed(frame),
             "positions": [str(position) for position in session.positions()],
             "chosen": chosen,
+            "batches": session.batch_sizes(),
+            "lane": session.lane,
             "values": {
-                str(reading.values[v]): summary(level.frame.shown([v], chosen)[0])
+                str(reading.values[v]): summary(session.choice.shown(level, [v])[0])
                 for v in list(level.frame.values)
                 if v in reading.values
             },
@@ -232,11 +234,9 @@ def iteration_of(level: Level) -> dict[str, Any] | None:
     return {"run": level.turn[1], "runs": call.slots.runs}
 
 
-def _operands(level: Level, position: int | None) -> Parts:
-    equation = level.frame.equation
-    if equation is not None:
-        for i, value in enumerate(level.frame.shown(equation.operands, position)):
-            yield f"operand {i}", value
+def _operands(session: Session, level: Level) -> Parts:
+    for i, value in enumerate(session.operands(level)):
+        yield f"operand {i}", value
 
 
 def _public(names: dict[str, Any]) -> Parts:

@@ -24,13 +24,13 @@ from pellucid.introspect.stepping import (
     compiled_results,
     frame_of,
     is_loop,
-    known_values,
     latest_variables,
     listing,
     programs_within,
 )
 from pellucid.tree_util import tree_leaves
-from pellucid_kernel.debug.conditions import Outer, array_of, search_of
+from pellucid_kernel.debug.choice import Choice, n_batches_around, sizes_at
+from pellucid_kernel.debug.conditions import Outer, array_of, counts, search_of
 from pellucid_kernel.debug.differences import (
     Difference,
     FirstDifference,
@@ -134,9 +134,7 @@ class Session:
             (),
             (),
         )  # (where, those of the value)
-        self._position: tuple[Any, Position] | None = (
-            None  # (positions that it is one of, the chosen one)
-        )
+        self.choice = Choice()
         self._edits: list[str] = []
         self._depth = 1  # of the lines of the innermost program, how many are entered
 
@@ -210,47 +208,57 @@ class Session:
         """In words, the lanes of batches that the next equation of a level computes; empty for no batch."""
         if level is self._stepper.top and self.lanes:
             return f"({', '.join(map(str, self.lanes))})"
-        equation = level.frame.equation
-        sizes = [] if equation is None else batch_sizes(level.frame.jaxpr, equation)
-        return f"({' × '.join(map(str, sizes))} lanes)" if sizes else ""
+        return self.choice.lanes_text(level)
 
     def variables(self, frame: int = -1) -> dict[str, Any]:
         """Values of the user's variables in a frame of the stack, by default the innermost, as arrays."""
         each = self.stack()[frame]
-        level = self._stepper.levels[each.level].frame
+        level = self._stepper.levels[each.level]
         function = each.function if each.file else None
-        return known_values(level, function, self._position_in(level))
+        latest = latest_variables(level.frame.jaxpr, level.frame.position, function)
+        shown = self.choice.shown(level, [*latest.values()], self._n_batches(frame))
+        return dict(zip(latest, shown, strict=True))
 
-    def operands(self) -> list[Any]:
-        """Operands of the equation that comes next."""
-        equation = self._stepper.equation
-        frame = self._stepper.top.frame
-        return [] if equation is None else frame.shown(equation.operands, self.position)
+    def _n_batches(self, frame: int) -> int | None:
+        """How many batches are around the function of a frame of the stack; None, for all, where no lane is chosen."""
+        stack = self.stack()
+        level = self._stepper.levels[stack[frame].level]
+        if not self.choice.lane_in(level):
+            return None
+        depth = sum(f.level == stack[frame].level for f in stack[: frame % len(stack)])
+        return n_batches_around(self._places, level, depth)
+
+    def operands(self, level: Level | None = None) -> list[Any]:
+        """Operands of the equation that comes next in a level, by default the innermost."""
+        level = level or self._stepper.top
+        equation = level.frame.equation
+        return [] if equation is None else self.choice.shown(level, equation.operands)
+
+    @property
+    def lane(self) -> list[int | None]:
+        """By batch, the lane whose values are shown, and named in expressions; None for all."""
+        return self.choice.lane_in(self._stepper.top)
+
+    def batch_sizes(self) -> list[int]:
+        """The numbers of lanes of the batches around this place, from the outermost on; none outside of `vmap`."""
+        return sizes_at(self._stepper.top)
+
+    def in_lane(self, *lane: int | None) -> Session:
+        """Show the values in one lane of each batch, from the outermost on, None for all; without any those in all lanes.
+
+        Values of which it isn't known how they lie are shown whole. Raises: ArgumentValueError where there is no such lane.
+        """
+        self.choice.choose_lane(self._stepper.top, lane)
+        return self
 
     @property
     def position(self) -> int | None:
         """The index of the position of a `shard_map` whose values are shown, and named in expressions; None for all."""
-        return self._position_in(self._stepper.top.frame)
+        return self.choice.position_in(self._stepper.top.frame)
 
     @position.setter
     def position(self, index: int | None) -> None:
-        positions = self._stepper.top.frame.positions
-        if positions is None or index is None:
-            self._position = None
-        else:
-            self._position = positions, positions.all()[index]
-
-    def _position_in(self, frame: Any) -> int | None:
-        """The index of the chosen position among those of a frame: a `shard_map` around the one where it was chosen has it too."""
-        if frame.positions is None or self._position is None:
-            return None
-        chosen, position = self._position
-        levels = frame.positions.levels
-        pairs = zip(levels, chosen.levels, strict=False)
-        if len(levels) > len(chosen.levels) or any(a.params is not b.params for a, b in pairs):
-            return None
-        coordinates = position.coordinates[: len(frame.positions.axes)]
-        return next(p.index for p in frame.positions.all() if p.coordinates == coordinates)
+        self.choice.choose_position(self._stepper.top.frame, index)
 
     def positions(self) -> list[Position]:
         """The positions of the `shard_map` around this place; none outside of one."""
@@ -320,7 +328,7 @@ class Session:
                 do=f"Name one of {', '.join(variables) or 'another line: this one has none'}.",
             )
         variable = variables[name]
-        part = top.shown([variable], self.position or 0)[0]
+        part, put = self.choice.part(self._stepper.top, variable, self._n_batches(frame))
         array = value if hasattr(value, "dtype") else _with_dtype(value, part.dtype)
         if array.dtype != part.dtype or array.shape != part.shape:
             raise ArgumentTypeError(
@@ -330,7 +338,7 @@ class Session:
                 do=f"Write, for example, `jnp.full({part.shape}, …, {str(part.dtype)!r})`, or convert it: `.astype({str(part.dtype)!r})`.",
             )
         self._edits = [*self.edits, f"{name} in {each}"]
-        self._stepper.edit(variable, top.replaced(variable, array, self.position))
+        self._stepper.edit(variable, top.replaced(variable, put(array), self.position))
         return self
 
     # Lines --------------------------------------------------------------------------------------------------
@@ -697,6 +705,8 @@ class Session:
                 return False, None
             if not conditions:
                 return True, None
+            if self.lane:
+                return False, None  # a condition is one of values in the chosen lane
             lines = lambda e: self._places.stack(e)[: stops[e][0]]
             search = search_of(call, conditions, lines, lambda name: self._outer(name, depth))
             return search is not None, search
@@ -799,7 +809,7 @@ class Session:
         frame = level.frame
         if call is None or frame.positions is None or not call.is_shard_map:
             return ""
-        position = self._position_in(frame)
+        position = self.choice.position_in(frame)
         if position is None:
             return f"(over {len(frame.positions)} positions)"
         return f"({frame.positions.all()[position]})"
@@ -844,30 +854,6 @@ def _with_dtype(value: Any, dtype: Any) -> Any:
     """Numbers as an array: of a dtype that they have the kind of, else of their own."""
     array = pl.numpy.asarray(value)
     return array.astype(dtype) if pl.numpy.result_type(dtype, value) == dtype else array
-
-
-def counts(hit_condition: str, hit: int) -> bool:
-    """Whether a hit, from 1, meets a condition such as `5` (that one), `>= 5`, or `% 3` (each third).
-
-    Raises: ArgumentValueError for another text.
-
-    >>> counts("% 3", 6), counts("> 6", 6), counts("6", 6)
-    (True, False, True)
-    """
-    match = re.fullmatch(r"\s*(%|==|=|>=|<=|>|<)?\s*(\d+)\s*", hit_condition)
-    if match is None or (match[1] == "%" and not int(match[2])):
-        raise ArgumentValueError(
-            "a number of hits is a number, perhaps after a comparison or %.",
-            got=repr(hit_condition),
-            do="Write, for example, `5`, `>= 5` or `% 3`.",
-        )
-    sign, number = match[1] or "==", int(match[2])
-    if sign == "%":
-        return hit % number == 0
-    return {
-        "==": hit == number, "=": hit == number, ">": hit > number, "<": hit < number,
-        ">=": hit >= number, "<=": hit <= number,
-    }[sign]  # fmt: skip
 
 
 def _is_on(stack: Stack, lines: Stack) -> bool:

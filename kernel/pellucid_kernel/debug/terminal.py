@@ -105,6 +105,11 @@ class Prompt(cmd.Cmd):
         pairs = [part.split("=") for part in argument.split(",") if part.strip()]
         self._show(self.session.at(**{axis.strip(): int(index) for axis, index in pairs}))
 
+    def do_lane(self, argument: str) -> None:
+        """lane [N, …]: show values in one lane of each batch, from the outermost on, `*` for all; without any in all lanes."""
+        texts = [part.strip() for part in argument.split(",") if part.strip()]
+        self._show(self.session.in_lane(*[None if text == "*" else int(text) for text in texts]))
+
     def do_quit(self, _: str) -> bool:
         """q: end."""
         return True

@@ -157,6 +157,7 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
           await refresh();
         },
         onPosition: position => inBackground(tell('pellucid/position', { position })),
+        onLane: lane => inBackground(tell('pellucid/lane', { lane })),
         onWatch: condition =>
           inBackground(tell('pellucid/watch', { condition: condition === '' ? null : condition })),
       },

@@ -79,11 +79,11 @@ def test_values_of_other_lanes_stay(name) -> None:
     for (batches, value, sizes), (_, changed, _) in zip(
         rows, values_of(program, other), strict=True
     ):
-        assert [size for size, _ in batches] == sizes[: len(batches)]
+        assert all(sizes[depth] == size for size, _, depth in batches)
         n_depths[len(batches)] += 1
         if not batches:
             continue
-        size, dim = batches[0]
+        size, dim, _ = batches[0]
         assert np.shape(value)[dim] == size == 3
         same, new = np.moveaxis(np.array(value), dim, 0), np.moveaxis(np.array(changed), dim, 0)
         np.testing.assert_array_equal(np.delete(same, 1, 0), np.delete(new, 1, 0))

@@ -637,6 +637,82 @@ def test_lanes_of_batches_are_in_the_stack_and_in_what_is_found() -> None:
     assert session.back().lanes == ()
 
 
+def scaled(ws, x):
+    half = x / 2
+    y = jnp.sin(half)
+    out, _ = lax.scan(lambda c, w: (c * w + 1, None), y, ws)
+    return (out * y).sum()
+
+
+SCALED = scaled.__code__.co_firstlineno
+
+
+def scaled_lanes(ws, xs):
+    xs = xs * 2
+    totals = pl.vmap(scaled, (None, 1))(ws, xs)
+    return totals.sum()
+
+
+def test_values_of_one_lane_are_shown_and_named_in_conditions() -> None:
+    ws, xs = jnp.arange(1.0, 4.0), jnp.arange(8.0).reshape(2, 4)
+    session = debug(scaled_lanes)(ws, xs)
+    session.break_at(SCALED + 3)
+    assert session.run().stack()[-1].run == "(4 lanes)"
+    assert session.variables()["half"].shape == (2, 4)
+    session.in_lane(1)
+    assert session.stack()[-1].run == "(lane 1 of 4)"
+    np.testing.assert_array_equal(session.variables()["half"], xs[:, 1])
+    # The function around `vmap` has the whole batch.
+    np.testing.assert_array_equal(session.variables(0)["xs"], xs * 2)
+    assert session.evaluate("half.shape, xs.shape") == ((2,), (2, 4))
+    assert session.operands()[0].shape == (2,)
+    with pytest.raises(ValueError, match="below 4"):
+        session.in_lane(4)
+    session.step()
+    assert session.stack()[-1].run == "(iteration 0 of 3) (lane 1 of 4)"
+    assert session.variables()["c"].shape == (2,)
+    session.breakpoints.clear()
+    session.break_at(SCALED + 3, None, "w == 2 and c.shape == (2,) and c[0] > 1.4")
+    assert session.run().stack()[-1].run == "(iteration 1 of 3) (lane 1 of 4)"
+    assert session.in_lane().variables()["c"].shape == (4, 2)
+    out = io.StringIO()
+    Prompt(session, io.StringIO("lane 2\nc\nlane *\nlane 9\nq\n"), out).cmdloop()
+    assert "(lane 2 of 4)" in out.getvalue()
+    assert "(4 lanes)" in out.getvalue()
+    assert "no such lane" in out.getvalue()
+
+
+def test_a_value_of_one_lane_is_set() -> None:
+    ws, xs = jnp.arange(1.0, 4.0), jnp.arange(8.0).reshape(2, 4)
+    session = debug(scaled_lanes)(ws, xs)
+    session.break_at(SCALED + 2)
+    session.run().in_lane(2).set("half", jnp.zeros(2))
+    whole = session.in_lane().variables()["half"]
+    np.testing.assert_array_equal(whole, xs.at[:, 2].set(0.0))
+    edited = xs.at[:, 2].set(0.0)
+    np.testing.assert_allclose(session.finish(), scaled_lanes(ws, edited), rtol=1e-6)
+
+
+def test_lanes_within_batches_are_chosen_one_by_one() -> None:
+    def inner(x, y):
+        z = x * y
+        return jnp.sin(z)
+
+    def outer(x, ys):
+        w = x + 1
+        return pl.vmap(inner, (None, 0))(w, ys)
+
+    xs, ys = jnp.arange(3.0), jnp.arange(2.0) + 5
+    session = debug(lambda xs, ys: pl.vmap(outer, (0, None))(xs, ys))(xs, ys)
+    session.break_at(inner.__code__.co_firstlineno + 2)
+    assert session.run().stack()[-1].run == "(3 × 2 lanes)"
+    assert session.in_lane(None, 1).stack()[-1].run == "(3 lanes, lane 1 of 2)"
+    np.testing.assert_array_equal(session.variables()["z"], (xs + 1) * 6)
+    assert float(session.in_lane(2, 1).variables()["z"]) == 18.0
+    outer_frame = next(i for i, f in enumerate(session.stack()) if f.function.endswith("outer"))
+    assert float(session.variables(outer_frame)["w"]) == 3.0
+
+
 def test_conditions() -> None:
     f = lambda x: jnp.exp(x * 10) - 1
     assert find(f, isnan)(1.0) is None

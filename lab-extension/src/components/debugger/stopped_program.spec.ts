@@ -23,6 +23,8 @@ const STANDING: Standing = {
   variables: [],
   positions: [],
   chosen: null,
+  batches: [],
+  lane: [],
   values: {},
 };
 const BREAKPOINT: ListedBreakpoint = {
@@ -49,6 +51,7 @@ function shown(standing: Standing | null = STANDING) {
     ),
     onSet: vi.fn(() => Promise.resolve()),
     onPosition: vi.fn(),
+    onLane: vi.fn(),
   };
   stopped = new StoppedProgram(events);
   place().append(stopped.element);
@@ -235,4 +238,20 @@ test('chooses a position of a shard_map', () => {
   expect(events.onPosition).toHaveBeenCalledWith(null);
   program.show(VARIABLES);
   expect(select.parentElement!.hidden).toBe(true);
+});
+
+test('chooses a lane of each batch', () => {
+  const { program, element, events } = shown();
+  program.show({ ...VARIABLES, batches: [32, 4], lane: [3, null] });
+  const [first, second] = [0, 1].map(i =>
+    element.querySelector<HTMLInputElement>(`input[aria-label='Lane of batch ${i}']`)!,
+  );
+  expect([first!.value, second!.value, first!.max]).toEqual(['3', '', '31']);
+  second!.value = '2';
+  second!.dispatchEvent(new Event('change'));
+  expect(events.onLane).toHaveBeenCalledWith([3, 2]);
+  program.show({ ...VARIABLES, batches: [32, 4], lane: [3, 2] });
+  expect(second!.isConnected && second!.value).toBe('2'); // it keeps the focus
+  program.show(VARIABLES);
+  expect(second!.isConnected).toBe(false);
 });

@@ -4,10 +4,15 @@ import { el } from '../dom';
 import { whole } from '../format';
 import { ProgramExplorer } from '../explorer/program_explorer';
 import { mount, type Mounted, type ViewOptions } from '../view';
-import { VariablesPane, type ListedVariable, type VariablesEvents } from './variables_pane';
+import {
+  VariablesPane,
+  type Choices,
+  type ListedVariable,
+  type VariablesEvents,
+} from './variables_pane';
 
 /** What the kernel says of the program of a frame (`pellucid/program`). */
-export interface Standing {
+export interface Standing extends Choices {
   readonly version: string;
   /** Key of the record. */
   readonly program: string;
@@ -24,10 +29,6 @@ export interface Standing {
   readonly path: readonly string[];
   /** Arrays of the frame. */
   readonly variables: readonly ListedVariable[];
-  /** Positions of the `shard_map` around this place; none outside of one. */
-  readonly positions: readonly string[];
-  /** Index of the position whose values are shown; null for all. */
-  readonly chosen: number | null;
   /** Short texts of the values that are known, by number. */
   readonly values: Readonly<Record<string, string>>;
 }
@@ -145,7 +146,7 @@ export class StoppedProgram {
     }
     this.place.textContent = this.describe(standing);
     this.setMoves(standing);
-    this.variables.show(standing.variables, standing.positions, standing.chosen);
+    this.variables.show(standing.variables, standing);
     const { explorer } = this;
     explorer?.graph.relabel();
     const row = this.nextRow(standing);
@@ -207,7 +208,7 @@ export class StoppedProgram {
     this.mounted?.dispose();
     this.mounted = null;
     this.graph.replaceChildren();
-    this.variables.show([], [], null);
+    this.variables.show([]);
     this.element.classList.remove('pellucid-is-stopped', 'pellucid-is-moving');
     this.place.textContent =
       'No program is stopped. Set a breakpoint at a line of a jitted function, and run its cell.';

@@ -28,12 +28,28 @@ export interface VariablesEvents {
   readonly onSet: (name: string, expression: string) => Promise<void>;
   /** Shows the values at one position of a `shard_map`, or, for null, at all. */
   readonly onPosition: (index: number | null) => void;
+  /** Shows the values in one lane of each batch, from the outermost on, null for all. */
+  readonly onLane: (lane: readonly (number | null)[]) => void;
 }
+
+/** Of what the values of a frame may be shown: positions of a `shard_map`, lanes of batches. */
+export interface Choices {
+  readonly positions: readonly string[];
+  /** Index of the position whose values are shown; null for all. */
+  readonly chosen: number | null;
+  /** Numbers of lanes of the batches around this place, from the outermost on; none outside of `vmap`. */
+  readonly batches: readonly number[];
+  /** By batch the lane whose values are shown; null, and where there is none, for all. */
+  readonly lane: readonly (number | null)[];
+}
+
+const NO_CHOICES: Choices = { positions: [], chosen: null, batches: [], lane: [] };
 
 export class VariablesPane {
   readonly element = el('div', { class: 'pellucid-variables' });
   private readonly positions = el('select', { 'aria-label': 'Position whose values are shown' });
   private readonly position = el('label', { hidden: true }, 'Values at ', this.positions);
+  private readonly lanes = el('div', { class: 'pellucid-variables-index', hidden: true });
   private readonly list = el('div', {
     class: 'pellucid-variables-list',
     role: 'listbox',
@@ -61,6 +77,7 @@ export class VariablesPane {
     this.value.addEventListener('change', () => void this.set());
     this.element.append(
       this.position,
+      this.lanes,
       this.list,
       this.indices,
       this.setter,
@@ -72,11 +89,8 @@ export class VariablesPane {
   }
 
   /** Shows the arrays of a frame; the one that was drawn stays drawn if there is one of its name. */
-  show(
-    variables: readonly ListedVariable[],
-    positions: readonly string[],
-    chosen: number | null,
-  ): void {
+  show(variables: readonly ListedVariable[], choices: Choices = NO_CHOICES): void {
+    const { positions, chosen } = choices;
     this.variables = variables;
     this.position.hidden = positions.length === 0;
     this.positions.replaceChildren(
@@ -84,8 +98,38 @@ export class VariablesPane {
       ...positions.map((text, i) => el('option', { value: i }, text)),
     );
     this.positions.value = chosen === null ? '' : String(chosen);
+    this.drawLanes(choices);
     this.drawList();
     void this.draw();
+  }
+
+  private drawLanes({ batches, lane }: Choices): void {
+    this.lanes.hidden = batches.length === 0;
+    const drawn = [...this.lanes.querySelectorAll('input')];
+    if (drawn.map(({ max }) => max).join() !== batches.map(size => size - 1).join()) {
+      this.lanes.replaceChildren('Lane ', ...batches.map((size, i) => this.laneField(size, i)));
+    }
+    [...this.lanes.querySelectorAll('input')].forEach((field, i) => {
+      field.value = String(lane[i] ?? '');
+    });
+  }
+
+  private laneField(size: number, batch: number): HTMLElement {
+    const field = el('input', {
+      type: 'number',
+      min: 0,
+      max: size - 1,
+      placeholder: 'all',
+      'aria-label': `Lane of batch ${batch}`,
+      title: 'The lane whose values are shown; empty for all',
+    });
+    field.addEventListener('change', () => {
+      const fields = [...this.lanes.querySelectorAll('input')];
+      this.events.onLane(
+        fields.map(({ value }) => (value.trim() === '' ? null : Math.trunc(Number(value)))),
+      );
+    });
+    return el('label', {}, field, ` of ${whole(size)}`);
   }
 
   dispose(): void {

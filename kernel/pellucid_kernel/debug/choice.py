@@ -1,0 +1,141 @@
+"""One of many: the position of a `shard_map`, and the lane of each batch, whose values a session shows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.introspect.errors import ArgumentValueError
+from pellucid.introspect.lanes import Lane, batch_sizes, batches_before, lane_index
+from pellucid.introspect.positions import Position, of_auto_axes
+from pellucid_kernel.debug.places import Places
+from pellucid_kernel.debug.stepper import Level
+
+LaneIndices = list[int | None]
+"""By batch, from the outermost on, the chosen lane; None for all."""
+
+
+class Choice:
+    """What is chosen of the positions and the lanes of a place; it holds in programs within, and around as far as these have them."""
+
+    def __init__(self) -> None:
+        self._position: tuple[Any, Position] | None = None  # (positions that it is one of, it)
+        self._lane: list[tuple[int, int | None]] = []  # by batch (size, the chosen lane)
+
+    def choose_position(self, frame: Any, index: int | None) -> None:
+        """Choose a position of the `shard_map` around a frame, or, for None, all."""
+        positions = frame.positions
+        if positions is None or index is None:
+            self._position = None
+        else:
+            self._position = positions, positions.all()[index]
+
+    def position_in(self, frame: Any) -> int | None:
+        """The index of the chosen position among those of a frame: a `shard_map` around the one where it was chosen has it too."""
+        if frame.positions is None or self._position is None:
+            return None
+        chosen, position = self._position
+        levels = frame.positions.levels
+        pairs = zip(levels, chosen.levels, strict=False)
+        if len(levels) > len(chosen.levels) or any(a.params is not b.params for a, b in pairs):
+            return None
+        coordinates = position.coordinates[: len(frame.positions.axes)]
+        return next(p.index for p in frame.positions.all() if p.coordinates == coordinates)
+
+    def choose_lane(self, level: Level, lane: Sequence[int | None]) -> None:
+        """Choose a lane of each batch around the next equation of a level, or, for None, all.
+
+        Raises: ArgumentValueError where there is no such lane.
+        """
+        sizes = sizes_at(level)
+        is_there = [i is None or 0 <= i < n for i, n in zip(lane, sizes, strict=False)]
+        if len(lane) > len(sizes) or not all(is_there):
+            raise ArgumentValueError(
+                "there is no such lane here.",
+                got=", ".join("*" if i is None else str(i) for i in lane),
+                do=f"Name a number below {', and one below '.join(map(str, sizes))}."
+                if sizes
+                else "Go to a line that `vmap` batches before.",
+            )
+        self._lane = [*zip(sizes, lane, strict=False)]
+
+    def lane_in(self, level: Level) -> LaneIndices:
+        """The chosen lanes of the batches around the next equation of a level, as far as these are the same; empty for all."""
+        if all(index is None for _, index in self._lane):
+            return []
+        pairs = zip(self._lane, sizes_at(level), strict=False)
+        same = itertools.takewhile(lambda pair: pair[0][0] == pair[1], pairs)
+        return [index for (_, index), _ in same]
+
+    def lanes_text(self, level: Level) -> str:
+        """In words, the lanes of batches that the next equation of a level computes; empty for no batch."""
+        sizes, lane = sizes_at(level), self.lane_in(level)
+        if not any(index is not None for index in lane):
+            return f"({' × '.join(map(str, sizes))} lanes)" if sizes else ""
+        pairs = itertools.zip_longest(sizes, lane)
+        texts = [f"{n} lanes" if i is None else str(Lane(i, n)) for n, i in pairs]
+        return f"({', '.join(texts)})"
+
+    def shown(self, level: Level, atoms: Sequence[Any], n_batches: int | None = None) -> list[Any]:
+        """Values of a level at the chosen position and in the chosen lane, of the outermost `n_batches`, by default all."""
+        frame = level.frame
+        values = frame.shown(atoms, self.position_in(frame))
+        lane = self.lane_in(level)[:n_batches]
+        if not lane:
+            return values
+        return [
+            _in_lane(x, _lane_index(level, a, lane, np.ndim(x)))
+            for a, x in zip(atoms, values, strict=True)
+        ]
+
+    def part(
+        self, level: Level, variable: Any, n_batches: int | None
+    ) -> tuple[Any, Callable[[Any], Any]]:
+        """A variable's value in the chosen lane, at the chosen position or else at the first, and what puts another there.
+
+        The latter gives the value at the position.
+        """
+        [whole] = level.frame.shown([variable], self.position_in(level.frame) or 0)
+        lane = self.lane_in(level)[:n_batches]
+        index = _lane_index(level, variable, lane, np.ndim(whole))
+        if not index:
+            return whole, lambda part: part
+        return _in_lane(whole, index), of_auto_axes(whole).at[index].set
+
+
+def _in_lane(value: Any, index: tuple[Any, ...]) -> Any:
+    return of_auto_axes(value)[index] if index else value
+
+
+def sizes_at(level: Level) -> list[int]:
+    """The numbers of lanes of the batches around the next equation of a level, from the outermost on."""
+    frame = level.frame
+    return [] if frame.equation is None else batch_sizes(frame.jaxpr, frame.equation)
+
+
+def n_batches_around(places: Places, level: Level, depth: int) -> int:
+    """How many batches are around the function of a line in the stack of a level: those that all its equations have."""
+    jaxpr, equation = level.frame.jaxpr, level.frame.equation
+    here = () if equation is None else places.stack(equation)
+    if depth >= len(here):
+        return len(sizes_at(level))
+    counts = []
+    for each in jaxpr.equations:
+        stack = places.stack(each)
+        is_within = len(stack) > depth and stack[:depth] == here[:depth]
+        if is_within and stack[depth].function == here[depth].function:
+            counts.append(len(batch_sizes(jaxpr, each)))
+    return min(counts)
+
+
+def _lane_index(level: Level, atom: Any, lane: Sequence[int | None], ndim: int) -> tuple[Any, ...]:
+    """The index of chosen lanes of a value, which may have dimensions for positions in front; empty where it has none of them."""
+    frame = level.frame
+    if frame.equation is None or hasattr(atom, "val") or not lane:
+        return ()
+    n = len(atom.aval.shape)
+    index = lane_index(batches_before(frame.jaxpr, frame.equation, atom), lane, n, ndim - n)
+    return index if any(type(i) is int for i in index) else ()
