@@ -38,6 +38,13 @@ class PellucidError(Exception):
         lines = [*self.got, *([f"in {where}"] if where else []), *([do] if do else [])]
         super().__init__("\n  ".join([what, *lines]))
 
+    names_arguments = False
+    """Whether the lines of `got` have the names of arguments already, as far as these are known."""
+
+    def state_got(self, lines: Iterable[str]) -> None:
+        """Replace what the function `got`."""
+        PellucidError.__init__(self, self.what, got=lines, where=self.where, do=self.do)
+
     failed_call: Any = None
     """The call of a compiled program that failed with this error, for debuggers; None for none."""
 

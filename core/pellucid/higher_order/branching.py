@@ -42,7 +42,15 @@ from pellucid.tracing.context import context
 from pellucid.tracing.discharge import check_distinct
 from pellucid.tracing.function import name_of
 from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import Tracer, bind, bind1, is_array_like, type_of, types_of
+from pellucid.tracing.trace import (
+    Tracer,
+    bind,
+    bind1,
+    is_array_like,
+    name_operands,
+    type_of,
+    types_of,
+)
 from pellucid.transforms.arguments import check_callable, flat_arguments
 from pellucid.transforms.derived import stage_open
 
@@ -94,14 +102,16 @@ def _check_scalar(caller: str, name: str, x) -> None:
         raise ArgumentTypeError(f"{caller} needs a scalar {name}.", got=f"got {type(x).__name__}")
     aval: Any = type_of(x)
     if aval.shape != ():
-        raise ArgumentTypeError(
-            f"{caller} needs a scalar {name}.", got=f"got {aval.text()}",
+        error = ArgumentTypeError(
+            f"{caller} needs a scalar {name}.", got=f"{name}: {aval.text()}",
             do="Reduce it, for example with `.any()` or `.all()`, or use `jnp.where` or `vmap` to choose elementwise.",
         )  # fmt: skip
+        raise name_operands(error, (x,))
     if aval.dtype.kind not in "biuf":
-        raise ArgumentTypeError(
-            f"{caller} needs a {name} that is a number or a boolean.", got=f"got {aval.text()}"
+        error = ArgumentTypeError(
+            f"{caller} needs a {name} that is a number or a boolean.", got=f"{name}: {aval.text()}"
         )
+        raise name_operands(error, (x,))
 
 
 def _index_of_predicate(pred):

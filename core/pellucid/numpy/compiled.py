@@ -7,12 +7,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pellucid.base.errors import PellucidError
 from pellucid.higher_order.jitted import Jitted
 from pellucid.numpy.recall import remembering, with_operands
 from pellucid.runtime.transfer import from_host, shard_argument
 from pellucid.tracing.context import context
 from pellucid.tracing.function import FunctionSpec, resolve_arguments
-from pellucid.tracing.trace import Tracer, as_operand, type_of
+from pellucid.tracing.trace import Tracer, as_operand, is_array_like, name_operands, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.calls import make_call
 from pellucid.xla.pytree import flatten
@@ -32,7 +33,7 @@ def numpy_function(
     static_nums, static_names = resolve_arguments(chosen, None, static or None, "static")
     spec = FunctionSpec(chosen, chosen.__name__, static_nums, static_names)
     jitted = Jitted(spec, inline=True, share=False)
-    python = _giving_arrays(remembering(chosen, static_nums, static_names))
+    python = _for_traces(remembering(chosen, static_nums, static_names))
 
     def cache_miss(*args: Any, **kwargs: Any) -> Any:
         if not context.trace.is_eager:
@@ -58,15 +59,19 @@ def numpy_function(
     return call
 
 
-def _giving_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, with arrays in place of numbers of the host among its results.
+def _for_traces(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, with arrays in place of numbers of the host among its results, and named arguments in its errors.
 
     What is computed of numbers alone may be folded to a number, which would compute on by the rules of NumPy.
     """
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except PellucidError as error:
+            name_operands(error, [x for x in flatten((args, kwargs))[0] if is_array_like(x)])
+            raise
         kind = type(result)
         return kind(map(_as_array, result)) if kind in (list, tuple) else _as_array(result)
 

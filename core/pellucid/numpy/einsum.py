@@ -26,7 +26,7 @@ from pellucid.primitives.movement import transpose
 from pellucid.primitives.precision import preferred_dtype
 from pellucid.primitives.reduction import reduce_or
 from pellucid.primitives.sharding_constraint import with_out_sharding
-from pellucid.tracing.trace import type_of
+from pellucid.tracing.trace import operand_lines, type_of
 
 Shape = tuple[int, ...]
 
@@ -358,7 +358,11 @@ def einsum(
         )
     text, arrays = _given(subscripts, operands)
     shapes = tuple([aval_of("einsum", x, i).shape for i, x in enumerate(arrays)])
-    notation, plan = _plan(text, shapes, _hashable(optimize))
+    try:
+        notation, plan = _plan(text, shapes, _hashable(optimize))
+    except ShapeError as error:
+        error.state_got([*error.got[:1], *operand_lines(arrays)[:4]])
+        raise
     if any(len(step.operands) > 2 for step in plan):
         raise UnsupportedError(
             "einsum contracts two operands at a time.",

@@ -43,7 +43,7 @@ from pellucid.primitives.sharding_constraint import with_out_sharding
 from pellucid.refs.access import set as write_reference
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import is_reference
-from pellucid.tracing.trace import is_array_like, type_of
+from pellucid.tracing.trace import is_array_like, name_operands, type_of
 
 
 class Update(NamedTuple):
@@ -156,10 +156,12 @@ def _shaped(values: Any, places: Places, new_axes: list[int]) -> Any:
     aval = type_of(values)
     trailing = shape[len(shape) - aval.ndim :] if aval.ndim <= len(shape) else None
     if trailing is None or any(a not in (1, b) for a, b in zip(aval.shape, trailing, strict=True)):
-        raise ShapeError(
+        error = ShapeError(
             f"x.at[...]: values of shape {aval.shape} don't fit into the indexed shape {tuple(shape)}.",
+            got=f"values: {aval.text()}",
             do="They must have this shape or be broadcast to it.",
         )
+        raise name_operands(error, (values,))
     values = broadcast_to(values, tuple(shape))
     values = squeeze(values, new_axes) if new_axes else values
     return rev(values, places.reversed) if places.reversed else values

@@ -152,20 +152,21 @@ def tensordot(
     (2, 4)
     """
     first, second = _avals("tensordot", a, b)
-    got = [f"argument 0: {first.text()}", f"argument 1: {second.text()}", f"axes: {axes}"]
+
+    def refused(what: str) -> ShapeError:
+        return ShapeError(f"jnp.tensordot {what}", got=[*operand_lines((a, b)), f"axes: {axes}"])
+
     if not isinstance(axes, Sequence):
         n = operator.index(axes)
         if not 0 <= n <= min(first.ndim, second.ndim):
-            raise ShapeError(f"jnp.tensordot can't sum over {n} axes of these.", got=got)
+            raise refused(f"can't sum over {n} axes of these.")
         left, right = tuple(range(first.ndim - n, first.ndim)), tuple(range(n))
     else:
         if len(axes) != 2:
-            raise ShapeError("jnp.tensordot needs axes of both operands.", got=got)
+            raise refused("needs axes of both operands.")
         left, right = (_listed_axes(x, v.ndim) for x, v in zip(axes, (first, second), strict=True))
         if len(left) != len(right):
-            raise ShapeError(
-                "jnp.tensordot needs as many axes of one operand as of the other.", got=got
-            )
+            raise refused("needs as many axes of one operand as of the other.")
     static = _static("tensordot", precision, preferred_element_type)
     return _tensordot(a, b, left, right, *static, out_sharding)
 
@@ -203,14 +204,14 @@ def _multiplied(
     if a_lead < 0 or b_lead < 0:
         raise ShapeError(
             f"jnp.{name} needs operands of rank {1 + has_row} and {1 + has_column} at least.",
-            got=[f"argument 0: {first.text()}", f"argument 1: {second.text()}"],
+            got=operand_lines((a, b)),
         )
     try:
         batch = broadcast_shapes(first.shape[:a_lead], second.shape[:b_lead])
     except ShapeError:
         raise ShapeError(
             f"jnp.{name} got leading dimensions that can't be broadcast together.",
-            got=[f"argument 0: {first.text()}", f"argument 1: {second.text()}"],
+            got=operand_lines((a, b)),
         ) from None
     # Axes of the result are named: numbers for leading ones, then "row" and "column". A leading axis along which only
     # one operand has more than one element is a free axis of that operand.

@@ -10,7 +10,9 @@ import numpy as np
 
 from pellucid.base import config, dtypes
 from pellucid.base.errors import ArgumentTypeError, ShapeError, UnsupportedError
+from pellucid.base.typing import Shape
 from pellucid.ir.avals import ShapedArray
+from pellucid.ir.rules import Operands
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
 from pellucid.primitives.conversion import convert_element_type, converted
 from pellucid.primitives.families import scalar
@@ -120,15 +122,7 @@ def promote_shapes(name: str, *operands: Any) -> list[Any]:
     ranks = {len(s) for s in distinct}
     if len(ranks) > 1:
         note_rank_promotion(name, shapes)
-    try:
-        broadcast_shapes(*shapes)
-    except ShapeError:
-        raise ShapeError(
-            f"jnp.{name} got shapes that can't be broadcast together.",
-            got=operand_lines(operands),
-            do="Trailing dimensions must be equal, or 1.",
-        ) from None
-    rank = max(ranks, default=0)
+    rank = len(_common_shape(name, operands, shapes))
     return [
         x if not s or len(s) == rank else expand_dims(x, range(rank - len(s)))
         for x, s in zip(operands, shapes, strict=True)
@@ -177,10 +171,22 @@ def promote_arguments_numeric(name: str, *operands: Any) -> list[Any]:
     return promote_shapes(name, *promote_dtypes_numeric(name, *operands))
 
 
+def _common_shape(name: str, operands: Operands, shapes: list[Shape]) -> Shape:
+    """The shape that operands of `shapes` broadcast to."""
+    try:
+        return broadcast_shapes(*shapes)
+    except ShapeError as error:
+        raise ShapeError(
+            f"jnp.{name} got shapes that can't be broadcast together.",
+            got=operand_lines(operands),
+            do=error.do,
+        ) from None
+
+
 def broadcast_arrays(name: str, *operands: Any) -> list[Any]:
     """`operands` repeated to their common shape."""
     shapes = [aval_of(name, x, i).shape for i, x in enumerate(operands)]
-    shape = broadcast_shapes(*shapes)
+    shape = _common_shape(name, operands, shapes)
     return [
         x
         if s == shape

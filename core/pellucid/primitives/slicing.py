@@ -29,9 +29,9 @@ from pellucid.base.errors import (
 )
 from pellucid.base.functional import inserted, strict_zip
 from pellucid.base.typing import Ints, Shape
-from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
+from pellucid.ir.avals import element_shape, shaped_array
 from pellucid.ir.primitive import NoParams, P, Primitive
-from pellucid.ir.rules import INDEXING, is_linear
+from pellucid.ir.rules import INDEXING, Avals, is_linear
 from pellucid.lowering.in_place import checked_update
 from pellucid.primitives.arithmetic import add, rem
 from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims, squeeze
@@ -215,9 +215,10 @@ def wrapped(index: Any, size: Size) -> Any:
     return select_n(lt(index, dtype.type(0)), index, add(index, size_as_index))
 
 
-def _check_window(name: str, operand: ShapedArray, starts: Sequence[Any], window: Shape) -> None:
-    """Raise ShapeError or DtypeError unless `starts` and `window` make a window of `operand`."""
-    got = [f"operand: {operand.text()}", f"window: {window}", *texts("start", starts)]
+def _check_window(name: str, avals: Avals, window: Shape, shown: str) -> None:
+    """Raise ShapeError or DtypeError unless operand and start indices make a window; errors show it as `shown`."""
+    operand, *starts = avals
+    got = [f"operand: {operand.text()}", shown, *texts("start", starts)]
     if len(starts) != operand.ndim or any(s.shape != () for s in starts):
         raise ShapeError(
             f"{name} needs one scalar start index for each dimension of its operand.", got=got
@@ -293,8 +294,8 @@ class DynamicSlice(_Window[DynamicSliceParams]):
     all_dims = "~"
 
     def abstract_eval(self, avals, params):
-        x, *starts = avals
-        _check_window(self.name, x, starts, params.slice_sizes)
+        x, *_ = avals
+        _check_window(self.name, avals, params.slice_sizes, f"window: {params.slice_sizes}")
         return [shaped_array(params.slice_sizes, x.dtype, x.weak_type)]
 
     def operand_cotangents(self, cotangent, operands, params):
@@ -404,7 +405,7 @@ class DynamicUpdateSlice(_Window[NoParams]):
                 got=[f"operand: {x.text()}", f"update: {update.text()}"],
                 do="Convert one with `lax.convert_element_type`.",
             )
-        _check_window(self.name, x, starts, update.shape)
+        _check_window(self.name, (x, *starts), update.shape, f"update: {update.text()}")
         return [shaped_array(x.shape, x.dtype)]
 
     def operand_cotangents(self, cotangent, operands, params):

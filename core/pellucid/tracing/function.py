@@ -14,6 +14,7 @@ from pellucid.base.tree import keystr
 from pellucid.base.typing import Function, Keywords
 from pellucid.ir.jaxpr import DebugInfo
 from pellucid.ir.rules import Mask, Operands, Values
+from pellucid.tracing.context import context
 from pellucid.tracing.trace import type_of, types_of
 from pellucid.xla.pytree import flatten, flatten_with_path
 
@@ -295,6 +296,34 @@ class FunctionSpec(NamedTuple):
         for key, child in strict_zip(keys, kwargs.children()):
             flags += [key in self.donated_names] * child.num_leaves
         return tuple(flags)
+
+
+class NamedCall(NamedTuple):
+    """A call of a user's function whose arguments errors name."""
+
+    function: Function
+    args: Operands
+    kwargs: Keywords
+
+    def name_of(self, x: Any) -> str | None:
+        """The path of the one argument that is `x`, as `params['w']`; None if there is none or several are."""
+        leaves, _ = flatten((tuple(self.args), self.kwargs))
+        positions = [i for i, leaf in enumerate(leaves) if leaf is x]
+        if len(positions) != 1:
+            return None
+        spec = FunctionSpec(self.function, name_of(self.function))
+        return spec.argument_paths(self.args, self.kwargs)[positions[0]]
+
+
+def named_call(function: Function, args: Operands, kwargs: Keywords) -> Any:
+    """`function(*args, **kwargs)` under the current trace, whose errors name the arguments."""
+    trace = context.trace
+    previous = getattr(trace, "call", None)
+    trace.call = NamedCall(function, args, kwargs)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        trace.call = previous  # the call refers to the trace
 
 
 def result_paths(tree) -> list[str | None]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from pellucid.base.dims import Symbol
 from pellucid.base.errors import (
     ArgumentTypeError,
     ConcretizationError,
+    PellucidError,
     TracerArrayError,
     TracerBoolError,
     TracerIntegerError,
@@ -127,14 +128,79 @@ def as_operand(x: Any) -> Any:
     return x if method is None else as_operand(method())
 
 
+E = TypeVar("E", bound=PellucidError)
+
+
+class OperandText(NamedTuple):
+    """An operand in a message."""
+
+    name: str | None
+    """Its name, if it is an argument of a function that is traced or transformed."""
+    type: str
+    batch: str
+    """Of which batches it is one element."""
+
+
+def operand_text(x: Any) -> OperandText:
+    """The name, type and batches of the operand `x` of an error."""
+    if isinstance(x, Tracer):
+        name, sizes = x.argument_name(), x.batches()
+    else:
+        # Equal numbers may be one object.
+        name, sizes = None if type(x) in _DTYPES else context.trace.name_of_argument(x), ()
+    batch = f", one of {' x '.join(map(str, reversed(sizes)))} in a batch" if sizes else ""
+    return OperandText(name, type_of(x).text(), batch)
+
+
 def operand_lines(operands: Iterable[Any]) -> list[str]:
     """For each operand of an error its name, if it is an argument of a traced function, its type and its batches."""
-    lines = []
-    for i, x in enumerate(operands):
-        name, sizes = (x.argument_name(), x.batches()) if isinstance(x, Tracer) else (None, ())
-        batch = f", one of {' x '.join(map(str, reversed(sizes)))} in a batch" if sizes else ""
-        lines.append(f"{name or f'argument {i}'}: {type_of(x).text()}{batch}")
-    return lines
+    texts = map(operand_text, operands)
+    return [f"{t.name or f'argument {i}'}: {t.type}{t.batch}" for i, t in enumerate(texts)]
+
+
+def name_operands(error: E, operands: Sequence[Any]) -> E:
+    """`error`, with the names and batches of `operands` in the lines that have their types.
+
+    A line is `label: type`, where more text may follow, or `got type` or `type`. Operands of one type are named only
+    where each of them has a line; lines have the order of the operands.
+    """
+    if error.names_arguments:
+        return error
+    error.names_arguments = True
+    texts = [*map(operand_text, operands)]
+    types = {text.type for text in texts}
+    lines = list(error.got)
+    for kind in types:
+        named = [text for text in texts if text.type == kind]
+        places = [i for i, line in enumerate(lines) if _shows(line, kind)]
+        if len(places) == len(named):
+            for i, text in zip(places, named, strict=True):
+                lines[i] = _named(lines[i], text)
+    error.state_got(lines)
+    return error
+
+
+def _parts(line: str) -> tuple[str, str]:
+    """The label of a line of an error, and the rest, which begins with the type of an operand if the line shows one."""
+    label, colon, described = line.partition(": ")
+    return (label, described) if colon else ("", line.removeprefix("got "))
+
+
+def _shows(line: str, kind: str) -> bool:
+    label, described = _parts(line)
+    return described == kind or (label != "" and described.startswith((f"{kind},", f"{kind} ")))
+
+
+def _named(line: str, text: OperandText) -> str:
+    """A line that shows the type of an operand, with the operand's name and batches."""
+    label, described = _parts(line)
+    more = described.removeprefix(text.type)
+    if not more.startswith(text.batch):
+        more = text.batch + more
+    if text.name is not None and label != text.name:
+        has_role = label.rstrip("0123456789") not in ("", "argument ", "array ", "operand ")
+        label = f"{label} ({text.name})" if has_role else text.name
+    return f"{label}: {text.type}{more}" if label else f"got {text.type}{more}"
 
 
 def is_array_like(x: Any) -> bool:
@@ -205,10 +271,17 @@ tracebacks.install()
 class Trace:
     """Interprets primitives."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "call")
 
     is_eager = False
     """Whether results are computed at once; only then may compiled functions skip Python."""
+    call: Any
+    """The call of the user's function that is being transformed; None, or not set, where there is none."""
+
+    def name_of_argument(self, x: Any) -> str | None:
+        """The name of `x` as an argument of the user's function that is being transformed; None if it is none."""
+        call = getattr(self, "call", None)
+        return None if call is None else call.name_of(x)
 
     @property
     def main(self) -> Any:
@@ -244,7 +317,22 @@ def bind(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> 
             break
     if context.unify is not None:
         operands = context.unify(primitive, operands)
-    return context.trace.interpret(primitive, operands, params)
+    try:
+        return context.trace.interpret(primitive, operands, params)
+    except PellucidError:
+        _check_types(primitive, operands, params)
+        raise
+
+
+def _check_types(primitive: Primitive[Any], operands: Operands, params: Any) -> None:
+    """Raise what the type rule raises for the operands as the caller has them, with their names.
+
+    The rule that failed under the current trace may have had other operands: whole batches, or values within a program.
+    """
+    try:
+        primitive.types(tuple(types_of(operands)), params)
+    except PellucidError as error:
+        raise name_operands(error, operands) from None
 
 
 primitives.binder = bind
@@ -328,17 +416,24 @@ class Tracer(Described):
         """The value, where the trace knows it; None otherwise."""
         return None
 
-    def origin(self) -> str | None:
-        """Where the value was made, for error messages."""
+    def transformed(self) -> Any:
+        """The value that this one stands for under the trace around its own; None where there is none."""
         return None
 
+    def origin(self) -> str | None:
+        """Where the value was made, for error messages."""
+        value = self.transformed()
+        return value.origin() if isinstance(value, Tracer) else None
+
     def argument_name(self) -> str | None:
-        """The name of the argument of a traced function that the value is; None if it is none."""
-        return None
+        """The name of the argument of a traced or transformed function that the value is; None if it is none."""
+        name, value = self._trace.name_of_argument(self), self.transformed()
+        return value.argument_name() if name is None and isinstance(value, Tracer) else name
 
     def batches(self) -> tuple[int, ...]:
         """Sizes of the batches of which the value is one element, innermost first."""
-        return ()
+        value = self.transformed()
+        return value.batches() if isinstance(value, Tracer) else ()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.aval}{self.details()})"

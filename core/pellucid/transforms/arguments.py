@@ -14,7 +14,7 @@ from pellucid.ir.avals import ShapedArray
 from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.context import use_transformation
 from pellucid.tracing.discharge import check_results_are_values
-from pellucid.tracing.function import FunctionSpec, name_of
+from pellucid.tracing.function import FunctionSpec, name_of, named_call
 from pellucid.tracing.trace import is_array_like, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten, flatten_with_path
@@ -187,7 +187,7 @@ class FlatFunction:
 
     def __call__(self, *leaves: Any) -> tuple[Values, Values]:
         with use_transformation("jvp"):
-            result = self.fun(*self.arguments_of(leaves), **self.kwargs)
+            result = named_call(self.fun, self.arguments_of(leaves), self.kwargs)
         aux: Values = []
         if self.has_aux:
             result, auxiliary = with_aux(result, self.fun, self.caller)

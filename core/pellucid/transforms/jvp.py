@@ -114,14 +114,8 @@ class JvpTracer(Tracer):
     def details(self):
         return f", primal={self.primal}"
 
-    def origin(self):
-        return self.primal.origin() if isinstance(self.primal, Tracer) else None
-
-    def argument_name(self):
-        return self.primal.argument_name() if isinstance(self.primal, Tracer) else None
-
-    def batches(self):
-        return self.primal.batches() if isinstance(self.primal, Tracer) else ()
+    def transformed(self):
+        return self.primal
 
 
 class JvpTrace(Trace):

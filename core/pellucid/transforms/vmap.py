@@ -27,7 +27,7 @@ from pellucid.primitives.sharding_constraint import ReshardParams, reshard_p
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import bound_axes, context, plumbing, use_trace, use_transformation
-from pellucid.tracing.function import name_of
+from pellucid.tracing.function import name_of, named_call
 from pellucid.tracing.leaks import check_no_leaks
 from pellucid.tracing.staging import StagingTracer, replay
 from pellucid.tracing.trace import Trace, Tracer, bind1, type_of
@@ -185,7 +185,8 @@ def vmap(
             inner_args, inner_kwargs = _with_containers(
                 lambda node, dims: node.element(dims), tree, xs, in_dims
             )
-            results, out_tree = result_leaves(fun(*inner_args, **inner_kwargs), "vmap", fun)
+            result = named_call(fun, inner_args, inner_kwargs)
+            results, out_tree = result_leaves(result, "vmap", fun)
             return results
 
         lanes = Lanes(axis)
@@ -368,15 +369,11 @@ class BatchTracer(Tracer):
     def details(self):
         return f", batched={type_of(self.value)}"
 
-    def origin(self):
-        return self.value.origin() if isinstance(self.value, Tracer) else None
-
-    def argument_name(self):
-        return self.value.argument_name() if isinstance(self.value, Tracer) else None
+    def transformed(self):
+        return self.value
 
     def batches(self):
-        size = type_of(self.value).shape[self.dim]
-        return (size, *(self.value.batches() if isinstance(self.value, Tracer) else ()))
+        return (type_of(self.value).shape[self.dim], *super().batches())
 
 
 def unbatched_aval(aval: ShapedArray, shape: Shape, dim: int) -> ShapedArray:

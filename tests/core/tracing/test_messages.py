@@ -1,0 +1,52 @@
+"""The texts of errors about operands, as `tests/messages/operands.md` shows them."""
+
+import numpy as np
+import pytest
+from message_page import Page
+
+import pellucid as pl
+from pellucid.base.errors import ShapeError
+from pellucid.tracing.trace import name_operands
+
+PAGE = Page("operands.md")
+
+
+@pytest.mark.parametrize(("code", "text"), PAGE.examples, ids=PAGE.names)
+def test_the_message_is_as_shown(code, text):
+    params = {"w": np.ones((2, 3), np.float32), "b": np.ones(2, np.float32)}
+    PAGE.check(
+        code,
+        text,
+        {"pl": pl, "x": pl.device_put(np.ones(3, np.float32)), "np": np, "params": params},
+    )
+
+
+def test_operands_of_one_type_are_named_only_if_each_has_a_line():
+    lines: list[tuple[str, ...]] = []
+
+    @pl.jit
+    def note(x, y):
+        for got in (
+            ["operand: f32[3]"],
+            ["lhs: f32[3], axis 0", "got f32[3]"],
+            ["f32[3], f32[3]"],
+            ["2 of f32[3]", "rhs: f32[30]"],
+        ):
+            error = ShapeError("operands don't fit.", got=got)
+            name_operands(error, (x, y))
+            lines.append(error.got)
+        return x
+
+    note(np.ones(3, np.float32), np.ones(3, np.float32))
+    assert lines == [
+        ("operand: f32[3]",),
+        ("lhs (x): f32[3], axis 0", "y: f32[3]"),
+        ("f32[3], f32[3]",),
+        ("2 of f32[3]", "rhs: f32[30]"),
+    ]
+
+
+def test_an_error_keeps_the_names_of_the_innermost_function():
+    outer = pl.jit(lambda batch: pl.vmap(lambda w, x: pl.lax.add(w, x))(batch["w"], batch["x"]))
+    with pytest.raises(ShapeError, match=r"\n  w: f32\[3\], one of 2 in a batch\n  x: f32\[4\]"):
+        outer({"w": np.ones((2, 3), np.float32), "x": np.ones((2, 4), np.float32)})
