@@ -13,12 +13,13 @@ import pellucid as pl
 from pellucid.introspect.bodies import programs_within
 from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.program import argument_names, value_names
+from pellucid.ir.jaxpr import Var
 from pellucid.tracing.staging import StagingTracer
-from pellucid.tree_util import tree_leaves
+from pellucid.tree_util import keystr, tree_leaves_with_path
 
 
 class Bindings:
-    """While it is entered: the variables of a program that local names of functions in `file` hold."""
+    """While it is entered: the variables of a program that local names of functions in `file` hold, as `carry['h']`."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -40,11 +41,11 @@ class Bindings:
     def _at(self, frame, event, argument):
         self.functions.add(frame.f_code.co_qualname)
         for name, value in frame.f_locals.items():
-            for leaf in tree_leaves(value, is_leaf=lambda x: hasattr(x, "aval")):
+            for path, leaf in tree_leaves_with_path(value, is_leaf=lambda x: hasattr(x, "aval")):
                 while type(leaf) is not StagingTracer and hasattr(leaf, "_trace"):
                     leaf = getattr(leaf, "primal", getattr(leaf, "value", None))
                 if type(leaf) is StagingTracer:
-                    self.names.setdefault(leaf.variable, set()).add(name)
+                    self.names.setdefault(leaf.variable, set()).add(name + keystr(path))
         return self._at
 
 
@@ -138,9 +139,33 @@ def called(params, x, labels):
     return ((logits - labels) ** 2).mean() - (params["b1"] - first).sum()
 
 
+@pl.jit
+def gated(gate, x, shift):
+    return pl.numpy.tanh(x * gate) + shift, {"gated": x * gate}
+
+
+def together(params, x, labels):
+    """Calls and loops that take several values of one type."""
+    hidden = x @ params["w1"]
+    gate, shift = hidden[0], hidden[1] * params["b1"]
+    first, rest = gated(gate, params["b1"], shift)
+    second, _ = gated(first, rest["gated"], gate)
+
+    def step(carry, row):
+        h, total = carry["h"], carry["total"]
+        h = pl.numpy.tanh(h * first + row)
+        return {"h": h, "total": total + h * second}, {"h": h}
+
+    last, out = pl.lax.scan(step, {"h": second, "total": shift}, hidden)
+    return (
+        (last["total"] @ params["w2"]).sum() + (out["h"] ** 2).mean() + (labels * first[:2]).sum()
+    )
+
+
 @pytest.mark.parametrize(
     ("loss", "expected"),
     [
+        (together, {"gate", "shift", "first", "second", "last['total']", "out['h']"}),
         (called, {"params['w1']", "params['w2']", "params['b1']", "hidden", "logits"}),
         (perceptron, {"params['w1']", "params['b1']", "params['w2']", "hidden", "logits", "logp"}),
         (shared, {"params['b1']", "first", "second", "logits", "params['w1']", "params['w2']"}),
@@ -164,7 +189,10 @@ def test_a_cotangent_is_the_derivative_by_the_value_that_it_is_named_of(loss, ex
     for value, name in zip(values, cotangents.values(), strict=True):
         primal = variables[name]
         # The same program, in which the value is one more argument instead of a result.
-        rest = [e for e in forward if primal not in e.results]
+        rest = [
+            e.replace(results=[Var(v.aval) if v is primal else v for v in e.results])
+            for e in forward
+        ]
         inputs = [v for v in jaxpr.invars if v is not primal]
         remaining = [x for v, x in zip(jaxpr.invars, operands, strict=True) if v is not primal]
         opened = jaxpr.replace(invars=[primal, *inputs], equations=rest, outvars=jaxpr.outvars[:1])
@@ -200,6 +228,32 @@ def test_cotangents_have_the_type_of_their_values(program, arguments) -> None:
     for name, of in types.items():
         if name.startswith("d(") and name[2:-1] in types:
             assert of <= types[name[2:-1]], name
+
+
+def test_values_of_differentiated_loops_have_their_paths() -> None:
+    def loss(params, xs):
+        def step(carry, x):
+            h = pl.numpy.tanh(params["w"] @ carry["h"] + x["row"])
+            return {"h": h, "n": carry["n"] + 1}, [h * 2]
+
+        carry, ys = pl.lax.scan(step, {"h": np.ones(3), "n": 0}, xs)
+        return carry["h"].sum() + ys[0].sum()
+
+    arguments = {"w": np.ones((3, 3))}, {"row": np.ones((5, 3))}
+    jaxpr = pl.make_jaxpr(pl.grad(loss))(*arguments).jaxpr
+    forward = next(e for e in jaxpr.equations if e.primitive.name == "scan")
+    names = {v: name.name for v, name in value_names(jaxpr).items()}
+    assert [names.get(v) for v in forward.results][:4] == [
+        "carry['h']",
+        "carry['n']",
+        "ys[0]",
+        None,
+    ]
+    body = forward.params.jaxpr.jaxpr
+    inputs = [*argument_names(body).values()]
+    assert inputs == ["", "carry['h']", "carry['n']", "x['row']"]
+    names = {v: name.name for v, name in value_names(body).items()}
+    assert [names.get(v) for v in body.outvars[:3]] == ["h", "result[0]['n']", "result[1][0]"]
 
 
 def test_results_without_a_name_have_their_path() -> None:

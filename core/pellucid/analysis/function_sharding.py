@@ -25,7 +25,6 @@ from pellucid.introspect import schema
 from pellucid.introspect.lineage import equations_by_id
 from pellucid.introspect.placement import mesh_record
 from pellucid.introspect.program import JaxprReading, read_jaxpr
-from pellucid.ir.jaxpr import DebugInfo, Jaxpr
 from pellucid.lowering.module import ordered
 from pellucid.sharding.errors import AbstractPlacementError
 from pellucid.sharding.mesh import AbstractMesh, Mesh
@@ -96,7 +95,7 @@ def _writer(traced: Traced, lowered: Any, has_texts: bool = True) -> _Writer:
     program = lowered._lowered
     mesh = program.request.mesh or _mesh_of_devices(program)
     reading = read_jaxpr(
-        _named(program), name=traced.fun_name, listing=has_texts, source_lines=has_texts, value_names=has_texts
+        program.jaxpr, name=traced.fun_name, listing=has_texts, source_lines=has_texts, value_names=has_texts
     )  # fmt: skip
     bodies = {**reading.bodies, program.jaxpr: 0}
     propagation = propagate(program, shardy_attributes(program.request), bodies)
@@ -305,16 +304,3 @@ class _Writer:
             reason=each.reason,
             note=each.note,
         )
-
-
-def _named(lowered: Any) -> Jaxpr:
-    """The lowered program, with names for the arguments that it kept."""
-    jaxpr = lowered.jaxpr
-    if jaxpr.debug is None:
-        return jaxpr
-    argument_names = [
-        name
-        for name, is_kept in zip(jaxpr.debug.argument_names, lowered.used, strict=False)
-        if is_kept
-    ]
-    return jaxpr.replace(debug=DebugInfo(jaxpr.debug.name, argument_names))

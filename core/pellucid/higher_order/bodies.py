@@ -23,7 +23,7 @@ from pellucid.primitives.varying import vary
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import bottom, context
 from pellucid.tracing.fingerprint import fingerprint
-from pellucid.tracing.function import name_of
+from pellucid.tracing.function import name_of, paths_of_results
 from pellucid.tracing.reuse import note_reuse
 from pellucid.tracing.trace import Tracer, type_of, types_of
 from pellucid.transforms.arguments import result_leaves
@@ -102,15 +102,22 @@ def body_of(
     call: Function | None = None,
 ) -> Body:
     """As `traced`, but traced at each call, and with any effects."""
+    trees: list[Any] = []
 
     def flat(*leaves):
         args = in_tree.unflatten(leaves)
         result = function(*args) if call is None else call(function, *args)
-        return result_leaves(result, caller, function)
+        values, tree = result_leaves(result, caller, function)
+        trees[:] = [tree]
+        return values, tree
 
     places = getattr(call, "places", None)
     code = getattr(function, "__code__", None) if call is None or places else None
-    debug = DebugInfo(name_of(function), lambda: argument_names(code, in_tree, places))
+    debug = DebugInfo(
+        name_of(function),
+        lambda: argument_names(code, in_tree, places),
+        paths_of_results(function, trees) if call is None else (),
+    )
     return body_of_flat(flat, avals, debug)
 
 

@@ -30,7 +30,7 @@ from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.movement import move_axis
 from pellucid.tracing.staging import replay
 from pellucid.tracing.trace import bind, type_of
-from pellucid.transforms.derived import remembered, stage_open
+from pellucid.transforms.derived import remembered, stage_open, unnamed
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import (
     LinearizedJaxpr,
@@ -460,14 +460,14 @@ def _with_hoisted(
     body: Jaxpr, n_consts: int, results: Results, hoisted: Operands
 ) -> tuple[ClosedJaxpr, Jaxpr]:
     """(the body with `results` and with `hoisted` as further constants, the program that computes these)."""
-    consts, rest = body.invars[:n_consts], body.invars[n_consts:]
+    consts, n = body.invars[:n_consts], len(body.invars)
     pure = [e for e in body.equations if not e.effects]
     hoist, _ = remove_dead_equations(
-        Jaxpr((), consts, pure, hoisted, debug=body.debug), keep_inputs=True
+        Jaxpr((), consts, pure, hoisted, debug=unnamed(body.debug)), keep_inputs=True
     )
     primal = with_known(body, hoisted, results)
-    hoisted_vars = primal.invars[len(body.invars) :]
-    return ClosedJaxpr(primal.replace(invars=[*consts, *hoisted_vars, *rest])), hoist
+    order = [*range(n_consts), *range(n, len(primal.invars)), *range(n_consts, n)]
+    return rearranged(ClosedJaxpr(primal), order), hoist
 
 
 # Transpose --------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pellucid.introspect.bodies import bodies_of, programs_within
 from pellucid.introspect.lineage import origins_of, transformation_of
-from pellucid.ir.jaxpr import Equation, Jaxpr, Var
+from pellucid.ir.jaxpr import DropVar, Equation, Jaxpr, Var
 
 _PASSED_ON = {"add": (0, 1), "add_any": (0, 1), "sub": (0,), "copy": (0,), "jit": ()}
 """Operands whose cotangent is the result's, without an equation of its own."""
@@ -102,6 +102,7 @@ class _Search:
         inside = dict.fromkeys(v for e in group for v in e.results)
         self._find_incoming(equation, group, inside)
         operands = [v for v in equation.operands if isinstance(v, Var)]
+        in_order = _summands_in_order(operands, group)
         distinct = [v for v in dict.fromkeys(operands) if v not in self.uncertain]
         passed = self._passed_on(equation)
         if not group and not passed:
@@ -114,9 +115,14 @@ class _Search:
         waiting = [v for v in distinct if v not in self.cotangents]
         for v in distinct:
             if v in self.cotangents:
-                self._add(v, operands.count(v), inside, passed.get(v), claimed)
+                mine = [in_order[v]] if v in in_order else inside
+                self._add(v, operands.count(v), mine, passed.get(v), claimed)
         for v in [*waiting]:
-            if v in passed and operands.count(v) == 1 and not group:
+            if v in in_order:
+                self.cotangents[v] = in_order[v]
+                claimed.add(in_order[v])
+                waiting.remove(v)
+            elif v in passed and operands.count(v) == 1 and not group:
                 self.cotangents[v] = passed[v]
                 waiting.remove(v)
             elif operands.count(v) == 2:
@@ -209,6 +215,40 @@ class _Search:
                 self.cotangents[v] = fitting[0]
             elif fitting:
                 self.uncertain.add(v)
+
+
+def _summands_in_order(operands: Sequence[Var], group: Sequence[Equation]) -> dict[Var, Var]:
+    """The summand of each operand of a call or loop, where the order of its transpose's results leaves one possibility.
+
+    They have the order of the operands; those that aren't differentiated have none. An operand that is taken twice
+    isn't among the keys.
+    """
+    calls = [e for e in group if bodies_of(e)]
+    if len(calls) != 1:
+        return {}
+    results = calls[0].results
+    earliest = _embedded(results, operands)
+    latest = _embedded(results[::-1], operands[::-1])
+    if earliest is None or latest is None:
+        return {}
+    last = len(operands) - 1
+    return {
+        operands[i]: v
+        for v, i, j in zip(results, earliest, latest[::-1], strict=True)
+        if i == last - j and type(v) is not DropVar and operands.count(operands[i]) == 1
+    }
+
+
+def _embedded(values: Sequence[Var], operands: Sequence[Var]) -> list[int] | None:
+    """For each value the position of the first operand of its type behind those of the values before it; None if one has none."""
+    positions: list[int] = []
+    for v in values:
+        start = positions[-1] + 1 if positions else 0
+        i = next((i for i in range(start, len(operands)) if _type(operands[i]) == _type(v)), None)
+        if i is None:
+            return None
+        positions.append(i)
+    return positions
 
 
 def _forward(jaxpr: Jaxpr) -> Sequence[Equation]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.introspect import schema
@@ -92,9 +93,9 @@ def _derived_names(jaxpr: Jaxpr, names: dict[Var, str]) -> dict[Var, str]:
     """Names for cotangents of named values, and for results that have no other name: their path, `result[0]`."""
     derived = cotangent_names(jaxpr, names)
     paths = jaxpr.debug.result_names if jaxpr.debug is not None else ()
-    if len(paths) == len(jaxpr.outvars) > 1:
-        for v, path in zip(jaxpr.outvars, paths, strict=True):
-            if type(v) is Var and v not in names:
+    if len(jaxpr.outvars) > 1:
+        for v, path in zip(jaxpr.outvars, paths, strict=False):  # residuals come behind
+            if type(v) is Var and v not in names and path and path != "result":
                 derived.setdefault(v, path)
     return derived
 
@@ -247,8 +248,9 @@ class _JaxprWriter:
                 if is_named or not is_used or origins_of(equation, self.origin.base):
                     continue
             is_named = True
-            if len(naming.names) == len(equation.results):
-                yield equation, naming, dict(zip(equation.results, naming.names, strict=True))
+            names = _assigned_names(equation, naming.names)
+            if names:
+                yield equation, naming, names
 
     def listing(self, shown: Listing) -> schema.ListingRecord:
         rows: list[int] = []
@@ -261,6 +263,30 @@ class _JaxprWriter:
             )
             rows.append(row)
         return schema.ListingRecord(text=shown.text, line_equations=rows)
+
+
+def _assigned_names(equation: Equation, variables: Sequence[str]) -> dict[Var, str]:
+    """Names for the results of an equation whose value is assigned to `variables`, unpacked if they are several.
+
+    Where the equation runs a program that knows the paths of its results, they are `carry['h']` and `ys[0]`;
+    residuals, which come behind, have no name. Other results need a variable each.
+    """
+    n = len(equation.results)
+    bodies = [b.jaxpr.debug for b in bodies_of(equation) if len(b.jaxpr.outvars) == n]
+    paths = next((d.result_names for d in bodies if d is not None and d.result_names), ())
+    if not paths:
+        return dict(zip(equation.results, variables, strict=True)) if len(variables) == n else {}
+    names: dict[Var, str] = {}
+    for v, path in zip(equation.results, paths, strict=False):
+        position, rest = 0, path.removeprefix("result")
+        if len(variables) > 1:
+            item = re.match(r"\[(\d+)\]", rest)
+            if item is None or int(item[1]) >= len(variables):
+                continue
+            position, rest = int(item[1]), rest[item.end() :]
+        if path and variables[position] != "_" and variables[position][0] not in "*([":
+            names[v] = variables[position] + rest
+    return names
 
 
 def shown_params(equation: Equation) -> list[tuple[str, str]]:

@@ -311,6 +311,31 @@ class DebugInfo:
         self._result_names = names = tuple(names)
         return names
 
+    def rearranged(
+        self, n_inputs: int, inputs: Sequence[int | None], results: Sequence[int] | None = None
+    ) -> DebugInfo:
+        """Names for a program derived from one with `n_inputs` inputs, by positions there; an input at None is another.
+
+        `results` are by default the same, and a negative position is no result.
+        """
+
+        def argument_names() -> Sequence[str]:
+            names = self.argument_names
+            unnamed = n_inputs - len(names)  # constants come in front of arguments
+            if not names or unnamed < 0:
+                return ()
+            padded = [*[""] * unnamed, *names]
+            return ["" if i is None else padded[i] for i in inputs]
+
+        def result_names() -> Sequence[str]:
+            names = self.result_names
+            if results is None or not names:
+                return names
+            rest = dict(enumerate(names))  # a result that comes again is a residual
+            return [rest.pop(i, "") for i in results]
+
+        return DebugInfo(self.name, argument_names, result_names)
+
     @property
     def argument_names(self) -> tuple[str, ...]:
         """A name for each argument, as `params['w']`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from pellucid.base.functional import strict_zip
 from pellucid.ir.avals import AbstractValue
-from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DebugInfo, DropVar, Equation, Jaxpr, Literal, Var
+from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
 
 
 def remove_dead_equations(
@@ -40,12 +40,16 @@ def remove_dead_equations(
     equations.reverse()
     keep = [keep_inputs] * len(jaxpr.invars) if isinstance(keep_inputs, bool) else keep_inputs
     used_inputs = [k or v in live for v, k in strict_zip(jaxpr.invars, keep)]
+    debug = jaxpr.debug
+    if debug is not None and not (all(used_inputs) and all(used)):
+        positions = [i for i, u in enumerate(used_inputs) if u]
+        debug = debug.rearranged(len(used_inputs), positions, [i for i, u in enumerate(used) if u])
     pruned = Jaxpr(
         [v for v in jaxpr.constvars if v in live],
         [v for v, u in strict_zip(jaxpr.invars, used_inputs) if u],
         equations,
         outvars,
-        debug=jaxpr.debug,
+        debug=debug,
     )
     return pruned, used_inputs
 
@@ -59,7 +63,10 @@ def constants_as_inputs(jaxpr: Jaxpr) -> Jaxpr:
     """The program whose constants have become its first inputs."""
     if not jaxpr.constvars:
         return jaxpr
-    return jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
+    n = len(jaxpr.invars)
+    positions = [*[None] * len(jaxpr.constvars), *range(n)]
+    debug = jaxpr.debug and jaxpr.debug.rearranged(n, positions)
+    return jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars), debug=debug)
 
 
 def forget_sources(jaxpr: Jaxpr) -> Jaxpr:
@@ -92,7 +99,8 @@ def rearranged(
     if derived is None:
         invars = [jaxpr.invars[i] if isinstance(i, int) else Var(i) for i in inputs]
         outvars = [jaxpr.outvars[i] if i >= 0 else jaxpr.invars[~i] for i in results]
-        debug = None if jaxpr.debug is None else _with_names_of(jaxpr, jaxpr.debug, inputs)
+        positions = [i if isinstance(i, int) else None for i in inputs]
+        debug = jaxpr.debug and jaxpr.debug.rearranged(len(jaxpr.invars), positions, results)
         changed = jaxpr.replace(invars=invars, outvars=outvars, debug=debug)
         derived = jaxpr.memo[key] = ClosedJaxpr(changed)
     return derived
@@ -114,28 +122,13 @@ def without_forwarded(
     return tuple([rearranged(p, inputs, computed) for p in programs]), forwarded
 
 
-def _with_names_of(
-    jaxpr: Jaxpr, debug: DebugInfo, inputs: Sequence[int | AbstractValue]
-) -> DebugInfo:
-    """The names of a program whose `inputs` are those of `jaxpr` at these positions; further ones have none."""
-
-    def names() -> Sequence[str]:
-        labels = debug.argument_names
-        unnamed = len(jaxpr.invars) - len(labels)  # constants come in front of arguments
-        if not labels or unnamed < 0:
-            return ()
-        padded = [*[""] * unnamed, *labels]
-        return [padded[i] if isinstance(i, int) else "" for i in inputs]
-
-    return DebugInfo(debug.name, names)
-
-
 def with_known(jaxpr: Jaxpr, variables: Sequence[Var], results: Sequence[Atom]) -> Jaxpr:
     """The program that takes the values of `variables`, variables of `jaxpr`, behind its inputs, and gives `results`.
 
     Equations that are no longer needed are gone; all inputs stay.
     """
     inputs: dict[Atom, Var] = {v: Var(v.aval) for v in variables}
+    n = len(jaxpr.invars)
 
     def read(atom: Atom) -> Atom:
         return atom if type(atom) is Literal else inputs.get(atom, atom)
@@ -145,12 +138,17 @@ def with_known(jaxpr: Jaxpr, variables: Sequence[Var], results: Sequence[Atom]) 
         if variables
         else jaxpr.equations
     )
+    debug = jaxpr.debug
+    if debug is not None:
+        same = zip(results, jaxpr.outvars, strict=False)  # further results are residuals
+        places = [i if a is b else -1 for i, (a, b) in enumerate(same)]
+        debug = debug.rearranged(n, [*range(n), *[None] * len(inputs)], places)
     program = Jaxpr(
         jaxpr.constvars,
         [*jaxpr.invars, *inputs.values()],
         equations,
         [read(a) for a in results],
-        debug=jaxpr.debug,
+        debug=debug,
     )
     return remove_dead_equations(program, keep_inputs=True)[0]
 

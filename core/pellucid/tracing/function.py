@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CellType, FunctionType
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.functional import strict_zip
+from pellucid.base.source import is_user_file
 from pellucid.base.tree import keystr
 from pellucid.base.typing import Function, Keywords
 from pellucid.ir.jaxpr import DebugInfo
@@ -274,10 +275,7 @@ class FunctionSpec(NamedTuple):
             args, kwargs = tree.unflatten(range(tree.num_leaves))
             return spec.argument_paths(args, kwargs)
 
-        def result_names() -> Sequence[str]:
-            return [name or "" for name in result_paths(out_trees[0])] if out_trees else ()
-
-        return DebugInfo(self.name, names, result_names)
+        return DebugInfo(self.name, names, paths_of_results(self.function, out_trees))
 
     def donated(self, call: Call) -> Mask:
         """For each leaf, whether its argument is donated."""
@@ -324,6 +322,19 @@ def named_call(function: Function, args: Operands, kwargs: Keywords) -> Any:
         return function(*args, **kwargs)
     finally:
         trace.call = previous  # the call refers to the trace
+
+
+def paths_of_results(
+    function: Function, out_trees: Sequence[Any]
+) -> Callable[[], Sequence[str]] | Sequence[str]:
+    """The names of the results of `function`, as `result['w']`, once `out_trees` has their structure.
+
+    What a function of the library returns isn't what the user gets of it.
+    """
+    code = getattr(function, "__code__", None)
+    if code is not None and not is_user_file(code.co_filename):
+        return ()
+    return lambda: [path or "" for tree in out_trees for path in result_paths(tree)]
 
 
 def result_paths(tree) -> list[str | None]:

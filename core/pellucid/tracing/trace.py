@@ -171,10 +171,10 @@ def name_operands(error: E, operands: Sequence[Any]) -> E:
     types = {text.type for text in texts}
     lines = list(error.got)
     for kind in types:
-        named = [text for text in texts if text.type == kind]
+        alike = [text for text in texts if text.type == kind]
         places = [i for i, line in enumerate(lines) if _shows(line, kind)]
-        if len(places) == len(named):
-            for i, text in zip(places, named, strict=True):
+        if len(places) == len(alike):
+            for i, text in zip(places, alike, strict=True):
                 lines[i] = _named(lines[i], text)
     error.state_got(lines)
     return error
@@ -197,7 +197,7 @@ def _named(line: str, text: OperandText) -> str:
     more = described.removeprefix(text.type)
     if not more.startswith(text.batch):
         more = text.batch + more
-    if text.name is not None and label != text.name:
+    if text.name and label != text.name:
         has_role = label.rstrip("0123456789") not in ("", "argument ", "array ", "operand ")
         label = f"{label} ({text.name})" if has_role else text.name
     return f"{label}: {text.type}{more}" if label else f"got {text.type}{more}"

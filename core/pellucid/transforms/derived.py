@@ -53,9 +53,16 @@ def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D
 def stage_open(
     function: Callable[..., Sequence[Any]], avals: Avals, debug: DebugInfo | None
 ) -> tuple[ClosedJaxpr, Values]:
-    """The program of `function` with its constants as first inputs, and their values."""
+    """The program of `function` with its constants as first inputs, and their values.
+
+    Its first results are those that `debug` names.
+    """
     if debug is not None:
-        debug = DebugInfo(debug.name, lambda source=debug: _names_for(source, len(avals)))
+        debug = DebugInfo(
+            debug.name,
+            lambda source=debug: _names_for(source, len(avals)),
+            lambda source=debug: source.result_names,
+        )
     jaxpr, consts = stage(function, avals, debug)
     return ClosedJaxpr(constants_as_inputs(jaxpr)), consts
 

@@ -277,7 +277,9 @@ def test_each_value_names_its_mesh(devices):
     meshes = [record.meshes[spec_of(record, result(record, place)).mesh] for place in range(3)]
     assert [mesh.axis_names for mesh in meshes] == [["data", "model"], ["line"], ["data", "model"]]
     assert [mesh.axis_sizes for mesh in meshes] == [[2, 4], [8], [4, 2]]
-    assert layouts(record) == {"x": "P('data', 'model')", "y": "P('line',)", "z": "P('data',)"}
+    placements = ["P('data', 'model')", "P('line',)", "P('data',)"]
+    names = "x", "y", "z", "result[0]", "result[1]", "result[2]"
+    assert layouts(record) == dict(zip(names, placements * 2, strict=True))
     cos = result(record, 1)
     assert (record.layouts.device_bytes[cos], chain(record, cos, "line")[1]) == (64, "argument `y`")
 
