@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import math
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,12 +32,17 @@ _START = "pipeline-start"
 """XLA's word for the state before the first pass of a pipeline."""
 
 
+MAX_OPERATIONS = 30_000
+"""Number of equations, or of operations and parameters, in all states of a record together: about 5 MB of JSON with texts."""
+
+
 @by_tool
 def passes(function: Callable[..., Any], *args: Any, with_xla: bool = True) -> LadderRecord:
     """The program of a function for these arguments, then after each pass that changed it, and what came of what.
 
-    The function is lowered anew and, `with_xla`, compiled anew: the compiler writes what its passes change. The record has
-    the text of every state, so that one of a large program is large.
+    The function is lowered anew and, `with_xla`, compiled anew: the compiler writes what its passes change. Of a large program,
+    states that differ little from those before them are left out once all together have more than `MAX_OPERATIONS`
+    operations; the title of the next state names their passes too.
 
     >>> record = passes(lambda x: [x * 2.0, x + 1.0][0], 1.0, with_xla=False)
     >>> record.transformations
@@ -43,44 +52,58 @@ def passes(function: Callable[..., Any], *args: Any, with_xla: bool = True) -> L
     name, steps = traced.fun_name, _Steps()
     with observe(steps):
         lowered = traced.lower()
-    states = _States(name, jaxpr_program(traced.jaxpr.jaxpr, name=name, key=f"{name}:0"))
-    for title, jaxpr in steps.after:
-        state = jaxpr_program(jaxpr, name=name, key=f"{name}:{len(states.programs)}")
-        if _content(state) != _content(states.programs[-1]):
-            states.add(title, state, link(states.programs[-1], state, title))
+    first = jaxpr_program(traced.jaxpr.jaxpr, name=name, key=f"{name}:0")
+    states = _jaxpr_states(first, steps.after)
     stablehlo = program(lowered, key=f"{name}:stablehlo")
-    states.add("StableHLO", stablehlo, link(states.programs[-1], stablehlo, "lower"))
-    if with_xla:
-        equations = equations_by_id(traced.jaxpr.jaxpr)
-        for title, module, text in _xla_states(lowered):
-            key = f"{name}:{len(states.programs)}"
-            state = hlo_state(module, equations, name=name, key=key, text=text)
-            before = states.programs[-1]
-            tie = _by_name if before.dialect == "hlo" else link
-            states.add(title, state, tie(before, state, title))
-    return states.record()
+    states.append(_State("StableHLO", len(stablehlo.equations.id), math.inf, lambda: stablehlo))
+    with tempfile.TemporaryDirectory() as folder:
+        if with_xla:
+            states += _xla_states(lowered, folder, equations_by_id(traced.jaxpr.jaxpr))
+        states[-1] = states[-1]._replace(change=math.inf)
+        return _record(first, _shown(states, MAX_OPERATIONS - len(first.equations.id)))
 
 
-class _States:
-    """The states of a program so far."""
+class _State(NamedTuple):
+    """A program after a pass that changed it."""
 
-    def __init__(self, name: str, first: ProgramRecord) -> None:
-        self.name = name
-        self.programs, self.titles = [first], [""]
-        self.links: list[LinkRecord] = []
+    title: str
+    operations: int
+    change: float
+    """Number of operations that the state before lacks, and of those that it has beyond; infinite if the state must stay."""
+    load: Callable[[], ProgramRecord]
 
-    def add(self, title: str, state: ProgramRecord, tie: LinkRecord) -> None:
-        """Adds the next state, tied to the one before."""
-        self.programs.append(state)
-        self.titles.append(title)
-        self.links.append(tie)
 
-    def record(self) -> LadderRecord:
-        """All of them."""
-        return LadderRecord(
-            name=self.name, transformations=self.titles, sources=[*range(-1, len(self.programs) - 1)],
-            programs=self.programs, links=self.links,
-        )  # fmt: skip
+def _shown(states: Sequence[_State], budget: int) -> list[_State]:
+    """The states that must stay, and of the others those of the largest changes whose operations fit into `budget`."""
+    chosen: set[int] = set()
+    for i in sorted(range(len(states)), key=lambda i: (-states[i].change, i)):
+        state = states[i]
+        if state.change == math.inf or state.operations <= budget:
+            chosen.add(i)
+            budget -= state.operations
+    shown: list[_State] = []
+    titles: list[str] = []
+    for i, state in enumerate(states):
+        titles.append(state.title)
+        if i in chosen:
+            shown.append(state._replace(title=", ".join(titles)))
+            titles = []
+    return shown
+
+
+def _record(first: ProgramRecord, states: Sequence[_State]) -> LadderRecord:
+    programs: list[ProgramRecord] = [first]
+    links: list[LinkRecord] = []
+    for state in states:
+        before, after = programs[-1], state.load()
+        after = dataclasses.replace(after, key=f"{first.name}:{len(programs)}")
+        tie = _by_name if before.dialect == after.dialect == "hlo" else link
+        links.append(tie(before, after, "lower" if after.dialect == "stablehlo" else state.title))
+        programs.append(after)
+    return LadderRecord(
+        name=first.name, transformations=["", *(state.title for state in states)],
+        sources=[*range(-1, len(states))], programs=programs, links=links,
+    )  # fmt: skip
 
 
 class _Steps(Observer):
@@ -95,31 +118,53 @@ class _Steps(Observer):
             self.after.append((event.name, result))
 
 
+def _jaxpr_states(first: ProgramRecord, steps: Sequence[tuple[str, Jaxpr]]) -> list[_State]:
+    """The states of a jaxpr that differ from the one before."""
+    states: list[_State] = []
+    before = first
+    for title, jaxpr in steps:
+        after = jaxpr_program(jaxpr, name=first.name)
+        if _content(after) != _content(before):
+            ids = after.equations.id
+            change = len({*ids} ^ {*before.equations.id})
+            states.append(_State(title, len(ids), change, lambda after=after: after))
+            before = after
+    return states
+
+
 def _content(record: ProgramRecord) -> Any:
     """Parts of a record that a pass over jaxprs changes: equations, their operands, and constants."""
     equations = record.equations
     return equations.id, equations.operands, equations.bodies, record.bodies
 
 
-def _xla_states(lowered: Lowered) -> Iterator[tuple[str, Any, str]]:
-    """Title, module and text of each state of XLA's program that differs from the one before."""
-    with tempfile.TemporaryDirectory() as folder:
-        options = {
-            "xla_dump_to": folder,
-            "xla_dump_hlo_pass_re": ".*",
-            "xla_dump_hlo_as_text": True,
-        }
-        with config.enable_compilation_cache(False):
-            lowered.compile(compiler_options=options)
-        dumps = [each for each in map(_Dump.of, Path(folder).iterdir()) if each is not None]
-        last_text = ""
-        for dump in sorted(dumps):
-            module = xla_hlo.module_from_text(dump.path.read_text())
-            text = xla_hlo.program_text(module)
-            body = text.partition("\n")[2]  # the first line has the layouts of the entry
-            if body != last_text:
-                yield dump.title, module, text
-            last_text = body
+def _xla_states(lowered: Lowered, folder: str, equations: Any) -> list[_State]:
+    """The states of XLA's program that differ from the one before; it writes them into `folder`, from where they load."""
+    options = {
+        "xla_dump_to": folder,
+        "xla_dump_hlo_pass_re": ".*",
+        "xla_dump_hlo_as_text": True,
+    }
+    with config.enable_compilation_cache(False):
+        lowered.compile(compiler_options=options)
+
+    def load(dump: _Dump) -> ProgramRecord:
+        module, text = dump.program()
+        return hlo_state(module, equations, name=lowered.fun_name, key="", text=text)
+
+    states: list[_State] = []
+    before: list[str] = []
+    for dump in sorted(filter(None, map(_Dump.of, Path(folder).iterdir()))):
+        _, text = dump.program()
+        # The first line has the layouts of the entry.
+        lines = text.split("\n")[1:]
+        if lines != before:
+            here, there = Counter(lines), Counter(before)
+            change = ((here - there) + (there - here)).total() if states else math.inf
+            count = sum(" = " in line for line in lines)
+            states.append(_State(dump.title, count, change, functools.partial(load, dump)))
+        before = lines
+    return states
 
 
 class _Dump(NamedTuple):
@@ -128,6 +173,11 @@ class _Dump(NamedTuple):
     step: int
     title: str
     path: Path
+
+    def program(self) -> tuple[Any, str]:
+        """The module, and its text."""
+        module = xla_hlo.module_from_text(self.path.read_text())
+        return module, xla_hlo.program_text(module)
 
     @classmethod
     def of(cls, path: Path) -> _Dump | None:

@@ -1,5 +1,6 @@
 """A program after each pass that changed it, ours and XLA's."""
 
+import importlib
 import itertools
 
 import pellucid as pl
@@ -59,3 +60,19 @@ def test_what_is_dumped_is_neither_kept_nor_compiled_for_the_user() -> None:
     with counting(CompilationFinished) as compiled:
         jitted(X)
     assert compiled.count == 1
+
+
+def test_states_of_small_changes_are_left_out_of_large_records(monkeypatch) -> None:
+    whole = analysis.passes(outer, X)
+    sizes = [len(program.equations.id) for program in whole.programs]
+    passes = importlib.import_module("pellucid.analysis.passes")  # the package has the function
+    assert sum(sizes) < passes.MAX_OPERATIONS
+    monkeypatch.setattr(passes, "MAX_OPERATIONS", sum(sizes) * 2 // 3)
+    record = analysis.passes(outer, X)
+    assert sum(len(program.equations.id) for program in record.programs) <= sum(sizes) * 2 // 3
+    shown = record.transformations
+    assert ", ".join(filter(None, shown)) == ", ".join(filter(None, whole.transformations))
+    assert {"StableHLO", "HLO"} <= {each.rpartition(", ")[2] for each in shown}
+    assert record.programs[-1].listing == whole.programs[-1].listing
+    keys = [program.key for program in record.programs]
+    assert [(each.source, each.target) for each in record.links] == [*itertools.pairwise(keys)]
