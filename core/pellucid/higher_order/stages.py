@@ -29,6 +29,7 @@ from pellucid.tracing.context import bound_axes
 from pellucid.tracing.function import Call, FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import is_array_like, type_of
+from pellucid.transforms.arguments import type_of_described
 from pellucid.xla import hlo
 from pellucid.xla.compile import hlo_cost, to_hlo
 from pellucid.xla.mlir import lasting_copy
@@ -310,9 +311,10 @@ def _call(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> Call:
 
 
 def _as_struct(x: Any) -> Any:
-    if is_array_like(x) or not (hasattr(x, "shape") and hasattr(x, "dtype")):
+    aval = None if is_array_like(x) else type_of_described(x)
+    if aval is None:
         return x
-    return ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
 def trace(jitted: Any, /, *args: Any, **kwargs: Any) -> Traced:

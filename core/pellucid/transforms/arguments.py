@@ -90,15 +90,17 @@ def _narrowed(x, aval):
 
 def shaped_leaves(leaves: Operands, caller: str, function: Function, args: Operands) -> list[Any]:
     """Types of leaves that are arrays, or objects with shape and dtype."""
-    avals = []
-    for x in leaves:
-        if is_array_like(x):
-            avals.append(type_of(x))
-        elif hasattr(x, "shape") and hasattr(x, "dtype"):
-            avals.append(ShapedArray(x.shape, x.dtype, bool(getattr(x, "weak_type", False))))
-        else:
-            raise _not_arrays(leaves, caller, function, args)
+    avals = [type_of(x) if is_array_like(x) else type_of_described(x) for x in leaves]
+    if None in avals:
+        raise _not_arrays(leaves, caller, function, args)
     return avals
+
+
+def type_of_described(x: Any) -> ShapedArray | None:
+    """The type of an array of the shape and dtype of `x`, which is none itself; None for values without them."""
+    if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+        return None
+    return ShapedArray(x.shape, x.dtype, bool(getattr(x, "weak_type", False)))
 
 
 def _not_arrays(
