@@ -1,6 +1,7 @@
 /** Rows of texts under column names. */
 
 import { el, type Content } from './dom';
+import { withTerms } from './terms';
 
 export interface Column {
   readonly name: string;
@@ -19,7 +20,9 @@ export function tableOf(label: string, columns: readonly Column[], rows: Content
       el(
         'tr',
         {},
-        columns.map((column, index) => el('th', { scope: 'col', class: kind(index) }, column.name)),
+        columns.map((column, index) =>
+          el('th', { scope: 'col', class: kind(index) }, withTerms(column.name)),
+        ),
       ),
     ),
     el(

@@ -98,12 +98,83 @@ export const TERMS: Readonly<Record<string, Term>> = {
     sentence: 'XLA optimizes the program and makes machine code of it.',
     more: 'It takes most of the time of a first call.',
   },
+  'measured time': {
+    sentence: 'Time of operations that belong to one line alone, as the device recorded it.',
+    more: 'Nothing of it is split or guessed.',
+  },
+  'estimated time': {
+    sentence:
+      'Time of fused operations of several lines, split among the lines by the estimated cost of each equation.',
+    more: 'The time of the whole operation is measured; only its parts are estimates.',
+  },
+  'time of no line': {
+    sentence: 'Time of operations that XLA added, and of eager ones without profile(lines=True).',
+    more: 'It is in the times of operations and programs, and in that of no line.',
+  },
+  busy: {
+    sentence: 'The share of the session in which at least one operation ran on a device.',
+    more: 'In the rest devices waited for Python, for transfers or for a compilation.',
+  },
+  'backward pass': {
+    sentence: 'The operations that compute a gradient, after those of the function itself.',
+    more: 'They belong to the line of the forward pass that they differentiate.',
+  },
+  'flops for a byte': {
+    sentence: 'Arithmetic operations for each byte that an operation reads or writes.',
+    more: 'It is also called arithmetic intensity. Where it is low, memory bounds the speed.',
+  },
+  roofline: {
+    sentence:
+      'The fastest rate that the machine allows an operation with so many flops for a byte.',
+    more: 'It rises as long as memory traffic bounds the rate, and is level where arithmetic does.',
+  },
+  waiting: {
+    sentence: 'From the arrival of a device at an exchange until the last device has arrived.',
+    more: 'Less of it needs devices that are equally loaded, not a faster network.',
+  },
+  working: {
+    sentence: 'From the arrival of the last device at an exchange until the exchange is complete.',
+    more: 'It falls with the bytes that are sent, or with a faster network.',
+  },
+  scope: {
+    sentence: 'A name for the operations that are traced inside of it, such as a layer.',
+    more: 'pl.named_scope("layer") sets one; the functions that are called form the others.',
+  },
+  callback: {
+    sentence: 'A Python function that compiled code calls while it runs.',
+    more: 'Devices wait for its result.',
+  },
+  transfer: {
+    sentence: 'A copy of an array between the host and a device, or between devices.',
+    more: 'Arguments that stay on their devices from call to call need none.',
+  },
+  buffer: {
+    sentence: 'A piece of a device’s memory that holds a value while the program runs.',
+    more: 'Several values share one if they are never needed at once.',
+  },
+  cotangent: {
+    sentence: 'The derivative of the result with respect to a value, in the shape of that value.',
+    more: 'The backward pass computes those of all values on the way from the result to the arguments.',
+  },
+  norm: {
+    sentence: 'The square root of the sum of the squares of all elements.',
+    more: 'Bars of norms are on a logarithmic scale.',
+  },
+  growth: {
+    sentence: 'The error of an operation as a multiple of the largest error of its operands.',
+    more: 'It is new where all operands are equal in both runs and the result differs.',
+  },
+  position: {
+    sentence: 'One place in the mesh of a shard_map, where the function runs on its own parts.',
+    more: 'A value has one part for each position.',
+  },
 };
 
 const NAMES = Object.keys(TERMS).sort((a, b) => b.length - a.length);
-const PATTERN = new RegExp(`(?<![\\w-])(${NAMES.join('|')})s?(?![\\w-])`, 'g');
+const PATTERN = new RegExp(`(?<![\\w-])(${NAMES.join('|')})s?(?![\\w-])`, 'gi');
+const BY_LOWER_CASE = new Map(NAMES.map(name => [name.toLowerCase(), name]));
 
-/** A word that explains itself when it is pointed at or has the focus. */
+/** A word that explains itself when it is pointed at or has the focus; Enter opens the page of all terms. */
 export function termed(name: string, text = name): HTMLElement {
   const term = TERMS[name];
   if (term === undefined) {
@@ -111,7 +182,12 @@ export function termed(name: string, text = name): HTMLElement {
   }
   const word = el(
     'span',
-    { class: 'pl-term', tabindex: 0, 'aria-description': term.sentence },
+    {
+      class: 'pl-term',
+      tabindex: 0,
+      'aria-description': term.sentence,
+      'aria-haspopup': 'dialog',
+    },
     text,
   );
   // The note is in the page only while it is seen, so that texts around it stay what they are.
@@ -120,11 +196,20 @@ export function termed(name: string, text = name): HTMLElement {
     if (note !== null || !word.isConnected) {
       return;
     }
+    const link = el(
+      'button',
+      { type: 'button', class: 'pl-link', tabindex: -1 },
+      'All terms (docs/terms.md)',
+    );
+    // The focus stays at the word: without it the note would be gone before the click.
+    link.addEventListener('pointerdown', event => event.preventDefault());
+    link.addEventListener('click', open);
     note = el(
       'span',
       { class: 'pl-term-note', role: 'tooltip', popover: 'manual' },
       term.sentence,
-      el('span', { class: 'pl-muted' }, ` ${term.more} `, el('code', {}, 'docs/terms.md')),
+      el('span', { class: 'pl-muted' }, term.more),
+      link,
     );
     word.append(note);
     note.showPopover?.();
@@ -138,12 +223,52 @@ export function termed(name: string, text = name): HTMLElement {
     note?.remove();
     note = null;
   };
+  const open = (event: Event): void => {
+    event.preventDefault();
+    event.stopPropagation();
+    hide();
+    openTerms(word, name);
+  };
   word.addEventListener('pointerenter', show);
   word.addEventListener('pointerleave', hide);
   word.addEventListener('focus', show);
   word.addEventListener('blur', hide);
-  word.addEventListener('keydown', event => event.key === 'Escape' && hide());
+  word.addEventListener('keydown', event => {
+    if (event.key === 'Escape') {
+      hide();
+    } else if (event.key === 'Enter') {
+      open(event);
+    }
+  });
   return word;
+}
+
+/** Opens the page of all terms at one of them, over the page around: it is part of the view and needs no server. */
+function openTerms(word: HTMLElement, name: string): void {
+  const page = el(
+    'dialog',
+    { class: 'pl-terms', 'aria-label': 'Terms' },
+    el(
+      'form',
+      { method: 'dialog' },
+      el('strong', {}, 'Terms'),
+      el('button', { class: 'pl-action', autofocus: true }, 'Close'),
+    ),
+    el(
+      'dl',
+      {},
+      Object.entries(TERMS).map(([each, { sentence, more }]) => [
+        el('dt', { 'aria-current': each === name ? 'true' : null }, each),
+        el('dd', {}, sentence, ' ', el('span', { class: 'pl-muted' }, more)),
+      ]),
+    ),
+  );
+  page.addEventListener('close', () => page.remove());
+  page.addEventListener('click', event => event.target === page && page.close());
+  page.addEventListener('keydown', event => event.stopPropagation());
+  (word.closest<HTMLElement>('.pl-root') ?? word).append(page);
+  page.showModal();
+  page.querySelector('[aria-current]')!.scrollIntoView({ block: 'center' });
 }
 
 /** A text in which the first use of each term explains itself. */
@@ -152,7 +277,8 @@ export function withTerms(text: string): Content[] {
   const explained = new Set<string>();
   let end = 0;
   for (const match of text.matchAll(PATTERN)) {
-    const [used, name] = match as unknown as [string, string];
+    const [used, word] = match as unknown as [string, string];
+    const name = BY_LOWER_CASE.get(word.toLowerCase())!;
     if (!explained.has(name)) {
       explained.add(name);
       parts.push(text.slice(end, match.index), termed(name, used));
@@ -163,17 +289,27 @@ export function withTerms(text: string): Content[] {
 }
 
 /** The sentence of a term, for controls whose label it is; none for a word that isn't one. */
-export function sentenceOf(name: string): string | undefined {
-  return TERMS[name]?.sentence;
+export function sentenceOf(label: string): string | undefined {
+  const lower = label.toLowerCase();
+  const name = BY_LOWER_CASE.get(lower) ?? BY_LOWER_CASE.get(lower.replace(/s$/, ''));
+  return name === undefined ? undefined : TERMS[name]!.sentence;
 }
 
 export const termsStyle = `
-.pl-term { cursor: help; text-decoration: underline dotted var(--pl-faint) 1px; text-underline-offset: 3px; }
-.pl-term-note {
-  position: fixed; inset: auto; margin: 0; max-width: min(320px, 90vw); padding: 8px 10px; border: 1px solid var(--pl-line-strong);
-  border-radius: 6px; background: var(--pl-surface); color: var(--pl-text); box-shadow: 0 2px 10px var(--pl-shadow);
-  font: 12px/1.45 var(--pl-font); white-space: normal; cursor: auto;
+.pl-term { cursor: help; text-decoration: underline dotted var(--pl-faint, gray) 1px; text-underline-offset: 3px; }
+.pl-term-note, .pl-terms {
+  border: 1px solid var(--pl-line-strong, var(--jp-border-color1)); border-radius: 6px;
+  background: var(--pl-surface, var(--jp-layout-color1)); color: var(--pl-text, var(--jp-ui-font-color1));
+  font: 12px/1.45 var(--pl-font, var(--jp-ui-font-family)); text-align: left; white-space: normal; cursor: auto;
 }
+.pl-term-note { position: fixed; inset: auto; margin: 0; max-width: min(320px, 90vw); padding: 8px 10px; box-shadow: 0 2px 10px var(--pl-shadow, #0003); }
 .pl-term-note > span { display: block; margin-top: 4px; }
-.pl-term-note code { font: 11px var(--pl-code); }
+.pl-term-note > button { margin-top: 6px; }
+.pl-terms { box-sizing: border-box; width: min(560px, 94vw); max-height: 80vh; padding: 0; overflow: auto; }
+.pl-terms::backdrop { background: rgba(0, 0, 0, 0.35); }
+.pl-terms > form { position: sticky; top: 0; display: flex; align-items: center; justify-content: space-between; padding: 8px 14px; border-bottom: 1px solid var(--pl-line, var(--jp-border-color2)); background: inherit; font-size: 13px; }
+.pl-terms > dl { margin: 6px 0 10px; }
+.pl-terms dt { margin-top: 6px; padding: 4px 14px 0; font-weight: 600; }
+.pl-terms dd { margin: 0; padding: 0 14px 4px; }
+.pl-terms [aria-current], .pl-terms [aria-current] + dd { background: var(--pl-accent-soft, var(--jp-layout-color3)); }
 `;

@@ -26,7 +26,7 @@ export function gradientView(record: GradientRecord, { notebook }: ProgramEvents
       ? el('p', { class: 'pl-muted' }, 'The backward pass comes to no line.')
       : tableOf(
           'Cotangents, in the order of the backward pass',
-          [{ name: 'Line of the forward pass' }, { name: 'Norm' }],
+          [{ name: 'Line of the forward pass' }, { name: 'Norm of its cotangent' }],
           cotangents.line.map((line, i) => [
             [
               lineOf(record.places, i, line, notebook),

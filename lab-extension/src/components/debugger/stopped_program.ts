@@ -3,6 +3,7 @@
 import { el } from '../dom';
 import { whole } from '../format';
 import { ProgramExplorer } from '../explorer/program_explorer';
+import { termsStyle } from '../terms';
 import { mount, type Mounted, type ViewOptions } from '../view';
 import {
   VariablesPane,
@@ -109,6 +110,7 @@ export class StoppedProgram {
       this.conditions,
     );
     this.element.append(
+      el('style', {}, termsStyle),
       this.place,
       this.slider,
       this.iterations,

@@ -2,6 +2,7 @@
 
 import { el } from '../dom';
 import { oneLine, whole } from '../format';
+import { termed } from '../terms';
 import { mount, type Mounted } from '../view';
 
 /** An array of the frame, by the user's name. */
@@ -48,7 +49,14 @@ const NO_CHOICES: Choices = { positions: [], chosen: null, batches: [], lane: []
 export class VariablesPane {
   readonly element = el('div', { class: 'pellucid-variables' });
   private readonly positions = el('select', { 'aria-label': 'Position whose values are shown' });
-  private readonly position = el('label', { hidden: true }, 'Values at ', this.positions);
+  private readonly position = el(
+    'label',
+    { hidden: true },
+    'Values at ',
+    termed('position', 'position'),
+    ' ',
+    this.positions,
+  );
   private readonly lanes = el('div', { class: 'pellucid-variables-index', hidden: true });
   private readonly list = el('div', {
     class: 'pellucid-variables-list',

@@ -1,6 +1,7 @@
 /** A view that only lists facts: a title, remarks, tables. */
 
 import { el, type Content } from '../dom';
+import { withTerms } from '../terms';
 
 export class FactsView {
   readonly element: HTMLElement;
@@ -18,7 +19,7 @@ export class FactsView {
             'header',
             { class: 'pl-array-header' },
             el('strong', {}, title),
-            chips.map(chip => el('span', { class: 'pl-chip' }, chip)),
+            chips.map(chip => el('span', { class: 'pl-chip' }, withTerms(chip))),
           ),
       content,
     );

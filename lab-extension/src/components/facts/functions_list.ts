@@ -90,7 +90,7 @@ function entryOf(
         type: 'button',
         class: 'pl-link',
         'aria-label': label,
-        title: sentenceOf(view === 'jaxpr' ? view : VIEWS[view]),
+        title: sentenceOf(VIEWS[view]),
       },
       VIEWS[view],
     );

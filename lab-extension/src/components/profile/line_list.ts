@@ -4,6 +4,7 @@ import type { Profile } from '../../records/profile';
 import { el } from '../dom';
 import { duration } from '../facts/misses_view';
 import { oneLine } from '../format';
+import { termed } from '../terms';
 import type { Selection } from './selection';
 
 /** Untimed lines in a row from which on they are left out. */
@@ -43,7 +44,12 @@ export class LineList {
         'div',
         { class: 'pl-profile-key' },
         el('span', { class: 'pl-forward' }, 'forward'),
-        el('span', { class: 'pl-backward' }, 'backward, by the line that caused it'),
+        el(
+          'span',
+          { class: 'pl-backward' },
+          termed('backward pass', 'backward'),
+          ', by the line that caused it',
+        ),
       ),
       order.map(source => this.source(source, seconds[source]!, longest)),
       this.rest(),

@@ -5,6 +5,7 @@ import { drawn, el, type Content } from '../dom';
 import { duration } from '../facts/misses_view';
 import { counted, oneLine, quantity, whole } from '../format';
 import { meter, tableOf } from '../table';
+import { withTerms } from '../terms';
 
 const SHOWN_STEPS = 100;
 
@@ -170,7 +171,7 @@ export function hostView(record: ProfileRecord): HTMLElement {
     callbacks.function.length === 0
       ? null
       : [
-          el('h4', { class: 'pl-part-title' }, 'Callbacks'),
+          el('h4', { class: 'pl-part-title' }, withTerms('Callbacks')),
           tableOf(
             'Callbacks',
             [
@@ -193,7 +194,7 @@ export function hostView(record: ProfileRecord): HTMLElement {
     moved.length === 0
       ? null
       : [
-          el('h4', { class: 'pl-part-title' }, 'Transfers'),
+          el('h4', { class: 'pl-part-title' }, withTerms('Transfers')),
           tableOf(
             'Transfers',
             [
@@ -363,7 +364,7 @@ function key(names: readonly string[]): HTMLElement {
   return el(
     'div',
     { class: 'pl-parts-key' },
-    names.map((name, i) => el('span', { class: `pl-part-${i}` }, name)),
+    names.map((name, i) => el('span', { class: `pl-part-${i}` }, withTerms(name))),
   );
 }
 

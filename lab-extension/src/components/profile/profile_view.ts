@@ -19,6 +19,7 @@ import {
 } from './part_views';
 import { pointsOf, rooflineStyle, rooflineView } from './roofline_view';
 import { SourceLink, type NotebookLines } from '../source_link';
+import { sentenceOf, termed, withTerms } from '../terms';
 import { Selection } from './selection';
 import { TimelineView, timelineStyle, type LoadTimeline } from './timeline_view';
 
@@ -167,7 +168,11 @@ export class ProfileView {
   private tabBar(tabs: readonly Tab[]): HTMLElement {
     const bar = el('div', { class: 'pl-tabs', role: 'tablist' });
     for (const tab of tabs) {
-      const button = el('button', { type: 'button', role: 'tab', class: 'pl-tab' }, tab.name);
+      const button = el(
+        'button',
+        { type: 'button', role: 'tab', class: 'pl-tab', title: sentenceOf(tab.name) },
+        tab.name,
+      );
       button.addEventListener('click', () => this.show(tab));
       this.buttons.set(tab.name, button);
       bar.append(button);
@@ -249,7 +254,7 @@ function header(totals: TotalsRecord): HTMLElement {
     { class: 'pl-array-header' },
     el('strong', {}, 'Profile'),
     (totals.operation_count === 0 ? chips.slice(0, 1) : chips).map(chip =>
-      el('span', { class: 'pl-chip' }, chip),
+      el('span', { class: 'pl-chip' }, withTerms(chip)),
     ),
   );
 }
@@ -257,27 +262,19 @@ function header(totals: TotalsRecord): HTMLElement {
 /** What share of the operations' time is measured, estimated and not attributed. */
 function sharesOf(totals: TotalsRecord): HTMLElement {
   const parts = [
-    ['measured', totals.measured_seconds, 'of operations that are one line’s alone'],
-    [
-      'estimated',
-      totals.estimated_seconds,
-      'of fused operations of several lines, split by estimated cost',
-    ],
-    [
-      'no line',
-      totals.unattributed_seconds,
-      'of operations that XLA added, and of eager ones without profile(lines=True)',
-    ],
+    ['measured', totals.measured_seconds, 'measured time'],
+    ['estimated', totals.estimated_seconds, 'estimated time'],
+    ['no line', totals.unattributed_seconds, 'time of no line'],
   ] as const;
   const total = totals.operation_seconds || 1;
   const bar = el('div', { class: 'pl-shares-bar', 'aria-hidden': 'true' });
-  const texts = parts.map(([name, seconds, hint], i) => {
+  const texts = parts.map(([name, seconds, term], i) => {
     const piece = el('span', { class: `pl-share-${i}` });
     piece.style.width = `${(100 * seconds) / total}%`;
     bar.append(piece);
     const share = (100 * seconds) / total;
     const text = seconds > 0 && share < 1 ? '< 1 %' : `${share.toFixed(0)} %`;
-    return el('span', { class: `pl-share-${i}`, title: hint }, `${text} ${name}`);
+    return el('span', { class: `pl-share-${i}` }, `${text} `, termed(term, name));
   });
   return el(
     'div',
