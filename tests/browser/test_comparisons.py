@@ -91,7 +91,7 @@ def test_a_diff_matches_through_checkpoint(lab: Lab) -> None:
     shown = lab.output_of(3).first
     expect(shown).to_contain_text("3 wrapped in checkpoint")
     expect(shown).to_contain_text("11 equal")
-    titles = shown.locator(".pl-column h3")
+    titles = shown.locator(".pl-diff-titles h3")
     expect(titles.nth(0)).to_contain_text("before: encoder · In[2], line 2")
     expect(titles.nth(1)).to_contain_text("after: saving_encoder · In[3], line")
     shown.locator(".pl-column").nth(1).locator(".pl-line").first.click()

@@ -48,6 +48,13 @@ export function drawn<K extends keyof SVGElementTagNameMap>(
   return element;
 }
 
+/** A text in which what stands in backticks is code. */
+export function withCode(text: string): Content[] {
+  return text
+    .split(/`([^`]+)`/)
+    .map((part, index) => (index % 2 === 1 ? el('code', {}, part) : part));
+}
+
 /** A line drawing of 16 by 16 units, in the colour of the text around it. */
 export function icon(path: string): SVGSVGElement {
   const svg = document.createElementNS(SVG, 'svg');

@@ -52,6 +52,11 @@ export const tableStyle = `
 .pl-table .pl-link { white-space: nowrap; }
 .pl-meter { display: block; height: 6px; min-width: 60px; margin-top: 5px; border-radius: 3px; background: var(--pl-sunken); overflow: hidden; }
 .pl-meter > span { display: block; height: 100%; border-radius: 3px; background: var(--pl-accent); }
+@container pl-root (max-width: 480px) {
+  .pl-table th, .pl-table td { padding: 4px 6px; }
+  .pl-table :is(th, td):first-child { padding-left: 12px; min-width: 84px; }
+  .pl-table th { white-space: normal; }
+}
 .pl-entry { margin: 0 12px 8px 20px; padding: 6px 8px; border: 1px solid var(--pl-line); border-radius: 6px; font-size: 12px; }
 .pl-entry code { font: 12px var(--pl-code); overflow-wrap: anywhere; }
 .pl-entry-actions { display: flex; gap: 8px; align-items: baseline; justify-content: space-between; margin-top: 4px; }

@@ -129,6 +129,7 @@ export const baseStyle = `
   display: inline-block; padding: 0 7px; border-radius: 9px; background: var(--pl-sunken); color: var(--pl-muted);
   font-size: 11px; line-height: 18px; white-space: nowrap;
 }
+@container pl-root (max-width: 480px) { .pl-chip { white-space: normal; } }
 .pl-offscreen {
   position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap;
 }

@@ -237,7 +237,7 @@ function viewOf(
     case 'recording':
       return new RecordingView(record);
     case 'error':
-      return errorView(record);
+      return errorView(record, events);
     default:
       throw new Error(
         `records of kind ${JSON.stringify((record as { kind: unknown }).kind)} have no view`,
@@ -247,7 +247,7 @@ function viewOf(
 
 const viewStyle = `
 :host(.pl-flowing) { height: auto !important; }
-.pl-root { height: 100%; border: 1px solid var(--pl-line); border-radius: 8px; overflow: hidden; }
+.pl-root { container: pl-root / inline-size; height: 100%; border: 1px solid var(--pl-line); border-radius: 8px; overflow: hidden; }
 .pl-root:not(.pl-sized) { height: auto; max-height: 100%; overflow: auto; }
 .pl-fallback { margin: 0; padding: 12px 14px; white-space: pre; overflow: auto; font-size: 12px; }
 `;

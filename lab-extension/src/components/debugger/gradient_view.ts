@@ -1,7 +1,7 @@
 /** A gradient with its backward pass: the norm of the cotangent of each line, and the paths of faults. */
 
 import type { GradientRecord } from '../../generated/debugger';
-import { el, type Content } from '../dom';
+import { el, withCode, type Content } from '../dom';
 import { counted, oneLine } from '../format';
 import { FactsView } from '../facts/facts_view';
 import type { ProgramEvents } from '../source_link';
@@ -77,7 +77,7 @@ function pathOf({ gradients, operands }: GradientRecord, i: number): Content {
   }
   const [first, ...rest] = path;
   return [
-    el('div', {}, oneLine(first!, 120)),
+    el('div', {}, withCode(oneLine(first!, 120))),
     operands[i]!.map((text, k) =>
       el('div', { class: 'pl-muted' }, `operand ${k}: ${oneLine(text, 100)}`),
     ),
@@ -90,7 +90,7 @@ function pathOf({ gradients, operands }: GradientRecord, i: number): Content {
           el(
             'ol',
             {},
-            rest.map(text => el('li', {}, oneLine(text, 120))),
+            rest.map(text => el('li', {}, withCode(oneLine(text, 120)))),
           ),
         ),
   ];

@@ -3,7 +3,7 @@
 import type { PlaceColumns } from '../../generated/debugger';
 import type { CellPlace } from '../../records/cell_places';
 import { placeName } from '../../records/cell_places';
-import type { Content } from '../dom';
+import { withCode, type Content } from '../dom';
 import { oneLine } from '../format';
 import { SourceLink, type NotebookLines } from '../source_link';
 
@@ -16,13 +16,13 @@ export function lineOf(
 ): Content {
   const place = placeOf(places, row);
   if (place === null) {
-    return oneLine(text, 100);
+    return withCode(oneLine(text, 100));
   }
   const link = new SourceLink(notebook);
   link.showPlace(place);
   const prefix = placeName(place);
   const rest = text.startsWith(prefix) ? text.slice(prefix.length) : `: ${text}`;
-  return [link.element, oneLine(rest, 100)];
+  return [link.element, withCode(oneLine(rest, 100))];
 }
 
 function placeOf(places: PlaceColumns | undefined, row: number): CellPlace | null {

@@ -65,6 +65,8 @@ export class RecordingView {
     );
     if (count > 0) {
       this.go(0);
+      // The first stop is drawn before the view has a size.
+      requestAnimationFrame(() => this.showCurrent());
     }
   }
 
@@ -127,6 +129,10 @@ export class RecordingView {
     this.source.replaceChildren(
       ...(rows.length > 0 ? rows : [el('p', {}, 'The text of this file was not there.')]),
     );
+    this.showCurrent();
+  }
+
+  private showCurrent(): void {
     const row = this.source.querySelector<HTMLElement>('.pl-recorded-current');
     if (row !== null) {
       // Not scrollIntoView, which would move the page too.

@@ -14,32 +14,49 @@ import { LinesView, type LineMark } from '../text/lines_view';
 
 /** Rows of equal equations that are shown around a change. */
 const CONTEXT = 3;
+/** Below it both sides are one listing, in CSS pixels. */
+const NARROW = 560;
 
-/** A row, or a stretch of equal rows that is left out. */
-type Shown = MatchRow | { readonly left: number };
+type Side = 0 | 1;
 
-/** One side of the comparison. */
-class SideLines implements LineSource {
-  rows: readonly Shown[] = [];
+/** One side of a row, or a stretch of equal rows that is left out. */
+type Line = { readonly row: MatchRow; readonly side: Side } | { readonly left: number };
+
+/** The equation of a side, as one number for both programs. */
+const codeOf = (equation: number, side: Side): number => 2 * equation + side;
+const sideOfCode = (code: number): Side => (code % 2) as Side;
+const equationOf = (row: MatchRow, side: Side): number => (side === 0 ? row.before : row.after);
+const codesOf = (row: MatchRow): number[] =>
+  ([0, 1] as const)
+    .filter(side => equationOf(row, side) >= 0)
+    .map(side => codeOf(equationOf(row, side), side));
+
+/** Lines of one side of the comparison, or of both. */
+class DiffLines implements LineSource {
+  lines: readonly Line[] = [];
 
   constructor(
-    private readonly program: Program,
-    private readonly side: 'before' | 'after',
-    private readonly other: Program,
+    private readonly programs: readonly [Program, Program],
+    private readonly isUnified: boolean,
   ) {}
 
   get count(): number {
-    return this.rows.length;
+    return this.lines.length;
   }
 
   number = (line: number): string => {
+    const each = this.lines[line]!;
     const equation = this.equationAt(line);
-    return equation < 0 ? '' : String(equation);
+    if (equation < 0 || 'left' in each) {
+      return '';
+    }
+    const isChange = this.isUnified && each.row.change !== 'same';
+    return `${isChange ? ['−', '+'][each.side]! : ''}${equation}`;
   };
 
   depth = (line: number): number => {
-    const row = this.rows[line]!;
-    return 'left' in row ? 0 : row.depths[this.side === 'before' ? 0 : 1] * 2;
+    const each = this.lines[line]!;
+    return 'left' in each ? 0 : each.row.depths[each.side] * 2;
   };
 
   foldEnd = (): number => 0;
@@ -47,38 +64,48 @@ class SideLines implements LineSource {
   startsFolded = (): boolean => false;
 
   equations = (line: number): readonly number[] => {
+    const each = this.lines[line]!;
     const equation = this.equationAt(line);
-    return equation < 0 ? [] : [equation];
+    return 'left' in each || equation < 0 ? [] : [codeOf(equation, each.side)];
   };
 
-  linesOf = (equation: number): readonly number[] => {
-    const line = this.rows.findIndex(row => !('left' in row) && row[this.side] === equation);
+  linesOf = (code: number): readonly number[] => {
+    const side = sideOfCode(code);
+    const equation = (code - side) / 2;
+    const line = this.lines.findIndex(
+      each =>
+        !('left' in each) &&
+        (each.side === side || (this.isUnified && each.row.change === 'same')) &&
+        equationOf(each.row, side) === equation,
+    );
     return line < 0 ? [] : [line];
   };
 
   tokens = (line: number): readonly Token[] => {
-    const row = this.rows[line]!;
-    if ('left' in row) {
-      return [{ text: `… ${counted(row.left, 'equal equation')}`, kind: 'note' }];
+    const each = this.lines[line]!;
+    if ('left' in each) {
+      return [{ text: `… ${counted(each.left, 'equal equation')}`, kind: 'note' }];
     }
-    const equation = row[this.side];
+    const equation = this.equationAt(line);
     if (equation < 0) {
       return [];
     }
-    const tokens = equationTokens(this.program, equation);
-    return row.change === 'changed' ? this.marked(tokens, row) : tokens;
+    const tokens = equationTokens(this.programs[each.side], equation);
+    return each.row.change === 'changed' ? this.marked(tokens, each.row, each.side) : tokens;
   };
 
   private equationAt(line: number): number {
-    const row = this.rows[line]!;
-    return 'left' in row ? -1 : row[this.side];
+    const each = this.lines[line]!;
+    return 'left' in each ? -1 : equationOf(each.row, each.side);
   }
 
   /** Marks types, params and literals that the partner does not have. */
-  private marked(tokens: readonly Token[], row: MatchRow): Token[] {
-    const partner = row[this.side === 'before' ? 'after' : 'before'];
+  private marked(tokens: readonly Token[], row: MatchRow, side: Side): Token[] {
+    const partner: Side = side === 0 ? 1 : 0;
     const known = new Set(
-      equationTokens(this.other, partner).map(({ kind, text }) => `${kind} ${text}`),
+      equationTokens(this.programs[partner], equationOf(row, partner)).map(
+        ({ kind, text }) => `${kind} ${text}`,
+      ),
     );
     return tokens.map(token =>
       token.kind !== 'name' && token.kind !== 'plain' && !known.has(`${token.kind} ${token.text}`)
@@ -88,17 +115,26 @@ class SideLines implements LineSource {
   }
 }
 
+/** The lines of a pane with what draws them. */
+interface Pane {
+  readonly lines: DiffLines;
+  readonly view: LinesView;
+}
+
 export class DiffView {
   readonly element: HTMLElement;
   readonly ready = Promise.resolve();
   readonly programs: readonly [Program, Program];
   private readonly rows: readonly MatchRow[];
-  private readonly sides: readonly [SideLines, SideLines];
-  private readonly views: readonly [LinesView, LinesView];
+  /** The two sides. */
+  private readonly columns: readonly [Pane, Pane];
+  /** Both sides in one listing, where there is no room for two. */
+  private readonly unified: Pane;
+  private readonly panes: readonly Pane[];
   private readonly notes = el('div', { class: 'pl-array-status pl-muted', 'aria-live': 'polite' });
   private readonly place: SourceLink;
   private readonly disposables = new Disposables();
-  private selected = -1;
+  private selected: MatchRow | null = null;
   private at = -1;
 
   constructor(
@@ -111,78 +147,108 @@ export class DiffView {
     const after = new Program(record.after);
     this.programs = [before, after];
     this.rows = compare(before, after, record.matches);
-    this.sides = [new SideLines(before, 'before', after), new SideLines(after, 'after', before)];
     const onlyChanges = this.rows.length > 40;
+    this.columns = [this.pane(`Before: ${before.name}`), this.pane(`After: ${after.name}`)];
+    this.unified = this.pane(`${before.name} → ${after.name}`, true);
+    this.panes = [...this.columns, this.unified];
     this.fill(onlyChanges);
-    const make = (index: 0 | 1, title: string): LinesView =>
-      new LinesView(title, this.sides[index], {
-        onHover: (equations, line) => {
-          this.hover(line);
-          events.onHover?.(this.programs[index], equations);
-        },
-        onClick: (_, line) => this.select(line, index),
-        onGo: equations => this.place.go(this.programs[index], equations),
-      });
-    this.views = [make(0, `Before: ${before.name}`), make(1, `After: ${after.name}`)];
-    this.views.forEach(view => view.setMarks(line => this.mark(line)));
+    this.panes.forEach(pane => pane.view.setMarks(line => this.mark(pane, line)));
     this.synchronize();
     this.element = this.build(before, after, onlyChanges);
-    this.hover(-1);
-    const observer = new ResizeObserver(() => this.sayHeight());
+    this.hover(undefined);
+    const observer = new ResizeObserver(([entry]) => {
+      const width = entry?.contentRect.width ?? 0;
+      this.element.classList.toggle('pl-unified', width > 0 && width < NARROW);
+      this.sayHeight();
+    });
     observer.observe(this.element);
     this.disposables.add(() => observer.disconnect());
   }
 
+  private pane(title: string, isUnified = false): Pane {
+    const lines = new DiffLines(this.programs, isUnified);
+    const view = new LinesView(title, lines, {
+      onHover: (codes, line) => {
+        this.hover(lines.lines[line]);
+        this.events.onHover?.(...this.decoded(codes));
+      },
+      onClick: (_, line) => this.select(lines.lines[line]),
+      onGo: codes => this.place.go(...this.decoded(codes)),
+    });
+    return { lines, view };
+  }
+
+  private decoded(codes: ArrayLike<number>): [Program, number[]] {
+    const side = codes.length > 0 ? sideOfCode(codes[0]!) : 0;
+    return [this.programs[side], Array.from(codes, code => (code - side) / 2)];
+  }
+
+  /** The panes that are seen. */
+  private get shown(): readonly Pane[] {
+    return this.element.classList.contains('pl-unified') ? [this.unified] : this.columns;
+  }
+
   private sayHeight(): void {
-    const [left] = this.views;
+    const { view } = this.shown[0]!;
     if (this.element.clientHeight > 0) {
-      const around = this.element.clientHeight - left.element.clientHeight;
-      this.events.onHeight?.(around + left.wantedHeight);
+      const around = this.element.clientHeight - view.element.clientHeight;
+      this.events.onHeight?.(around + view.wantedHeight);
     }
   }
 
   highlight(equations: readonly (readonly number[])[]): void {
-    this.views.forEach((view, side) => view.setLinked(equations[side] ?? [], false));
+    const codes = equations.flatMap((each, side) => each.map(e => codeOf(e, side as Side)));
+    this.panes.forEach(({ view }) => view.setLinked(codes, false));
   }
 
   dispose(): void {
-    this.views.forEach(view => view.dispose());
+    this.panes.forEach(({ view }) => view.dispose());
     this.disposables.dispose();
   }
 
   themeChanged(): void {
-    this.views.forEach(view => view.refresh());
+    this.panes.forEach(({ view }) => view.refresh());
   }
 
   private fill(onlyChanges: boolean): void {
     const shown = onlyChanges ? withContext(this.rows) : this.rows;
-    this.sides.forEach(side => (side.rows = shown));
+    const linesOf = (sides: (row: MatchRow) => readonly Side[]): Line[] =>
+      shown.flatMap((row): Line[] =>
+        'left' in row ? [row] : sides(row).map(side => ({ row, side })),
+      );
+    this.columns.forEach(({ lines }, side) => (lines.lines = linesOf(() => [side as Side])));
+    this.unified.lines.lines = linesOf(row =>
+      row.change === 'same' ? [1] : ([0, 1] as const).filter(side => equationOf(row, side) >= 0),
+    );
   }
 
-  private mark(line: number): LineMark | null {
-    const row = this.sides[0].rows[line];
-    if (row === undefined || 'left' in row || row.change === 'same') {
+  private mark({ lines }: Pane, line: number): LineMark | null {
+    const each = lines.lines[line];
+    if (each === undefined || 'left' in each || each.row.change === 'same') {
       return null;
     }
-    const isCall = row.change === 'wrapped' || row.change === 'unwrapped';
-    return { className: `pl-line-${isCall ? 'changed' : row.change}` };
+    const { change } = each.row;
+    const isCall = change === 'wrapped' || change === 'unwrapped';
+    return { className: `pl-line-${isCall ? 'changed' : change}` };
   }
 
   /** Keeps both sides of a row lit. */
-  private select(line: number, index: 0 | 1): void {
-    this.selected = line;
-    this.views.forEach((view, side) => view.setLinked(this.sides[side]!.equations(line)));
+  private select(line: Line | undefined): void {
+    const isRow = line !== undefined && 'row' in line;
+    this.selected = isRow ? line.row : null;
+    this.panes.forEach(({ view }) => view.setLinked(isRow ? codesOf(line.row) : []));
     this.hover(line);
-    const program = this.programs[index];
-    const equations = this.sides[index].equations(line);
-    this.place.show(program, equations);
-    this.events.onSelect?.(program, equations);
+    const side = isRow ? line.side : 0;
+    const equation = isRow ? equationOf(line.row, side) : -1;
+    const equations = equation < 0 ? [] : [equation];
+    this.place.show(this.programs[side], equations);
+    this.events.onSelect?.(this.programs[side], equations);
   }
 
-  private hover(line: number): void {
-    const row = this.sides[0].rows[line < 0 ? this.selected : line];
-    const text = row === undefined || 'left' in row ? '' : this.words(row);
-    this.notes.textContent = text || 'Point at a row to see what differs.';
+  private hover(line: Line | undefined): void {
+    const row = line === undefined ? this.selected : 'row' in line ? line.row : null;
+    this.notes.textContent =
+      (row === null ? '' : this.words(row)) || 'Point at a row to see what differs.';
   }
 
   /** What a row says. */
@@ -200,7 +266,10 @@ export class DiffView {
 
   /** Both sides scroll together. */
   private synchronize(): void {
-    const [left, right] = this.views.map(view => view.element) as [HTMLElement, HTMLElement];
+    const [left, right] = this.columns.map(({ view }) => view.element) as [
+      HTMLElement,
+      HTMLElement,
+    ];
     const follow = (from: HTMLElement, to: HTMLElement): void => {
       this.disposables.listen(from, 'scroll', () => {
         if (to.scrollTop !== from.scrollTop) {
@@ -213,18 +282,17 @@ export class DiffView {
   }
 
   private step(by: number): void {
-    const { rows } = this.sides[0];
-    const places = rows.flatMap((row, line) => {
-      const before = rows[line - 1];
-      const isChange = !('left' in row) && row.change !== 'same';
-      const follows = before !== undefined && !('left' in before) && before.change !== 'same';
-      return isChange && !follows ? [line] : [];
-    });
+    const { lines } = this.shown[0]!.lines;
+    const isChange = (line: Line | undefined): boolean =>
+      line !== undefined && 'row' in line && line.row.change !== 'same';
+    const places = lines.flatMap((each, line) =>
+      isChange(each) && !isChange(lines[line - 1]) ? [line] : [],
+    );
     if (places.length > 0) {
       this.at = (this.at + by + places.length) % places.length;
       const line = places[this.at]!;
-      this.views.forEach(view => view.showLine(line));
-      this.hover(line);
+      this.shown.forEach(({ view }) => view.showLine(line));
+      this.hover(lines[line]);
     }
   }
 
@@ -234,8 +302,8 @@ export class DiffView {
     this.disposables.listen(only, 'change', () => {
       this.fill(only.checked);
       this.at = -1;
-      this.selected = -1;
-      this.views.forEach(view => view.refresh());
+      this.selected = null;
+      this.panes.forEach(({ view }) => view.refresh());
     });
     const button = (name: string, by: number): HTMLElement => {
       const element = el('button', { type: 'button', class: 'pl-action' }, name);
@@ -264,24 +332,27 @@ export class DiffView {
       this.place.element,
     );
     const titles = titlesOf(before, after);
-    const column = (index: 0 | 1, program: Program): HTMLElement =>
+    const heading = (side: Side): HTMLElement =>
       el(
-        'section',
-        { class: 'pl-column' },
+        'h3',
+        {},
+        el('span', { class: 'pl-muted' }, side === 0 ? 'before: ' : 'after: '),
+        titles[side],
         el(
-          'h3',
-          {},
-          el('span', { class: 'pl-muted' }, index === 0 ? 'before: ' : 'after: '),
-          titles[index],
-          el('span', { class: 'pl-muted' }, ` ${counted(program.equationCount, 'equation')}`),
+          'span',
+          { class: 'pl-muted' },
+          ` ${counted(this.programs[side].equationCount, 'equation')}`,
         ),
-        this.views[index].element,
       );
+    const columns = this.panes.map(({ view }) =>
+      el('section', { class: 'pl-column' }, view.element),
+    );
     return el(
       'div',
-      { class: 'pl-array' },
+      { class: 'pl-array pl-diff' },
       header,
-      el('div', { class: 'pl-columns' }, column(0, before), column(1, after)),
+      el('div', { class: 'pl-diff-titles' }, heading(0), heading(1)),
+      el('div', { class: 'pl-columns' }, columns),
       this.notes,
     );
   }
@@ -317,8 +388,8 @@ function wrappings(rows: readonly MatchRow[], programs: readonly [Program, Progr
 
 /** A title for each side: its name, and of its arguments and its place what the other has otherwise. */
 function titlesOf(before: Program, after: Program): [string, string] {
-  const [a, b] = [sideOf(before), sideOf(after)];
-  const title = (side: Side, other: Side): string => {
+  const [a, b] = [headingOf(before), headingOf(after)];
+  const title = (side: Heading, other: Heading): string => {
     const differing = side.argumentTypes.filter(
       ([, type], index) => other.argumentTypes[index]?.[1] !== type,
     );
@@ -331,13 +402,13 @@ function titlesOf(before: Program, after: Program): [string, string] {
   return [title(a, b), title(b, a)];
 }
 
-interface Side {
+interface Heading {
   readonly name: string;
   readonly argumentTypes: readonly (readonly [string, string])[];
   readonly place: string;
 }
 
-function sideOf(program: Program): Side {
+function headingOf(program: Program): Heading {
   return {
     name: oneLine(program.name, 60),
     argumentTypes: Array.from(program.bodies[0]!.inputs, value => [
@@ -395,14 +466,14 @@ function changeText(a: number, b: number, unit: string): string {
   return `${quantity(a, unit)} → ${quantity(b, unit)}${percent}`;
 }
 
-function withContext(rows: readonly MatchRow[]): Shown[] {
+function withContext(rows: readonly MatchRow[]): (MatchRow | { readonly left: number })[] {
   const isNear = new Uint8Array(rows.length);
   rows.forEach((row, index) => {
     if (row.change !== 'same') {
       isNear.fill(1, Math.max(0, index - CONTEXT), index + CONTEXT + 1);
     }
   });
-  const shown: Shown[] = [];
+  const shown: (MatchRow | { readonly left: number })[] = [];
   let left = 0;
   const flush = (): void => {
     if (left > 0) {
@@ -423,6 +494,14 @@ function withContext(rows: readonly MatchRow[]): Shown[] {
 }
 
 export const diffStyle = `
+.pl-diff.pl-unified > .pl-columns > .pl-column:not(:last-child), .pl-diff:not(.pl-unified) > .pl-columns > .pl-column:last-child { display: none; }
+.pl-unified > .pl-columns > .pl-column { border-left: 0; }
+.pl-diff-titles { display: flex; flex: none; border-bottom: 1px solid var(--pl-line); }
+.pl-diff-titles > h3 { flex: 1 1 0; min-width: 0; margin: 0; padding: 3px 8px; font-size: 12px; overflow-wrap: anywhere; }
+.pl-diff-titles > h3 > span { font-weight: 400; }
+.pl-diff-titles > h3 + h3 { border-left: 1px solid var(--pl-line); }
+.pl-unified > .pl-diff-titles { flex-direction: column; }
+.pl-unified > .pl-diff-titles > h3 { flex: none; border-left: 0; }
 .pl-tone-added { background: var(--pl-added-soft); color: var(--pl-added); }
 .pl-tone-removed { background: var(--pl-removed-soft); color: var(--pl-removed); }
 .pl-tone-changed { background: var(--pl-changed-soft); color: var(--pl-changed); }

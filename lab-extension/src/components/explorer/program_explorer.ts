@@ -689,6 +689,8 @@ ${inspectorStyle}
 .pl-narrow .pl-main { flex-direction: column; }
 .pl-narrow .pl-side { order: -1; }
 .pl-tight .pl-title { flex-basis: 100%; }
-.pl-tight .pl-tools { flex: 1 1 100%; }
-.pl-tight .pl-select { min-width: 0; flex: 1 1 80px; }
+.pl-tight .pl-toolbar { gap: 6px 4px; }
+.pl-tight .pl-tools { display: contents; }
+.pl-tight .pl-search-field { flex: 1 1 96px; }
+.pl-tight .pl-tools > .pl-select { order: 1; flex: 1 1 110px; }
 `;

@@ -1,16 +1,17 @@
 /** An error of core: what went wrong, the user's lines, the whole traceback behind a click. */
 
 import type { DifferenceRecord, ErrorFrameRecord, ErrorRecord } from '../../generated/introspect';
-import { el, type Content } from '../dom';
+import { el, withCode, type Content } from '../dom';
 import { oneLine } from '../format';
+import { SourceLink, type NotebookLines, type ProgramEvents } from '../source_link';
 import { tableOf } from '../table';
 import { FactsView } from './facts_view';
 
 const LINES_AROUND = 2;
 
-export function errorView(record: ErrorRecord): FactsView {
+export function errorView(record: ErrorRecord, { notebook }: ProgramEvents = {}): FactsView {
   return new FactsView(
-    [el('span', { class: 'pl-error-name' }, oneLine(record.name, 60)), ' ', record.what],
+    [el('span', { class: 'pl-error-name' }, oneLine(record.name, 60)), ' ', withCode(record.what)],
     [],
     // Records of the first versions have no differences.
     (record.differences ?? []).length > 0
@@ -22,8 +23,8 @@ export function errorView(record: ErrorRecord): FactsView {
             record.got.map(each => el('li', {}, el('code', {}, oneLine(each, 300)))),
           )
         : null,
-    record.do === null ? null : el('p', { class: 'pl-error-do' }, record.do),
-    record.frames.map(frameOf),
+    record.do === null ? null : el('p', { class: 'pl-error-do' }, withCode(record.do)),
+    record.frames.map(frame => frameOf(frame, notebook)),
     el(
       'details',
       { class: 'pl-error-details' },
@@ -58,7 +59,7 @@ function wordsBeside(text: string, other: string): Content[] {
     );
 }
 
-function frameOf(frame: ErrorFrameRecord): Content {
+function frameOf(frame: ErrorFrameRecord, notebook: NotebookLines | undefined): Content {
   const where = frame.function === '<module>' ? '' : `, in ${oneLine(frame.function, 60)}`;
   const first = frame.source.first_line;
   const lines = (frame.source.lines ?? [])
@@ -67,8 +68,18 @@ function frameOf(frame: ErrorFrameRecord): Content {
       ({ number }) =>
         number >= frame.line - LINES_AROUND && number <= frame.end_line + LINES_AROUND,
     );
+  const { source, line } = frame;
+  const link = new SourceLink(notebook);
+  link.showPlace({
+    cellId: source.cell_id,
+    executionCount: source.execution_count,
+    line,
+    endLine: frame.end_line,
+    text: source.lines?.[line - first] ?? null,
+  });
+  const name = source.execution_count === null ? `${oneLine(source.name, 80)}, line ${line}` : null;
   return [
-    el('p', { class: 'pl-muted' }, `${oneLine(frame.source.name, 80)}, line ${frame.line}${where}`),
+    el('p', { class: 'pl-muted' }, name ?? link.element, where),
     el(
       'pre',
       { class: 'pl-code pl-error-lines' },

@@ -110,7 +110,7 @@ export class LinkedPanes {
         'h3',
         {},
         this.pickers[slot]!,
-        el('span', { class: 'pl-muted' }, ` ${this.panes[stage]!.note}`),
+        el('span', { class: 'pl-muted' }, this.panes[stage]!.note),
       );
       column.querySelector('h3')?.remove();
       column.prepend(heading);
@@ -354,6 +354,9 @@ export const linkedPanesStyle = `
 .pl-column { flex: 1 1 0; min-width: 220px; display: flex; flex-direction: column; min-height: 0; }
 .pl-column > h3 { margin: 0; padding: 3px 8px; font-size: 12px; border-bottom: 1px solid var(--pl-line); white-space: nowrap; overflow: hidden; text-overflow: ellipsis; flex: none; }
 .pl-column > h3 > span { font-weight: 400; }
+.pl-column > h3:has(.pl-select) { display: flex; align-items: center; gap: 6px; }
+.pl-column > h3 > .pl-select { min-width: 60px; flex: 0 1 auto; }
+.pl-column > h3 > .pl-select + span { flex: none; }
 .pl-column > .pl-lines { flex: 1; height: auto; }
 .pl-column + .pl-column { border-left: 1px solid var(--pl-line); }
 .pl-gap { flex: none; width: 36px; margin-top: 30px; cursor: col-resize; touch-action: none; }

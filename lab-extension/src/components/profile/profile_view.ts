@@ -3,7 +3,7 @@
 import type { FindingRecord, ProfileRecord, TotalsRecord } from '../../generated/profiler';
 import type { CellPlace } from '../../records/cell_places';
 import { Profile, type LineTime } from '../../records/profile';
-import { el, iconButton, type Content } from '../dom';
+import { el, iconButton, withCode, type Content } from '../dom';
 import { duration } from '../facts/misses_view';
 import { counted, oneLine } from '../format';
 import { FlameChart, flameStyle } from './flame_chart';
@@ -307,13 +307,13 @@ function findingItem(finding: FindingRecord): HTMLDetailsElement {
     el(
       'summary',
       {},
-      el('strong', {}, oneLine(finding.text, 300)),
+      el('strong', {}, withCode(oneLine(finding.text, 300))),
       finding.saved_seconds > 0
         ? el('span', { class: 'pl-chip' }, `up to ${duration(finding.saved_seconds)}`)
         : null,
     ),
-    el('div', { class: 'pl-muted' }, oneLine(finding.evidence, 300)),
-    el('div', {}, oneLine(finding.remedy, 300)),
+    el('div', { class: 'pl-muted' }, withCode(oneLine(finding.evidence, 300))),
+    el('div', {}, withCode(oneLine(finding.remedy, 300))),
   );
 }
 

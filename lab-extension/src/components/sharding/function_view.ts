@@ -736,19 +736,26 @@ export const functionShardingStyle = `
 .pl-sharding-rows .pl-rows { width: 100%; }
 .pl-column-names > .pl-line-text, .pl-sharding-rows .pl-line-text {
   display: grid; flex: 1; min-width: 0; padding-right: 8px; column-gap: 10px;
-  grid-template-columns: minmax(0, 22fr) minmax(0, 15fr) minmax(0, 22fr) 66px minmax(0, 16fr) minmax(0, 25fr);
+  grid-template-columns: minmax(0, 16fr) minmax(0, 20fr) minmax(0, 25fr) 72px minmax(0, 14fr) minmax(0, 25fr);
 }
 .pl-column-names > .pl-line-text > span, .pl-sharding-rows .pl-cell { overflow: hidden; text-overflow: ellipsis; white-space: pre; min-width: 0; }
 .pl-cell-bytes { text-align: right; }
 .pl-sharding-rows .pl-cell-all { grid-column: 1 / -1; }
 @container pl-sharding-table (max-width: 700px) {
-  .pl-column-names > .pl-line-text, .pl-sharding-rows .pl-line-text { grid-template-columns: minmax(0, 24fr) minmax(0, 24fr) 66px minmax(0, 18fr); }
+  .pl-column-names > .pl-line-text, .pl-sharding-rows .pl-line-text { grid-template-columns: minmax(0, 24fr) minmax(0, 24fr) 72px minmax(0, 18fr); }
   .pl-cell-type, .pl-cell-by { display: none; }
 }
 @container pl-sharding-table (max-width: 480px) {
-  .pl-column-names > .pl-line-text, .pl-sharding-rows .pl-line-text { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr) 66px; }
+  .pl-column-names > .pl-line-text, .pl-sharding-rows .pl-line-text { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr) 72px; }
   .pl-cell-line { display: none; }
   .pl-column-names > .pl-gutter, .pl-sharding-rows.pl-has-hulls .pl-gutter { min-width: 48px; }
+}
+@container pl-root (max-width: 480px) {
+  .pl-root .pl-sharded > header .pl-chip:not(.pl-tone-amber) { padding: 0; background: none; }
+  .pl-sharded { overflow-y: auto; }
+  .pl-sharded > .pl-sharded-main { flex: 1 0 200px; }
+  .pl-sharded > .pl-overview .pl-table :is(th, td):nth-child(3) { display: none; }
+  .pl-sharded-left > .pl-array-status { height: auto; min-height: 43px; white-space: normal; }
 }
 .pl-sharded-right { flex: 2 1 300px; min-width: 0; overflow: auto; }
 .pl-sharded[data-shown='table'] .pl-sharded-left > [data-pane='graph'], .pl-sharded[data-shown='graph'] .pl-sharded-left > [data-pane='table'] { display: none; }
@@ -781,7 +788,7 @@ export const functionShardingStyle = `
 }
 @container (max-width: 800px) {
   .pl-overview .pl-table :is(th, td):is(:nth-child(2), :nth-child(4)) { display: none; }
-  .pl-overview .pl-table .pl-link { max-width: 150px; overflow: hidden; text-overflow: ellipsis; }
+  .pl-overview .pl-table .pl-link { white-space: normal; text-align: left; overflow-wrap: anywhere; }
   .pl-overview .pl-table td { white-space: normal; }
   .pl-overview .pl-table :is(th, td) { padding: 2px 6px 2px 12px; }
   .pl-overview > .pl-peak { display: none; }

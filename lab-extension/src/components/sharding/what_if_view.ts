@@ -572,7 +572,7 @@ export const whatIfStyle = `
 .pl-report.pl-what-if { max-height: none; }
 .pl-what-if h3 { margin: 14px 8px 4px; font-size: 12px; font-weight: 600; }
 .pl-what-if > ul { margin: 12px; padding-left: 18px; font-size: 12px; }
-.pl-what-if > div { min-width: 300px; }
+.pl-what-if > div { min-width: 260px; }
 .pl-what-if .pl-source-link { white-space: normal; }
 .pl-what-if .pl-table :is(td, th) { padding: 4px 8px; overflow-wrap: break-word; }
 .pl-what-if p { margin: 8px; }

@@ -370,7 +370,7 @@ function showButton(device: number, onClick: () => void): HTMLElement {
 
 export const arrayValuesStyle = `
 .pl-values-figures { display: flex; flex-wrap: wrap; gap: 8px 24px; padding: 8px 12px 12px; align-items: flex-start; }
-.pl-values figure { margin: 0; display: flex; flex-direction: column; gap: 4px; font-size: 12px; }
+.pl-values figure { margin: 0; max-width: 100%; display: flex; flex-direction: column; gap: 4px; font-size: 12px; }
 .pl-values canvas { image-rendering: pixelated; border: 1px solid var(--pl-line); border-radius: 2px; }
 .pl-values pre { margin: 0; padding: 8px 12px; overflow: auto; font-size: 12px; border-top: 1px solid var(--pl-line); }
 .pl-values-status { padding: 0 12px 6px; color: var(--pl-amber); }
@@ -378,7 +378,7 @@ export const arrayValuesStyle = `
 .pl-values-part > * { margin: 8px 12px 12px; border: 1px solid var(--pl-line); border-radius: 6px; }
 .pl-values figure > .pl-sliders { padding: 0 0 4px; }
 .pl-values output { min-height: 1.4em; }
-.pl-values-histogram { display: flex; width: min(320px, 80vw); height: 90px; border-bottom: 1px solid var(--pl-line-strong); }
+.pl-values-histogram { display: flex; width: 320px; max-width: 100%; height: 90px; border-bottom: 1px solid var(--pl-line-strong); }
 .pl-values-slot { flex: 1; display: flex; align-items: flex-end; }
 .pl-values-bar { flex: 1; background: var(--pl-contraction); }
 .pl-values-slot:hover .pl-values-bar { background: var(--pl-accent); }
