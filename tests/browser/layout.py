@@ -45,8 +45,11 @@ FAULTS = """root => {
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
     const holder = node.parentElement;
-    // Names of columns stay over rows that scroll.
-    if (node.data.trim() === '' || holder.closest('svg, select, style, th') !== null || !seen(holder)) {
+    if (node.data.trim() === '' || holder.closest('svg, select, style') !== null || !seen(holder)) {
+      continue;
+    }
+    // Headings stay over rows that scroll.
+    if ([holder, ...around(holder)].some(each => getComputedStyle(each).position === 'sticky')) {
       continue;
     }
     const holders = [holder, ...around(holder)].filter(clips).map(each => each.getBoundingClientRect());

@@ -100,3 +100,8 @@ def test_a_diff_matches_through_checkpoint(lab: Lab) -> None:
     )
     expect(lab.output_of(4).first).to_contain_text("peak memory (estimate)")
     looked_at(lab, "diff_wrapped")
+    # Where there is no room for two sides they are one listing.
+    lab.page.set_viewport_size({"width": 420, "height": 900})
+    listing = shown.locator(".pl-column:visible")
+    expect(listing).to_have_count(1)
+    expect(listing.locator(".pl-line-changed .pl-gutter").first).to_contain_text("+")

@@ -81,8 +81,10 @@ def test_an_export_is_interactive_without_a_kernel(
         expect(view.locator(".pellucid-static")).to_be_hidden()
         page.wait_for_timeout(500)  # layouts come from a worker
         page.screenshot(path=OUTPUT / f"exported_{PLACES[place]}_{theme}.png")
-    group = views.nth(PLACES.index("long")).get_by_role("treeitem").first
-    group.dispatch_event("dblclick")
+    ring = views.nth(PLACES.index("ring_sharding"))
+    expect(ring.locator("[title*='(varying)']").first).to_be_attached()
+    gradient = views.nth(PLACES.index("rnn_gradient"))
+    expect(gradient.get_by_role("treeitem").filter(has_text="d(w['h'])")).to_have_count(1)
     assert views.nth(PLACES.index("memory")).locator(".pl-root").count() == 0
 
 

@@ -38,6 +38,7 @@ def test_programs_and_devices_of_the_notebook_in_front(lab: Lab) -> None:
     tab = lab.page.locator(".pellucid-tab")
     expect(tab).to_contain_text("sin")
     tab.get_by_label("Colour by cost").select_option("flops")
+    tab.locator(".pl-line").filter(has_text="sin").first.click()
     for view, text in [("StableHLO", "stablehlo"), ("HLO", "fusion"), ("Sharding", "peak"), ("Memory", "arguments")]:  # fmt: skip
         programs.get_by_role("button", name=f"Open {view} of layer(x: f32[4])").click()
         shown = lab.page.locator(".pellucid-tab:visible")
@@ -52,6 +53,11 @@ def test_programs_and_devices_of_the_notebook_in_front(lab: Lab) -> None:
         "flops"
     )
     expect(lab.page.locator(".pellucid-tab:visible .pl-minimap")).to_be_hidden()
+    expect(lab.page.locator(".pellucid-tab:visible [aria-selected=true]").last).to_contain_text(
+        "sin"
+    )
+    # What viewers compile isn't the user's.
+    expect(programs).to_contain_text("2 programs")
     lab.screenshots("explorer_tab")
 
     devices = panel(lab, DEVICES)
@@ -137,6 +143,8 @@ def test_an_error_is_drawn_once_with_the_lines_of_the_user_only(lab: Lab) -> Non
     output.get_by_text("The whole traceback").click()
     expect(output.locator("pre", has_text="products.py")).to_be_visible()
     lab.screenshots("error")
+    output.first.get_by_role("button", name="In[2], line 2").click()
+    expect(lab.page.locator(".pellucid-selected-line")).to_contain_text("return a @ b")
     difference = lab.output_of(2).get_by_role("row").filter(has_text="b")
     expect(difference.locator(".pl-error-word")).to_have_text(["3", "2"])
     expect(lab.output_of(3)).to_be_visible()

@@ -340,11 +340,25 @@ def test_a_function_says_why_its_values_lie_so_and_what_is_moved(show: Show) -> 
 def test_the_sharding_of_values_is_a_table(show: Show, width: int) -> None:
     page = show("sharded_function", size=(width, 620))
     rows = page.locator(".pl-sharding-rows .pl-line")
+    # Which line causes an exchange and how many bytes it moves stands there without a click.
+    largest = page.get_by_role("table", name="Collectives by kind").locator("tbody .pl-link").first
+    expect(largest).to_be_in_viewport(ratio=1)
+    expect(largest).to_have_text(re.compile(r"^[\d.]+ [KM]iB at .*\d$"))
     spec = rows.filter(has_text="tanh").locator(".pl-cell-spec")
     expect(spec).to_have_attribute("title", re.compile("dimension 0 is divided over data"))
     edges = page.locator(".pl-sharding-rows .pl-cell-spec, .pl-column-names .pl-cell-spec")
     lefts = edges.evaluate_all("cells => cells.map(cell => cell.getBoundingClientRect().left)")
     assert max(lefts) - min(lefts) <= 1
+    # Where a value is and why takes one click: one line says it where there is no room for the chain.
+    rows.filter(has_text="tanh").click()
+    status, why = page.locator(".pl-sharded-left > .pl-array-status"), page.locator(".pl-why")
+    if width < 800:
+        expect(status).to_contain_text("1 MiB on each device; data: argument `x`; model: argument")
+        assert status.evaluate("each => each.scrollWidth <= each.clientWidth + 1")
+        assert status.evaluate("each => each.scrollHeight <= each.clientHeight + 1")
+    else:
+        expect(page.locator(".pl-value-detail")).to_contain_text("1 MiB on each")
+        expect(why).to_contain_text("argument `x`")
     before = rows.count()
     page.get_by_label("Kind of row").select_option("exchanges")
     expect(rows).to_have_count(4)
@@ -358,6 +372,26 @@ def test_the_sharding_of_values_is_a_table(show: Show, width: int) -> None:
         page.get_by_role("tab", name="Selected").click()
     expect(page.locator(".pl-why")).to_be_visible()
     expect(page.locator(".pl-value-detail")).to_be_visible()
+
+
+def test_a_term_leads_to_the_page_of_all_terms(show: Show) -> None:
+    page = show("profile_8_devices", size=(420, 700))
+    word = page.locator(".pl-term", has_text="estimated")
+    word.hover()
+    note = word.get_by_role("tooltip")
+    expect(note).to_contain_text("split among the lines by the estimated cost")
+    note.get_by_role("button", name="All terms").click()
+    terms = page.get_by_role("dialog", name="Terms")
+    expect(terms.locator("dt[aria-current]")).to_have_text("estimated time")
+    expect(terms.locator("dt[aria-current]")).to_be_in_viewport()
+    terms.get_by_role("button", name="Close").click()
+    expect(terms).to_have_count(0)
+    word.focus()
+    page.keyboard.press("Enter")
+    expect(terms).to_be_visible()
+    assert layout_faults(terms) == []
+    page.keyboard.press("Escape")
+    expect(terms).to_have_count(0)
 
 
 def test_a_mesh_is_drawn_as_a_mesh(show: Show) -> None:

@@ -51,7 +51,7 @@ export function drawn<K extends keyof SVGElementTagNameMap>(
 /** A text in which what stands in backticks is code. */
 export function withCode(text: string): Content[] {
   return text
-    .split(/`([^`]+)`/)
+    .split(/`([^`]+)(?:`|$)/)
     .map((part, index) => (index % 2 === 1 ? el('code', {}, part) : part));
 }
 

@@ -55,6 +55,7 @@ export const tableStyle = `
 @container pl-root (max-width: 480px) {
   .pl-table th, .pl-table td { padding: 4px 6px; }
   .pl-table :is(th, td):first-child { padding-left: 12px; min-width: 84px; }
+  .pl-table :is(th, td):last-child { padding-right: 12px; }
   .pl-table th { white-space: normal; }
 }
 .pl-entry { margin: 0 12px 8px 20px; padding: 6px 8px; border: 1px solid var(--pl-line); border-radius: 6px; font-size: 12px; }

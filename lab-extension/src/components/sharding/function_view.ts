@@ -715,6 +715,7 @@ export const functionShardingStyle = `
 .pl-overview .pl-bytes { height: 36px; }
 .pl-overview .pl-table td, .pl-overview .pl-table th { padding: 2px 12px; border-bottom: 0; }
 .pl-overview .pl-table td { white-space: nowrap; overflow-wrap: normal; }
+.pl-overview .pl-table .pl-link { white-space: normal; text-align: left; overflow-wrap: anywhere; }
 .pl-totals > .pl-link { margin: 0 12px; }
 .pl-overview > section { max-height: 190px; overflow: auto; }
 .pl-overview .pl-meter { min-width: 40px; }
@@ -752,9 +753,12 @@ export const functionShardingStyle = `
 }
 @container pl-root (max-width: 480px) {
   .pl-root .pl-sharded > header .pl-chip:not(.pl-tone-amber) { padding: 0; background: none; }
+  .pl-root .pl-sharded > header { gap: 0 10px; padding-bottom: 4px; }
   .pl-sharded { overflow-y: auto; }
   .pl-sharded > .pl-sharded-main { flex: 1 0 200px; }
   .pl-sharded > .pl-overview .pl-table :is(th, td):nth-child(3) { display: none; }
+  .pl-sharded > .pl-overview .pl-table td:last-child { width: 52%; }
+  .pl-sharded > .pl-overview .pl-table .pl-link { border: 0; padding: 0; }
   .pl-sharded-left > .pl-array-status { height: auto; min-height: 43px; white-space: normal; }
 }
 .pl-sharded-right { flex: 2 1 300px; min-width: 0; overflow: auto; }
@@ -788,7 +792,6 @@ export const functionShardingStyle = `
 }
 @container (max-width: 800px) {
   .pl-overview .pl-table :is(th, td):is(:nth-child(2), :nth-child(4)) { display: none; }
-  .pl-overview .pl-table .pl-link { white-space: normal; text-align: left; overflow-wrap: anywhere; }
   .pl-overview .pl-table td { white-space: normal; }
   .pl-overview .pl-table :is(th, td) { padding: 2px 6px 2px 12px; }
   .pl-overview > .pl-peak { display: none; }

@@ -575,6 +575,7 @@ export const whatIfStyle = `
 .pl-what-if > div { min-width: 260px; }
 .pl-what-if .pl-source-link { white-space: normal; }
 .pl-what-if .pl-table :is(td, th) { padding: 4px 8px; overflow-wrap: break-word; }
+@container pl-root (max-width: 480px) { .pl-what-if .pl-table :is(td, th) { padding: 4px; overflow-wrap: anywhere; white-space: normal; } }
 .pl-what-if p { margin: 8px; }
 .pl-estimating { visibility: hidden; }
 .pl-waiting .pl-estimating { visibility: visible; }
