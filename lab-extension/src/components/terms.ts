@@ -196,11 +196,7 @@ export function termed(name: string, text = name): HTMLElement {
     if (note !== null || !word.isConnected) {
       return;
     }
-    const link = el(
-      'button',
-      { type: 'button', class: 'pl-link', tabindex: -1 },
-      'All terms (docs/terms.md)',
-    );
+    const link = el('button', { type: 'button', tabindex: -1 }, 'All terms (docs/terms.md)');
     // The focus stays at the word: without it the note would be gone before the click.
     link.addEventListener('pointerdown', event => event.preventDefault());
     link.addEventListener('click', open);
@@ -252,7 +248,7 @@ function openTerms(word: HTMLElement, name: string): void {
       'form',
       { method: 'dialog' },
       el('strong', {}, 'Terms'),
-      el('button', { class: 'pl-action', autofocus: true }, 'Close'),
+      el('button', { autofocus: true }, 'Close'),
     ),
     el(
       'dl',
@@ -266,7 +262,7 @@ function openTerms(word: HTMLElement, name: string): void {
   page.addEventListener('close', () => page.remove());
   page.addEventListener('click', event => event.target === page && page.close());
   page.addEventListener('keydown', event => event.stopPropagation());
-  (word.closest<HTMLElement>('.pl-root') ?? word).append(page);
+  (word.closest<HTMLElement>('.pl-root') ?? document.body).append(page);
   page.showModal();
   page.querySelector('[aria-current]')!.scrollIntoView({ block: 'center' });
 }
@@ -305,6 +301,10 @@ export const termsStyle = `
 .pl-term-note { position: fixed; inset: auto; margin: 0; max-width: min(320px, 90vw); padding: 8px 10px; box-shadow: 0 2px 10px var(--pl-shadow, #0003); }
 .pl-term-note > span { display: block; margin-top: 4px; }
 .pl-term-note > button { margin-top: 6px; }
+.pl-term-note > button, .pl-terms > form > button {
+  border: 1px solid var(--pl-line, var(--jp-border-color2)); border-radius: 5px; background: none; cursor: pointer; padding: 0 7px;
+  color: var(--pl-accent, var(--jp-brand-color1)); font: 12px/20px var(--pl-font, var(--jp-ui-font-family));
+}
 .pl-terms { box-sizing: border-box; width: min(560px, 94vw); max-height: 80vh; padding: 0; overflow: auto; }
 .pl-terms::backdrop { background: rgba(0, 0, 0, 0.35); }
 .pl-terms > form { position: sticky; top: 0; display: flex; align-items: center; justify-content: space-between; padding: 8px 14px; border-bottom: 1px solid var(--pl-line, var(--jp-border-color2)); background: inherit; font-size: 13px; }

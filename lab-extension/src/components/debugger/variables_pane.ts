@@ -50,7 +50,7 @@ export class VariablesPane {
   readonly element = el('div', { class: 'pellucid-variables' });
   private readonly positions = el('select', { 'aria-label': 'Position whose values are shown' });
   private readonly position = el(
-    'label',
+    'span',
     { hidden: true },
     'Values at ',
     termed('position', 'position'),

@@ -575,7 +575,12 @@ export const whatIfStyle = `
 .pl-what-if > div { min-width: 260px; }
 .pl-what-if .pl-source-link { white-space: normal; }
 .pl-what-if .pl-table :is(td, th) { padding: 4px 8px; overflow-wrap: break-word; }
-@container pl-root (max-width: 480px) { .pl-what-if .pl-table :is(td, th) { padding: 4px; overflow-wrap: anywhere; white-space: normal; } }
+@container pl-root (max-width: 480px) {
+  .pl-what-if .pl-table :is(td, th) { padding: 4px; white-space: normal; }
+  .pl-what-if .pl-table td { overflow-wrap: anywhere; }
+  .pl-what-if .pl-table :is(td, th):first-child { padding-left: 8px; }
+  .pl-what-if .pl-table :is(td, th):last-child { padding-right: 8px; }
+}
 .pl-what-if p { margin: 8px; }
 .pl-estimating { visibility: hidden; }
 .pl-waiting .pl-estimating { visibility: visible; }
