@@ -18,7 +18,7 @@ _TO_MODULE = (1, 1, 1)
 """From the executable with its options to the program: fields, each within the one before."""
 _COMPUTATIONS = 3
 _COMPUTATION_INSTRUCTIONS, _COMPUTATION_ID, _COMPUTATION_ROOT = 2, 5, 6
-_NAME, _OPCODE, _SHAPE, _TARGET, _ID, _CALLED = 1, 2, 3, 28, 35, 38
+_NAME, _OPCODE, _SHAPE, _FUSION_KIND, _TARGET, _ID, _CALLED = 1, 2, 3, 11, 28, 35, 38
 
 
 class UnknownFormatError(ValueError):
@@ -72,7 +72,10 @@ def _put_together(head: bytes, module: bytes, rests: list[bytes]) -> bytes:
 
 
 def _slim(module: bytes) -> bytes:
-    """A program in which each fusion computes its result by an opaque call."""
+    """A program in which each compiled fusion computes its result by an opaque call.
+
+    Custom fusions stay whole: the libraries that run them are given their bodies when the executable is loaded.
+    """
     fields = [
         (f, [*_fields(f.value)] if f.number == _COMPUTATIONS else []) for f in _fields(module)
     ]
@@ -80,7 +83,7 @@ def _slim(module: bytes) -> bytes:
         called
         for _, computation in fields
         for part in computation
-        if part.number == _COMPUTATION_INSTRUCTIONS and _opcode(part) == b"fusion"
+        if part.number == _COMPUTATION_INSTRUCTIONS and _is_compiled_fusion(part)
         for called in _called(part)
     }
     return b"".join(
@@ -116,6 +119,11 @@ def _opaque(computation: list[Field]) -> bytes:
 
 def _opcode(instruction: Field) -> bytes:
     return next((f.value for f in _fields(instruction.value) if f.number == _OPCODE), b"")  # type: ignore[return-value]
+
+
+def _is_compiled_fusion(instruction: Field) -> bool:
+    values = {field.number: field.value for field in _fields(instruction.value)}
+    return values.get(_OPCODE) == b"fusion" and values.get(_FUSION_KIND) != b"kCustom"
 
 
 def _called(instruction: Field) -> Iterator[int]:

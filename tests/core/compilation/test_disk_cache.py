@@ -24,6 +24,7 @@ from pellucid.experimental import serialize_executable
 from pellucid.higher_order.jitted import jit
 from pellucid.introspect import recording
 from pellucid.primitives.arithmetic import add, mul
+from pellucid.primitives.broadcasting import reduce_sum
 from pellucid.primitives.transcendental import sin
 from pellucid.xla import serialized
 from pellucid.xla.compile import JaxRuntimeError, compile_options, deserialize
@@ -374,11 +375,11 @@ def fused(x):
     return sum(sin(mul(add(x, x), x + i)) for i in range(3))
 
 
-def stored(folder, function=fused):
+def stored(folder, function=fused, x=X):
     """The program compiled, and found on disk by another function."""
-    first = jit(function).lower(X).compile()
+    first = jit(function).lower(x).compile()
     clear_caches()
-    second = jit(function).lower(X).compile()
+    second = jit(function).lower(x).compile()
     assert second._executable.from_disk.program
     return first, second
 
@@ -388,6 +389,13 @@ def test_a_stored_executable_lacks_what_only_readers_need(folder):
     whole, slim = (len(c._executable.loaded.hlo_modules()[0].to_string()) for c in (first, second))
     assert slim < whole
     np.testing.assert_array_equal(first(X), second(X))
+
+
+def test_fusions_that_a_library_runs_are_stored_with_their_bodies(folder):
+    x = np.ones((64, 64), np.float32)
+    first, second = stored(folder, lambda x: reduce_sum(x, (1,)), x)
+    assert "kind=kCustom" in first.as_text()
+    np.testing.assert_array_equal(second(x), first(x))
 
 
 def test_readers_of_a_stored_executable_see_all_of_its_program(folder):
