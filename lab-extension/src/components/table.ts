@@ -54,9 +54,9 @@ export const tableStyle = `
 .pl-meter > span { display: block; height: 100%; border-radius: 3px; background: var(--pl-accent); }
 @container pl-root (max-width: 480px) {
   .pl-table th, .pl-table td { padding: 4px 6px; }
-  .pl-table :is(th, td):first-child { padding-left: 12px; min-width: 84px; }
+  .pl-table :is(th, td):first-child { padding-left: 12px; min-width: 64px; }
   .pl-table :is(th, td):last-child { padding-right: 12px; }
-  .pl-table th { white-space: normal; }
+  .pl-table th, .pl-table th.pl-number { white-space: normal; overflow-wrap: normal; }
 }
 .pl-entry { margin: 0 12px 8px 20px; padding: 6px 8px; border: 1px solid var(--pl-line); border-radius: 6px; font-size: 12px; }
 .pl-entry code { font: 12px var(--pl-code); overflow-wrap: anywhere; }

@@ -692,5 +692,5 @@ ${inspectorStyle}
 .pl-tight .pl-toolbar { gap: 6px 4px; }
 .pl-tight .pl-tools { display: contents; }
 .pl-tight .pl-search-field { flex: 1 1 96px; }
-.pl-tight .pl-tools > .pl-select { order: 1; flex: 1 1 110px; }
+.pl-tight .pl-tools > .pl-select { order: 1; flex: 1 1 45%; }
 `;
