@@ -290,6 +290,11 @@ class Config:
         return {name: option.value for name, option in self._options.items()}
 
     @property
+    def x64_enabled(self) -> bool:
+        """The option `enable_x64` under its name in absl's flags."""
+        return self.read("enable_x64")
+
+    @property
     def values(self) -> dict[str, Any]:
         values = UNUSED_OPTIONS | self._unused | self.options()
         return {f"jax_{name}": value for name, value in values.items()}

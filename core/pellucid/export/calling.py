@@ -11,7 +11,7 @@ import numpy as np
 from pellucid.base.dims import Size, is_static, known_at_least
 from pellucid.base.errors import UnsupportedError
 from pellucid.base.functional import strict_zip
-from pellucid.base.tree import keystr, structure_differences
+from pellucid.base.tree import keystr, leaf_paths, structure_differences
 from pellucid.base.typing import Keywords
 from pellucid.export.checks import DisabledSafetyCheck, custom_calls
 from pellucid.export.dimensions import evaluate
@@ -23,7 +23,7 @@ from pellucid.ir.rules import Avals, Operands, Shown, Traits, Values
 from pellucid.tracing.trace import bind
 from pellucid.xla import lapack
 from pellucid.xla.mlir import ir, module_of_artifact, with_static_shapes
-from pellucid.xla.pytree import flatten, flatten_with_path
+from pellucid.xla.pytree import flatten
 
 
 class CallExportedParams(NamedTuple):
@@ -165,8 +165,7 @@ def _may_equal(stated: Size, size: Size) -> bool:
 
 def argument_names(in_tree: Any) -> list[str]:
     """A name for each flat argument: `args[0]['w']`, `kwargs['scale']`."""
-    paths, _ = flatten_with_path(in_tree.unflatten([0] * in_tree.num_leaves))
-    return [f"{('args', 'kwargs')[path[0].idx]}{keystr(path[1:])}" for path, _ in paths]
+    return [f"{('args', 'kwargs')[path[0].idx]}{keystr(path[1:])}" for path in leaf_paths(in_tree)]
 
 
 def _check_devices(exported: Any, ctx: Any) -> None:

@@ -12,7 +12,7 @@ from pellucid.base import dtypes
 from pellucid.base.caching import cached
 from pellucid.base.errors import ArgumentTypeError, EffectsError
 from pellucid.base.functional import strict_zip
-from pellucid.base.tree import keystr, structure_differences
+from pellucid.base.tree import keystr, leaf_paths, structure_differences
 from pellucid.base.typing import Function
 from pellucid.compilation import interception
 from pellucid.ir.avals import ShapedArray
@@ -29,7 +29,6 @@ from pellucid.tracing.trace import Tracer, type_of, types_of
 from pellucid.transforms.arguments import result_leaves
 from pellucid.transforms.derived import stage_open
 from pellucid.xla.flags import trace_context
-from pellucid.xla.pytree import flatten_with_path
 
 
 class Body(NamedTuple):
@@ -146,14 +145,13 @@ def argument_names(
     """
     if code is None:
         return []
-    pairs, _ = flatten_with_path(in_tree.unflatten(range(in_tree.num_leaves)))
     parameters = code.co_varnames[: code.co_argcount]
     if places is None:
         places = [(i,) for i in range(len(in_tree.children()))]
     if len(places) > len(parameters):
         return []
     names: list[str] = []
-    for path, _ in pairs:
+    for path in leaf_paths(in_tree):
         matching = [
             parameter + keystr(path[len(place) :])
             for parameter, place in zip(parameters, places, strict=False)
@@ -198,7 +196,7 @@ def type_lines(
     name: str, tree: Any, avals: Avals, others: Avals, sides: tuple[str, str]
 ) -> list[str]:
     """A line of a message for each of the first leaves of `tree`, called `name`, whose types differ."""
-    paths = [path for path, _ in flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0]]
+    paths = leaf_paths(tree)
     return [
         f"{name}{keystr(paths[i])}: {sides[0]} {avals[i].text()}, {sides[1]} {others[i].text()}"
         for i in differing_types(avals, others)[:4]

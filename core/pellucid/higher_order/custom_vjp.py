@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pellucid.base import dtypes
 from pellucid.base.errors import DerivativeRuleError, UnexpectedTracerError
 from pellucid.base.functional import strict_zip
-from pellucid.base.tree import Partial, shown_path, tree_flatten
+from pellucid.base.tree import Partial, leaf_paths, shown_path, tree_flatten
 from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import body_of
 from pellucid.higher_order.custom_rules import (
@@ -64,7 +64,7 @@ from pellucid.transforms.arguments import (
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.vmap import batch_flat, batched_aval
 from pellucid.transforms.zeros import nonzero, nonzero_mask, spread
-from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
+from pellucid.xla.pytree import flatten, treedef_tuple
 
 # A call of flat values ----------------------------------------------------------------------------------
 
@@ -484,8 +484,7 @@ def _checked_cotangents(call: FlatCall, rule: str, result) -> Values:
         ct_aval = type_of(ct)
         differs = not ct_aval.varying <= expected.varying
         if ct_aval.shape != expected.shape or ct_aval.dtype != expected.dtype or differs:
-            tree = call.in_tree
-            path = flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0][i][0]
+            path = leaf_paths(call.in_tree)[i]
             raise DerivativeRuleError(
                 f"{rule} returned a cotangent of another type than its argument.",
                 got=f"{shown_path('cotangents', path)}: got {ct_aval.text()}, expected {expected.text()}",

@@ -14,7 +14,14 @@ from pellucid.base.errors import (
     EffectsError,
 )
 from pellucid.base.functional import strict_zip
-from pellucid.base.tree import broadcast_prefix, broadcast_prefix_to, is_none, shown_path, tree_map
+from pellucid.base.tree import (
+    broadcast_prefix,
+    broadcast_prefix_to,
+    is_none,
+    leaf_paths,
+    shown_path,
+    tree_map,
+)
 from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import Body, argument_names, body_of_flat, known_body
 from pellucid.ir.jaxpr import DebugInfo
@@ -46,7 +53,7 @@ from pellucid.transforms.arguments import (
     result_leaves,
     wraps,
 )
-from pellucid.xla.pytree import flatten, flatten_with_path
+from pellucid.xla.pytree import flatten
 
 
 class InferFromArgs:
@@ -468,6 +475,4 @@ def _check_results(
 
 
 def _path(tree, index: int) -> str:
-    return shown_path(
-        "result", flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0][index][0]
-    )
+    return shown_path("result", leaf_paths(tree)[index])

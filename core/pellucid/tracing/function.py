@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.functional import strict_zip
 from pellucid.base.source import is_user_file
-from pellucid.base.tree import keystr
+from pellucid.base.tree import KeyPath, keystr, leaf_paths
 from pellucid.base.typing import Function, Keywords
 from pellucid.ir.jaxpr import DebugInfo
 from pellucid.ir.rules import Mask, Operands, Values
@@ -244,17 +244,20 @@ class FunctionSpec(NamedTuple):
     def argument_paths(self, args: Operands, kwargs: Keywords) -> tuple[str, ...]:
         """A name for each traced leaf, as `params['w']`."""
         with_paths, _ = flatten_with_path((tuple(args), kwargs))
+        return self.names_of_leaves([path for path, _ in with_paths], len(args))
+
+    def names_of_leaves(self, paths: Sequence[KeyPath], n_args: int) -> tuple[str, ...]:
+        """A name for each path into (positional arguments without static ones, keywords)."""
         parameters = self._parameters()
-        dynamic = [i for i in range(len(args) + len(self.static_nums)) if i not in self.static_nums]
-        paths = []
-        for path, _leaf in with_paths:
-            where, which, *rest = path
+        dynamic = [i for i in range(n_args + len(self.static_nums)) if i not in self.static_nums]
+        names = []
+        for where, which, *rest in paths:
             if where.idx == 0:
                 name = parameters.of_position(dynamic[which.idx])
             else:
                 name = parameters.of_keyword(str(which.key))
-            paths.append(name + keystr(tuple(rest)))
-        return tuple(paths)
+            names.append(name + keystr(tuple(rest)))
+        return tuple(names)
 
     def run(self, call: Call, leaves: Operands) -> Any:
         """The function's result on `leaves` and the static arguments of `call`."""
@@ -272,8 +275,7 @@ class FunctionSpec(NamedTuple):
         tree, spec = call.tree, self._replace(function=_without_captured(self.function))
 
         def names() -> tuple[str, ...]:
-            args, kwargs = tree.unflatten(range(tree.num_leaves))
-            return spec.argument_paths(args, kwargs)
+            return spec.names_of_leaves(leaf_paths(tree), len(tree.children()[0].children()))
 
         return DebugInfo(self.name, names, paths_of_results(self.function, out_trees))
 
@@ -334,16 +336,12 @@ def paths_of_results(
     code = getattr(function, "__code__", None)
     if code is not None and not is_user_file(code.co_filename):
         return ()
-    return lambda: [path or "" for tree in out_trees for path in result_paths(tree)]
+    return lambda: [path for tree in out_trees for path in result_paths(tree)]
 
 
-def result_paths(tree) -> list[str | None]:
-    """A name for each result, `result['w']`; None for all where a class of the user takes no placeholders."""
-    try:
-        paths, _ = flatten_with_path(tree.unflatten(range(tree.num_leaves)))
-    except Exception:  # whatever a class of the user raises
-        return [None] * tree.num_leaves
-    return [f"result{keystr(path)}" for path, _ in paths]
+def result_paths(tree) -> list[str]:
+    """A name for each result, `result['w']`."""
+    return [f"result{keystr(path)}" for path in leaf_paths(tree)]
 
 
 def _has_type(x) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 from pellucid.base import dtypes
@@ -11,7 +12,7 @@ from pellucid.base.errors import ArgumentTypeError, DtypeError, RemovedError
 from pellucid.base.tree import shown_path, structure_differences
 from pellucid.base.typing import Function, Keywords
 from pellucid.ir.avals import ShapedArray
-from pellucid.ir.rules import Operands, Values
+from pellucid.ir.rules import Mask, Operands, Values
 from pellucid.tracing.context import use_transformation
 from pellucid.tracing.discharge import check_results_are_values
 from pellucid.tracing.function import FunctionSpec, name_of, named_call
@@ -63,20 +64,28 @@ def checked_leaves(
     function: Function,
     args: Operands,
     kwargs: Keywords | None = None,
+    are_any_objects: Mask = (),
 ) -> Values:
     """The leaves as traces take them: 64-bit NumPy values are narrowed where the options say so.
 
-    Raises ArgumentTypeError that names those that are no arrays, as leaves of the arguments of `function`.
+    `are_any_objects` marks leaves that may be no arrays, and then stay as they are. Raises ArgumentTypeError that names
+    the others that are no arrays, as leaves of the arguments of `function`.
     """
     checked = []
-    for x in leaves:
+    for i, x in enumerate(leaves):
         if type(x) in ARRAY_TYPES:
             checked.append(x)
             continue
         try:
             aval = type_of(x)
         except ArgumentTypeError:
-            raise _not_arrays(leaves, caller, function, args, kwargs) from None
+            if not are_any_objects or not are_any_objects[i]:
+                must_be = [
+                    x for x, any_ in zip(leaves, are_any_objects or repeat(False)) if not any_
+                ]
+                raise _not_arrays(must_be, caller, function, args, kwargs) from None
+            checked.append(x)
+            continue
         checked.append(_narrowed(x, aval))
     return checked
 

@@ -12,6 +12,7 @@ from pellucid.base.tree import (
     broadcast_prefix,
     broadcast_prefix_to,
     is_none,
+    leaf_paths,
     shown_path,
     tree_leaves,
     tree_map,
@@ -34,13 +35,13 @@ from pellucid.tracing.trace import Trace, Tracer, bind1, type_of
 from pellucid.transforms.arguments import (
     argument_paths,
     check_callable,
-    flat_arguments,
+    checked_leaves,
     result_leaves,
     wraps,
 )
 from pellucid.transforms.derived import Derived, listed, remembered, stage_open
 from pellucid.transforms.jvp import JvpTracer
-from pellucid.xla.pytree import flatten_with_path
+from pellucid.xla.pytree import flatten
 
 
 def batch_flat(
@@ -155,7 +156,7 @@ def vmap(
 
     `in_axes` says along which axis each argument is batched: an int for all, or a tuple with one entry for each
     positional argument, where an entry is an int, None (the same for the whole batch) or a tree of those that
-    is a prefix of the argument. Keyword arguments are batched along axis 0. `out_axes` says in the same way
+    is a prefix of the argument. Where it is None, the argument may be any object. Keyword arguments are batched along axis 0. `out_axes` says in the same way
     where the batch axis of each result goes; None is for results that are the same for the whole batch, or, with
     `sum_match`, are to be summed over it. `axis_name` names the axis for collectives, `axis_size` its length if no
     argument shows it; `spmd_axis_name` are mesh axes over which the batch is sharded.
@@ -174,8 +175,9 @@ def vmap(
 
     @wraps(fun, "Batched form")
     def batched(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = flat_arguments((args, kwargs), "vmap", fun, args, kwargs)
+        leaves, tree = flatten((args, kwargs))
         in_dims = input_dims("vmap", fun, in_axes, args, kwargs, tree)
+        leaves = checked_leaves(leaves, "vmap", fun, args, kwargs, [d is None for d in in_dims])
         size, dims = batch_size("vmap", fun, args, kwargs, leaves, in_dims, axis_size)
         axis = BatchAxis(size, axis_name, spmd_axis_name, _shown_sharding(leaves, dims))
         out_tree: Any = None
@@ -344,7 +346,7 @@ def _placed(
 
 
 def _cant_place(fun, out_tree, index: int, problem: str, do: str) -> ArgumentValueError:
-    path = flatten_with_path(out_tree.unflatten(range(out_tree.num_leaves)))[0][index][0]
+    path = leaf_paths(out_tree)[index]
     return ArgumentValueError(
         f"vmap out_axes don't fit the result of `{name_of(fun)}`.",
         got=f"{shown_path('result', path)} {problem}",

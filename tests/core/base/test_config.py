@@ -519,7 +519,7 @@ with warnings.catch_warnings(record=True) as caught:
     pl.config
 print([str(w.message) for w in caught])
 pl.config.parse_flags_with_absl()
-print(pl.config.jax_enable_x64, pl.config.jax_logging_level)
+print(pl.config.x64_enabled, pl.config.jax_logging_level)
 x = pl.numpy.ones((1000, 1000))
 pl.block_until_ready(x @ x)
 print((x @ x @ x @ x).is_ready())

@@ -13,6 +13,7 @@ import pytest
 from corpus import dtype_facts, trees
 from hypothesis import given, strategies as st
 
+import pellucid as pl
 import pellucid.tree
 import pellucid.tree_util
 from pellucid.base.tree import (
@@ -37,6 +38,7 @@ from pellucid.base.tree import (
     is_none,
     is_tree_node,
     keystr,
+    leaf_paths,
     prefix_errors,
     register_dataclass,
     register_pytree_node,
@@ -431,6 +433,32 @@ def test_a_node_that_can_not_be_rebuilt_is_still_named():
     [difference] = structure_differences(tree_structure(Picky([1])), tree_structure(Picky((1,))))
     assert difference.path == (FlattenedIndexKey(0),)
     assert difference.text("t") == "t[<flat index 0>]: got tuple of 1, expected list of 1"
+
+
+def test_leaves_below_a_node_that_changes_with_its_placeholders_are_counted():
+    """A class may keep numbers as static data, and so flatten into fewer leaves when it is rebuilt from numbers."""
+
+    class Sorted:
+        def __init__(self, *values):
+            self.values = values
+
+        def flat(self):
+            arrays = [x for x in self.values if not isinstance(x, int)]
+            return arrays, tuple(x for x in self.values if isinstance(x, int))
+
+    register_pytree_node(Sorted, Sorted.flat, lambda ints, arrays: Sorted(*ints, *arrays))
+    structure = tree_structure({"a": 0.0, "b": Sorted(1, 2.0, {"c": 3.0}), "d": 0.0})
+    paths = [keystr(path) for path in leaf_paths(structure)]
+    assert paths == ["['a']", "['b'][<flat index 0>]", "['b'][<flat index 1>]['c']", "['d']"]
+
+    def f(x, y, *, z):
+        return y, z
+
+    text = pl.jit(f).lower(1.0, Sorted(1, 2.0, 3.0), z=4.0).as_text(debug_info=True)
+    for name in ("y[<flat index 0>]", "y[<flat index 1>]", "z"):
+        assert f'loc("{name}")' in text
+    for name in ("result[0][<flat index 1>]", "result[1]"):
+        assert f'jax.result_info = "{name}"' in text
 
 
 def test_wrong_numbers_of_leaves_are_counted():

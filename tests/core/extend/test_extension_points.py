@@ -1,5 +1,8 @@
 """Parts of the core that interpreters and libraries build on, as in the reference."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from corpus import extension_points
@@ -21,6 +24,11 @@ def test_other_params_of_calls_are_refused() -> None:
         core.call(1.0, subfuns=(abs,))
     with pytest.raises(ArgumentTypeError, match="params name"):
         core.call(1.0, name="f")
+
+
+def test_submodules_are_there_once_the_package_is() -> None:
+    code = "import pellucid.extend as e; print(e.core.primitives.jit_p, e.random, e.sharding, e.mlir, e.linear_util)"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
 
 
 def test_sizes_of_axes_in_scope() -> None:

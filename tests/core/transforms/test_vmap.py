@@ -55,7 +55,29 @@ ERRORS = [
     (lambda: vmap(lambda x: {"a": x}, out_axes=3)(THREE), ValueError, ['result["a"] has 1 dimensions', "says 3"]),
     (lambda: vmap(lambda x: x, out_axes=(0, 0))(THREE), ValueError, ["out_axes", "expected tuple of 2"]),
     (lambda: vmap(lambda x: "a")(THREE), TypeError, ["result: str ('a')"]),
+    (lambda: vmap(first, in_axes=(0, None))("a", "b"), TypeError, ["`first`", "x: str ('a')"]),
+    (lambda: vmap(lambda x, y: (x, y), (0, None), (0, None))(THREE, "b"), TypeError, ["result[1]: str ('b')"]),
 ]  # fmt: skip
+
+
+def test_arguments_that_are_not_batched_may_be_any_objects():
+    def converted(x, dtype, settings):
+        return settings["scale"] * x.astype(dtype)
+
+    batched = vmap(converted, in_axes=(0, None, {"scale": None, "name": None}))
+    settings = {"scale": 2, "name": "n"}
+    for call in (batched, vmap(batched, in_axes=(0, None, None))):
+        ndim = 1 if call is batched else 2
+        result = jit(lambda x, call=call: call(x, np.int16, settings))(np.full((3,) * ndim, 1.5))
+        assert result.dtype == np.int16
+        assert np.array_equal(result, np.full((3,) * ndim, 2))
+
+
+def test_messages_name_only_the_objects_that_are_batched():
+    with pytest.raises(TypeError) as error:
+        vmap(first, in_axes=(None, 0))(object(), "b")
+    assert "y: str ('b')" in str(error.value)
+    assert "x:" not in str(error.value)
 
 
 @pytest.mark.parametrize(("call", "error", "fragments"), ERRORS)

@@ -1,6 +1,6 @@
 """Trees: nested Python containers of leaves, taken apart, rebuilt, mapped and compared."""
 
-from pellucid.base.tree.differences import Difference, leaf_type, structure_differences
+from pellucid.base.tree.differences import Difference, leaf_paths, leaf_type, structure_differences
 from pellucid.base.tree.errors import (
     CyclicTreeError,
     StaticDataError,

@@ -97,6 +97,24 @@ def child_keys(structure: PyTreeDef, leaves: Sequence[Any] | None = None) -> Key
     return keys if len(keys) == count else index_keys(count)
 
 
+def leaf_paths(structure: PyTreeDef) -> list[KeyPath]:
+    """The path from the root of `structure` to each of its leaves.
+
+    Below a class of the user that can't be rebuilt from placeholders, or flattens into other leaves then, children are counted.
+
+    >>> leaf_paths(pl.tree_util.tree_structure({"a": 0, "b": (0, None)}))
+    [(DictKey(key='a'),), (DictKey(key='b'), SequenceKey(idx=0))]
+    """
+    try:
+        pairs = pytree.flatten_with_path(structure.unflatten(range(structure.num_leaves)))[0]
+    except Exception:  # the user's own code, run to name a path
+        pairs = []
+    if len(pairs) == structure.num_leaves:
+        return [path for path, _ in pairs]
+    children = zip(child_keys(structure), structure.children(), strict=True)
+    return [(key, *rest) for key, child in children for rest in leaf_paths(child)]
+
+
 def leaf_type(leaf: Any) -> str:
     """Type of a leaf as messages show it: `float32[3,4]` for arrays, else the class.
 

@@ -3,6 +3,7 @@
 from pellucid.base.dims import InconclusiveSizeError as InconclusiveDimensionOperation
 from pellucid.base.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
 from pellucid.base.errors import JaxprTypeError
+from pellucid.extend.core import primitives as primitives
 from pellucid.extend.core.construction import (
     CallPrimitive,
     array_types,
