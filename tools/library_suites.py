@@ -1,0 +1,181 @@
+"""Runs the test suites that come with the source distributions of libraries, with pellucid in the place of jax.
+
+`python tools/library_suites.py NAME… --sample N --offset K` downloads the source of the installed version of each library,
+runs every N-th test from the K-th on, runs what failed once more with pellucid and with jax itself, and prints one row for
+`docs/libraries.md` and the tests that fail with pellucid alone. It is also the pytest plugin of the runs that it starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import subprocess
+import sys
+import tarfile
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ROOT / "build" / "library_suites"
+SELECTION, OUTCOMES = "LIBRARY_SUITE_SELECTION", "LIBRARY_SUITE_OUTCOMES"
+"""Environment variables of a run: `N/K`, or the file of the node ids to run; the file that outcomes are written to."""
+
+TIMEOUT_OF_ONE_TEST_SECONDS = 60
+
+
+class Suite(NamedTuple):
+    """The test suite of one library: its distribution, its folder there, and the files that no environment runs."""
+
+    distribution: str
+    tests: str
+    ignored: tuple[str, ...] = ()
+
+
+SUITES = {
+    "blackjax": Suite("blackjax", "tests"),
+    "chex": Suite("chex", "chex"),
+    "distrax": Suite("distrax", "distrax"),
+    "einops": Suite("einops", "einops/tests"),
+    "flax": Suite("flax", "tests", ("tests/io_test.py", "tests/tensorboard_test.py")),  # TensorFlow
+    "haiku": Suite("dm-haiku", "haiku", ("haiku/_src/integration/jax2tf_test.py",)),  # TensorFlow
+    "numpyro": Suite("numpyro", "test"),
+    "optax": Suite("optax", "optax"),
+}
+
+
+class Result(NamedTuple):
+    """Outcomes of a run by node id, each `passed`, `failed` or `skipped`, and whether the run came to its end."""
+
+    outcomes: dict[str, str]
+    is_complete: bool
+
+    def count(self, outcome: str) -> int:
+        """The number of tests with that outcome."""
+        return Counter(self.outcomes.values())[outcome]
+
+
+# The pytest plugin ----------------------------------------------------------------------------------------
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of the selection; what couldn't be collected is no test."""
+    selection = os.environ.get(SELECTION)
+    if selection is None:
+        return
+    step, _, offset = selection.partition("/")
+    if step.isdigit():
+        items[:] = items[int(offset) :: int(step)]
+        return
+    chosen = set(Path(selection).read_text().splitlines())
+    items[:] = [item for item in items if item.nodeid in chosen]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Append the outcome of a test to the file of outcomes: it is there also if the run is stopped."""
+    path = os.environ.get(OUTCOMES)
+    if path is None or (report.when != "call" and report.outcome == "passed"):
+        return
+    with open(path, "a") as file:
+        file.write(f"{report.outcome}\t{report.nodeid}\n")
+
+
+# The runs -------------------------------------------------------------------------------------------------
+
+
+def source_of(distribution: str) -> Path:
+    """The unpacked source distribution of the installed version, which pip downloads if it isn't there."""
+    version = importlib.metadata.version(distribution)
+    stem = f"{distribution.replace('-', '_')}-{version}"
+    if not (SOURCES / stem).is_dir():
+        SOURCES.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:"]
+        requirement = f"{distribution}=={version}"
+        subprocess.run([*command, "--dest", SOURCES, requirement], check=True)
+        with tarfile.open(SOURCES / f"{stem}.tar.gz") as archive:
+            archive.extractall(SOURCES, filter="data")
+    return SOURCES / stem
+
+
+def run(suite: Suite, selection: str, seconds: float, with_jax: bool = False) -> Result:
+    """Run the selected tests of a suite in a process of their own, for at most `seconds`."""
+    source = source_of(suite.distribution)
+    name = f"{suite.distribution}{'.jax' if with_jax else ''}"
+    outcomes, log = SOURCES / f"{name}.outcomes", SOURCES / f"{name}.log"
+    outcomes.write_text("")
+    runner = ["pytest"] if with_jax else ["pellucid.as_jax", "-m", "pytest"]
+    command = [
+        sys.executable, "-m", *runner, suite.tests, "-q", "-p", Path(__file__).stem, "-p", "no:cacheprovider",
+        "-p", "no:xdist", "--import-mode=importlib", "-W", "ignore", "--continue-on-collection-errors",
+        "--color=no", "--tb=short", f"--timeout={TIMEOUT_OF_ONE_TEST_SECONDS}",
+        *(f"--ignore={path}" for path in suite.ignored),
+    ]  # fmt: skip
+    # Some test files import others of their folder by name.
+    path = os.pathsep.join([str(Path(__file__).parent), str(source / suite.tests)])
+    environment = os.environ | {SELECTION: selection, OUTCOMES: str(outcomes), "PYTHONPATH": path}
+    is_complete = True
+    with log.open("w") as file:
+        try:
+            subprocess.run(
+                command, check=False, cwd=source, env=environment, stdout=file, stderr=file, timeout=seconds
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            is_complete = False
+    return result_of(outcomes.read_text(), is_complete)
+
+
+def result_of(text: str, is_complete: bool = True) -> Result:
+    """The result that a file of outcomes has; a test that failed in any of its stages failed."""
+    outcomes: dict[str, str] = {}
+    for line in text.splitlines():
+        outcome, _, test = line.partition("\t")
+        if outcomes.get(test) != "failed":
+            outcomes[test] = outcome
+    return Result(outcomes, is_complete)
+
+
+def row(name: str, result: Result, failing: list[str], sample: int) -> str:
+    """The library's row of the table in `docs/libraries.md`; `failing` are the tests that pass with jax."""
+    passed = result.count("passed")  # what fails with jax, or only after other tests, is left out
+    share = "" if sample == 1 else f", one test in {sample}"
+    stopped = "" if result.is_complete else f", the first {len(result.outcomes):,}"
+    files = Counter(test.partition("::")[0].rpartition("/")[2] for test in failing)
+    what = ", ".join(f"{count} of `{file}`" for file, count in files.most_common())
+    return f"| {name}{share}{stopped} | {passed:,} | {passed + len(failing):,} | {what} |"
+
+
+def main() -> int:
+    """Run the suites that are named, and print their rows; the exit status is 1 where a test fails with pellucid alone."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("names", nargs="+", choices=sorted(SUITES))
+    arguments.add_argument("--sample", type=int, default=1, metavar="N", help="run one test in N")
+    arguments.add_argument("--offset", type=int, default=0, metavar="K", help="begin at test K")
+    arguments.add_argument("--seconds", type=float, default=900, help="time limit of each run")
+    options = arguments.parse_args()
+    any_failing = False
+    for name in options.names:
+        selection = f"{options.sample}/{options.offset}"
+        result = run(SUITES[name], selection, options.seconds)
+        failed = [test for test, outcome in result.outcomes.items() if outcome == "failed"]
+        if failed:
+            chosen = SOURCES / f"{name}.failed"
+            chosen.write_text("\n".join(failed))
+            # Both run them in the same company: what a test before them left behind is not there.
+            again, reference = (
+                run(SUITES[name], str(chosen), options.seconds, with_jax=with_jax).outcomes
+                for with_jax in (False, True)
+            )
+            result = result._replace(outcomes=result.outcomes | again)
+            failed = [
+                t for t in failed if again.get(t) != "passed" and reference.get(t) == "passed"
+            ]
+        print(row(name, result, failed, options.sample), *failed, sep="\n    ")
+        any_failing |= bool(failed)
+    return int(any_failing)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
