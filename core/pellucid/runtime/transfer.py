@@ -47,7 +47,7 @@ from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.sharding.placement import Sharding, addressable_parts
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
-from pellucid.tracing.trace import as_operand, type_of, type_of_numpy, types_of
+from pellucid.tracing.trace import Tracer, as_operand, type_of, type_of_numpy, types_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl, ExtendedArray
 from pellucid.xla.compile import JaxRuntimeError
@@ -541,7 +541,7 @@ def _first_dimension_over(caller: str, devices: Sequence[Device]) -> NamedShardi
 
 
 def device_get(x: Any) -> Any:
-    """The tree `x` with every array as a NumPy array; other leaves are left as they are.
+    """The tree `x` with every array as a NumPy array; traced values and other leaves are left as they are.
 
     >>> device_get({"a": device_put(1.5), "name": "net"})
     {'a': array(1.5, dtype=float32), 'name': 'net'}
@@ -553,7 +553,7 @@ def device_get(x: Any) -> Any:
 def _got(leaf):
     if type(leaf) is ArrayImpl:
         return fetched(leaf, explicit=True)
-    if type(leaf) is ExtendedArray:
+    if type(leaf) is ExtendedArray or isinstance(leaf, Tracer):
         return leaf
     return np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
 

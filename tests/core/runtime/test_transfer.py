@@ -244,6 +244,16 @@ def test_odd_memory_orders():
         assert (np.asarray(device_put(view)) == view).all()
 
 
+def test_device_get_leaves_traced_values_as_they_are():
+    def f(x, y):
+        got = device_get({"x": x, "y": y})
+        assert got["x"] is x
+        return got["x"] + got["y"]
+
+    assert jit(f)(1.0, 2.0) == 3.0
+    assert pellucid.grad(f)(1.0, 2.0) == 1.0
+
+
 def test_device_get_takes_any_leaf():
     x = device_put(np.arange(2, dtype=np.float32))
     got = device_get({"a": x, "b": 1, "c": "text", "d": np.ones(1)})
