@@ -16,6 +16,7 @@ from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
 from pellucid.ir.rules import Effect, Zero, is_linear as is_undefined_primal
 from pellucid.refs.view import RefView as TransformedRef
 from pellucid.tracing.context import context
+from pellucid.tracing.trace import Tracer, is_array_like, type_of
 from pellucid.transforms.zeros import instantiate as instantiate_zeros
 
 
@@ -184,6 +185,26 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) ->
     >>> register_hitype(type("Pair", (), {}), lambda pair: HiType())
     """
     _types[val_cls] = typeof_fn
+
+
+def cur_qdd(x: Any) -> Any:
+    """What a value of a mutable type tells of its present state: the result of its method `cur_qdd`.
+
+    Raises: UnsupportedError for other values.
+
+    >>> class Cell:
+    ...     def cur_qdd(self):
+    ...         return "empty"
+    >>> cur_qdd(Cell())
+    'empty'
+    """
+    state = None if isinstance(x, Tracer) else getattr(x, "cur_qdd", None)
+    if state is None:
+        raise UnsupportedError(
+            "cur_qdd takes a value of a mutable type, outside of programs.",
+            got=type_of(x).text() if is_array_like(x) else type(x).__name__,
+        )
+    return state()
 
 
 __all__ = [

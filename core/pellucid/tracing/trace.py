@@ -205,7 +205,8 @@ def _named(line: str, text: OperandText) -> str:
 
 def is_array_like(x: Any) -> bool:
     """Whether `type_of(x)` gives an aval."""
-    if hasattr(x, "aval") or type(x) in type_handlers or isinstance(x, np.generic):
+    # Objects that pass all attributes on to an array are none themselves.
+    if hasattr(type(x), "aval") or type(x) in type_handlers or isinstance(x, np.generic):
         return True
     return any(base in type_handlers for base in type(x).__mro__) or hasattr(x, "__jax_array__")
 

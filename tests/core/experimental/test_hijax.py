@@ -24,6 +24,18 @@ def test_a_primitive_runs_outside_of_traces_only() -> None:
         pl.jit(lambda x: make_pair_p.bind(x, label="a")[0])(1.0)
 
 
+def test_states_of_values_are_read_outside_of_programs() -> None:
+    class Cell(Pair):
+        def cur_qdd(self):
+            return "empty"
+
+    assert pl.experimental.cur_qdd(Cell()) == "empty"
+    with pytest.raises(UnsupportedError, match=r"takes a value of a mutable type.*\n.*Pair"):
+        hijax.cur_qdd(Pair())
+    with pytest.raises(UnsupportedError, match=r"mutable type.*\n.*f32\[\]"):
+        pl.jit(hijax.cur_qdd)(1.0)
+
+
 def test_values_of_registered_types_are_no_operands() -> None:
     hijax.register_hitype(Pair, lambda pair: hijax.MutableHiType())
     with pytest.raises(ArgumentTypeError, match="Pair"):

@@ -42,9 +42,18 @@ def test_operators_refuse_containers(operator, container):
             run()
 
 
-def test_other_objects_may_define_operators():
-    assert OPERATORS["=="](X, Reflecting()) == "equal"
-    assert X + Reflecting() == "sum"
+class Passing(Reflecting):
+    """An object that also passes all attributes on to an array."""
+
+    def __getattr__(self, name):
+        return Passing() if hasattr(X, name) else object.__getattribute__(self, name)
+
+
+@pytest.mark.parametrize("other", [Reflecting(), Passing()], ids=["reflecting", "passing"])
+def test_other_objects_may_define_operators(other):
+    for call in (lambda f: f(X), lambda f: pl.jit(f)(X)):
+        assert call(lambda x: OPERATORS["=="](x, other) == "equal")
+        assert call(lambda x: x + other == "sum")
     assert (X == "text") is False
 
 
