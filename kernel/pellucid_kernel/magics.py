@@ -71,8 +71,9 @@ class PellucidMagics(Magics):
         with self._shell.display_trap:
             show, sys.displayhook = sys.displayhook, values.append  # each run has a value
             try:
-                recorded, seconds = self._recorded(cell, option[1] and int(option[1]))
-                if recorded is not None and option[1] is None and _is_warm_up(recorded, seconds):
+                runs = None if option[1] is None else int(option[1])
+                recorded, seconds = self._recorded(cell, runs)
+                if recorded is not None and runs is None and _is_warm_up(recorded, seconds):
                     recorded, _ = self._recorded(cell, None)
             finally:
                 sys.displayhook = show
