@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import resource
-import statistics
 import subprocess
 import tempfile
 import time
@@ -99,7 +98,11 @@ def measurements(jax: Any) -> dict[str, Callable[[], float]]:
         return lambda: recorded(jax, lambda: steps(count), **options)[1]
 
     def overhead(run: Callable[[], float]) -> Callable[[], float]:
-        return lambda: _median_ratio(lambda: recorded(jax, run)[0], run)
+        def ratio() -> float:
+            plain, ours = _in_turns(run, lambda: recorded(jax, run)[0]).T
+            return float(np.median(ours / plain))
+
+        return ratio
 
     rows: dict[str, Callable[[], float]] = {
         FIRST_VIEW: first_view(STEPS),
@@ -117,15 +120,20 @@ def measurements(jax: Any) -> dict[str, Callable[[], float]]:
 
 FIRST_VIEW = f"first view of {STEPS} steps"
 OVERHEAD = "recorded by unrecorded, "
-PAIRS = 25
-"""Pairs of runs, one after the other, whose ratio has a median."""
+ROUNDS = 24
+"""Rounds of runs, recorded and not, whose ratio has a median."""
 LONG_VIEW = f"{LONG_STEPS} steps, "
 
 
-def _median_ratio(run: Callable[[], float], other: Callable[[], float]) -> float:
-    """Seconds of `run` as a multiple of those of `other`, which take turns."""
-    pairs = [(run(), other()) for _ in range(PAIRS)]
-    return statistics.median(first / second for first, second in pairs)
+def _in_turns(run: Callable[[], float], *recorders: Callable[[], float]) -> np.ndarray:
+    """Seconds [rounds, 1 + recorders] of `run` and of its recorded runs, each behind an unrecorded one, in rotating order."""
+    measured = (run, *recorders)
+    seconds = np.zeros((ROUNDS, len(measured)))
+    for i in range(ROUNDS):
+        for k in np.roll(np.arange(len(measured)), i):
+            run()  # what a session before left in the caches is no part of this one
+            seconds[i, k] = measured[k]()
+    return seconds
 
 
 def _in_xlas_session(pl: Any, run: Callable[[], float]) -> float:
@@ -222,11 +230,11 @@ def _collecting(pl: Any) -> float:
 def _overheads(pl: Any) -> Iterator[Row]:
     """Recorded runs against unrecorded ones, XLA's recorder alone against those, and ours against XLA's."""
     for name, run in runs_of(pl).by_name.items():
-        seconds = [
-            (run(), _in_xlas_session(pl, run), _recorded_by_pellucid(pl, run)[0])
-            for _ in range(PAIRS)
-        ]
-        plain, xla, ours = np.transpose(seconds)
+        plain, xla, ours = _in_turns(
+            run,
+            lambda run=run: _in_xlas_session(pl, run),
+            lambda run=run: _recorded_by_pellucid(pl, run)[0],
+        ).T
         yield Row(f"{OVERHEAD}{name}", float(np.median(ours / plain)), OVERHEADS[name])
         yield Row("  XLA's recorder alone", float(np.median(xla / plain)), OVERHEADS[name])
         yield Row("  ours by XLA's recorder alone", float(np.median(ours / xla)), 1.02)
