@@ -46,7 +46,7 @@ export class Camera {
   /** Moves as little as it takes to see `bounds` with room around it. */
   reveal(bounds: Bounds, width: number, height: number): void {
     const shift = (start: number, size: number, view: number): number => {
-      const margin = Math.min(60, view / 6);
+      const margin = Math.min(60, view / 6, Math.max(0, (view - size) / 2));
       if (size > view - 2 * margin) {
         return start < margin && start + size > view - margin ? 0 : margin - start;
       }

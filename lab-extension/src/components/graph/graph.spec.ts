@@ -10,7 +10,7 @@ import { heatOf } from './heat';
 import { GraphModel } from './model';
 import { firstBox, nextBox } from './moves';
 import { reachOf } from './reach';
-import { boxAt, edgeAt, makeScene } from './scene';
+import { boundsWithLabels, boxAt, edgeAt, makeScene, type Scene } from './scene';
 import { Spotlight } from './spotlight';
 
 async function model(name: string): Promise<GraphModel> {
@@ -195,6 +195,17 @@ describe('the scene', () => {
     }
   });
 
+  test('a box is as wide as what stands on its edges', async () => {
+    const graph = await model('mlp');
+    const text = (length: number): Scene =>
+      makeScene(graph.boxes, graph.program, () => 'x'.repeat(length));
+    const { edge } = text(1).edges.find(each => each.label !== '' && each.end - each.start >= 4)!;
+    const [short, long] = [text(1), text(200)].map(scene => boundsWithLabels(scene, edge.to));
+    expect(short!.width).toBeGreaterThanOrEqual(edge.to.width);
+    expect(long!.width).toBeGreaterThan(short!.width + 199 * 5 - edge.to.width);
+    expect([long!.top, long!.height]).toEqual([edge.to.top, edge.to.height]);
+  });
+
   test('shows how much of the cost each box has', async () => {
     const graph = await model('transformer');
     const [flops] = overlaysOf(graph.program);
@@ -300,6 +311,9 @@ describe('the camera', () => {
     expect([camera.x, camera.y]).toEqual([0, 0]);
     camera.reveal({ left: 100, top: 900, width: 50, height: 20 }, 800, 600);
     expect(camera.y).toBe(600 - 60 - 920);
+    // What has little room beside it stands in the middle.
+    camera.reveal({ left: 0, top: 900, width: 780, height: 20 }, 800, 600);
+    expect(camera.x).toBe(10);
   });
 });
 

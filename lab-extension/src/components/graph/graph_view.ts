@@ -13,7 +13,7 @@ import type { Badge, Motion } from './frame';
 import { paint } from './painter';
 import { Spotlight } from './spotlight';
 import { Tooltip, tooltipStyle } from './tooltip';
-import { boxAt, edgeAt, makeScene, type Scene, type SceneEdge } from './scene';
+import { boundsWithLabels, boxAt, edgeAt, makeScene, type Scene, type SceneEdge } from './scene';
 
 const MOVE_TIME = 170;
 /** Above this many boxes a changed layout appears at once. */
@@ -166,7 +166,10 @@ export class GraphView {
       this.camera.zoom(0.9 / this.camera.scale, this.width / 2, this.height / 2);
       this.centreOn(box.left + box.width / 2, box.top + box.height / 2);
     }
-    this.camera.reveal(boundsOf(box), this.width, this.height);
+    // With what stands on its edges, if there is room for that.
+    const bounds = boundsWithLabels(this.scene, box);
+    const isWider = bounds.width * this.camera.scale > this.width;
+    this.camera.reveal(isWider ? boundsOf(box) : bounds, this.width, this.height);
   }
 
   /** Marks the boxes of equations that another view points at. */

@@ -1,8 +1,7 @@
 /** Paints edges: thicker for more bytes, with the types of their values. */
 
-import { ADVANCE } from './box';
 import { isFaint, type Frame } from './frame';
-import { WEIGHTS, type Scene, type SceneEdge } from './scene';
+import { LABEL_SIZE, WEIGHTS, labelBounds, type Scene, type SceneEdge } from './scene';
 
 const LEAST_PIXELS = 1.5;
 const DASH = 6;
@@ -170,17 +169,17 @@ function tracePortal(
 /** Types on edges, where two of them don't meet. */
 function paintLabels(frame: Frame, scene: Scene, edges: readonly SceneEdge[]): void {
   const { context, theme } = frame;
-  const size = 9.5;
-  context.font = `${size}px ${theme.code}`;
+  context.font = `${LABEL_SIZE}px ${theme.code}`;
   context.textAlign = 'center';
   context.textBaseline = 'middle';
   const taken = new Set<number>();
-  for (const { label, start, end } of edges) {
-    if (label === '' || end - start < 4) {
+  for (const edge of edges) {
+    const bounds = labelBounds(scene, edge);
+    if (bounds === null) {
       continue;
     }
-    const [x, y] = labelPlace(scene.points, start, end);
-    const half = (label.length * size * ADVANCE) / 2 + 3;
+    const half = bounds.width / 2;
+    const [x, y] = [bounds.left + half, bounds.top + bounds.height / 2];
     const row = Math.round(y / 13) * 100_003;
     const cells: number[] = [];
     for (let cell = Math.floor((x - half) / 8); cell <= Math.floor((x + half) / 8); cell++) {
@@ -192,22 +191,9 @@ function paintLabels(frame: Frame, scene: Scene, edges: readonly SceneEdge[]): v
     cells.forEach(cell => taken.add(cell));
     context.fillStyle = theme.color('bg');
     context.globalAlpha = 0.85;
-    context.fillRect(x - half, y - 6, 2 * half, 12);
+    context.fillRect(bounds.left, bounds.top, bounds.width, bounds.height);
     context.globalAlpha = 1;
     context.fillStyle = theme.color('muted');
-    context.fillText(label, x, y + 0.5);
+    context.fillText(edge.label, x, y + 0.5);
   }
-}
-
-/** A place on an edge near its source, half-way on a short one. */
-function labelPlace(points: Float32Array, start: number, end: number): [number, number] {
-  const top = points[start + 1]!;
-  const y = top + Math.min(22, (points[end - 1]! - top) / 2);
-  let i = start;
-  while (i + 4 < end && points[i + 3]! < y) {
-    i += 2;
-  }
-  const [x0, y0, x1, y1] = points.subarray(i, i + 4);
-  const part = y1! > y0! ? (y - y0!) / (y1! - y0!) : 0.5;
-  return [x0! + (x1! - x0!) * part * part * (3 - 2 * part), y];
 }

@@ -1,7 +1,8 @@
 /** Geometry of a laid-out graph in the coordinates of the whole drawing, ready to paint. */
 
 import type { Program } from '../../records/program';
-import { frameOf, isPort, portsOf, type Box, type BoxEdge } from './box';
+import { ADVANCE, frameOf, isPort, portsOf, type Box, type BoxEdge } from './box';
+import { boundsOf, type Bounds } from './model';
 
 /** How heavy the values of an edge are; heavier edges are drawn thicker. */
 export const WEIGHTS = 3;
@@ -211,4 +212,43 @@ function curveDistance(
   }
   const ease = t * t * (3 - 2 * t);
   return Math.abs(x0 + (x1 - x0) * ease - x);
+}
+
+/** Size of the letters of labels, in units of the drawing. */
+export const LABEL_SIZE = 9.5;
+const LABEL_HEIGHT = 12;
+
+/** Where the label of an edge stands; null for none, and on an edge too short for one. */
+export function labelBounds(scene: Scene, { label, start, end }: SceneEdge): Bounds | null {
+  if (label === '' || end - start < 4) {
+    return null;
+  }
+  const [x, y] = labelPlace(scene.points, start, end);
+  const width = label.length * LABEL_SIZE * ADVANCE + 6;
+  return { left: x - width / 2, top: y - LABEL_HEIGHT / 2, width, height: LABEL_HEIGHT };
+}
+
+/** The bounds of a box, as wide as the labels of its edges. */
+export function boundsWithLabels(scene: Scene, box: Box): Bounds {
+  const labels = scene.edges
+    .filter(({ edge }) => edge.from === box || edge.to === box)
+    .map(edge => labelBounds(scene, edge))
+    .filter(bounds => bounds !== null);
+  const all = [boundsOf(box), ...labels];
+  const left = Math.min(...all.map(each => each.left));
+  const right = Math.max(...all.map(each => each.left + each.width));
+  return { ...boundsOf(box), left, width: right - left };
+}
+
+/** A place on an edge near its source, half-way on a short one. */
+function labelPlace(points: Float32Array, start: number, end: number): [number, number] {
+  const top = points[start + 1]!;
+  const y = top + Math.min(22, (points[end - 1]! - top) / 2);
+  let i = start;
+  while (i + 4 < end && points[i + 3]! < y) {
+    i += 2;
+  }
+  const [x0, y0, x1, y1] = points.subarray(i, i + 4);
+  const part = y1! > y0! ? (y - y0!) / (y1! - y0!) : 0.5;
+  return [x0! + (x1! - x0!) * part * part * (3 - 2 * part), y];
 }
