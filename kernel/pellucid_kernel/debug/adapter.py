@@ -21,7 +21,7 @@ from ipykernel.debugger import ROUTING_ID, Debugger
 from IPython.core.getipython import get_ipython
 
 from pellucid_kernel.debug import python_thread
-from pellucid_kernel.debug.breakpoints import Breakpoints, Options
+from pellucid_kernel.debug.breakpoints import BUDGET, Breakpoints, Options, Settings
 from pellucid_kernel.debug.values import References, is_array, summary
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class PellucidDebugger(Debugger):
             "pellucid/breakpoint": self._set_options,
             "pellucid/breakpoints": self._list_breakpoints,
             "pellucid/watch": self._watch,
+            "pellucid/settings": self._set_settings,
         }
         self._of_stop: dict[str, Callable[[View, Mapping[str, Any]], Any]] = {
             "stackTrace": _stack,
@@ -258,7 +259,20 @@ class PellucidDebugger(Debugger):
                 {"path": path, "line": line, **options.to_dict(), **unknown}
                 for path, line, options in self._breakpoints.all()
             ]
-        return {"breakpoints": listed, "watch": self._breakpoints.watched or None}
+        settings = self._breakpoints.settings.to_dict()
+        return {
+            "breakpoints": listed,
+            "watch": self._breakpoints.watched or None,
+            "settings": settings,
+        }
+
+    def _set_settings(self, arguments: Mapping[str, Any]) -> Message:
+        budget = int(arguments.get("budget", BUDGET))
+        if budget < 1:
+            raise ValueError(f"the budget of values is a number of bytes above 0, got {budget}")
+        self._breakpoints.settings = Settings(budget, bool(arguments.get("stopsInTrace")))
+        self._update()
+        return {}
 
     def _watch(self, arguments: Mapping[str, Any]) -> Message:
         text = str(arguments.get("condition") or "").strip()

@@ -5,6 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+BUDGET = 1 << 30
+"""Bytes of values that a session keeps by default; others are computed again when somebody looks."""
+
+
+class Settings(NamedTuple):
+    """What holds for all stops of JupyterLab's debugger."""
+
+    budget: int = BUDGET
+    """Bytes of values that a stopped program keeps."""
+    stops_in_trace: bool = False
+    """Whether breakpoints stop while a function is traced too, in Python, on abstract values."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as the protocol names them."""
+        return {"budget": self.budget, "stopsInTrace": self.stops_in_trace}
+
 
 class Options(NamedTuple):
     """Under what conditions a breakpoint stops, as texts of the protocol; empty for none."""
@@ -34,6 +50,7 @@ class Breakpoints:
     def __init__(self) -> None:
         self._lines: dict[str, dict[int, Options]] = {}
         self._options: dict[tuple[str, int], Options] = {}
+        self.settings = Settings()
         self.watched = ""
         """`isnan`, `isinf`, or an expression of a result `x`; empty for no watch."""
 

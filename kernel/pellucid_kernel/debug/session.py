@@ -29,6 +29,7 @@ from pellucid.introspect.stepping import (
     programs_within,
 )
 from pellucid.tree_util import tree_leaves
+from pellucid_kernel.debug.breakpoints import BUDGET
 from pellucid_kernel.debug.choice import Choice, n_batches_around, sizes_at
 from pellucid_kernel.debug.conditions import Outer, array_of, counts, search_of
 from pellucid_kernel.debug.differences import (
@@ -39,9 +40,6 @@ from pellucid_kernel.debug.differences import (
 )
 from pellucid_kernel.debug.places import Stack, places_of
 from pellucid_kernel.debug.stepper import Level, NextRun, Stepper
-
-BUDGET = 1 << 30
-"""Bytes of values that a session keeps by default; others are computed again when somebody looks."""
 
 
 class Breakpoint(NamedTuple):

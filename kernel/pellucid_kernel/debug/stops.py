@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import sys
 import threading
@@ -25,7 +26,7 @@ from pellucid_kernel.debug.breakpoints import Breakpoints
 from pellucid_kernel.debug.failures import session_at, without_traps
 from pellucid_kernel.debug.finders import isinf, isnan
 from pellucid_kernel.debug.places import Places, places_of
-from pellucid_kernel.debug.session import BUDGET, Breakpoint, Session
+from pellucid_kernel.debug.session import Breakpoint, Session
 
 Move = Callable[[Session], Any]
 STEPS = frozenset(("next", "stepIn", "stepOut"))
@@ -133,7 +134,9 @@ class Stops:
         """Take the breakpoints, the watch and what is to be entered as they are now."""
         self._version += 1
         self._is_ended = False
-        run_programs_by(Runner(self.run, python_thread.left_alone))
+        stops_in_trace = self._breakpoints.settings.stops_in_trace
+        tracing = contextlib.nullcontext if stops_in_trace else python_thread.left_alone
+        run_programs_by(Runner(self.run, tracing))
 
     def enter_next(self, thread: int | None) -> None:
         """Stop at the first line of the next program that a thread runs, or no more if None."""
@@ -205,7 +208,8 @@ class Stops:
         callers = _callers()
         pending.allow_calls()
         names = callers[0].f_globals if callers else {}
-        session = Session.of_program(pending.program, pending.taken(), names, BUDGET)
+        budget = self._breakpoints.settings.budget
+        session = Session.of_program(pending.program, pending.taken(), names, budget)
         has_effects = bool(pending.program.effects)
         command = "continue"
         try:

@@ -9,6 +9,7 @@ import {
   StoppedProgram,
   type ListedBreakpoint,
   type Standing,
+  type StopSettings,
 } from '../components/debugger/stopped_program';
 import type { VariableFigure } from '../components/debugger/variables_pane';
 import { lineIcon } from './icons';
@@ -158,6 +159,7 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
         },
         onPosition: position => inBackground(tell('pellucid/position', { position })),
         onLane: lane => inBackground(tell('pellucid/lane', { lane })),
+        onSettings: settings => inBackground(tell('pellucid/settings', settings)),
         onWatch: condition =>
           inBackground(tell('pellucid/watch', { condition: condition === '' ? null : condition })),
       },
@@ -166,16 +168,17 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
     const listBreakpoints = async (): Promise<void> => {
       const { session } = service;
       if (session?.isStarted !== true) {
-        stopped.showBreakpoints([], null);
+        stopped.showBreakpoints([], null, null);
         return;
       }
       const { success, body } = await ask('pellucid/breakpoints', {});
       if (success && session === service.session) {
-        const { breakpoints, watch } = body as {
+        const { breakpoints, watch, settings } = body as {
           breakpoints: readonly ListedBreakpoint[];
           watch: string | null;
+          settings: StopSettings;
         };
-        stopped.showBreakpoints(breakpoints, watch);
+        stopped.showBreakpoints(breakpoints, watch, settings);
       }
     };
     let latest = 0;

@@ -200,6 +200,18 @@ def test_tracing_does_not_stop(debugged: DebuggedKernel) -> None:
     assert lines(debugged.go("continue")) == [5, 8]
     assert debugged.finish() == "5.0"
     debugged.break_at(code)
+    # On request it does, on abstract values.
+    code = code.replace("inner - 1", "inner - 2")  # it isn't traced again
+    debugged.body("pellucid/settings", stopsInTrace=True)
+    debugged.break_at(code, 5)
+    debugged.run(code)
+    [frame, *_] = debugged.stopped()
+    assert (frame["name"], frame["line"]) == ("traced", 5)
+    assert "Tracer" in debugged.variables(frame)["inner"]["value"]
+    assert lines(debugged.go("continue")) == [5, 8]
+    assert debugged.finish() == "4.0"
+    debugged.body("pellucid/settings")
+    debugged.break_at(code)
 
 
 def test_breakpoints_move_or_say_why_they_do_not_stop(debugged: DebuggedKernel) -> None:

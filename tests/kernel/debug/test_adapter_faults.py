@@ -122,7 +122,7 @@ def test_a_condition_that_raises_stops_and_says_so(debugged: DebuggedKernel) -> 
 
 
 def test_values_beyond_the_budget_are_computed_again(debugged: DebuggedKernel) -> None:
-    run(debugged.client, "import pellucid_kernel.debug.stops as stops\nstops.BUDGET = 50_000")
+    debugged.body("pellucid/settings", budget=50_000)
     debugged.break_at(DEFINE, Z)
     debugged.run("x = jnp.linspace(0.5, 1.0, 1000)\nfloat(long(x))")  # 40 values of 4,000 bytes
     debugged.stopped()
@@ -142,7 +142,10 @@ def test_values_beyond_the_budget_are_computed_again(debugged: DebuggedKernel) -
     debugged.break_at(DEFINE)
     result = debugged.finish()
     assert result == run(debugged.client, "float(long(x))")["result"]
-    run(debugged.client, "stops.BUDGET = 1 << 30")
+    assert debugged.body("pellucid/breakpoints")["settings"]["budget"] == 50_000
+    assert "above 0" in debugged.request("pellucid/settings", budget=0)["message"]
+    debugged.body("pellucid/settings")
+    assert debugged.body("pellucid/breakpoints")["settings"]["budget"] == 1 << 30
 
 
 def failure_of(debugged: DebuggedKernel, code: str) -> int:

@@ -46,6 +46,7 @@ function shown(standing: Standing | null = STANDING) {
     onIteration: vi.fn(),
     onOptions: vi.fn(),
     onWatch: vi.fn(),
+    onSettings: vi.fn(),
     onFigure: vi.fn((name: string) =>
       Promise.resolve({ record: values, leading: [2], placement: name === 'y' ? placement : null }),
     ),
@@ -143,7 +144,7 @@ test('moves the innermost program alone', () => {
 
 test('edits the options of a breakpoint', () => {
   const { program, element, events } = shown(null);
-  program.showBreakpoints([BREAKPOINT], 'isnan');
+  program.showBreakpoints([BREAKPOINT], 'isnan', null);
   expect(element.querySelector('fieldset')!.textContent).toContain(BREAKPOINT.message);
   const [condition, hits] = element.querySelectorAll<HTMLInputElement>('fieldset input');
   expect(hits!.value).toBe('% 3');
@@ -157,14 +158,14 @@ test('edits the options of a breakpoint', () => {
     hitCondition: '5',
   });
   const fieldset = element.querySelector('fieldset');
-  program.showBreakpoints([{ ...BREAKPOINT, condition: 'x > 4', message: '' }], 'isnan');
+  program.showBreakpoints([{ ...BREAKPOINT, condition: 'x > 4', message: '' }], 'isnan', null);
   expect(element.querySelector('fieldset')).toBe(fieldset);
   expect([condition!.value, fieldset!.querySelector('p')!.hidden]).toEqual(['x > 4', true]);
   const watch = input(element, 'Stop before');
   expect(watch.value).toBe('isnan');
   enter(watch, '');
   expect(events.onWatch).toHaveBeenCalledWith('');
-  program.showBreakpoints([], null);
+  program.showBreakpoints([], null, null);
   expect(element.querySelector('fieldset')).toBeNull();
 });
 
@@ -254,4 +255,15 @@ test('chooses a lane of each batch', () => {
   expect(second!.isConnected && second!.value).toBe('2'); // it keeps the focus
   program.show(VARIABLES);
   expect(second!.isConnected).toBe(false);
+});
+
+test('shows and changes what holds for all stops', () => {
+  const { program, element, events } = shown();
+  const budget = element.querySelector<HTMLInputElement>("input[aria-label^='MiB']")!;
+  const inTrace = element.querySelector<HTMLInputElement>("input[type='checkbox']")!;
+  program.showBreakpoints([], null, { budget: 1 << 30, stopsInTrace: false });
+  expect([budget.value, inTrace.checked]).toEqual(['1024', false]);
+  inTrace.checked = true;
+  inTrace.dispatchEvent(new Event('change', { bubbles: true }));
+  expect(events.onSettings).toHaveBeenCalledWith({ budget: 1 << 30, stopsInTrace: true });
 });

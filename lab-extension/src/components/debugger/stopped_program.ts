@@ -53,11 +53,22 @@ export interface ListedBreakpoint {
   readonly message: string;
 }
 
+/** What holds for all stops (`pellucid/settings`). */
+export interface StopSettings {
+  /** Bytes of values that a stopped program keeps. */
+  readonly budget: number;
+  /** Whether breakpoints stop while a function is traced too, in Python. */
+  readonly stopsInTrace: boolean;
+}
+
+const MEBIBYTE = 1 << 20;
+
 export interface StoppedEvents extends VariablesEvents {
   readonly onEquation: (position: number) => void;
   readonly onIteration: (run: number) => void;
   readonly onOptions: (breakpoint: ListedBreakpoint) => void;
   readonly onWatch: (condition: string) => void;
+  readonly onSettings: (settings: StopSettings) => void;
 }
 
 const OPTIONS = [
@@ -88,6 +99,24 @@ export class StoppedProgram {
     'aria-label': 'Stop before the first value for which',
     title: 'isnan, isinf, or an expression of a result x, as abs(x) > 1e4',
   });
+  private readonly budget = el('input', {
+    type: 'number',
+    min: 1,
+    'aria-label': 'MiB of values that a stopped program keeps',
+    title: 'Values beyond are computed again when you look at them; holds from the next stop on',
+  });
+  private readonly stopsInTrace = el('input', { type: 'checkbox' });
+  private readonly settings = el(
+    'div',
+    { class: 'pellucid-stopped-settings', hidden: true },
+    el('label', {}, 'Keep up to ', this.budget, ' MiB of values'),
+    el(
+      'label',
+      { title: 'In Python, on abstract values' },
+      this.stopsInTrace,
+      ' Stop while functions are traced',
+    ),
+  );
   private readonly stops = el('details', { class: 'pellucid-stopped-options', open: true });
   private readonly variables: VariablesPane;
   private mounted: Mounted | null = null;
@@ -103,11 +132,18 @@ export class StoppedProgram {
       events.onIteration(Number(this.iteration.value)),
     );
     this.watch.addEventListener('change', () => events.onWatch(this.watch.value));
+    this.settings.addEventListener('change', () =>
+      events.onSettings({
+        budget: Math.max(1, Math.round(Number(this.budget.value) * MEBIBYTE)),
+        stopsInTrace: this.stopsInTrace.checked,
+      }),
+    );
     this.variables = new VariablesPane(events);
     this.stops.append(
       el('summary', {}, 'When to stop'),
       el('label', { class: 'pellucid-stopped-watch' }, 'Stop at a value with ', this.watch),
       this.conditions,
+      this.settings,
     );
     this.element.append(
       el('style', {}, termsStyle),
@@ -226,8 +262,17 @@ export class StoppedProgram {
     }
   }
 
-  showBreakpoints(breakpoints: readonly ListedBreakpoint[], watched: string | null): void {
+  showBreakpoints(
+    breakpoints: readonly ListedBreakpoint[],
+    watched: string | null,
+    settings: StopSettings | null,
+  ): void {
     this.watch.value = watched ?? '';
+    this.settings.hidden = settings === null;
+    if (settings !== null && !this.settings.contains(focusIn(this.settings))) {
+      this.budget.value = String(settings.budget / MEBIBYTE);
+      this.stopsInTrace.checked = settings.stopsInTrace;
+    }
     const fieldsets = [...this.conditions.querySelectorAll('fieldset')];
     const placeOf = ({ path, line }: ListedBreakpoint): string => `${path}:${line}`;
     const isSame =
@@ -268,11 +313,15 @@ export class StoppedProgram {
   }
 }
 
+function focusIn(element: HTMLElement): Element | null {
+  return (element.getRootNode() as Document | ShadowRoot).activeElement;
+}
+
 function fillFieldset(fieldset: HTMLElement, breakpoint: ListedBreakpoint): void {
   const note = fieldset.querySelector('p')!;
   note.textContent = breakpoint.message;
   note.hidden = breakpoint.message === '';
-  const focused = (fieldset.getRootNode() as Document | ShadowRoot).activeElement;
+  const focused = focusIn(fieldset);
   for (const [name] of OPTIONS) {
     const input = fieldset.querySelector<HTMLInputElement>(`input[name="${name}"]`)!;
     if (input !== focused) {
