@@ -65,10 +65,23 @@ class StagingTracer(Tracer):
         return f"{'an argument' if name is None else f'argument {name}'} of {debug.name}"
 
     def argument_name(self):
+        return None if self.equation is not None else self._argument_names().get(self.variable)
+
+    def only_argument(self):
+        names = self._argument_names()
+        equations = {v: e for e in self._trace.equations for v in e.results}
+        variable = self.variable
+        while variable in equations:
+            operands = {v for v in equations[variable].operands if isinstance(v, Var)}
+            if len(operands) != 1:
+                return None
+            [variable] = operands
+        return names.get(variable)
+
+    def _argument_names(self) -> dict[Var, str]:
         debug = self._trace.debug
-        names = () if debug is None or self.equation is not None else debug.argument_names
-        variables = zip(names, self._trace.invars, strict=False)
-        return next((name for name, var in variables if var is self.variable), None)
+        names = () if debug is None else debug.argument_names
+        return dict(zip(self._trace.invars, names, strict=False))
 
 
 class StagingTrace(Trace):

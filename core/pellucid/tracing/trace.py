@@ -135,7 +135,7 @@ class OperandText(NamedTuple):
     """An operand in a message."""
 
     name: str | None
-    """Its name, if it is an argument of a function that is traced or transformed."""
+    """Its name, if it is an argument of a function that is traced or transformed, or is computed from one alone."""
     type: str
     batch: str
     """Of which batches it is one element."""
@@ -145,6 +145,8 @@ def operand_text(x: Any) -> OperandText:
     """The name, type and batches of the operand `x` of an error."""
     if isinstance(x, Tracer):
         name, sizes = x.argument_name(), x.batches()
+        source = None if name else x.only_argument()
+        name = f"from {source}" if source else name
     else:
         # Equal numbers may be one object.
         name, sizes = None if type(x) in _DTYPES else context.trace.name_of_argument(x), ()
@@ -320,20 +322,26 @@ def bind(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> 
         operands = context.unify(primitive, operands)
     try:
         return context.trace.interpret(primitive, operands, params)
-    except PellucidError:
-        _check_types(primitive, operands, params)
+    except PellucidError as error:
+        if not isinstance(error, NotImplementedError):
+            _check_types(primitive, operands, params, error)
         raise
 
 
-def _check_types(primitive: Primitive[Any], operands: Operands, params: Any) -> None:
+def _check_types(
+    primitive: Primitive[Any], operands: Operands, params: Any, failure: PellucidError
+) -> None:
     """Raise what the type rule raises for the operands as the caller has them, with their names.
 
-    The rule that failed under the current trace may have had other operands: whole batches, or values within a program.
+    The rule that raised `failure` under the current trace may have had other operands: whole batches, or values within a
+    program. An error of another class isn't the same failure.
     """
     try:
         primitive.types(tuple(types_of(operands)), params)
-    except PellucidError as error:
+    except type(failure) as error:
         raise name_operands(error, operands) from None
+    except PellucidError:
+        return
 
 
 primitives.binder = bind
@@ -430,6 +438,11 @@ class Tracer(Described):
         """The name of the argument of a traced or transformed function that the value is; None if it is none."""
         name, value = self._trace.name_of_argument(self), self.transformed()
         return value.argument_name() if name is None and isinstance(value, Tracer) else name
+
+    def only_argument(self) -> str | None:
+        """The name of the one argument of a traced function that the value was computed from; None if there are several."""
+        value = self.transformed()
+        return value.only_argument() if isinstance(value, Tracer) else None
 
     def batches(self) -> tuple[int, ...]:
         """Sizes of the batches of which the value is one element, innermost first."""
