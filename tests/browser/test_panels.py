@@ -97,19 +97,6 @@ def test_a_kernel_without_pellucid_says_how_to_load_it(lab: Lab) -> None:
     expect(programs).to_contain_text("%load_ext pellucid_kernel")
 
 
-def test_an_equation_lights_up_its_line_in_the_cell(lab: Lab) -> None:
-    lab.open_notebook("links.ipynb", [START, LAYER, "pl.viz.program(layer)(jnp.ones(3))"])
-    output = lab.output_of(2)
-    expect(output).to_contain_text("sin")
-    output.locator(".pl-line").filter(has_text="sin").first.hover()
-    pointed = lab.page.locator(".pellucid-pointed-line")
-    expect(pointed.filter(has_text="y = jnp.sin(x)")).to_have_count(1)
-    lab.screenshot("cell_lines")
-    lab.page.locator(".jp-CodeCell").nth(1).locator(".cm-line").filter(has_text="return y").click()
-    expect(output.locator(".pl-linked").filter(has_text="mul")).to_have_count(1)
-    expect(output.locator(".pl-linked").filter(has_text="sin")).to_have_count(0)
-
-
 def test_a_function_shows_where_its_intermediates_lie(lab: Lab) -> None:
     dense = "def dense(x, w):\n    h = jnp.tanh(x @ w)\n    return jnp.sort(h, axis=1).sum()"
     lab.open_notebook("sharded.ipynb", [START, dense, "pl.viz.sharding(dense)(weights, weights.T)"])
