@@ -43,7 +43,7 @@ from pellucid.xla.compile import (
 from pellucid.xla.profiling import module_id
 from pellucid.xla.shardings import Device
 
-_MAGIC = b"pellucid executable 4\n"
+_MAGIC = b"pellucid executable 5\n"
 _SUFFIX = ".executable"
 _SESSION_SUFFIX = ".session"
 _ABANDONED_SECONDS = 3600.0

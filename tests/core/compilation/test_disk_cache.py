@@ -168,7 +168,7 @@ DAMAGES = {
     "one bit": lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
     "empty": lambda data: b"",
     "foreign": lambda data: b"something else entirely\n" * 100,
-    "other version": lambda data: data.replace(b"executable 4", b"executable 2", 1),
+    "other version": lambda data: data.replace(b"executable 5", b"executable 2", 1),
     "other key": lambda data: data.replace(b'"key": "', b'"key": "f', 1),
     "bad header": lambda data: data.replace(b"{", b"[[[", 1),
     "header without fields": lambda data: data.split(b"\n")[0] + b"\n[]\n",
