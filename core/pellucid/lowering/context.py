@@ -568,7 +568,7 @@ class LoweringContext(RuleContext):
 
     def from_python(self, function: Function, operands: Values, params: Any = ()) -> list[ir.Value]:
         """Lower by tracing `function(*operands, *params)`, a definition by other primitives."""
-        return self.module_lowering.lower_python(function, operands, params)
+        return self.module_lowering.lower_python(function, operands, params, self.avals_in)
 
 
 _ATTRIBUTE_OF: dict[type, Callable[[LoweringContext, Any], ir.Attribute]] = {

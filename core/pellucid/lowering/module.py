@@ -413,16 +413,17 @@ class ModuleLowering:
         self.symbols.add(symbol)
         return symbol
 
-    def lower_python(self, function: Function, operands: Values, params: Any) -> list[ir.Value]:
+    def lower_python(
+        self, function: Function, operands: Values, params: Any, avals: tuple[Any, ...]
+    ) -> list[ir.Value]:
         """Lower a definition by other primitives, traced once for (function, params, types)."""
-        ctx = self.ctx
-        key = (function, params, ctx.avals_in)
+        key = (function, params, avals)
         program = self.python_programs.get(key)
         if program is None:
-            program = stage(lambda *xs: _listed(function(*xs, *params)), ctx.avals_in)
+            program = stage(lambda *xs: _listed(function(*xs, *params)), avals)
             self.python_programs[key] = program
         jaxpr, consts = program
-        return self.lower_equations(jaxpr, [ctx.constant(c) for c in consts], operands)
+        return self.lower_equations(jaxpr, [self.ctx.constant(c) for c in consts], operands)
 
     # Equations ------------------------------------------------------------------------------------
 

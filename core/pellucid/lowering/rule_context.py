@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pellucid.base.errors import ArgumentTypeError
 from pellucid.ir.rules import Effect
 from pellucid.xla.mlir import ir
 
@@ -113,3 +114,50 @@ class RuleContext:
     def set_tokens_out(self, tokens_out: TokenSet) -> None:
         """Let the next equation with an ordered effect come after `tokens_out`."""
         self.tokens = self.tokens | dict(tokens_out.items())
+
+    def replace(self, **changes: Any) -> Any:
+        """A context of the same module for the rule of another equation, whose `changes` it has.
+
+        These are among `avals_in`, `avals_out`, `primitive`, `name_stack` and `traceback`.
+
+        Raises: ArgumentTypeError for other names.
+
+        >>> from pellucid.extend.core import Primitive
+        >>> from pellucid.interpreters import mlir
+        >>> double = mlir.lower_fun(lambda x: x + x, multiple_results=False)
+        >>> def rule(ctx, x, y):
+        ...     return double(ctx.replace(avals_in=ctx.avals_in[1:]), y)
+        >>> p = Primitive("twice_the_second")
+        >>> _ = p.def_abstract_eval(lambda x, y: y)
+        >>> _ = mlir.register_lowering(p, rule)
+        >>> pl.jit(p.bind)(np.zeros(2), np.float32(3))
+        Array(6., dtype=float32)
+        """
+        unknown = changes.keys() - _OF_THE_EQUATION
+        if unknown:
+            raise ArgumentTypeError(
+                "ctx.replace takes what belongs to one equation.",
+                got=f"got {', '.join(sorted(unknown))}",
+                do=f"Replace among {', '.join(_OF_THE_EQUATION)}.",
+            )
+        bases = (type(self),) if isinstance(self, _Replaced) else (_Replaced, type(self))
+        return object.__new__(type("ReplacedContext", bases, {"whole": self, **changes}))
+
+
+_OF_THE_EQUATION = ("avals_in", "avals_out", "primitive", "name_stack", "traceback")
+
+
+class _Replaced:
+    """Mixin of contexts that have some attributes in their class, and all others in the context `whole`."""
+
+    whole: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.whole, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.whole, name, value)
+
+    @property
+    def module_context(self) -> Any:
+        return self.whole.module_context

@@ -190,3 +190,36 @@ def test_dead_code_of_traced_functions() -> None:
         wrap_init(f), [pl.typeof(X)] * 2, keep_inputs=[False, True]
     )[0]
     assert len(part.invars) == 2
+
+
+def test_a_rule_calls_others_in_a_context_of_their_own() -> None:
+    double = mlir.lower_fun(lambda x: x + x, multiple_results=False)
+    seen = []
+
+    def inner(ctx, x):
+        seen.append((ctx.primitive, ctx.avals_in, ctx.avals_out, ctx.platforms))
+        return double(ctx, x)
+
+    def rule(ctx, x):
+        small = PROGRAM.in_avals[0].update(shape=(2,))
+        y = ctx.constant(X[:2])
+        types = {"avals_in": (small,), "avals_out": (small,)}
+        [z] = inner(ctx.replace(primitive=None, **types), y)
+        [again] = inner(ctx.replace(**types).replace(primitive=double_p), z)
+        assert again.type == y.type
+        seen.append((ctx.primitive, ctx.avals_in, ctx.avals_out, ctx.platforms))
+        assert ctx.replace(primitive=None).module_context is ctx
+        changed = ctx.replace(avals_in=())
+        changed.loop_depth += 1
+        assert ctx.loop_depth == 1
+        changed.loop_depth -= 1
+        with pytest.raises(ArgumentTypeError, match=r"belongs to one equation.*\n.*got platforms"):
+            ctx.replace(platforms=("tpu",))
+        return inner(ctx, x)
+
+    double_p, p = Primitive("double"), primitive("outer", rule)
+    assert np.array_equal(pl.jit(p.bind)(X), X + X)
+    [first, second, own, last] = seen
+    assert (first[0], second[0], own[0]) == (None, double_p, p)
+    assert [a.shape for a in (*first[1], *second[2], *own[1], *last[2])] == [(2,), (2,), (3,), (3,)]
+    assert first[3] == own[3] == last[3]
