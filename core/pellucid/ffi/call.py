@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -28,6 +29,7 @@ from pellucid.lowering.custom_calls import (
     custom_call,
     typed_attribute,
 )
+from pellucid.lowering.dynamic_shapes import shape_operands
 from pellucid.tracing.trace import bind, type_of
 
 
@@ -144,18 +146,19 @@ class FfiCall(Shown, Primitive[FfiCallParams]):
             if params.custom_call_api_version >= TYPED
             else params.legacy_backend_config
         )
+        shapes, indices = shape_operands(ctx, ctx.avals_out, len(operands))
         call = custom_call(
             ctx,
             params.target_name,
-            operands,
+            [*operands, *shapes],
             result_types=ctx.types(ctx.avals_out),
-            operand_layouts=params.input_layouts,
+            operand_layouts=[*params.input_layouts, *[(0,)] * len(shapes)],
             result_layouts=params.output_layouts,
             backend_config=config,
             has_side_effect=params.has_side_effect,
             api_version=params.custom_call_api_version,
             operand_output_aliases=dict(params.input_output_aliases),
-            extra_attributes=batched_sharding_rule(ctx, params.batch_ndim),
+            extra_attributes={**batched_sharding_rule(ctx, params.batch_ndim), **indices},
         )
         results = list(call.results)
         if params.batch_ndim and results:
@@ -266,7 +269,7 @@ def _result_type(target: str, position: int, described: Any) -> Any:
             do="Describe each result by `ShapeDtypeStruct(shape, dtype)`, or by an array of its type.",
         )
     return shaped_array(
-        tuple(map(int, described.shape)), dtypes.canonicalize(np.dtype(described.dtype))
+        canonical_shape(described.shape), dtypes.canonicalize(np.dtype(described.dtype))
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as pnp
-from pellucid import ffi, lax
+from pellucid import export, ffi, lax
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, PellucidError
 from pellucid.experimental.layout import Layout
 from pellucid.sharding import AxisType, NamedSharding, PartitionSpec as P
@@ -64,6 +64,19 @@ def normalized(x, eps=0.0):
 
 
 X = np.arange(1, 13, dtype=F32).reshape(3, 4)
+
+
+def test_results_of_symbolic_shapes(library):
+    """The native function is called with the shapes that the exported program is called with."""
+    checks = [export.DisabledSafetyCheck.custom_call("test_Normalize")]
+    n, m = export.symbolic_shape("n, m")
+    for function in (normalize, pl.vmap(normalize)):
+        exported = export.export(pl.jit(function), disabled_checks=checks)(struct(n, m))
+        program = export.deserialize(exported.serialize())
+        assert "indices_of_shape_operands = dense<[1, 2]>" in program.mlir_module()
+        for x in (X, X[:, :3], X[:1]):
+            for result, expected in zip(program.call(x), normalized(x), strict=True):
+                np.testing.assert_allclose(result, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("transform", [lambda f: f, pl.jit], ids=["eager", "jit"])
