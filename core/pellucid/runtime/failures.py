@@ -8,6 +8,7 @@ from collections import OrderedDict
 from typing import NoReturn
 
 from pellucid.base.errors import CallbackError, ExecutionError, OutOfMemoryError, PellucidError
+from pellucid.base.functional import bytes_text
 from pellucid.base.source import called_by_user
 from pellucid.runtime import peers
 from pellucid.runtime.memory import live_arrays_in_words
@@ -22,6 +23,7 @@ _CODES = (
 )
 
 
+_BYTE_COUNT = re.compile(r"\b(\d+) bytes\b")
 _MARK = re.compile(r"pellucid callback failure #(\d+)")
 _MAX_FAILURES = 64
 _failures: OrderedDict[int, CallbackError] = OrderedDict()
@@ -61,9 +63,10 @@ def _runtime_error(name: str, error: Exception) -> Exception:
     if peer_failure is not None:
         return peer_failure
     if "RESOURCE_EXHAUSTED" in text or "Out of memory" in text:
+        what = _BYTE_COUNT.sub(lambda count: bytes_text(int(count[1])), text.splitlines()[0])
         return OutOfMemoryError(
             f"`{called_by_user() or name}` needs more memory than the device has.",
-            got=[text.splitlines()[0], *live_arrays_in_words()],
+            got=[what, *live_arrays_in_words()],
             do="Delete or donate arrays that are no longer needed, or use smaller or sharded ones.",
         )
     if type(error) is ValueError and not text.startswith(_CODES):

@@ -352,6 +352,7 @@ def test_out_of_memory_names_the_largest_live_arrays():
             function(np.float32(1))
         text = str(caught.value)
         assert "needs more memory than the device has" in text
+        assert "allocating 4 TiB" in text
         assert "live: f32[1048576], 4 MiB, made in test_transfer.py" in text
     assert isinstance(caught.value, MemoryError)
     assert big.tolist()[0] == 1
