@@ -61,12 +61,12 @@ def first_failure(frame: Frame, errors: Errors | None) -> Match | None:
 
 def _move_to_copy(frame: Frame, checked: Equation) -> None:
     """Move a frame that stands at the note of a failure back to the first equation that was made from the checked one."""
-    made = (
+    copies = (
         position
         for position, equation in enumerate(frame.jaxpr.equations[: frame.position])
         if origins_of(equation, frozenset({checked.id}))
     )
-    frame.move(next(made, frame.position))
+    frame.move(next(copies, frame.position))
 
 
 def check_effects(frame: Frame) -> None:

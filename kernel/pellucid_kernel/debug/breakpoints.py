@@ -10,7 +10,7 @@ BUDGET = 1 << 30
 
 
 class Settings(NamedTuple):
-    """What holds for all stops of JupyterLab's debugger."""
+    """Settings of JupyterLab's debugger that hold for all stops."""
 
     budget: int = BUDGET
     """Bytes of values that a stopped program keeps."""

@@ -19,7 +19,7 @@ LaneIndices = list[int | None]
 
 
 class Choice:
-    """What is chosen of the positions and the lanes of a place; it holds in programs within, and around as far as these have them."""
+    """The chosen position and lanes: they hold in programs within, and in those around as far as these have them."""
 
     def __init__(self) -> None:
         self._position: tuple[Any, Position] | None = None  # (positions that it is one of, it)
