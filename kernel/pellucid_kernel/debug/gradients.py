@@ -40,7 +40,7 @@ class Gradient(NamedTuple):
     """The derivative with respect to a leaf of the arguments."""
 
     name: str
-    """Its path, as in `args[0]['w']`."""
+    """Its path, as in `params['w']`."""
     norm: float
     fault: str
     path: list[Any]
@@ -127,7 +127,7 @@ def explain_grad(
 
     >>> explanation = explain_grad(lambda x: pl.numpy.sqrt(x * 0.0))(1.0)
     >>> [(g.name, g.fault, g.path[-1].primitive.name) for g in explanation.gradients]
-    [('args[0]', 'NaN', 'mul')]
+    [('x', 'NaN', 'mul')]
     """
 
     def explained(*args: Any, **kwargs: Any) -> Explanation:
@@ -135,12 +135,10 @@ def explain_grad(
         program = pl.make_jaxpr(derivative)(*args, **kwargs)
         leaves = [*map(pl.numpy.asarray, pl.tree.leaves((args, kwargs)))]
         run = evaluated(program, leaves, is_compiled=True)
-        indices = [argnums] if isinstance(argnums, int) else [*argnums]
-        names = [
-            f"args[{i}]{pl.tree_util.keystr(path)}"
-            for i in indices
-            for path, _ in pl.tree_util.tree_flatten_with_path(args[i])[0]
-        ]
+        indices = [i % len(args) for i in ([argnums] if isinstance(argnums, int) else argnums)]
+        ends = [*itertools.accumulate((len(pl.tree.leaves(x)) for x in args), initial=0)]
+        argument_names = program.jaxpr.debug.argument_names
+        names = [name for i in indices for name in argument_names[ends[i] : ends[i + 1]]]
         atoms = run.jaxpr.outvars[1:]
         gradients = [_gradient(run, name, atom) for name, atom in zip(names, atoms, strict=True)]
         paths = {id(g.path[0]): g for g in reversed(gradients) if g.path}
