@@ -188,7 +188,7 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) ->
 
 
 def cur_qdd(x: Any) -> Any:
-    """What a value of a mutable type tells of its present state: the result of its method `cur_qdd`.
+    """State of a value of a mutable type, which its method `cur_qdd` returns.
 
     Raises: UnsupportedError for other values.
 

@@ -14,6 +14,7 @@ import pellucid.as_jax
 from jax.experimental import checkify
 from jax._src import ad_util, core, dispatch, dtypes, flatten_util, literals, traceback_util
 from jax.interpreters import ad
+from pellucid.base.events import CompilationFinished, counting
 from jax.version import __version__
 
 assert jax.__version__ == __version__ == importlib.metadata.version("jax") == "0.10.2"
@@ -48,6 +49,12 @@ jax.jit(lambda x: x * 3.25 - 1)(1.0)
 compiler.backend_compile_and_load = compile
 jax.jit(lambda x: x * 3.25 - 2)(1.0)
 assert clients == ["cpu"], clients
+def step(x):
+    return jnp.sin(jax.lax.mul(x, 0.77))
+with counting(CompilationFinished) as compiled:
+    for _ in range(3):
+        jax.jit(step)(1.0)  # each jitted function finds the program of the last one
+assert compiled.count == 1, compiled.events
 pellucid.as_jax.install()  # nothing changes
 assert sys.modules["jax"] is jax
 for statement, error in [

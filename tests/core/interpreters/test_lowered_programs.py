@@ -219,7 +219,12 @@ def test_a_rule_calls_others_in_a_context_of_their_own() -> None:
 
     double_p, p = Primitive("double"), primitive("outer", rule)
     assert np.array_equal(pl.jit(p.bind)(X), X + X)
-    [first, second, own, last] = seen
-    assert (first[0], second[0], own[0]) == (None, double_p, p)
-    assert [a.shape for a in (*first[1], *second[2], *own[1], *last[2])] == [(2,), (2,), (3,), (3,)]
-    assert first[3] == own[3] == last[3]
+    [first, second, outer, last] = seen
+    assert (first[0], second[0], outer[0]) == (None, double_p, p)
+    assert [a.shape for a in (*first[1], *second[2], *outer[1], *last[2])] == [
+        (2,),
+        (2,),
+        (3,),
+        (3,),
+    ]
+    assert first[3] == outer[3] == last[3]
