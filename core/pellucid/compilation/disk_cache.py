@@ -17,6 +17,7 @@ import platform
 import re
 import stat
 import tempfile
+import threading
 import time
 import zlib
 from collections.abc import Callable, Sequence
@@ -349,6 +350,7 @@ def _primitives(origins: Sequence[Origin]) -> str:
 _MAX_BYTES_AHEAD = 64 << 20
 """Size of the entries that are loaded before they are asked for."""
 _session: dict[str, SessionPrograms[_Opened]] = {}
+_session_lock = threading.Lock()
 
 
 def load_ahead() -> None:
@@ -361,15 +363,17 @@ def _programs_of_session() -> SessionPrograms[_Opened] | None:
     name, home = config.compilation_cache_session.value, folder()
     if not name or home is None:
         return None
-    if name not in _session:
-        _session.clear()
-        path = home / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}{_SESSION_SUFFIX}"
-        _session[name] = SessionPrograms(
-            _keys_of(path),
-            lambda key: _opened(key, _target_here),
-            lambda keys: _write(path, json.dumps(keys).encode()),
-        )
-    return _session[name]
+    with _session_lock:
+        if name not in _session:
+            _let_go()
+            _session.clear()
+            path = home / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}{_SESSION_SUFFIX}"
+            _session[name] = SessionPrograms(
+                _keys_of(path),
+                lambda key: _opened(key, _target_here),
+                lambda keys: _write(path, json.dumps(keys).encode()),
+            )
+        return _session[name]
 
 
 def _keys_of(path: pathlib.Path) -> list[str]:

@@ -126,6 +126,19 @@ def test_programs_whose_turn_has_not_come_are_loaded_where_they_are_asked_for(
     assert loads == ["MainThread"]
 
 
+def test_threads_that_compile_at_once_share_the_programs_of_a_session(folder, loads):
+    run(1)
+    disk_cache.reset_cache()
+    clear_caches()
+    threads = [threading.Thread(target=disk_cache.load_ahead) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wait()
+    assert loads == ["pellucid-loading-ahead"]
+
+
 def test_other_sessions_load_nothing(folder, loads):
     run(1)
     restart("another.ipynb")
