@@ -33,7 +33,7 @@ class Spans:
     start_ns: Column
     end_ns: Column
     detail: Column
-    """Number of the text that says of what: a module, an instruction's kernel, `step 3`; `ABSENT` for none."""
+    """Number of the name of its module, kernel or step, such as `step 3`; `ABSENT` for none."""
 
     def __len__(self) -> int:
         return len(self.name)

@@ -79,9 +79,8 @@ class _Walk:
     def of(self, value: Any) -> Any:
         """The fingerprint of a value."""
         kind = type(value)
-        if issubclass(
-            kind, types.ModuleType
-        ):  # first: attributes that a module lacks may be slow to miss
+        # First, as attributes that a module lacks may be slow to miss.
+        if issubclass(kind, types.ModuleType):
             return self.module(value)
         jitted = getattr(value, "jitted", None)
         # functools.wraps copies the attribute to functions around the jitted one, which are others.

@@ -426,7 +426,7 @@ class Tracer(Described):
         return None
 
     def transformed(self) -> Any:
-        """The value that this one stands for under the trace around its own; None where there is none."""
+        """The value of the enclosing trace that is transformed here, a whole batch for example; None without one."""
         return None
 
     def origin(self) -> str | None:
