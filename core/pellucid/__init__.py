@@ -66,7 +66,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     ),
     "pellucid.sharding": ("NamedSharding", "set_mesh"),
     "pellucid.sharding.topology": ("make_mesh",),
-    "pellucid.tracing.context": ("ensure_compile_time_eval", "named_call", "named_scope"),
+    "pellucid.tracing.current": ("ensure_compile_time_eval", "named_call", "named_scope"),
     "pellucid.transforms.gradient": ("grad", "linear_transpose", "value_and_grad", "vjp"),
     "pellucid.transforms.jacobians": ("hessian", "jacfwd", "jacobian", "jacrev"),
     "pellucid.transforms.jvp": ("jvp",),

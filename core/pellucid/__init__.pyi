@@ -135,7 +135,7 @@ from pellucid.sharding import (
     set_mesh as set_mesh,
 )
 from pellucid.sharding.topology import make_mesh as make_mesh
-from pellucid.tracing.context import (
+from pellucid.tracing.current import (
     ensure_compile_time_eval as ensure_compile_time_eval,
     named_call as named_call,
     named_scope as named_scope,

@@ -38,7 +38,7 @@ from pellucid.ir.jaxpr import (
     subjaxprs as jaxprs_in_params,
 )
 from pellucid.ir.rules import Effect as Effect, Effects as Effects, no_effects as no_effects
-from pellucid.tracing.context import ensure_compile_time_eval as ensure_compile_time_eval
+from pellucid.tracing.current import ensure_compile_time_eval as ensure_compile_time_eval
 from pellucid.tracing.staging import eval_jaxpr as eval_jaxpr
 from pellucid.tracing.trace import (
     Trace as Trace,

@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy
+from pellucid.base import ArgumentValueError, by_tool
 from pellucid.base.dtypes import ExtendedDType
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.events import by_tool
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.reduce import reduce
 from pellucid.introspect import schema
 from pellucid.introspect.values import short_text
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 
 BINS = 40

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.analysis.links import link, link_siblings
-from pellucid.analysis.programs import jaxpr_program, program
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.events import by_tool
+from pellucid.base import ArgumentValueError, by_tool
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import Compiled, make_jaxpr
 from pellucid.introspect.lineage import Made, equations_by_id
@@ -20,14 +17,15 @@ from pellucid.introspect.schema import (
     LinkRecord,
     ProgramRecord,
 )
-from pellucid.ir.jaxpr import Jaxpr
-from pellucid.ir.rewriting import constants_as_inputs
-from pellucid.ir.rules import BatchAxis
+from pellucid.ir import BatchAxis, Jaxpr, constants_as_inputs
 from pellucid.transforms.arguments import is_differentiable
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import linearize_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
+
+from .links import link, link_siblings
+from .programs import jaxpr_program, program
 
 
 @by_tool

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pellucid.analysis.hlo import RUNS_PROGRAMS, Instruction, Module
-from pellucid.analysis.hlo_program import HloReading, read_hlo
-from pellucid.analysis.kernels import category_of, instructions_within
-from pellucid.analysis.opcodes import is_free
-from pellucid.base.errors import ArgumentTypeError
-from pellucid.base.events import (
+from pellucid.base import (
+    ArgumentTypeError,
     CompilationFinished,
     Observer,
     PassFinished,
@@ -24,6 +20,11 @@ from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import Compiled
 from pellucid.introspect import schema
 from pellucid.xla.compile import peak_bytes
+
+from .hlo import RUNS_PROGRAMS, Instruction, Module
+from .hlo_program import HloReading, read_hlo
+from .kernels import category_of, instructions_within
+from .opcodes import is_free
 
 
 @by_tool

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from pellucid.base.caching import cached
+from pellucid.base import cached
 from pellucid.introspect import schema
 from pellucid.introspect.bodies import bodies_of
 from pellucid.introspect.columns import ProgramColumns, array_bytes
 from pellucid.introspect.program import JaxprReading
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.jaxpr import Equation
+from pellucid.ir import Equation, ShapedArray
 
 
 class Cost(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pellucid.analysis.layouts import DeclaredMesh, Layout, axis_part, whole_axis
+from .layouts import DeclaredMesh, Layout, axis_part, whole_axis
 
 _LISTS = re.compile(r"\{([\d, ]*)\}")
 _IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")

@@ -15,15 +15,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pellucid.analysis.device_groups import (
-    axes_along,
-    axes_of_pairs,
-    first_group,
-    lacking,
-    pairs_in,
-)
-from pellucid.analysis.hlo import Instruction, Module
-from pellucid.analysis.layouts import (
+from pellucid.introspect.bodies import bodies_of
+from pellucid.ir import Equation, statement_of
+from pellucid.xla.mlir import ir
+
+from .device_groups import axes_along, axes_of_pairs, first_group, lacking, pairs_in
+from .hlo import Instruction, Module
+from .layouts import (
     DeclaredMesh,
     Layout,
     Sizes,
@@ -34,14 +32,10 @@ from pellucid.analysis.layouts import (
     size_of,
     whole_axis,
 )
-from pellucid.analysis.opcodes import is_exchange, opcode_of
-from pellucid.analysis.propagation import Propagation, equation_of
-from pellucid.analysis.shapes import tensor_type
-from pellucid.analysis.sites import calls_to
-from pellucid.introspect.bodies import bodies_of
-from pellucid.ir.jaxpr import Equation
-from pellucid.ir.rules import statement_of
-from pellucid.xla.mlir import ir
+from .opcodes import is_exchange, opcode_of
+from .propagation import Propagation, equation_of
+from .shapes import tensor_type
+from .sites import calls_to
 
 Reason = Literal["written", "contraction", "reshard", "full_replication", "unknown"]
 

@@ -8,16 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.analysis.exchanges import Exchange, differences, explained, planned, running
-from pellucid.analysis.hlo import module_of
-from pellucid.analysis.layouts import DeclaredMesh, Layout, meshes_in
-from pellucid.analysis.peak import estimated_peak_bytes
-from pellucid.analysis.programs import with_costs
-from pellucid.analysis.propagation import Propagation, propagate
-from pellucid.analysis.sites import SiteValues
-from pellucid.analysis.ways import Inputs, Ways, why_columns
-from pellucid.base.errors import ArgumentTypeError, UnsupportedError
-from pellucid.base.events import by_tool
+from pellucid.base import ArgumentTypeError, UnsupportedError, by_tool
 from pellucid.compilation.pipeline import compile_without_devices, shardy_attributes
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import Compiled, Traced
@@ -30,6 +21,15 @@ from pellucid.sharding.errors import AbstractPlacementError
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.shardy import describe_mesh
 from pellucid.xla.compile import peak_bytes
+
+from .exchanges import Exchange, differences, explained, planned, running
+from .hlo import module_of
+from .layouts import DeclaredMesh, Layout, meshes_in
+from .peak import estimated_peak_bytes
+from .programs import with_costs
+from .propagation import Propagation, propagate
+from .sites import SiteValues
+from .ways import Inputs, Ways, why_columns
 
 
 @by_tool

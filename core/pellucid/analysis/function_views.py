@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pellucid.analysis.compiled import compiled
-from pellucid.analysis.function_sharding import traced_sharding
-from pellucid.analysis.programs import program
-from pellucid.base.events import by_tool
+from pellucid.base import by_tool
 from pellucid.introspect import schema
 from pellucid.introspect.functions import function_entry
+
+from .compiled import compiled
+from .function_sharding import traced_sharding
+from .programs import program
 
 View = Literal["jaxpr", "stablehlo", "hlo", "sharding", "memory"]
 

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pellucid.analysis.shapes import Shape, hlo_shapes
-from pellucid.base.functional import strict_zip
-from pellucid.base.source import Frame, user_frame
+from pellucid.base import Frame, strict_zip, user_frame
 from pellucid.introspect.lineage import equation_id
 from pellucid.runtime.executable import from_disk, optimized_modules
 from pellucid.xla import hlo as xla_hlo
+
+from .shapes import Shape, hlo_shapes
 
 
 class Instruction(NamedTuple):

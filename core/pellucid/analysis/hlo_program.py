@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from pellucid.analysis.costs import Costs
-from pellucid.analysis.hlo import Computation, Instruction, Module, module_of
-from pellucid.analysis.kernels import instruction_cost
-from pellucid.analysis.opcodes import operation_of
-from pellucid.analysis.shapes import Shape, bits_of, hlo_shapes
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.lineage import equations_by_id
 from pellucid.introspect.spans import Spans
-from pellucid.ir.jaxpr import Equation
+from pellucid.ir import Equation
 from pellucid.xla import hlo as xla_hlo
+
+from .costs import Costs
+from .hlo import Computation, Instruction, Module, module_of
+from .kernels import instruction_cost
+from .opcodes import operation_of
+from .shapes import Shape, bits_of, hlo_shapes
 
 _ARRAY = re.compile(r"^(\w+)\[([\d,]*)\]")
 

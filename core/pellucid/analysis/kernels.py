@@ -8,19 +8,12 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from pellucid.analysis.costs import FREE, UNKNOWN, Cost
-from pellucid.analysis.exchanges import Exchange, exchange_of
-from pellucid.analysis.hlo import RUNS_PROGRAMS, Computation, Instruction, Module
-from pellucid.analysis.layouts import DeclaredMesh
-from pellucid.analysis.opcodes import (
-    Details,
-    is_exchange,
-    is_free,
-    opcode_of,
-    operation_cost,
-    operation_of,
-)
-from pellucid.analysis.shapes import Shape
+from .costs import FREE, UNKNOWN, Cost
+from .exchanges import Exchange, exchange_of
+from .hlo import RUNS_PROGRAMS, Computation, Instruction, Module
+from .layouts import DeclaredMesh
+from .opcodes import Details, is_exchange, is_free, opcode_of, operation_cost, operation_of
+from .shapes import Shape
 
 Category = Literal["fusion", "library", "custom", "copy", "collective", "other"]
 Attribution = Literal["own", "inferred", "none"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from pellucid.analysis.opcodes import opcode_of
 from pellucid.introspect.schema import LinkRecord, ProgramRecord
+
+from .opcodes import opcode_of
 
 
 def link(source: ProgramRecord, target: ProgramRecord, relation: str) -> LinkRecord:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pellucid.base.errors import ArgumentValueError
+from pellucid.base import ArgumentValueError
 from pellucid.xla.gpu_targets import GPU_TARGETS
 
 _TERA, _GB = 10**12, 10**9

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from pellucid.analysis.costs import Cost, RunBodies, moved_bytes
-from pellucid.analysis.shapes import Shape
+from .costs import Cost, RunBodies, moved_bytes
+from .shapes import Shape
 
 
 class Details(NamedTuple):

@@ -12,17 +12,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pellucid.analysis.hlo_program import hlo_state
-from pellucid.analysis.links import link, record_of
-from pellucid.analysis.programs import jaxpr_program, program
-from pellucid.base import config
-from pellucid.base.events import Observer, PassFinished, by_tool, observe
+from pellucid.base import Observer, PassFinished, by_tool, config, observe
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import Lowered
 from pellucid.introspect.lineage import equations_by_id
 from pellucid.introspect.schema import LadderRecord, LinkRecord, ProgramRecord
-from pellucid.ir.jaxpr import Jaxpr
+from pellucid.ir import Jaxpr
 from pellucid.xla import hlo as xla_hlo
+
+from .hlo_program import hlo_state
+from .links import link, record_of
+from .programs import jaxpr_program, program
 
 _DUMP = re.compile(
     r"module_\d+\.(?P<name>.+?)\.(?:(?P<step>\d{4})\.(?P<passes>.+)|before_optimizations)\.txt"

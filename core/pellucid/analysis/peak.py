@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pellucid.analysis.sites import Site
 from pellucid.introspect.bodies import bodies_of
-from pellucid.ir.jaxpr import Equation, Jaxpr, Literal
+from pellucid.ir import Equation, Jaxpr, Literal
+
+from .sites import Site
 
 
 def estimated_peak_bytes(

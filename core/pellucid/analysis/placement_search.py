@@ -7,11 +7,11 @@ import math
 import time
 from collections.abc import Iterator
 
-from pellucid.analysis.what_if import Dims, Estimate, Placement, Search, WhatIf, parts_of
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.events import by_tool
+from pellucid.base import ArgumentValueError, by_tool
 from pellucid.sharding import AbstractMesh
 from pellucid.sharding.errors import ShardingError
+
+from .what_if import Dims, Estimate, Placement, Search, WhatIf, parts_of
 
 
 @by_tool

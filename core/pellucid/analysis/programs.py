@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from pellucid.analysis.costs import jaxpr_costs
-from pellucid.analysis.hlo_program import hlo_program
-from pellucid.analysis.stablehlo import stablehlo_program
-from pellucid.base.errors import ArgumentTypeError
-from pellucid.base.events import by_tool
+from pellucid.base import ArgumentTypeError, by_tool
 from pellucid.higher_order.stages import Compiled, Lowered, Traced, make_jaxpr
 from pellucid.introspect import schema
 from pellucid.introspect.program import JaxprReading, read_jaxpr
-from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
+from pellucid.ir import ClosedJaxpr, Jaxpr
+
+from .costs import jaxpr_costs
+from .hlo_program import hlo_program
+from .stablehlo import stablehlo_program
 
 
 @by_tool

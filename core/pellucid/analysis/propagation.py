@@ -11,22 +11,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.analysis.layouts import (
-    AXIS,
-    DeclaredMesh,
-    Layout,
-    layout_of,
-    meshes_in,
-    per_value,
-    unquoted,
-)
-from pellucid.analysis.sites import Site, Sites
 from pellucid.compilation.pipeline import run_pass
 from pellucid.introspect.lineage import equation_at
-from pellucid.ir.jaxpr import Jaxpr
-from pellucid.ir.rules import Operands
+from pellucid.ir import Jaxpr, Operands
 from pellucid.lowering.module import lower_module
 from pellucid.xla.mlir import ir, run_passes
+
+from .layouts import AXIS, DeclaredMesh, Layout, layout_of, meshes_in, per_value, unquoted
+from .sites import Site, Sites
 
 _RESULTS = "pellucid.results"
 _ARGUMENTS = "pellucid.arguments"

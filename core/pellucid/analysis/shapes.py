@@ -6,7 +6,7 @@ import math
 import re
 from typing import NamedTuple
 
-from pellucid.base.caching import cached
+from pellucid.base import cached
 
 
 class Shape(NamedTuple):

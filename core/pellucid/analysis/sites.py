@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pellucid.introspect import schema
-from pellucid.ir.jaxpr import Equation, Jaxpr
-from pellucid.ir.rules import Operands
+from pellucid.ir import Equation, Jaxpr, Operands
 
 
 class Site:

@@ -7,15 +7,16 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.analysis.costs import Costs
-from pellucid.analysis.module_text import printed_module
-from pellucid.analysis.opcodes import Details, operation_cost, operation_of
-from pellucid.analysis.shapes import Shape, tensor_type
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.lineage import equation_at, equations_by_id
 from pellucid.introspect.spans import Spans
-from pellucid.ir.jaxpr import Equation
+from pellucid.ir import Equation
+
+from .costs import Costs
+from .module_text import printed_module
+from .opcodes import Details, operation_cost, operation_of
+from .shapes import Shape, tensor_type
 
 _REGION_ROLES = {
     "stablehlo.while": ("cond", "body"),

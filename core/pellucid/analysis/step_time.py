@@ -13,9 +13,10 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from pellucid.analysis.layouts import size_of
-from pellucid.analysis.machines import Machine
 from pellucid.introspect.schema import CollectiveRecord, FunctionShardingRecord
+
+from .layouts import size_of
+from .machines import Machine
 
 _FUSED = frozenset({"elementwise", "creation", "movement"})
 """Kinds of operations whose results stay in registers where only such operations and reductions take them."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pellucid.analysis.propagation import Propagation, Value
-from pellucid.analysis.sites import SiteValues
 from pellucid.introspect import schema
-from pellucid.ir.jaxpr import Equation
-from pellucid.ir.rules import statement_of
+from pellucid.ir import Equation, statement_of
+
+from .propagation import Propagation, Value
+from .sites import SiteValues
 
 
 class Inputs(NamedTuple):

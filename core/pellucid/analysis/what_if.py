@@ -8,12 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.analysis.function_sharding import planned_sharding
-from pellucid.analysis.machines import Machine, machine_of
-from pellucid.analysis.step_time import compute_seconds, exchange_seconds
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.events import by_tool
-from pellucid.base.tree import tree_flatten
+from pellucid.base import ArgumentTypeError, ArgumentValueError, by_tool, tree_flatten
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.higher_order.stages import Compiled, Traced
@@ -27,8 +22,11 @@ from pellucid.sharding import (
     set_mesh,
     use_abstract_mesh,
 )
-from pellucid.tracing.function import FunctionSpec, name_of
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import FunctionSpec, name_of, type_of
+
+from .function_sharding import planned_sharding
+from .machines import Machine, machine_of
+from .step_time import compute_seconds, exchange_seconds
 
 Axes = tuple[str, ...]
 """Mesh axes that divide a dimension, major first."""

@@ -1,1 +1,83 @@
 """Vocabulary that everybody needs: errors, options, events, sources, dtypes, trees."""
+
+from .caching import CacheUse, cache_uses, cached, clear_caches, clearing
+from .dims import (
+    Size,
+    Symbol,
+    as_value,
+    canonical_shape,
+    canonical_size,
+    dilated_size,
+    exact_quotient,
+    fits,
+    is_static,
+    known_at_least,
+    larger,
+    slice_window,
+    smaller,
+    strided_length,
+    window_count,
+)
+from .errors import *
+from .events import (
+    CacheLooked,
+    CallbackRan,
+    CompilationFinished,
+    EquationStaged,
+    Observer,
+    PassFinished,
+    StageEnded,
+    StageStarted,
+    TraceFinished,
+    TracerLeaked,
+    TransferFinished,
+    TransferStarted,
+    by_tool,
+    is_by_tool,
+    logger,
+    observe,
+    on,
+    publish,
+    stage_events,
+)
+from .functional import bytes_text, inserted, ints, resized, strict_zip
+from .interruption import interruptible
+from .late import is_loaded
+from .source import (
+    Cell,
+    Frame,
+    NameStack,
+    called_by_user,
+    capture,
+    cell_name,
+    describe,
+    find_cells_with,
+    frame_of,
+    is_user_file,
+    listing,
+    user_frame,
+    user_frames,
+    warn_user,
+)
+from .tracebacks import is_filtered
+from .tree import (
+    KeyPath,
+    Partial,
+    TreeError,
+    broadcast_prefix,
+    broadcast_prefix_to,
+    is_none,
+    keystr,
+    leaf_paths,
+    register_pytree_node,
+    register_pytree_node_class,
+    shown_path,
+    structure_differences,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_leaves_with_path,
+    tree_map,
+    tree_structure,
+)
+from .typing import Axes, Function, Ints, Keywords, Shape

@@ -17,10 +17,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from pellucid.base.errors import ConfigError
-from pellucid.base.unused_options import OTHER_VARIABLES, UNUSED_OPTIONS
 from pellucid.xla import flags, guards
 from pellucid.xla.shardings import Device
+
+from .errors import ConfigError
+from .unused_options import OTHER_VARIABLES, UNUSED_OPTIONS
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pellucid.base import source
-from pellucid.base.errors import PellucidError
+from . import source
+from .errors import PellucidError
 
 Size = Any
 """An integer or a `Symbol`."""

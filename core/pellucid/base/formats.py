@@ -6,7 +6,7 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pellucid.base.errors import ArgumentValueError
+from .errors import ArgumentValueError
 
 
 def check_fields(caller: str, text: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:

@@ -5,8 +5,8 @@ Core itself publishes typed events (`base.events`); these functions are for code
 
 from __future__ import annotations
 
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.typing import Function
+from .errors import ArgumentValueError
+from .typing import Function
 
 Value = str | int
 _listeners: dict[str, list[Function]] = {

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, NamedTuple
 
-from pellucid.base.caching import cached
 from pellucid.xla.traceback import Traceback, location_of
+
+from .caching import cached
 
 capture: Callable[[], Any] = Traceback.get_traceback
 """The current Python stack, as one opaque object."""

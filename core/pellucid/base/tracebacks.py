@@ -12,9 +12,9 @@ import threading
 from collections.abc import Iterator
 from types import TracebackType
 
-from pellucid.base import config
-from pellucid.base.source import is_internal_file, is_user_file
-from pellucid.base.typing import Function
+from . import config
+from .source import is_internal_file, is_user_file
+from .typing import Function
 
 
 def without_internal_frames(held: TracebackType | None) -> TracebackType | None:

@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError
 from pellucid.xla import flags
+
+from .errors import ArgumentTypeError
 
 
 class UserContext:

@@ -17,20 +17,25 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.source import cell_name, is_user_file, listing
-from pellucid.base.typing import Keywords
-from pellucid.callbacks.debug import debug_callback
-from pellucid.callbacks.host import FlatCallback
-from pellucid.callbacks.pure import pure_callback
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.jaxpr import Equation
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Keywords,
+    cell_name,
+    is_user_file,
+    listing,
+)
+from pellucid.ir import Equation, shaped_array
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.creation import full_like
 from pellucid.primitives.logical import select_n
-from pellucid.tracing.trace import Tracer
+from pellucid.tracing import Tracer
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten
+
+from .debug import debug_callback
+from .host import FlatCallback
+from .pure import pure_callback
 
 LINES_AROUND = 5
 """Lines that are shown before and behind the one of a frame."""

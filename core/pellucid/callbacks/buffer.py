@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import (
-    ArgumentValueError,
-    CallbackError,
-    CompilationError,
-    UnsupportedError,
-)
-from pellucid.callbacks.host import FlatCallback, callback_failed, result_types
-from pellucid.callbacks.pure import CalledForBatches, flat_arguments
+from pellucid.base import ArgumentValueError, CallbackError, CompilationError, UnsupportedError
 from pellucid.higher_order.vmap_methods import check_vmap_method
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.primitive import Primitive, derived_types
-from pellucid.ir.rules import HOST, Shown, io_effect, no_effects
+from pellucid.ir import HOST, Primitive, ShapedArray, Shown, derived_types, io_effect, no_effects
 from pellucid.lowering.custom_calls import TYPED, custom_call
 from pellucid.runtime.failures import marked
-from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import bind, type_of
+from pellucid.tracing import bind, name_of, type_of
 from pellucid.xla.mlir import ir
+
+from .host import FlatCallback, callback_failed, result_types
+from .pure import CalledForBatches, flat_arguments
 
 _TARGETS = {
     "cpu": "xla_buffer_python_cpu_callback",

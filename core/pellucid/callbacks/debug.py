@@ -10,19 +10,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError
+from pellucid.base import ArgumentTypeError, Function, Keywords, capture, user_frame
 from pellucid.base.formats import check_fields
-from pellucid.base.source import capture, user_frame
-from pellucid.base.typing import Function, Keywords
-from pellucid.callbacks.host import FlatCallback
-from pellucid.callbacks.pure import HostCall, values_of
 from pellucid.higher_order.vmap_methods import each_element
-from pellucid.ir.rules import Operands, Values, debug_effect, ordered_debug_effect
+from pellucid.ir import Operands, Values, debug_effect, ordered_debug_effect
 from pellucid.lowering.custom_calls import host_call
 from pellucid.runtime.tokens import tokens
-from pellucid.tracing.trace import bind, is_array_like
+from pellucid.tracing import bind, is_array_like
 from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.xla.pytree import flatten
+
+from .host import FlatCallback
+from .pure import HostCall, values_of
 
 logger = logging.getLogger("pellucid.debug")
 _ORDERED = frozenset({ordered_debug_effect})

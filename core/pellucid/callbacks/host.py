@@ -9,21 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, CallbackError
-from pellucid.base.events import CallbackRan, on, publish
-from pellucid.base.source import is_user_file
-from pellucid.base.tree import shown_path, structure_differences
-from pellucid.base.typing import Function
-from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.rules import Operands
+from pellucid.base import (
+    ArgumentTypeError,
+    CallbackError,
+    CallbackRan,
+    Function,
+    dtypes,
+    is_user_file,
+    on,
+    publish,
+    shown_path,
+    structure_differences,
+)
+from pellucid.ir import Operands, ShapedArray, shaped_array
 from pellucid.runtime import platforms
 from pellucid.runtime.extended import ExtendedArray
 from pellucid.runtime.failures import marked
 from pellucid.runtime.transfer import from_host
 from pellucid.sharding.single_device import make_single_device_sharding
-from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import name_of, type_of
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.pytree import flatten, flatten_with_path
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import BatchingRuleError, CallbackError
-from pellucid.base.tree import tree_leaves
-from pellucid.callbacks.drawing import check_can_be_drawn, visualize_sharding
-from pellucid.callbacks.host import callback_failed
-from pellucid.callbacks.pure import values_of
+from pellucid.base import BatchingRuleError, CallbackError, tree_leaves
 from pellucid.compilation.shardy import chosen_inside
-from pellucid.ir.rules import Runs, debug_effect
+from pellucid.ir import Runs, debug_effect
 from pellucid.primitives.staging import WithoutResults
 from pellucid.runtime.failures import marked
 from pellucid.runtime.transfer import from_host
-from pellucid.tracing.trace import bind, type_of
+from pellucid.tracing import bind, type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.hlo import encode_inspection
+
+from .drawing import check_can_be_drawn, visualize_sharding
+from .host import callback_failed
+from .pure import values_of
 
 _CALLER = "debug.inspect_array_sharding"
 

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import EffectsError
-from pellucid.callbacks.host import FlatCallback, result_types
-from pellucid.callbacks.pure import (
-    CallWithResults,
-    check_sharding,
-    device_of,
-    flat_arguments,
-    not_differentiable,
-)
+from pellucid.base import EffectsError
 from pellucid.higher_order.vmap_methods import each_element
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.rules import io_effect, ordered_io_effect
+from pellucid.ir import ShapedArray, io_effect, ordered_io_effect
 from pellucid.lowering.custom_calls import host_call
 from pellucid.runtime.tokens import tokens
-from pellucid.tracing.trace import bind
+from pellucid.tracing import bind
+
+from .host import FlatCallback, result_types
+from .pure import CallWithResults, check_sharding, device_of, flat_arguments, not_differentiable
 
 
 class IoCallbackParams(NamedTuple):

@@ -5,28 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     DerivativeRuleError,
+    Function,
+    Keywords,
     UnsupportedError,
 )
-from pellucid.base.typing import Function, Keywords
-from pellucid.callbacks.host import FlatCallback, result_types
 from pellucid.higher_order.vmap_methods import batched_call, check_vmap_method
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.primitive import P, Primitive, derived_types
-from pellucid.ir.rules import HOST, Operands, Placed, Runs, Shown, Values
+from pellucid.ir import (
+    HOST,
+    Operands,
+    P,
+    Placed,
+    Primitive,
+    Runs,
+    ShapedArray,
+    Shown,
+    Values,
+    derived_types,
+)
 from pellucid.lowering.custom_calls import host_call
 from pellucid.refs.access import get
 from pellucid.runtime.transfer import from_host
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.single_device import SingleDeviceSharding
-from pellucid.tracing.discharge import is_reference
-from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import bind, type_of
+from pellucid.tracing import bind, is_reference, name_of, type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.xla.pytree import flatten
 from pellucid.xla.shardings import Device
+
+from .host import FlatCallback, result_types
 
 
 class PureCallbackParams(NamedTuple):

@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.checks.errors import DivisionByZeroError, NaNError, OOBError, Site
-from pellucid.checks.notes import Notes
-from pellucid.checks.watch import Watch
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.rules import Operands, Results
+from pellucid.ir import Operands, Results, ShapedArray
 from pellucid.primitives.arithmetic import div_p
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.concatenation import stack
@@ -34,7 +30,11 @@ from pellucid.primitives.slicing import (
     dynamic_slice_p,
     dynamic_update_slice_p,
 )
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .errors import DivisionByZeroError, NaNError, OOBError, Site
+from .notes import Notes
+from .watch import Watch
 
 _INT32 = np.dtype(np.int32)
 

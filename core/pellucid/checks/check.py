@@ -6,12 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, EffectsError
+from pellucid.base import ArgumentTypeError, EffectsError, capture, describe
 from pellucid.base.formats import check_fields
-from pellucid.base.source import capture, describe
-from pellucid.checks.errors import Error, FailedCheckError, Site, error_of
-from pellucid.ir.primitive import derived_types
-from pellucid.ir.rules import Effect, Effects, Runs
+from pellucid.ir import Effect, Effects, Runs, derived_types
 from pellucid.primitives.arithmetic import min
 from pellucid.primitives.broadcasting import broadcast
 from pellucid.primitives.creation import iota
@@ -20,8 +17,10 @@ from pellucid.primitives.movement import move_axis
 from pellucid.primitives.reduction import reduce_min
 from pellucid.primitives.slicing import dynamic_index_in_dim
 from pellucid.primitives.staging import WithoutResults
-from pellucid.tracing.trace import bind, is_array_like, type_of
+from pellucid.tracing import bind, is_array_like, type_of
 from pellucid.xla.pytree import flatten, flatten_with_path
+
+from .errors import Error, FailedCheckError, Site, error_of
 
 
 class CheckEffect(Effect):

@@ -8,35 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError
-from pellucid.base.typing import Function
-from pellucid.checks.automatic import check_equation
-from pellucid.checks.check import check_p
-from pellucid.checks.errors import (
-    CheckedCall,
-    Error,
-    ErrorCategory,
-    JaxException,
-    error_of,
-    user_checks,
-)
-from pellucid.checks.notes import NONE, Checked, Notes, Site, first, nothing
-from pellucid.checks.watch import Conditions, Watch
+from pellucid.base import ArgumentTypeError, Function
 from pellucid.higher_order.calls import ClosedCallParams, Defined, closed_call_p
 from pellucid.higher_order.custom_rules import CustomCall
 from pellucid.higher_order.structured import Structured, bind_programs
-from pellucid.ir.jaxpr import (
+from pellucid.ir import (
     ClosedJaxpr,
     DebugInfo,
     Equation,
     Jaxpr,
     Lineage,
     Literal,
+    Operands,
+    Results,
+    Slot,
+    Values,
+    constants_as_inputs,
+    rearranged,
     uses_references,
 )
-from pellucid.ir.rewriting import constants_as_inputs, rearranged
-from pellucid.ir.rules import Operands, Results, Values
-from pellucid.ir.slots import Slot
 from pellucid.parallel.local_types import REPLICATED
 from pellucid.parallel.manual import shard_map_p
 from pellucid.primitives.arithmetic import neg
@@ -48,14 +38,27 @@ from pellucid.primitives.slicing import dynamic_index_in_dim
 from pellucid.refs.access import get, set as write
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.tracing.context import context, use_facts
-from pellucid.tracing.discharge import discharged, is_reference
-from pellucid.tracing.function import name_of
-from pellucid.tracing.staging import replay, stage
-from pellucid.tracing.trace import bind, is_array_like, type_of
+from pellucid.tracing import (
+    bind,
+    context,
+    discharged,
+    is_array_like,
+    is_reference,
+    name_of,
+    replay,
+    stage,
+    type_of,
+    use_facts,
+)
 from pellucid.transforms.arguments import argument_paths, check_callable, result_leaves, wraps
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.xla.pytree import flatten
+
+from .automatic import check_equation
+from .check import check_p
+from .errors import CheckedCall, Error, ErrorCategory, JaxException, error_of, user_checks
+from .notes import NONE, Checked, Notes, Site, first, nothing
+from .watch import Conditions, Watch
 
 Errors = frozenset[ErrorCategory | Watch | Conditions]
 _PYTHON_NUMBERS = (bool, int, float, complex)

@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import PellucidError
-from pellucid.base.source import describe
-from pellucid.base.tree import register_pytree_node
+from pellucid.base import PellucidError, describe, register_pytree_node
 from pellucid.compilation.interception import call_to_keep
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation
-from pellucid.ir.rules import Avals, Operands
-from pellucid.tracing.trace import Tracer
+from pellucid.ir import Avals, ClosedJaxpr, Equation, Operands
+from pellucid.tracing import Tracer
 from pellucid.xla.arrays import ArrayImpl
 
 

@@ -7,16 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.checks.errors import Site
-from pellucid.ir.jaxpr import ClosedJaxpr, Lineage
-from pellucid.ir.rules import Operands, Results, Values
+from pellucid.ir import ClosedJaxpr, Lineage, Operands, Results, Values
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.creation import zeros
 from pellucid.primitives.logical import bitwise_and, eq, gt, ne, select_n
-from pellucid.tracing.context import context, use_lineage
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import context, type_of, use_lineage
+
+from .errors import Site
 
 NONE = np.int32(0)
 """Code of no failure."""

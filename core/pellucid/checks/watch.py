@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError
-from pellucid.checks.errors import JaxException, Site
-from pellucid.checks.notes import NOTED, Notes
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.jaxpr import Equation
-from pellucid.ir.rules import Results
+from pellucid.base import ArgumentTypeError
+from pellucid.ir import Equation, Results, ShapedArray
 from pellucid.primitives.logical import bitwise_or, ne, select_n_p
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.reduction import reduce_or
-from pellucid.tracing.trace import Tracer, is_array_like, type_of
+from pellucid.tracing import Tracer, is_array_like, type_of
+
+from .errors import JaxException, Site
+from .notes import NOTED, Notes
 
 
 class ConditionMetError(JaxException):

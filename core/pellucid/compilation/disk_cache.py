@@ -23,12 +23,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base import config
-from pellucid.base.caching import cached, clearing
-from pellucid.base.errors import CacheError, ConfigError
-from pellucid.base.events import logger
-from pellucid.base.functional import strict_zip
-from pellucid.compilation.loading_ahead import MAX_PROGRAMS, SessionPrograms
+from pellucid.base import CacheError, ConfigError, cached, clearing, config, logger, strict_zip
 from pellucid.lowering.module import Origin
 from pellucid.runtime.executable import FromDisk
 from pellucid.runtime.platforms import clients_by_platform, platform_of
@@ -43,6 +38,8 @@ from pellucid.xla.compile import (
 )
 from pellucid.xla.profiling import module_id
 from pellucid.xla.shardings import Device
+
+from .loading_ahead import MAX_PROGRAMS, SessionPrograms
 
 _MAGIC = b"pellucid executable 5\n"
 _SUFFIX = ".executable"

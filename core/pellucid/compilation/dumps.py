@@ -7,10 +7,8 @@ import pathlib
 import re
 from typing import Any
 
-from pellucid.base import config
-from pellucid.base.errors import ConfigError
-from pellucid.base.source import warn_user
-from pellucid.ir.rules import Operands
+from pellucid.base import ConfigError, config, warn_user
+from pellucid.ir import Operands
 
 _numbers = itertools.count(1)
 

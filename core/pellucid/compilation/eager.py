@@ -4,29 +4,41 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base.caching import cached, clearing
-from pellucid.base.errors import UnexpectedTracerError
-from pellucid.compilation import interception, key_reuse
-from pellucid.compilation.finite import check_results, is_checking
-from pellucid.compilation.interception import Pending
-from pellucid.compilation.pipeline import Request, compile_program
-from pellucid.compilation.placement import Where, placements_of, where
-from pellucid.ir.avals import AbstractRef
-from pellucid.ir.primitive import Primitive, Programs
-from pellucid.ir.rewriting import constants_as_inputs, forget_sources
-from pellucid.ir.rules import Avals, Operands, Runs
+from pellucid.base import UnexpectedTracerError, cached, clearing
+from pellucid.ir import (
+    AbstractRef,
+    Avals,
+    Operands,
+    Primitive,
+    Programs,
+    Runs,
+    constants_as_inputs,
+    forget_sources,
+)
 from pellucid.runtime.array import default_sharding
 from pellucid.runtime.assembly import make_array_from_callback
 from pellucid.runtime.executable import Executable, is_wrapped
 from pellucid.runtime.tokens import Token
 from pellucid.runtime.transfer import device_put, from_host, put_host, put_leaf, shard_argument
-from pellucid.tracing.context import computes_known
-from pellucid.tracing.discharge import ValueProgram
-from pellucid.tracing.staging import check_alive, stage
-from pellucid.tracing.trace import Trace, Tracer, bind, types_of
+from pellucid.tracing import (
+    Trace,
+    Tracer,
+    ValueProgram,
+    bind,
+    check_alive,
+    computes_known,
+    stage,
+    types_of,
+)
 from pellucid.xla.calls import CallCache, make_call
 from pellucid.xla.flags import trace_context
 from pellucid.xla.pytree import flatten
+
+from . import interception, key_reuse
+from .finite import check_results, is_checking
+from .interception import Pending
+from .pipeline import Request, compile_program
+from .placement import Where, placements_of, where
 
 
 class EvalTrace(Trace):

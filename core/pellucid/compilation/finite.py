@@ -6,13 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pellucid.base import config, dtypes
-from pellucid.base.errors import NonFiniteError
-from pellucid.base.source import capture, describe
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation
-from pellucid.ir.rules import Operands, Results
-from pellucid.tracing.staging import steps
-from pellucid.tracing.trace import type_of
+from pellucid.base import NonFiniteError, capture, config, describe, dtypes
+from pellucid.ir import ClosedJaxpr, Equation, Operands, Results
+from pellucid.tracing import steps, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 
 _nans, _infs = config.debug_nans.state, config.debug_infs.state

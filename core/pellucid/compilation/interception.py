@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.rules import Operands, Results
+from pellucid.ir import ClosedJaxpr, Operands, Results
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import put_leaf
 

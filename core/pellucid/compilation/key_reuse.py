@@ -12,17 +12,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import config, dtypes
-from pellucid.base.errors import KeyReuseError
-from pellucid.base.functional import strict_zip
-from pellucid.base.source import capture, describe
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
-from pellucid.ir.primitive import Primitive, Programs
-from pellucid.ir.rules import Operands, Results
-from pellucid.ir.slots import Role, Slots
-from pellucid.tracing.context import bottom, use_trace
-from pellucid.tracing.trace import bind, type_of
+from pellucid.base import KeyReuseError, capture, config, describe, dtypes, strict_zip
+from pellucid.ir import (
+    ClosedJaxpr,
+    Equation,
+    Jaxpr,
+    Literal,
+    Operands,
+    Primitive,
+    Programs,
+    Results,
+    Role,
+    ShapedArray,
+    Slots,
+    Var,
+    subjaxprs,
+)
+from pellucid.tracing import bind, bottom, type_of, use_trace
 from pellucid.xla.arrays import ExtendedArray
 
 _state = config.debug_key_reuse.state

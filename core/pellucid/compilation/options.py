@@ -7,8 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pellucid.base import config
-from pellucid.base.errors import ArgumentTypeError, CompilerOptionError
+from pellucid.base import ArgumentTypeError, CompilerOptionError, config
 from pellucid.xla.compile import FDO_PROFILE, flag_names
 
 _MIN_KEPT_CALLS = 3

@@ -14,29 +14,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import config
-from pellucid.base.dims import Symbol
-from pellucid.base.errors import CompilationError, DeviceError, PellucidError, UnsupportedError
-from pellucid.base.events import (
+from pellucid.base import (
+    CompilationError,
     CompilationFinished,
+    DeviceError,
     PassFinished,
+    PellucidError,
+    Symbol,
+    UnsupportedError,
+    config,
+    interruptible,
     logger,
     on,
     publish,
     stage_events,
+    strict_zip,
+    warn_user,
 )
-from pellucid.base.functional import strict_zip
-from pellucid.base.interruption import interruptible
 from pellucid.base.late import late
-from pellucid.base.source import warn_user
-from pellucid.compilation import disk_cache, dumps, options as xla_options
-from pellucid.compilation.placement import Placement, canonical, replicated_over
-from pellucid.compilation.shardy import ShardyAttributes, chosen_shardings
-from pellucid.ir.avals import aval_at
-from pellucid.ir.checking import check_jaxpr
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
-from pellucid.ir.rewriting import constants_as_inputs, inlined, remove_dead_equations
-from pellucid.ir.rules import Avals, Mask, Values
+from pellucid.ir import (
+    Avals,
+    ClosedJaxpr,
+    Equation,
+    Jaxpr,
+    Mask,
+    Values,
+    aval_at,
+    check_jaxpr,
+    constants_as_inputs,
+    inlined,
+    remove_dead_equations,
+    subjaxprs,
+)
 from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module, ordered
 from pellucid.runtime.executable import MIN_LARGE_BYTES, Executable, FromDisk
 from pellucid.runtime.failures import callback_failure
@@ -45,7 +54,7 @@ from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.tracing.discharge import without_references
+from pellucid.tracing import without_references
 from pellucid.xla import compile as xla_compile
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.compile import (
@@ -58,6 +67,10 @@ from pellucid.xla.gpu_targets import GPU_TARGETS, gpu_target
 from pellucid.xla.mlir import bytecode_without_locations
 from pellucid.xla.plugins import PluginMissingError, compile_only_gpus
 from pellucid.xla.shardings import Device, OpSharding
+
+from . import disk_cache, dumps, options as xla_options
+from .placement import Placement, canonical, replicated_over
+from .shardy import ShardyAttributes, chosen_shardings
 
 
 class UnusedDonationWarning(UserWarning):

@@ -7,11 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.caching import cached
-from pellucid.base.errors import DeviceError
-from pellucid.ir.jaxpr import Jaxpr, subjaxprs
-from pellucid.ir.primitive import Primitive, Programs
-from pellucid.ir.rules import Operands, Placed, Results
+from pellucid.base import DeviceError, cached
+from pellucid.ir import Jaxpr, Operands, Placed, Primitive, Programs, Results, subjaxprs
 from pellucid.runtime import platforms
 from pellucid.runtime.platforms import platform_of
 from pellucid.sharding import mesh_context
@@ -25,7 +22,7 @@ from pellucid.sharding.single_device import (
     make_single_device_sharding,
 )
 from pellucid.sharding.stated import check_fits, placement_text
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.shardings import Device, DeviceList
 

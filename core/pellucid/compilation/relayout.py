@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pellucid.base.caching import cached
-from pellucid.compilation.pipeline import Request, compile_program
-from pellucid.compilation.placement import Placement, canonical
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
+from pellucid.base import cached
+from pellucid.ir import ClosedJaxpr, Jaxpr, ShapedArray, Var
 from pellucid.runtime.executable import Executable
 from pellucid.sharding.layout import Layout
 from pellucid.sharding.placement import Sharding
 from pellucid.xla.arrays import ArrayImpl
+
+from .pipeline import Request, compile_program
+from .placement import Placement, canonical
 
 
 def relaid(x: ArrayImpl, sharding: Sharding, layout: Layout | None = None) -> ArrayImpl:

@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import DeviceError
-from pellucid.base.functional import strict_zip
-from pellucid.compilation.placement import canonical
-from pellucid.ir.avals import ShapedArray, element_shape
-from pellucid.ir.rules import Avals
+from pellucid.base import DeviceError, strict_zip
+from pellucid.ir import Avals, ShapedArray, element_shape
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
 from pellucid.sharding.partition_spec import PartitionSpec
@@ -26,6 +23,8 @@ from pellucid.sharding.shardy import (
 from pellucid.sharding.single_device import GSPMDSharding
 from pellucid.xla.mlir import ir
 from pellucid.xla.shardings import Device, DeviceList, HloSharding, OpSharding
+
+from .placement import canonical
 
 
 class ShardyAttributes:

@@ -6,7 +6,7 @@ import contextlib
 from typing import Any, NoReturn
 
 from pellucid.base.errors import ArgumentValueError, UnsupportedError
-from pellucid.tracing.context import xla_metadata
+from pellucid.tracing.current import xla_metadata
 
 _NAMES = {"device": None, "device_host": "host", "tpu_sparsecore": "sparseoffload"}
 """XLA's names by the reference's; None leaves an operation to its device."""

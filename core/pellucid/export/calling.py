@@ -8,22 +8,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.dims import Size, is_static, known_at_least
-from pellucid.base.errors import UnsupportedError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import keystr, leaf_paths, structure_differences
-from pellucid.base.typing import Keywords
-from pellucid.export.checks import DisabledSafetyCheck, custom_calls
-from pellucid.export.dimensions import evaluate
-from pellucid.export.errors import ExportError
+from pellucid.base import (
+    Keywords,
+    Size,
+    UnsupportedError,
+    is_static,
+    keystr,
+    known_at_least,
+    leaf_paths,
+    strict_zip,
+    structure_differences,
+)
 from pellucid.higher_order.custom_vjp import custom_vjp
-from pellucid.ir.avals import aval_at
-from pellucid.ir.primitive import Primitive, derived_types
-from pellucid.ir.rules import Avals, Operands, Shown, Traits, Values
-from pellucid.tracing.trace import bind
+from pellucid.ir import Avals, Operands, Primitive, Shown, Traits, Values, aval_at, derived_types
+from pellucid.tracing import bind
 from pellucid.xla import lapack
 from pellucid.xla.mlir import ir, module_of_artifact, with_static_shapes
 from pellucid.xla.pytree import flatten
+
+from .checks import DisabledSafetyCheck, custom_calls
+from .dimensions import evaluate
+from .errors import ExportError
 
 
 class CallExportedParams(NamedTuple):

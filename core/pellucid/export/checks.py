@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from pellucid.export.errors import ExportError
 from pellucid.xla.mlir import ADVANCE, ir
+
+from .errors import ExportError
 
 
 class _Check(NamedTuple):

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pellucid.base.dims import Size, Symbol, known_at_least
-from pellucid.base.errors import ArgumentValueError
-from pellucid.export.equations import shape_equations
+from pellucid.base import ArgumentValueError, Size, Symbol, known_at_least
 from pellucid.primitives.dimensions import dim_as_value
-from pellucid.tracing.trace import is_array_like
+from pellucid.tracing import is_array_like
+
+from .equations import shape_equations
 
 
 class Operation(NamedTuple):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.dims import Size, Symbol
-from pellucid.export.errors import ExportError
+from pellucid.base import Size, Symbol
+
+from .errors import ExportError
 
 
 class Place(NamedTuple):

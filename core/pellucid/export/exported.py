@@ -7,17 +7,17 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.export import calling
-from pellucid.export.checks import DisabledSafetyCheck
-from pellucid.export.errors import ExportError, SerializationError
-from pellucid.export.serialization import deserialize_fields, serialize_fields
-from pellucid.export.symbolic import is_symbolic_dim
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.rules import Effect
+from pellucid.ir import Effect, ShapedArray
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.xla.mlir import lasting_copy, module_of_artifact, new_context
 from pellucid.xla.shardings import HloSharding
+
+from . import calling
+from .checks import DisabledSafetyCheck
+from .errors import ExportError, SerializationError
+from .serialization import deserialize_fields, serialize_fields
+from .symbolic import is_symbolic_dim
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10

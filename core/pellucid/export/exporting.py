@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError, UnsupportedError
-from pellucid.export.checks import DisabledSafetyCheck, check_custom_calls
-from pellucid.export.errors import UnexportableError
-from pellucid.export.exported import (
-    Exported,
-    maximum_supported_calling_convention_version,
-    over_abstract_meshes,
-)
+from pellucid.base import ArgumentTypeError, UnsupportedError
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.higher_order.stages import Traced
-from pellucid.ir.rules import Values
+from pellucid.ir import Values
 from pellucid.lowering.module import ordered
 from pellucid.runtime import platforms as known_platforms
 from pellucid.transforms.gradient import vjp
 from pellucid.xla.mlir import portable_artifact
+
+from .checks import DisabledSafetyCheck, check_custom_calls
+from .errors import UnexportableError
+from .exported import Exported, maximum_supported_calling_convention_version, over_abstract_meshes
 
 
 def default_export_platform() -> str:

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from pellucid.base.dims import Size, known_at_least
-from pellucid.base.errors import ArgumentValueError
-from pellucid.export.dimensions import Dimension, Factor, Monomial, Operation, evaluate
-from pellucid.export.shape_texts import parsed_sizes
+from pellucid.base import ArgumentValueError, Size, known_at_least
+
+from .dimensions import Dimension, Factor, Monomial, Operation, evaluate
+from .shape_texts import parsed_sizes
 
 Bounds: TypeAlias = tuple[int | None, int | None]
 LinearForm: TypeAlias = dict[Monomial, int]

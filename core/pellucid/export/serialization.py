@@ -13,24 +13,21 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import Size
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.functional import strict_zip
-from pellucid.export.checks import DisabledSafetyCheck
-from pellucid.export.errors import SerializationError
-from pellucid.export.flatbuffers import Table, decode, encode
-from pellucid.export.scopes import SymbolicScope
-from pellucid.export.shape_texts import parsed_sizes
-from pellucid.export.trees import decode_tree, encode_tree
-from pellucid.ir.avals import ShapedArray, aval_at, shaped_array
-from pellucid.ir.rules import Effect
+from pellucid.base import ArgumentValueError, Size, dtypes, strict_zip
+from pellucid.ir import Effect, ShapedArray, aval_at, shaped_array
 from pellucid.random.keys import key_dtype
 from pellucid.sharding.memory import MemorySpace
 from pellucid.sharding.mesh import AbstractDevice, AbstractMesh, AxisType
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
 from pellucid.xla.shardings import HloSharding, OpSharding
+
+from .checks import DisabledSafetyCheck
+from .errors import SerializationError
+from .flatbuffers import Table, decode, encode
+from .scopes import SymbolicScope
+from .shape_texts import parsed_sizes
+from .trees import decode_tree, encode_tree
 
 _WRITTEN_VERSION = 3
 """The version that every file states; readers don't look at it."""

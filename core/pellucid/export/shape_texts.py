@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base.dims import Size
-from pellucid.base.errors import ArgumentValueError
-from pellucid.export.dimensions import OPERATIONS
+from pellucid.base import ArgumentValueError, Size
+
+from .dimensions import OPERATIONS
 
 _WORD = re.compile(r"\s*(\d+|[^\W\d]\w*|\.\.\.|[-+*^(),])")
 

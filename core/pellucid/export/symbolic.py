@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
-from pellucid.base.dims import Size
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import broadcast_prefix, is_none
-from pellucid.export.dimensions import Dimension
-from pellucid.export.scopes import SymbolicScope
-from pellucid.export.shape_texts import parsed_sizes
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Size,
+    broadcast_prefix,
+    is_none,
+    strict_zip,
+)
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 from pellucid.xla.pytree import flatten
+
+from .dimensions import Dimension
+from .scopes import SymbolicScope
+from .shape_texts import parsed_sizes
 
 
 def is_symbolic_dim(p: Size) -> TypeGuard[Dimension]:

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.functional import strict_zip
-from pellucid.export.errors import SerializationError
-from pellucid.export.flatbuffers import Table
+from pellucid.base import ArgumentValueError, strict_zip
 from pellucid.xla import pytree
+
+from .errors import SerializationError
+from .flatbuffers import Table
 
 Class = TypeVar("Class", bound=type)
 FromChildren = Callable[[Any, Sequence[Any]], Any]

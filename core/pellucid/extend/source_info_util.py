@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base.source import NameStack as Stack, capture, describe, user_frames
 from pellucid.ir.jaxpr import SourceInfo as SourceInfo
-from pellucid.tracing.context import context, use_scope
+from pellucid.tracing.current import context, use_scope
 
 excluded_paths: list[str] = []
 """Files and folders that libraries listed by `register_exclusion`."""

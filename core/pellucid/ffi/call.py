@@ -7,22 +7,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import canonical_shape
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    Axes,
     DerivativeRuleError,
+    Function,
     UnsupportedError,
+    canonical_shape,
+    dtypes,
+    strict_zip,
 )
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Axes, Function
-from pellucid.ffi.lowering import checked_layouts
 from pellucid.higher_order.vmap_methods import batched_call, check_vmap_method
-from pellucid.ir.avals import AbstractToken, shaped_array
-from pellucid.ir.factors import batched_factors
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Effect, Mask, Shown, Traits, no_effects
+from pellucid.ir import (
+    AbstractToken,
+    Effect,
+    Mask,
+    Primitive,
+    Shown,
+    Traits,
+    batched_factors,
+    no_effects,
+    shaped_array,
+)
 from pellucid.lowering.custom_calls import (
     TYPED,
     batched_sharding_rule,
@@ -30,7 +37,9 @@ from pellucid.lowering.custom_calls import (
     typed_attribute,
 )
 from pellucid.lowering.dynamic_shapes import shape_operands
-from pellucid.tracing.trace import bind, type_of
+from pellucid.tracing import bind, type_of
+
+from .lowering import checked_layouts
 
 
 class FfiEffect(Effect):

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Axes, Function
-from pellucid.ir.avals import AbstractToken, physical
+from pellucid.base import ArgumentTypeError, ArgumentValueError, Axes, Function, strict_zip
+from pellucid.ir import AbstractToken, physical
 from pellucid.lowering.custom_calls import TYPED, custom_call, row_major, typed_attribute
 from pellucid.sharding.layout import Layout
 

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Mapping
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid.base import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.xla import ffi_targets
 
 _STAGES = ("instantiate", "prepare", "initialize", "execute")

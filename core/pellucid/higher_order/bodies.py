@@ -8,24 +8,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.caching import cached
-from pellucid.base.errors import ArgumentTypeError, EffectsError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import keystr, leaf_paths, structure_differences
-from pellucid.base.typing import Function
+from pellucid.base import (
+    ArgumentTypeError,
+    EffectsError,
+    Function,
+    cached,
+    dtypes,
+    keystr,
+    leaf_paths,
+    strict_zip,
+    structure_differences,
+)
 from pellucid.compilation import interception
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.rules import Avals, Effects, Operands, Values
+from pellucid.ir import Avals, ClosedJaxpr, DebugInfo, Effects, Operands, ShapedArray, Values
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.varying import vary
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.tracing.context import bottom, context
+from pellucid.tracing import (
+    Tracer,
+    bottom,
+    context,
+    name_of,
+    note_reuse,
+    paths_of_results,
+    type_of,
+    types_of,
+)
 from pellucid.tracing.fingerprint import fingerprint
-from pellucid.tracing.function import name_of, paths_of_results
-from pellucid.tracing.reuse import note_reuse
-from pellucid.tracing.trace import Tracer, type_of, types_of
 from pellucid.transforms.arguments import result_leaves
 from pellucid.transforms.derived import stage_open
 from pellucid.xla.flags import trace_context

@@ -11,48 +11,39 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import config
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import keystr, structure_differences
-from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import (
-    Body,
-    differing_types,
-    layout_advice,
-    traced,
-    type_lines,
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Function,
+    config,
+    keystr,
+    strict_zip,
+    structure_differences,
 )
-from pellucid.higher_order.cond import (
-    CondParams,
-    PlatformIndexParams,
-    cond_p,
-    platform_index_p,
-)
-from pellucid.higher_order.structured import with_common_consts
-from pellucid.ir.jaxpr import Jaxpr, Literal
-from pellucid.ir.primitive import called
-from pellucid.ir.rewriting import without_forwarded
-from pellucid.ir.rules import Avals, Operands, Values
+from pellucid.ir import Avals, Jaxpr, Literal, Operands, Values, called, without_forwarded
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.logical import clamp
 from pellucid.primitives.staging import stage
 from pellucid.primitives.varying import pvary_p, vary
-from pellucid.tracing.context import context
-from pellucid.tracing.discharge import check_distinct
-from pellucid.tracing.function import name_of
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import (
+from pellucid.tracing import (
     Tracer,
     bind,
     bind1,
+    check_distinct,
+    context,
     is_array_like,
+    name_of,
     name_operands,
+    replay,
     type_of,
     types_of,
 )
 from pellucid.transforms.arguments import check_callable, flat_arguments
 from pellucid.transforms.derived import stage_open
+
+from .bodies import Body, differing_types, layout_advice, traced, type_lines
+from .cond import CondParams, PlatformIndexParams, cond_p, platform_index_p
+from .structured import with_common_consts
 
 _NO_OPERAND = object()
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.higher_order.structured import Structured
-from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.primitive import OneProgram, P
-from pellucid.ir.rules import Linearized, Mask, Results, Shown
-from pellucid.tracing.trace import bind
+from pellucid.ir import ClosedJaxpr, Linearized, Mask, OneProgram, P, Results, Shown
+from pellucid.tracing import bind
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import linearize_jaxpr
 from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import cotangents_of, linear_parts, nonzero, nonzero_mask, paired
+
+from .structured import Structured
 
 _RECOMPUTE = Worth(least_bytes=WORTH_AN_EQUATION, by_kernel=True)
 

@@ -7,16 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError, DeviceError, TracedValueError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree.differences import structure_differences
+from pellucid.base import (
+    ArgumentTypeError,
+    DeviceError,
+    TracedValueError,
+    strict_zip,
+    structure_differences,
+)
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.runtime.array import note_donated
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import shard_argument
 from pellucid.sharding.stated import placement_text
-from pellucid.tracing.function import Call
-from pellucid.tracing.trace import Tracer
+from pellucid.tracing import Call, Tracer
 from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl
 from pellucid.xla.calls import make_call
 from pellucid.xla.pytree import flatten

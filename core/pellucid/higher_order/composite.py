@@ -8,21 +8,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     EffectsError,
+    Function,
     TracedValueError,
+    tree_flatten,
 )
-from pellucid.base.tree import tree_flatten
-from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import traced
-from pellucid.higher_order.calls import Defined, JitParams
-from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.ir import ClosedJaxpr
 from pellucid.lowering.custom_calls import typed_attribute
-from pellucid.tracing.trace import Tracer, bind, types_of
+from pellucid.tracing import Tracer, bind, types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.xla.mlir import ir
+
+from .bodies import traced
+from .calls import Defined, JitParams
 
 _NUMBERS = "biuf"
 _NAME = re.compile(r"[a-zA-Z]\w*([.][\w$]+)+", re.ASCII)

@@ -7,36 +7,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import MissingRule
-from pellucid.base.functional import strict_zip
-from pellucid.higher_order.bodies import check_batched_effects
-from pellucid.higher_order.structured import (
-    Structured,
-    with_common_consts,
-    with_common_inputs,
-)
-from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import (
+from pellucid.base import MissingRule, strict_zip
+from pellucid.ir import (
     CONTROL,
     Avals,
     BatchAxis,
     BatchDim,
+    ClosedJaxpr,
+    Group,
+    Jaxpr,
     Linearized,
     Mask,
     Operands,
+    Primitive,
     Results,
+    Role,
     Shown,
+    Slot,
+    Slots,
     Values,
 )
-from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.lowering.loops import case
 from pellucid.lowering.module import ordered
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.logical import eq, select_n
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import bind, bind1, type_of
+from pellucid.tracing import bind, bind1, replay, type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, Source, linearize_jaxpr
@@ -50,6 +46,9 @@ from pellucid.transforms.zeros import (
     paired,
     zeros,
 )
+
+from .bodies import check_batched_effects
+from .structured import Structured, with_common_consts, with_common_inputs
 
 Platforms = tuple[tuple[str, ...] | None, ...]
 

@@ -10,12 +10,36 @@ from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import shown_path, tree_map
-from pellucid.base.typing import Function
-from pellucid.higher_order.custom_rules import (
+from pellucid.base import (
+    ArgumentTypeError,
+    DerivativeRuleError,
+    Function,
+    dtypes,
+    shown_path,
+    strict_zip,
+    tree_map,
+)
+from pellucid.ir import (
+    Avals,
+    BatchAxis,
+    BatchDim,
+    ClosedJaxpr,
+    DebugInfo,
+    Dims,
+    Operands,
+    Values,
+    Zero,
+)
+from pellucid.primitives.conversion import stop_gradient
+from pellucid.tracing import Tracer, context, name_of, type_of, types_of
+from pellucid.transforms.arguments import check_callable, structure_lines
+from pellucid.transforms.derived import stage_open
+from pellucid.transforms.transpose import backward_pass
+from pellucid.transforms.vmap import batch_flat
+from pellucid.transforms.zeros import add_tangents, instantiate, nonzero
+from pellucid.xla.pytree import flatten, flatten_with_path
+
+from .custom_rules import (
     CustomFunction,
     DerivativeCall,
     FlatCall,
@@ -28,18 +52,6 @@ from pellucid.higher_order.custom_rules import (
     debug_of,
     refuse_captured,
 )
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Dims, Operands, Values, Zero
-from pellucid.primitives.conversion import stop_gradient
-from pellucid.tracing.context import context
-from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import Tracer, type_of, types_of
-from pellucid.transforms.arguments import check_callable, structure_lines
-from pellucid.transforms.derived import stage_open
-from pellucid.transforms.transpose import backward_pass
-from pellucid.transforms.vmap import batch_flat
-from pellucid.transforms.zeros import add_tangents, instantiate, nonzero
-from pellucid.xla.pytree import flatten, flatten_with_path
 
 PrimalsAndTangents = tuple[list[Any], list[Any]]
 

@@ -12,35 +12,50 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError, PellucidError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import tree_map
-from pellucid.base.typing import Function, Keywords
-from pellucid.higher_order.structured import Structured
-from pellucid.ir.avals import Described
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
-from pellucid.ir.primitive import OneProgram, P
-from pellucid.ir.rewriting import remove_dead_equations
-from pellucid.ir.rules import (
+from pellucid.base import (
+    ArgumentTypeError,
+    DerivativeRuleError,
+    Function,
+    Keywords,
+    PellucidError,
+    strict_zip,
+    tree_map,
+)
+from pellucid.ir import (
     Avals,
     BatchAxis,
     BatchDim,
+    ClosedJaxpr,
+    DebugInfo,
+    Described,
     Dims,
+    Jaxpr,
     Mask,
+    OneProgram,
     Operands,
+    P,
     Results,
     Shown,
     Values,
     Zero,
+    remove_dead_equations,
 )
 from pellucid.primitives.broadcasting import brought_to
-from pellucid.tracing.discharge import inline_on_cells
-from pellucid.tracing.function import indices, name_of, resolve_arguments, signature_of
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import type_of, types_of
+from pellucid.tracing import (
+    indices,
+    inline_on_cells,
+    name_of,
+    replay,
+    resolve_arguments,
+    signature_of,
+    type_of,
+    types_of,
+)
 from pellucid.transforms.arguments import check_callable, described, flat_arguments, result_leaves
 from pellucid.transforms.vmap import batch_flat
 from pellucid.transforms.zeros import instantiate, nonzero, nonzero_mask, zeros
+
+from .structured import Structured
 
 # Symbolic zeros -----------------------------------------------------------------------------------------
 

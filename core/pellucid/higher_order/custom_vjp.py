@@ -11,48 +11,38 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple
 
-from pellucid.base import dtypes
-from pellucid.base.errors import DerivativeRuleError, UnexpectedTracerError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import Partial, leaf_paths, shown_path, tree_flatten
-from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import body_of
-from pellucid.higher_order.custom_rules import (
-    CustomFunction,
-    DerivativeCall,
-    FlatCall,
-    ResultPlaces,
-    SymbolicZero,
-    as_pair,
-    as_rule_argument,
-    batch_with_zeros,
-    calling,
-    debug_of,
-    refuse_captured,
+from pellucid.base import (
+    DerivativeRuleError,
+    Function,
+    Partial,
+    UnexpectedTracerError,
+    dtypes,
+    leaf_paths,
+    shown_path,
+    strict_zip,
+    tree_flatten,
 )
-from pellucid.higher_order.remat_opt import optimized
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.primitive import Programs, derived_types
-from pellucid.ir.rules import (
+from pellucid.ir import (
     CONTROL,
     Avals,
     BatchAxis,
     BatchDim,
+    ClosedJaxpr,
+    DebugInfo,
     Dims,
     Mask,
     OnReferences,
     Operands,
+    Programs,
     Shown,
     TransposedByUser,
     Values,
     Zero,
+    derived_types,
 )
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.primitives.varying import vary
-from pellucid.tracing.context import context
-from pellucid.tracing.discharge import is_reference
-from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import Tracer, bind, type_of, types_of
+from pellucid.tracing import Tracer, bind, context, is_reference, name_of, type_of, types_of
 from pellucid.transforms.arguments import (
     check_callable,
     described,
@@ -65,6 +55,22 @@ from pellucid.transforms.derived import stage_open
 from pellucid.transforms.vmap import batch_flat, batched_aval
 from pellucid.transforms.zeros import nonzero, nonzero_mask, spread
 from pellucid.xla.pytree import flatten, treedef_tuple
+
+from .bodies import body_of
+from .custom_rules import (
+    CustomFunction,
+    DerivativeCall,
+    FlatCall,
+    ResultPlaces,
+    SymbolicZero,
+    as_pair,
+    as_rule_argument,
+    batch_with_zeros,
+    calling,
+    debug_of,
+    refuse_captured,
+)
+from .remat_opt import optimized
 
 # A call of flat values ----------------------------------------------------------------------------------
 

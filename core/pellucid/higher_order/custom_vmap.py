@@ -7,23 +7,10 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from pellucid.base.errors import BatchingRuleError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import TreeError, broadcast_prefix_to
-from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import traced
-from pellucid.higher_order.custom_rules import (
-    CustomCall,
-    ForwardsDefinitions,
-    Signature,
-    as_pair,
-)
-from pellucid.higher_order.loops import map as sequential_map
-from pellucid.higher_order.scan import transposed_flat
-from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.rewriting import rearranged
-from pellucid.ir.rules import (
+from pellucid.base import BatchingRuleError, Function, TreeError, broadcast_prefix_to, strict_zip
+from pellucid.ir import (
     BatchAxis,
+    ClosedJaxpr,
     Linearized,
     Mask,
     Operands,
@@ -31,10 +18,10 @@ from pellucid.ir.rules import (
     Shown,
     Values,
     is_linear,
+    rearranged,
 )
 from pellucid.primitives.broadcasting import brought_to
-from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import bind, type_of, types_of
+from pellucid.tracing import bind, name_of, type_of, types_of
 from pellucid.transforms.arguments import (
     check_callable,
     flat_arguments,
@@ -55,6 +42,11 @@ from pellucid.transforms.zeros import (
     spread,
 )
 from pellucid.xla.pytree import flatten
+
+from .bodies import traced
+from .custom_rules import CustomCall, ForwardsDefinitions, Signature, as_pair
+from .loops import map as sequential_map
+from .scan import transposed_flat
 
 FlatResults = tuple[list[Any], list[bool]]
 """Results, and which of them are batched."""

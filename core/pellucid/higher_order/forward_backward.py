@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.base.typing import Function
-from pellucid.higher_order.jitted import jit
+from pellucid.base import Function
 from pellucid.transforms.arguments import check_callable
 from pellucid.transforms.gradient import (
     VJP,
@@ -15,6 +14,8 @@ from pellucid.transforms.gradient import (
     vjp,
     with_arguments,
 )
+
+from .jitted import jit
 
 
 def fwd_and_bwd(

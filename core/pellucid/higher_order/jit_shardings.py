@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import broadcast_prefix_to, is_none
-from pellucid.ir.avals import aval_at
-from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
-from pellucid.ir.rules import Avals, Operands, Results, Values
+from pellucid.base import ArgumentValueError, broadcast_prefix_to, is_none, strict_zip
+from pellucid.ir import Avals, ClosedJaxpr, Jaxpr, Operands, Results, Values, aval_at
 from pellucid.primitives.sharding_constraint import constrained, reshard
 from pellucid.sharding.errors import PartitionSpecError
 from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.partition_spec import UNCONSTRAINED
 from pellucid.sharding.stated import check_fits, stated_layout, stated_sharding
-from pellucid.tracing.staging import replay, stage
+from pellucid.tracing import replay, stage
 from pellucid.xla.pytree import flatten
 
 Placements = tuple[Any, ...] | None

@@ -13,29 +13,73 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import config
-from pellucid.base.caching import cached, clearing
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    CacheLooked,
     ExecutionError,
+    Function,
     IntegerRangeError,
     NonFiniteError,
+    cached,
+    capture,
+    clearing,
+    config,
+    is_by_tool,
+    logger,
+    on,
+    publish,
+    strict_zip,
 )
-from pellucid.base.events import CacheLooked, is_by_tool, logger, on, publish
-from pellucid.base.functional import strict_zip
-from pellucid.base.source import capture
-from pellucid.base.typing import Function
 from pellucid.compilation import interception, key_reuse
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.interception import Pending
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, Request, compile_lowered, lower_program
 from pellucid.compilation.placement import Where, placements_in, where
-from pellucid.higher_order import misses, stages
-from pellucid.higher_order.calls import JitParams, jit_p
-from pellucid.higher_order.compiled_calls import with_donated_arguments_deleted
-from pellucid.higher_order.jit_shardings import (
+from pellucid.ir import (
+    ClosedJaxpr,
+    DebugInfo,
+    Jaxpr,
+    Operands,
+    Runs,
+    Values,
+    forget_sources,
+    subjaxprs,
+)
+from pellucid.runtime import donation, platforms
+from pellucid.runtime.executable import Executable
+from pellucid.runtime.transfer import shard_argument
+from pellucid.sharding.errors import LayoutError
+from pellucid.sharding.layout import Layout
+from pellucid.tracing import (
+    Call,
+    FunctionSpec,
+    Reuses,
+    Tracer,
+    ValueProgram,
+    bind,
+    check_distinct,
+    check_results_are_values,
+    context,
+    name_of,
+    note_reuse,
+    replay,
+    resolve_arguments,
+    result_paths,
+    stage,
+    type_of,
+)
+from pellucid.tracing.fingerprint import fingerprint
+from pellucid.xla.arrays import ARRAY_TYPES
+from pellucid.xla.calls import UNHASHABLE, make_call
+from pellucid.xla.flags import trace_context
+from pellucid.xla.pytree import flatten
+
+from . import misses, stages
+from .calls import JitParams, jit_p
+from .compiled_calls import with_donated_arguments_deleted
+from .jit_shardings import (
     Layouts,
     Stated,
     for_arguments,
@@ -45,32 +89,7 @@ from pellucid.higher_order.jit_shardings import (
     typed_by,
     with_constraints,
 )
-from pellucid.higher_order.misses import Key, Miss, reasons_for, reasons_for_place
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, subjaxprs
-from pellucid.ir.rewriting import forget_sources
-from pellucid.ir.rules import Operands, Runs, Values
-from pellucid.runtime import donation, platforms
-from pellucid.runtime.executable import Executable
-from pellucid.runtime.transfer import shard_argument
-from pellucid.sharding.errors import LayoutError
-from pellucid.sharding.layout import Layout
-from pellucid.tracing.context import context
-from pellucid.tracing.discharge import ValueProgram, check_distinct, check_results_are_values
-from pellucid.tracing.fingerprint import fingerprint
-from pellucid.tracing.function import (
-    Call,
-    FunctionSpec,
-    name_of,
-    resolve_arguments,
-    result_paths,
-)
-from pellucid.tracing.reuse import Reuses, note_reuse
-from pellucid.tracing.staging import replay, stage
-from pellucid.tracing.trace import Tracer, bind, type_of
-from pellucid.xla.arrays import ARRAY_TYPES
-from pellucid.xla.calls import UNHASHABLE, make_call
-from pellucid.xla.flags import trace_context
-from pellucid.xla.pytree import flatten
+from .misses import Key, Miss, reasons_for, reasons_for_place
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)

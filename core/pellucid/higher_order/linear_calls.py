@@ -6,23 +6,22 @@ from collections.abc import Callable, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import Body, body_of, body_of_flat, differing_types, type_lines
-from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
-from pellucid.higher_order.custom_jvp import CustomJvpCall
-from pellucid.higher_order.custom_rules import CustomCall
-from pellucid.higher_order.structured import with_common_consts, with_common_inputs
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.primitive import Programs
-from pellucid.ir.rules import CONTROL, Avals, Operands, Results, Values, Zero, is_linear
+from pellucid.base import ArgumentTypeError, DerivativeRuleError, Function, strict_zip
+from pellucid.ir import (
+    CONTROL,
+    Avals,
+    ClosedJaxpr,
+    DebugInfo,
+    Operands,
+    Programs,
+    Results,
+    Values,
+    Zero,
+    is_linear,
+)
 from pellucid.primitives.arithmetic import neg
 from pellucid.primitives.broadcasting import brought_to
-from pellucid.tracing.context import bottom
-from pellucid.tracing.function import name_of
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import bind, type_of, types_of
+from pellucid.tracing import bind, bottom, name_of, replay, type_of, types_of
 from pellucid.transforms.arguments import (
     check_callable,
     checked_leaves,
@@ -43,6 +42,12 @@ from pellucid.transforms.zeros import (
     spread,
 )
 from pellucid.xla.pytree import flatten, treedef_tuple
+
+from .bodies import Body, body_of, body_of_flat, differing_types, type_lines
+from .calls import ClosedCallParams, closed_call_p
+from .custom_jvp import CustomJvpCall
+from .custom_rules import CustomCall
+from .structured import with_common_consts, with_common_inputs
 
 # linear_call ---------------------------------------------------------------------------------------
 

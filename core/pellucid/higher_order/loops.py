@@ -9,27 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import config
-from pellucid.base.dims import Symbol, canonical_size, larger
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import keystr, tree_map
-from pellucid.base.typing import Function
-from pellucid.higher_order.bodies import (
-    Adapted,
-    Body,
-    as_result,
-    check_carry,
-    settled,
-    stand_in,
-    traced,
-    unchanged,
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Function,
+    Symbol,
+    UnsupportedError,
+    canonical_size,
+    config,
+    keystr,
+    larger,
+    strict_zip,
+    tree_map,
 )
-from pellucid.higher_order.scan import ScanParams, scan_p, stacked, unstacked
-from pellucid.higher_order.while_loop import WhileParams, while_p
-from pellucid.ir.jaxpr import Literal, Var
-from pellucid.ir.rewriting import rearranged
-from pellucid.ir.rules import Avals, Operands, Values
+from pellucid.ir import Avals, Literal, Operands, Values, Var, rearranged
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.concatenation import concatenate, stack
 from pellucid.primitives.conversion import convert_element_type
@@ -39,13 +32,15 @@ from pellucid.primitives.families import INTEGER, REAL, constant_like, kind_of
 from pellucid.primitives.logical import lt
 from pellucid.primitives.movement import canonical_axis, reshape, rev
 from pellucid.primitives.slicing import index_in_dim, slice_in_dim
-from pellucid.tracing.discharge import check_carry_is_values, is_reference
-from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import bind, type_of, types_of
+from pellucid.tracing import bind, check_carry_is_values, is_reference, name_of, type_of, types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, flat_arguments
 from pellucid.transforms.jvp import concrete_value
 from pellucid.transforms.vmap import vmap
 from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
+
+from .bodies import Adapted, Body, as_result, check_carry, settled, stand_in, traced, unchanged
+from .scan import ScanParams, scan_p, stacked, unstacked
+from .while_loop import WhileParams, while_p
 
 # What messages call the arguments.
 _SCAN = stand_in("scan", "init", "xs")

@@ -8,10 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from pellucid.base.caching import CacheUse, cache_uses
-from pellucid.base.events import is_by_tool
-from pellucid.base.source import describe
-from pellucid.base.tree import structure_differences
+from pellucid.base import CacheUse, cache_uses, describe, is_by_tool, structure_differences
 from pellucid.compilation.placement import Where, devices_text
 from pellucid.sharding.stated import placement_text
 from pellucid.xla.flags import trace_context_names

@@ -9,15 +9,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ShapeError
-from pellucid.base.functional import ints, strict_zip
-from pellucid.base.typing import Function, Shape
-from pellucid.higher_order.bodies import differing_types, stand_in
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.primitive import P, Programs, derived_types
-from pellucid.ir.rules import Avals, BatchAxis, Operands, Traits, Values
+from pellucid.base import ArgumentTypeError, Function, Shape, ShapeError, dtypes, ints, strict_zip
+from pellucid.ir import (
+    Avals,
+    BatchAxis,
+    ClosedJaxpr,
+    DebugInfo,
+    Operands,
+    P,
+    Programs,
+    Traits,
+    Values,
+    derived_types,
+    shaped_array,
+)
 from pellucid.lowering.dynamic_shapes import reduce_window as lowered_reduce_window
 from pellucid.primitives.broadcasting import (
     broadcast_in_dim,
@@ -49,14 +54,14 @@ from pellucid.primitives.windows import (
     window_params,
     window_shape,
 )
-from pellucid.tracing.function import name_of
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import bind, type_of, types_of
+from pellucid.tracing import bind, name_of, replay, type_of, types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.jvp import concrete_value, jvp_flat
 from pellucid.transforms.vmap import batch_flat
 from pellucid.xla.pytree import flatten, treedef_tuple
+
+from .bodies import differing_types, stand_in
 
 
 class Combination(NamedTuple):

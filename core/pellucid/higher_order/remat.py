@@ -6,28 +6,49 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ConcretizationError, EffectsError, RemovedError
-from pellucid.base.functional import strict_zip
-from pellucid.higher_order.bodies import Body, body_of_flat, known_body
-from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
-from pellucid.higher_order.custom_rules import CustomCall
-from pellucid.higher_order.remat_policies import Offloadable, Policy, decision, nothing_saveable
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
-from pellucid.ir.primitive import called
-from pellucid.ir.rewriting import inlined, remove_dead_equations, with_known, without_forwarded
-from pellucid.ir.rules import Mask, Operands, StateEffect, Values
+from pellucid.base import ConcretizationError, EffectsError, RemovedError, strict_zip
+from pellucid.ir import (
+    ClosedJaxpr,
+    Equation,
+    Jaxpr,
+    Mask,
+    Operands,
+    StateEffect,
+    Values,
+    Var,
+    called,
+    inlined,
+    remove_dead_equations,
+    subjaxprs,
+    with_known,
+    without_forwarded,
+)
 from pellucid.primitives.placement import device_put
 from pellucid.primitives.staging import stage
 from pellucid.sharding.memory import space_of_kind
-from pellucid.tracing.context import context, named_scope
-from pellucid.tracing.discharge import check_distinct, discharged, is_reference
-from pellucid.tracing.function import Call as FunctionCall, FunctionSpec, name_of, resolve_arguments
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import bind, type_of
+from pellucid.tracing import (
+    Call as FunctionCall,
+    FunctionSpec,
+    bind,
+    check_distinct,
+    context,
+    discharged,
+    is_reference,
+    name_of,
+    named_scope,
+    replay,
+    resolve_arguments,
+    type_of,
+)
 from pellucid.transforms.arguments import check_callable, result_leaves, wraps
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from pellucid.transforms.zeros import nonzero, nonzero_mask, paired
+
+from .bodies import Body, body_of_flat, known_body
+from .calls import Call, ClosedCallParams, closed_call_p
+from .custom_rules import CustomCall
+from .remat_policies import Offloadable, Policy, decision, nothing_saveable
 
 
 class RematParams(NamedTuple):

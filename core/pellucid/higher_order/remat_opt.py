@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.higher_order.calls import ClosedCallParams, Defined, closed_call_p
-from pellucid.higher_order.structured import with_common_consts
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.rules import Operands, Values
-from pellucid.tracing.trace import bind, types_of
+from pellucid.ir import ClosedJaxpr, DebugInfo, Operands, Values
+from pellucid.tracing import bind, types_of
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.vmap import batch_jaxpr
+
+from .calls import ClosedCallParams, Defined, closed_call_p
+from .structured import with_common_consts
 
 
 class RematOptParams(NamedTuple):

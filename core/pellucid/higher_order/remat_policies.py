@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.tree import tree_map
-from pellucid.ir.primitive import Primitive
+from pellucid.base import ArgumentTypeError, ArgumentValueError, tree_map
+from pellucid.ir import Primitive
 from pellucid.primitives.movement import Identity
-from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing import bind, bind1
 
 Policy = Callable[..., Any]
 """`policy(primitive, *types of operands, **params)`: True or `Saveable` to keep the results, False or `Recompute`

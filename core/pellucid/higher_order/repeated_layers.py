@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import config
-from pellucid.base.functional import strict_zip
-from pellucid.base.source import Frame, NameStack, user_frames
-from pellucid.higher_order.calls import JitParams, jit_p
-from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DebugInfo, DropVar, Equation, Jaxpr, Literal, Var
+from pellucid.base import Frame, NameStack, config, strict_zip, user_frames
+from pellucid.ir import Atom, ClosedJaxpr, DebugInfo, DropVar, Equation, Jaxpr, Literal, Var
+
+from .calls import JitParams, jit_p
 
 MIN_LAYERS = 4
 """Minimum number of layers: with fewer, nothing is gained."""

@@ -6,30 +6,34 @@ from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
-from pellucid.base.dims import Symbol, exact_quotient, is_static
-from pellucid.base.functional import strict_zip
-from pellucid.higher_order.structured import Structured
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
-from pellucid.ir.rewriting import rearranged, remove_dead_equations, with_known
-from pellucid.ir.rules import (
+from pellucid.base import Symbol, exact_quotient, is_static, strict_zip
+from pellucid.ir import (
     Avals,
+    ClosedJaxpr,
+    Group,
+    Jaxpr,
     Linearized,
     LinearOperand,
+    Literal,
     Mask,
     Operands,
     Results,
+    Role,
+    Slot,
+    Slots,
     Values,
     Zero,
     is_linear,
+    rearranged,
+    remove_dead_equations,
+    shaped_array,
+    with_known,
 )
-from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.lowering.loops import counter_dtype, element_at, while_loop, with_element_at
 from pellucid.lowering.module import ordered
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.movement import move_axis
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import bind, type_of
+from pellucid.tracing import bind, replay, type_of
 from pellucid.transforms.derived import remembered, stage_open, unnamed
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import (
@@ -50,6 +54,8 @@ from pellucid.transforms.zeros import (
     paired,
     zeros,
 )
+
+from .structured import Structured
 
 
 class ScanParams(NamedTuple):

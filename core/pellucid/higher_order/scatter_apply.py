@@ -6,11 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, MissingRule
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.primitive import Programs, derived_types
-from pellucid.ir.rules import BatchAxis, Zero
+from pellucid.base import ArgumentTypeError, ArgumentValueError, MissingRule
+from pellucid.ir import BatchAxis, ClosedJaxpr, Programs, Zero, derived_types, shaped_array
 from pellucid.primitives.broadcasting import broadcast
 from pellucid.primitives.creation import zeros
 from pellucid.primitives.gather import Scatter, ScatterParams, gathered_updates
@@ -21,9 +18,7 @@ from pellucid.primitives.index_dims import (
 )
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.scatter import scatter_p
-from pellucid.tracing.function import name_of
-from pellucid.tracing.staging import replay, stage
-from pellucid.tracing.trace import Tracer, bind1, type_of
+from pellucid.tracing import Tracer, bind1, name_of, replay, stage, type_of
 from pellucid.transforms.jvp import jvp_flat
 from pellucid.transforms.vmap import batch_flat
 

@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import canonical_shape
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.ir.avals import Described, abstract_ref, aval_at, shaped_array
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    UnsupportedError,
+    canonical_shape,
+    dtypes,
+)
+from pellucid.ir import Described, abstract_ref, aval_at, shaped_array
 from pellucid.sharding.explicit_types import check_divisible
 from pellucid.sharding.layout import AutoLayout, Format
 from pellucid.sharding.manual_axis_type import ManualAxisType
 from pellucid.sharding.stated import stated_layout, stated_sharding
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 
 

@@ -6,34 +6,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from pellucid.base import config
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    Function,
+    Keywords,
+    Shape,
+    config,
+    strict_zip,
+    tree_map,
 )
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import tree_map
-from pellucid.base.typing import Function, Keywords, Shape
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
-from pellucid.higher_order.compiled_calls import call_of_compiled
-from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.rules import Effects, Operands, Values
+from pellucid.ir import ClosedJaxpr, Effects, Operands, ShapedArray, Values
 from pellucid.runtime import platforms
 from pellucid.runtime.executable import Executable, cost_analysis, optimized_modules
 from pellucid.runtime.transfer import layout_of
 from pellucid.sharding.layout import Format, Layout
-from pellucid.tracing.context import bound_axes
-from pellucid.tracing.function import Call, FunctionSpec, name_of, resolve_arguments
-from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import is_array_like, type_of
+from pellucid.tracing import (
+    Call,
+    FunctionSpec,
+    bound_axes,
+    is_array_like,
+    name_of,
+    resolve_arguments,
+    stage,
+    type_of,
+)
 from pellucid.transforms.arguments import type_of_described
 from pellucid.xla import hlo
 from pellucid.xla.compile import hlo_cost, to_hlo
 from pellucid.xla.mlir import lasting_copy
 from pellucid.xla.pytree import flatten
+
+from .compiled_calls import call_of_compiled
+from .shape_dtype_struct import ShapeDtypeStruct
 
 
 class ArgInfo(NamedTuple):

@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain, compress
 
-from pellucid.base.errors import EffectsError
-from pellucid.base.functional import strict_zip
-from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
-from pellucid.ir.primitive import P, Programs
-from pellucid.ir.rewriting import rearranged, remove_dead_equations
-from pellucid.ir.rules import CONTROL, Avals, Mask, OnReferences, Operands, Results, Values
-from pellucid.ir.slots import Group, Role, Slots
-from pellucid.tracing.discharge import Cell, discharged, held
-from pellucid.tracing.trace import bind, type_of
+from pellucid.base import EffectsError, strict_zip
+from pellucid.ir import (
+    CONTROL,
+    Avals,
+    ClosedJaxpr,
+    Group,
+    Jaxpr,
+    Mask,
+    OnReferences,
+    Operands,
+    P,
+    Programs,
+    Results,
+    Role,
+    Slots,
+    Values,
+    rearranged,
+    remove_dead_equations,
+)
+from pellucid.tracing import Cell, bind, discharged, held, type_of
 
 
 class Structured(OnReferences, Programs[P]):

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.base.errors import ArgumentValueError, CallbackBatchingError
-from pellucid.base.functional import strict_zip
-from pellucid.higher_order import loops
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, Dims, Mask, Operands, Values
+from pellucid.base import ArgumentValueError, CallbackBatchingError, strict_zip
+from pellucid.ir import BatchAxis, Dims, Mask, Operands, Primitive, Values
 from pellucid.primitives.broadcasting import broadcast
 from pellucid.primitives.concatenation import stack
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.slicing import index_in_dim
-from pellucid.tracing.trace import bind
+from pellucid.tracing import bind
+
+from . import loops
 
 VMAP_METHODS = (
     "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None,

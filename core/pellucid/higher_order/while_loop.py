@@ -8,27 +8,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import EffectsError, IrreversibleLoopError
-from pellucid.base.functional import strict_zip
-from pellucid.higher_order.bodies import check_batched_effects
-from pellucid.higher_order.scan import interleaved
-from pellucid.higher_order.structured import Structured
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.rewriting import rearranged
-from pellucid.ir.rules import Linearized, Operands, Results, StateEffect
-from pellucid.ir.slots import Group, Role, Slot, Slots
+from pellucid.base import EffectsError, IrreversibleLoopError, strict_zip
+from pellucid.ir import (
+    ClosedJaxpr,
+    Group,
+    Linearized,
+    Operands,
+    Results,
+    Role,
+    Slot,
+    Slots,
+    StateEffect,
+    rearranged,
+    shaped_array,
+)
 from pellucid.lowering.loops import while_loop as lowered_while
 from pellucid.lowering.module import ordered
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.logical import select_n
 from pellucid.primitives.reduction import reduce_or
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import bind, type_of
+from pellucid.tracing import bind, replay, type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import instantiate, nonzero, nonzero_mask, paired
+
+from .bodies import check_batched_effects
+from .scan import interleaved
+from .structured import Structured
 
 
 class WhileParams(NamedTuple):

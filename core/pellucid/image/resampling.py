@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base import ArgumentTypeError, ArgumentValueError, ShapeError, dtypes
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import canonical_shape
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.precision import Precision, canonical_precision
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 
 _MIN_TOTAL_WEIGHT = 1000 * float(np.finfo(np.float32).eps)
 """Samples whose weights sum up to less see nothing of the image: they are 0."""

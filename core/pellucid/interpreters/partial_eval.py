@@ -15,7 +15,7 @@ from pellucid.ir.jaxpr import Equation, Jaxpr, JaxprEqn
 from pellucid.ir.primitive import Primitive, called
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import Operands, Values
-from pellucid.tracing.context import use_trace
+from pellucid.tracing.current import use_trace
 from pellucid.tracing.staging import (
     StagingTrace,
     StagingTracer,

@@ -4,7 +4,7 @@ A record is a copy: nothing in it changes core, and core holds nothing of it. `r
 What is estimated, or read from compiled programs, is in `pellucid.analysis`, which gives records too.
 """
 
-from pellucid.base.source import Cell, find_cells_with
+from pellucid.base import Cell, find_cells_with
 from pellucid.introspect import schema
 from pellucid.introspect.devices import set_cpu_device_count
 from pellucid.introspect.failures import error

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from pellucid.introspect.rules import rule_table
+from .rules import rule_table
 
 
 def main() -> None:

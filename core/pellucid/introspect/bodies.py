@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
-from pellucid.ir.primitive import Programs
+from pellucid.ir import ClosedJaxpr, Equation, Jaxpr, Programs, subjaxprs
 
 
 class Body(NamedTuple):

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from pellucid.base import dtypes
-from pellucid.introspect import schema
-from pellucid.introspect.placement import mesh_record, spec_record
-from pellucid.ir.avals import AbstractValue, ShapedArray
+from pellucid.ir import AbstractValue, ShapedArray
+
+from . import schema
+from .placement import mesh_record, spec_record
 
 _TEXT_LIMIT = 160
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
-from pellucid.base.events import by_tool
+from pellucid.base import by_tool
 from pellucid.compilation.eager import Planned, compile_ahead
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
-from pellucid.introspect.positions import Positions
-from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.rules import Operands
+from pellucid.ir import ClosedJaxpr, Operands
 from pellucid.sharding import mesh_context
+
+from .positions import Positions
 
 _threads = ThreadPoolExecutor(2, "pellucid-compiling-ahead")
 """Two threads: a large program that may be stepped over doesn't delay the small ones that are stepped into."""

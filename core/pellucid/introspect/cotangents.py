@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.introspect.bodies import bodies_of, programs_within
-from pellucid.introspect.lineage import origins_of, transformation_of
-from pellucid.ir.jaxpr import DropVar, Equation, Jaxpr, Var
+from pellucid.ir import DropVar, Equation, Jaxpr, Var
+
+from .bodies import bodies_of, programs_within
+from .lineage import origins_of, transformation_of
 
 _PASSED_ON = {"add": (0, 1), "add_any": (0, 1), "sub": (0,), "copy": (0,), "jit": ()}
 """Operands whose cotangent is the result's, without an equation of its own."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pellucid.base import config
-from pellucid.introspect.errors import DeviceError
 from pellucid.runtime import platforms
+
+from .errors import DeviceError
 
 
 def set_cpu_device_count(count: int) -> None:

@@ -1,6 +1,6 @@
 """The errors that tools raise as core does: what, got, where, do."""
 
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     DeviceError,

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pellucid.base.functional import strict_zip
+from pellucid.base import strict_zip
 from pellucid.higher_order.jitted import jit
-from pellucid.introspect.finding import check_effects
-from pellucid.introspect.stepping import (
-    frame_of,
-    is_loop,
-    past_breakpoints,
-    run,
-    slots_of,
+from pellucid.ir import (
+    Atom,
+    ClosedJaxpr,
+    DropVar,
+    Equation,
+    Jaxpr,
+    Literal,
+    Operands,
+    Values,
+    constants_as_inputs,
+    inlined,
 )
-from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal
-from pellucid.ir.rewriting import constants_as_inputs, inlined
-from pellucid.ir.rules import Operands, Values
 from pellucid.parallel.manual import shard_map_p
-from pellucid.tracing.staging import replay, run_equations
+from pellucid.tracing import replay, run_equations
+
+from .finding import check_effects
+from .stepping import frame_of, is_loop, past_breakpoints, run, slots_of
 
 
 class Evaluation(NamedTuple):

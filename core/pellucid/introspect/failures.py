@@ -7,12 +7,11 @@ import traceback
 from collections.abc import Iterator
 from types import TracebackType
 
-from pellucid.base import source
-from pellucid.base.errors import PellucidError
-from pellucid.base.tracebacks import is_filtered
-from pellucid.introspect import schema
-from pellucid.introspect.spans import source_record
+from pellucid.base import PellucidError, is_filtered, source
 from pellucid.xla.traceback import JaxRuntimeError
+
+from . import schema
+from .spans import source_record
 
 _LINES_AROUND = 3
 _SIDE = r"got|expected|returned|taken|\S+ gives"

@@ -7,16 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import EffectsError
+from pellucid.base import EffectsError
 from pellucid.checks.check import check_p
 from pellucid.checks.checkify import Errors, checked_program
 from pellucid.checks.errors import Site
 from pellucid.checks.watch import FirstNote, Watch, noted_by
-from pellucid.introspect.bodies import bodies_of, programs_within
-from pellucid.introspect.lineage import origins_of
-from pellucid.introspect.loops import Search
-from pellucid.introspect.stepping import Call, Frame, Turn, run_at, scope_of
-from pellucid.ir.jaxpr import Equation
+from pellucid.ir import Equation
+
+from .bodies import bodies_of, programs_within
+from .lineage import origins_of
+from .loops import Search
+from .stepping import Call, Frame, Turn, run_at, scope_of
 
 
 class Match(NamedTuple):

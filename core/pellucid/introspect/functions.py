@@ -6,16 +6,17 @@ import inspect
 import itertools
 from typing import Any
 
-from pellucid.base.errors import ArgumentValueError
+from pellucid.base import ArgumentValueError
 from pellucid.higher_order.jitted import Jitted, Program, all_jitted
 from pellucid.higher_order.misses import Key
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.higher_order.stages import Traced
-from pellucid.introspect import schema
-from pellucid.introspect.bodies import programs_within
-from pellucid.introspect.misses import miss_record
-from pellucid.introspect.spans import source_record
-from pellucid.ir.avals import AbstractRef
+from pellucid.ir import AbstractRef
+
+from . import schema
+from .bodies import programs_within
+from .misses import miss_record
+from .spans import source_record
 
 
 def functions() -> schema.FunctionsRecord:

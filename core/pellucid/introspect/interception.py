@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from pellucid.base.source import is_user_file
+from pellucid.base import is_user_file
 from pellucid.callbacks.breakpoints import prompt_streams
 from pellucid.compilation import interception
 from pellucid.compilation.interception import Pending, Runner
 from pellucid.higher_order.jitted import all_jitted
-from pellucid.introspect.stepping import opened
-from pellucid.ir.jaxpr import Jaxpr
+from pellucid.ir import Jaxpr
 from pellucid.xla.calls import CallCache
+
+from .stepping import opened
 
 __all__ = [
     "Pending",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pellucid.introspect.lineage import origins_of, transformation_of
-from pellucid.ir.jaxpr import Equation, Jaxpr, Var
+from pellucid.ir import Equation, Jaxpr, Var
 from pellucid.transforms.vmap import Lanes
+
+from .lineage import origins_of, transformation_of
 
 T = TypeVar("T")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from pellucid.introspect.bodies import programs_within
-from pellucid.ir.jaxpr import Equation, Jaxpr
+from pellucid.ir import Equation, Jaxpr
+
+from .bodies import programs_within
 
 _EQUATION_ID = re.compile(r"e(\d+):?")
 

@@ -8,22 +8,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import UnsupportedError
+from pellucid.base import UnsupportedError
 from pellucid.checks.checkify import Errors, checked_program
 from pellucid.checks.notes import Checked
 from pellucid.checks.watch import Conditions
 from pellucid.higher_order.loops import fori_loop, while_loop
-from pellucid.introspect.positions import Positions
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.rules import Avals, Operands, Values
-from pellucid.ir.slots import Role, Slot, Slots
+from pellucid.ir import Avals, Operands, Role, Slot, Slots, Values, shaped_array
 from pellucid.primitives.creation import zeros
 from pellucid.primitives.logical import bitwise_or, gt
 from pellucid.primitives.slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from pellucid.primitives.varying import vary
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import replay, type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
+
+from .positions import Positions
 
 __all__ = ["WINDOW_RUNS", "Conditions", "PartialLoop", "Search"]
 

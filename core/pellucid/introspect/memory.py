@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
-from pellucid.base import source
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.tree import keystr
-from pellucid.introspect import schema
+from pellucid.base import ArgumentValueError, keystr, source
 from pellucid.runtime import platforms
 from pellucid.runtime.memory import DeviceMemory, LiveArray, described_live_arrays, memory_of
 from pellucid.xla.arrays import ARRAY_TYPES, shards_of
 from pellucid.xla.pytree import flatten_with_path
+
+from . import schema
 
 _HOLDERS = ("last_value", "last_exc", "last_traceback")
 _MOST_OWNERS = 8

@@ -8,8 +8,9 @@ from typing import Any
 
 from pellucid.base import source
 from pellucid.higher_order.misses import Miss, MissReason, recent
-from pellucid.introspect import schema
-from pellucid.introspect.spans import source_record
+
+from . import schema
+from .spans import source_record
 
 _PARTS: dict[str, Any] = {
     "first call": "first_call",

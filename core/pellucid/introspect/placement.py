@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.introspect.schema import MeshRecord, SpecRecord
+from .schema import MeshRecord, SpecRecord
 
 
 def mesh_record(mesh: Any) -> MeshRecord:

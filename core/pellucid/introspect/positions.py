@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
-from pellucid.ir.rules import Values
+from pellucid.ir import ClosedJaxpr, Jaxpr, Values, Var
 from pellucid.parallel.local_types import whole_type
 from pellucid.parallel.manual import ShardMapParams, shard_map_p
 from pellucid.primitives.broadcasting import broadcast
@@ -28,8 +27,7 @@ from pellucid.sharding.explicit_types import shown_sharding
 from pellucid.sharding.mesh import AxisType, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import bind
+from pellucid.tracing import bind, replay
 from pellucid.transforms.derived import Derived, remembered, stage_open
 
 

@@ -6,20 +6,27 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.introspect import schema
-from pellucid.introspect.bodies import bodies_of, programs_within
-from pellucid.introspect.columns import ProgramColumns
-from pellucid.introspect.cotangents import Backward, cotangent_names, transposed_bodies
-from pellucid.introspect.lineage import Made, origins_of, transformation_of
-from pellucid.introspect.spans import Naming, Spans
-from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
-from pellucid.ir.printing import (
+from pellucid.ir import (
+    Atom,
+    ClosedJaxpr,
+    DropVar,
+    Equation,
+    Jaxpr,
     Listing,
+    Literal,
+    Var,
     listing as listing_of,
     literal_text,
     param_text,
     printed_params,
 )
+
+from . import schema
+from .bodies import bodies_of, programs_within
+from .columns import ProgramColumns
+from .cotangents import Backward, cotangent_names, transposed_bodies
+from .lineage import Made, origins_of, transformation_of
+from .spans import Naming, Spans
 
 
 class JaxprReading(NamedTuple):

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy
-from pellucid.base.events import by_tool
-from pellucid.base.source import is_user_file
+from pellucid.base import by_tool, is_user_file
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.loops import fori_loop
 from pellucid.runtime import platforms

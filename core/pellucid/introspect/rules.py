@@ -6,8 +6,7 @@ import importlib
 import pkgutil
 from typing import Any
 
-from pellucid.ir.primitive import Primitive, registry
-from pellucid.ir.rules import Linearized
+from pellucid.ir import Linearized, Primitive, registry
 from pellucid.primitives.families import Elementwise
 
 RULES = ("abstract_eval", "jvp", "linearize", "transpose", "batch", "lower")

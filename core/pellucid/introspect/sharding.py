@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError
-from pellucid.introspect import schema
-from pellucid.introspect.placement import mesh_record, spec_record
+from pellucid.base import ArgumentTypeError, dtypes
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.placement import Sharding
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from . import schema
+from .placement import mesh_record, spec_record
 
 Tiles = tuple[list[int], list[int], list[int]]
 """Starts and stops of the distinct parts, and the part of each device."""

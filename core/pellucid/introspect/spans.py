@@ -9,8 +9,9 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from pellucid.base import source
-from pellucid.introspect import schema
-from pellucid.introspect.statements import Assigned, Returned, Statements, statements_of
+
+from . import schema
+from .statements import Assigned, Returned, Statements, statements_of
 
 
 class Naming(NamedTuple):

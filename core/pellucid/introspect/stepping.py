@@ -14,35 +14,48 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import source
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.functional import strict_zip
-from pellucid.base.source import cell_name, listing
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    cell_name,
+    listing,
+    source,
+    strict_zip,
+)
 from pellucid.callbacks.breakpoints import is_breakpoint, muted
 from pellucid.callbacks.pure import HostCall
 from pellucid.checks.check import CHECKS
 from pellucid.checks.checkify import checked_program
 from pellucid.checks.errors import error_of, user_checks
 from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
-from pellucid.introspect.bodies import programs_within
-from pellucid.introspect.compiling_ahead import Chain, Step, steps_of, wait_for_compilation
-from pellucid.introspect.loops import WINDOW_RUNS, PartialLoop, Search
-from pellucid.introspect.positions import Positions
-from pellucid.introspect.program import name_of, value_names
-from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
-from pellucid.ir.primitive import Programs
-from pellucid.ir.rewriting import constants_as_inputs
-from pellucid.ir.rules import Operands, Values
-from pellucid.ir.slots import Role, Slots
+from pellucid.ir import (
+    Atom,
+    ClosedJaxpr,
+    DropVar,
+    Equation,
+    Jaxpr,
+    Literal,
+    Operands,
+    Programs,
+    Role,
+    Slots,
+    Values,
+    Var,
+    constants_as_inputs,
+)
 from pellucid.parallel.manual import shard_map_p
 from pellucid.primitives.concatenation import stack
 from pellucid.primitives.placement import device_put
 from pellucid.runtime.tokens import effects_barrier
 from pellucid.runtime.transfer import block_until_ready
-from pellucid.tracing.context import context
-from pellucid.tracing.discharge import without_references
-from pellucid.tracing.trace import bind, type_of
+from pellucid.tracing import bind, context, type_of, without_references
 from pellucid.transforms.derived import Derived
+
+from .bodies import programs_within
+from .compiling_ahead import Chain, Step, steps_of, wait_for_compilation
+from .loops import WINDOW_RUNS, PartialLoop, Search
+from .positions import Positions
+from .program import name_of, value_names
 
 __all__ = [
     "Call", "Frame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "latest_variables", "line_text", "listing", "n_bytes", "name_of",

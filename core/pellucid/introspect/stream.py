@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from pellucid.base import events
-from pellucid.introspect.misses import miss_record
-from pellucid.introspect.schema import EventRecord
+
+from .misses import miss_record
+from .schema import EventRecord
 
 Sink = Callable[[EventRecord], None]
 Kind = Literal[

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple
 
-from pellucid.base.events import Observer, TransferStarted
-from pellucid.base.source import Frame, frame_of, is_user_file
+from pellucid.base import Frame, Observer, TransferStarted, frame_of, is_user_file
 
 
 class Transfer(NamedTuple):

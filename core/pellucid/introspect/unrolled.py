@@ -9,10 +9,11 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from pellucid.base import source
-from pellucid.introspect.bodies import programs_within
-from pellucid.introspect.statements import statements_of
-from pellucid.ir.jaxpr import Equation, Jaxpr
-from pellucid.tracing.staging import stage
+from pellucid.ir import Equation, Jaxpr
+from pellucid.tracing import stage
+
+from .bodies import programs_within
+from .statements import statements_of
 
 MIN_ITERATIONS = 16
 _MAX_EQUATIONS = 20_000

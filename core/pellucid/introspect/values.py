@@ -7,9 +7,8 @@ import secrets
 import weakref
 from typing import Any
 
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.functional import bytes_text
-from pellucid.tracing.trace import Tracer, type_of
+from pellucid.base import ArgumentValueError, bytes_text
+from pellucid.tracing import Tracer, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten
 

@@ -12,9 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ShapeError
-from pellucid.base.functional import inserted, resized
+from pellucid.base import ShapeError, dtypes, inserted, resized
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.explicit_types import (
     check_divisible,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.ir.jaxpr import Jaxpr, subjaxprs
-from pellucid.ir.primitive import Primitive, Programs
-from pellucid.ir.rules import Collective
+from .jaxpr import Jaxpr, subjaxprs
+from .primitive import Primitive, Programs
+from .rules import Collective
 
 _NONE: frozenset[Any] = frozenset()
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.base.errors import JaxprTypeError
-from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var, subjaxprs
-from pellucid.ir.rules import StateEffect
+from pellucid.base import JaxprTypeError
+
+from .jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var, subjaxprs
+from .rules import StateEffect
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pellucid.base.late import late
-from pellucid.ir.avals import AbstractRef, AbstractValue
-from pellucid.ir.primitive import Primitive, Programs, params_of
-from pellucid.ir.rules import Effects, Operands, StateEffect, no_effects
+
+from .avals import AbstractRef, AbstractValue
+from .primitive import Primitive, Programs, params_of
+from .rules import Effects, Operands, StateEffect, no_effects
 
 
 class Var:

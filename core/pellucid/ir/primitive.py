@@ -8,12 +8,14 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from pellucid.base.caching import cached
-from pellucid.base.errors import ArgumentTypeError, MissingRule
-from pellucid.base.functional import strict_zip
-from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
-from pellucid.ir.factors import Factors, alike
-from pellucid.ir.rules import (
+from pellucid.base import ArgumentTypeError, MissingRule, cached, strict_zip
+from pellucid.sharding.explicit_types import operand_of, sharding_type_error, shown_sharding
+from pellucid.sharding.factors import Linearity, Operation, mesh_of, rule_of
+from pellucid.sharding.named_sharding import NamedSharding
+
+from .avals import AbstractRef, AbstractValue, ShapedArray
+from .factors import Factors, alike
+from .rules import (
     Avals,
     BatchAxis,
     BatchDim,
@@ -27,13 +29,10 @@ from pellucid.ir.rules import (
     Zero,
     no_effects,
 )
-from pellucid.ir.slots import Slots, call_slots
-from pellucid.sharding.explicit_types import operand_of, sharding_type_error, shown_sharding
-from pellucid.sharding.factors import Linearity, Operation, mesh_of, rule_of
-from pellucid.sharding.named_sharding import NamedSharding
+from .slots import Slots, call_slots
 
 if TYPE_CHECKING:
-    from pellucid.ir.jaxpr import ClosedJaxpr, Equation
+    from .jaxpr import ClosedJaxpr, Equation
 
 P = TypeVar("P")
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes, source
-from pellucid.base.functional import strict_zip
+from pellucid.base import dtypes, source, strict_zip
 from pellucid.base.pretty import Break, Doc, Group, Mark, Nest, Text, concat, join, layout
-from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
-from pellucid.ir.rules import Shown
+
+from .jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
+from .rules import Shown
 
 
 def variable_names() -> Iterator[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.base.functional import strict_zip
-from pellucid.ir.avals import AbstractValue
-from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
+from pellucid.base import strict_zip
+
+from .avals import AbstractValue
+from .jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
 
 
 def remove_dead_equations(

@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-from pellucid.ir.avals import AbstractValue, ShapedArray
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.stated import stated_result
 
+from .avals import AbstractValue, ShapedArray
+
 if TYPE_CHECKING:
-    from pellucid.ir.jaxpr import Equation
+    from .jaxpr import Equation
 
 
 class Zero:

@@ -10,11 +10,12 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pellucid.base.functional import strict_zip
-from pellucid.ir.rules import Operands, Values
+from pellucid.base import strict_zip
+
+from .rules import Operands, Values
 
 if TYPE_CHECKING:
-    from pellucid.ir.jaxpr import ClosedJaxpr
+    from .jaxpr import ClosedJaxpr
 
 
 class Role(enum.Enum):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.ir.primitive import NoParams
-from pellucid.linalg.matrices import (
+from pellucid.ir import NoParams
+from pellucid.primitives.arithmetic import div, sub
+from pellucid.tracing import bind1, type_of
+
+from .matrices import (
     MatrixPrimitive,
     decomposition,
     hermitian_from,
@@ -14,10 +17,8 @@ from pellucid.linalg.matrices import (
     tril,
     without_info,
 )
-from pellucid.linalg.native import INT32, boolean, byte, gpu_name, lapack_name, native
-from pellucid.linalg.triangular import triangular_solve
-from pellucid.primitives.arithmetic import div, sub
-from pellucid.tracing.trace import bind1, type_of
+from .native import INT32, boolean, byte, gpu_name, lapack_name, native
+from .triangular import triangular_solve
 
 
 class Cholesky(MatrixPrimitive[NoParams]):

@@ -5,9 +5,17 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
-from pellucid.base import dtypes
-from pellucid.base.errors import DerivativeRuleError
-from pellucid.linalg.matrices import (
+from pellucid.base import DerivativeRuleError, dtypes
+from pellucid.primitives.arithmetic import abs as absolute, add, div, mul, neg
+from pellucid.primitives.broadcasting import expand_dims, reduce_sum
+from pellucid.primitives.complex_parts import complex as complex_of, imag, real
+from pellucid.primitives.conversion import converted
+from pellucid.primitives.creation import broadcasted_iota, full_like
+from pellucid.primitives.logical import eq
+from pellucid.primitives.reduction import argmax
+from pellucid.tracing import bind, type_of
+
+from .matrices import (
     PLATFORMS_OF_LIBRARIES,
     H,
     MatrixPrimitive,
@@ -21,17 +29,9 @@ from pellucid.linalg.matrices import (
     where_in_matrix,
     without_info,
 )
-from pellucid.linalg.native import INT32, boolean, byte, gpu_name, lapack_name, native
-from pellucid.linalg.solve import solve
-from pellucid.linalg.symmetric_eigen import by_columns_gap
-from pellucid.primitives.arithmetic import abs as absolute, add, div, mul, neg
-from pellucid.primitives.broadcasting import expand_dims, reduce_sum
-from pellucid.primitives.complex_parts import complex as complex_of, imag, real
-from pellucid.primitives.conversion import converted
-from pellucid.primitives.creation import broadcasted_iota, full_like
-from pellucid.primitives.logical import eq
-from pellucid.primitives.reduction import argmax
-from pellucid.tracing.trace import bind, type_of
+from .native import INT32, boolean, byte, gpu_name, lapack_name, native
+from .solve import solve
+from .symmetric_eigen import by_columns_gap
 
 
 class EigImplementation(enum.Enum):

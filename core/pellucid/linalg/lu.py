@@ -6,11 +6,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import DtypeError, ShapeError
+from pellucid.base import DtypeError, ShapeError
 from pellucid.higher_order.loops import fori_loop
-from pellucid.ir.primitive import NoParams
-from pellucid.ir.rules import Traits
-from pellucid.linalg.matrices import (
+from pellucid.ir import NoParams, Traits
+from pellucid.primitives.arithmetic import add, mul, sub
+from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims
+from pellucid.primitives.creation import broadcasted_iota
+from pellucid.primitives.logical import eq, ge, select_n
+from pellucid.primitives.slicing import dynamic_index_in_dim, slice_in_dim
+from pellucid.primitives.sorting import taken_along
+from pellucid.tracing import bind, bind1, type_of
+
+from .matrices import (
     MatrixPrimitive,
     columns,
     decomposition,
@@ -24,15 +31,8 @@ from pellucid.linalg.matrices import (
     triu,
     zero_of,
 )
-from pellucid.linalg.native import INT32, gpu_name, lapack_name, native
-from pellucid.linalg.triangular import triangular_solve
-from pellucid.primitives.arithmetic import add, mul, sub
-from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims
-from pellucid.primitives.creation import broadcasted_iota
-from pellucid.primitives.logical import eq, ge, select_n
-from pellucid.primitives.slicing import dynamic_index_in_dim, slice_in_dim
-from pellucid.primitives.sorting import taken_along
-from pellucid.tracing.trace import bind, bind1, type_of
+from .native import INT32, gpu_name, lapack_name, native
+from .triangular import triangular_solve
 
 
 class Lu(MatrixPrimitive[NoParams]):

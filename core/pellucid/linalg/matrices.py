@@ -8,11 +8,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pellucid.base.errors import CompilationError, DtypeError, ShapeError
-from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.factors import batched_factors
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Avals, CountRule, Traits, Zero, real_operations
+from pellucid.base import CompilationError, DtypeError, ShapeError
+from pellucid.ir import (
+    Avals,
+    CountRule,
+    Primitive,
+    ShapedArray,
+    Traits,
+    Zero,
+    batched_factors,
+    real_operations,
+    shaped_array,
+)
 from pellucid.primitives.arithmetic import add, div, mul
 from pellucid.primitives.broadcasting import (
     broadcast_in_dim,
@@ -29,7 +36,7 @@ from pellucid.primitives.movement import transpose
 from pellucid.primitives.padding import pad
 from pellucid.primitives.precision import Precision
 from pellucid.primitives.slicing import slice_in_dim
-from pellucid.tracing.trace import bind, type_of
+from pellucid.tracing import bind, type_of
 
 P = TypeVar("P")
 ACCEPTED = ("float32", "float64", "complex64", "complex128")

@@ -7,13 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.factors import batched_factors
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Traits
+from pellucid.ir import Primitive, ShapedArray, Traits, batched_factors, shaped_array
 from pellucid.lowering.custom_calls import TYPED, batched_sharding_rule, custom_call
 from pellucid.lowering.dynamic_shapes import shape_operands
-from pellucid.tracing.trace import bind, type_of
+from pellucid.tracing import bind, type_of
 from pellucid.xla import lapack
 
 _PREFIXES = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}

@@ -7,18 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ShapeError
-from pellucid.linalg.cholesky import cholesky
-from pellucid.linalg.matrices import (
-    H,
-    hermitian_part,
-    identity,
-    product,
-    rows,
-)
-from pellucid.linalg.qr import qr
-from pellucid.linalg.symmetric_eigen import eigh
-from pellucid.linalg.triangular import triangular_solve
+from pellucid.base import ShapeError
 from pellucid.primitives.arithmetic import abs as absolute, add, div, max as greater, mul, sqrt, sub
 from pellucid.primitives.broadcasting import expand_dims, reduce_sum
 from pellucid.primitives.concatenation import concatenate
@@ -28,7 +17,13 @@ from pellucid.primitives.logical import bitwise_and, eq, le, lt, select_n
 from pellucid.primitives.movement import rev
 from pellucid.primitives.reduction import reduce_max
 from pellucid.primitives.slicing import slice_in_dim
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .cholesky import cholesky
+from .matrices import H, hermitian_part, identity, product, rows
+from .qr import qr
+from .symmetric_eigen import eigh
+from .triangular import triangular_solve
 
 _INT32 = np.dtype(np.int32)
 _LARGEST_CHOLESKY_WEIGHT = 100.0

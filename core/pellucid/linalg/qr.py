@@ -6,10 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ShapeError
-from pellucid.ir.primitive import NoParams
-from pellucid.linalg.lu import rows_at
-from pellucid.linalg.matrices import (
+from pellucid.base import ShapeError
+from pellucid.ir import NoParams
+from pellucid.primitives.arithmetic import add, sub
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.complex_parts import complex as complex_of, imag
+from pellucid.primitives.creation import broadcasted_iota, full_like
+from pellucid.tracing import bind, bind1, type_of
+
+from .lu import rows_at
+from .matrices import (
     PLATFORMS_OF_LIBRARIES,
     H,
     MatrixPrimitive,
@@ -27,13 +33,8 @@ from pellucid.linalg.matrices import (
     triu,
     zero_of,
 )
-from pellucid.linalg.native import INT32, boolean, gpu_name, lapack_name, native
-from pellucid.linalg.triangular import triangular_solve
-from pellucid.primitives.arithmetic import add, sub
-from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.complex_parts import complex as complex_of, imag
-from pellucid.primitives.creation import broadcasted_iota, full_like
-from pellucid.tracing.trace import bind, bind1, type_of
+from .native import INT32, boolean, gpu_name, lapack_name, native
+from .triangular import triangular_solve
 
 
 class QrParams(NamedTuple):

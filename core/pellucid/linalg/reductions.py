@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import UnsupportedError
-from pellucid.ir.primitive import NoParams
-from pellucid.linalg.matrices import (
+from pellucid.base import UnsupportedError
+from pellucid.ir import NoParams
+from pellucid.tracing import bind, type_of
+
+from .matrices import (
     PLATFORMS_OF_LIBRARIES,
     MatrixPrimitive,
     decomposition,
@@ -15,8 +17,7 @@ from pellucid.linalg.matrices import (
     real_of,
     without_info,
 )
-from pellucid.linalg.native import INT32, boolean, byte, gpu_name, lapack_name, native
-from pellucid.tracing.trace import bind, type_of
+from .native import INT32, boolean, byte, gpu_name, lapack_name, native
 
 
 class SchurParams(NamedTuple):

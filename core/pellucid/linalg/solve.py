@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from pellucid.higher_order.linear_calls import custom_linear_solve
-from pellucid.linalg.lu import lu, rows_at
-from pellucid.linalg.matrices import product
-from pellucid.linalg.triangular import triangular_solve
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.movement import move_axis, reshape
 from pellucid.primitives.sorting import sort_key_val
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .lu import lu, rows_at
+from .matrices import product
+from .triangular import triangular_solve
 
 PLAIN, TRANSPOSED, ADJOINT = range(3)
 """Forms of the matrix whose factors are given, by SciPy's numbers."""

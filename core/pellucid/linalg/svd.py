@@ -5,8 +5,17 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentValueError, DerivativeRuleError
-from pellucid.linalg.matrices import (
+from pellucid.base import ArgumentValueError, DerivativeRuleError
+from pellucid.primitives.arithmetic import add, div, mul, sub
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.complex_parts import complex as complex_of, imag, real
+from pellucid.primitives.conversion import converted
+from pellucid.primitives.creation import full_like
+from pellucid.primitives.logical import eq, select_n
+from pellucid.primitives.slicing import slice_in_dim
+from pellucid.tracing import bind, type_of
+
+from .matrices import (
     H,
     MatrixPrimitive,
     T,
@@ -23,17 +32,9 @@ from pellucid.linalg.matrices import (
     where_in_matrix,
     without_info,
 )
-from pellucid.linalg.native import INT32, boolean, byte, gpu_name, lapack_name, native
-from pellucid.linalg.polar import svd_by_polar
-from pellucid.linalg.symmetric_eigen import by_columns_gap, chosen
-from pellucid.primitives.arithmetic import add, div, mul, sub
-from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.complex_parts import complex as complex_of, imag, real
-from pellucid.primitives.conversion import converted
-from pellucid.primitives.creation import full_like
-from pellucid.primitives.logical import eq, select_n
-from pellucid.primitives.slicing import slice_in_dim
-from pellucid.tracing.trace import bind, type_of
+from .native import INT32, boolean, byte, gpu_name, lapack_name, native
+from .polar import svd_by_polar
+from .symmetric_eigen import by_columns_gap, chosen
 
 
 class SvdAlgorithm(enum.Enum):

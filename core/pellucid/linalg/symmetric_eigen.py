@@ -5,8 +5,17 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.linalg.matrices import (
+from pellucid.base import ArgumentTypeError, ArgumentValueError
+from pellucid.primitives.arithmetic import div, sub
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.complex_parts import real
+from pellucid.primitives.conversion import converted
+from pellucid.primitives.creation import full_like
+from pellucid.primitives.logical import eq
+from pellucid.primitives.slicing import slice_in_dim
+from pellucid.tracing import bind, type_of
+
+from .matrices import (
     PLATFORMS_OF_LIBRARIES,
     H,
     MatrixPrimitive,
@@ -21,15 +30,7 @@ from pellucid.linalg.matrices import (
     where_in_matrix,
     without_info,
 )
-from pellucid.linalg.native import INT32, boolean, byte, gpu_name, lapack_name, native
-from pellucid.primitives.arithmetic import div, sub
-from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.complex_parts import real
-from pellucid.primitives.conversion import converted
-from pellucid.primitives.creation import full_like
-from pellucid.primitives.logical import eq
-from pellucid.primitives.slicing import slice_in_dim
-from pellucid.tracing.trace import bind, type_of
+from .native import INT32, boolean, byte, gpu_name, lapack_name, native
 
 
 class EighImplementation(enum.Enum):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ShapeError
-from pellucid.ir.rules import Avals, Traits, Zero, is_linear, real_operations, size_of
-from pellucid.linalg.matrices import MatrixPrimitive, T, conjugated, product, tril, triu
-from pellucid.linalg.native import byte, lapack_name, native
+from pellucid.base import ShapeError
+from pellucid.ir import Avals, Traits, Zero, is_linear, real_operations, size_of
 from pellucid.primitives.arithmetic import neg, sub
 from pellucid.primitives.broadcasting import brought_to, expand_dims, squeeze
 from pellucid.primitives.movement import move_axis, reshape
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.tracing import bind1, type_of
+
+from .matrices import MatrixPrimitive, T, conjugated, product, tril, triu
+from .native import byte, lapack_name, native
 
 
 class TriangularSolveParams(NamedTuple):

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ShapeError
+from pellucid.base import ShapeError
 from pellucid.higher_order.loops import scan
-from pellucid.ir.rules import Avals, Traits, Zero, is_linear, real_operations, size_of
-from pellucid.linalg.matrices import MatrixPrimitive, without_info
-from pellucid.linalg.native import INT32, gpu_name, lapack_name, native
+from pellucid.ir import Avals, Traits, Zero, is_linear, real_operations, size_of
 from pellucid.primitives.arithmetic import div, mul, neg, sub
 from pellucid.primitives.broadcasting import expand_dims
 from pellucid.primitives.creation import full_like
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.padding import pad
 from pellucid.primitives.slicing import index_in_dim
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.tracing import bind1, type_of
+
+from .matrices import MatrixPrimitive, without_info
+from .native import INT32, gpu_name, lapack_name, native
 
 
 class TridiagonalSolveParams(NamedTuple):

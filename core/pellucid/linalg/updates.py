@@ -6,18 +6,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import DtypeError, ShapeError
+from pellucid.base import DtypeError, ShapeError
 from pellucid.higher_order.loops import scan
-from pellucid.ir.primitive import NoParams
-from pellucid.ir.rules import Traits, Zero, real_operations, size_of
-from pellucid.linalg.matrices import MatrixPrimitive, T, decomposition, product, tril
-from pellucid.linalg.native import gpu_name, native
+from pellucid.ir import NoParams, Traits, Zero, real_operations, size_of
 from pellucid.primitives.arithmetic import add, div, mul, sqrt, sub
 from pellucid.primitives.creation import iota
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.slicing import dynamic_index_in_dim
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.tracing import bind1, type_of
 from pellucid.transforms.zeros import add_tangents
+
+from .matrices import MatrixPrimitive, T, decomposition, product, tril
+from .native import gpu_name, native
 
 
 class SymmetricProductParams(NamedTuple):

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pellucid.ir.avals import shaped_array
-from pellucid.lowering.context import Values
+from pellucid.ir import shaped_array
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import NO_AXES, PartitionSpec
 from pellucid.sharding.shardy import axis_texts
 from pellucid.xla.mlir import ir
 
+from .context import Values
+
 if TYPE_CHECKING:
-    from pellucid.lowering.context import LoweringContext
+    from .context import LoweringContext
 
 
 def compute_with_addends(ctx: LoweringContext, operands: Values, results: Values) -> None:

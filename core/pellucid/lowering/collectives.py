@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import AxisNameError
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.rules import Operands
-from pellucid.lowering.context import LoweringContext
-from pellucid.lowering.faults import SUMMED_COMPLEX_CONSTANT
+from pellucid.base import AxisNameError
+from pellucid.ir import Operands, shaped_array
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.shardy import axis_texts
 from pellucid.xla.mlir import ir
+
+from .context import LoweringContext
+from .faults import SUMMED_COMPLEX_CONSTANT
 
 Groups = tuple[tuple[int, ...], ...]
 

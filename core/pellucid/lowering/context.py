@@ -13,20 +13,24 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import Size, Symbol
-from pellucid.base.errors import CompilationError
-from pellucid.base.source import describe
-from pellucid.base.typing import Function, Ints, Shape
-from pellucid.ir.avals import AbstractToken, ShapedArray, element_shape, physical, shaped_array
-from pellucid.ir.rules import Avals, Effect
-from pellucid.lowering.dynamic_shapes import dynamic_form, size_value, sizes_value
-from pellucid.lowering.faults import STRETCHED_ADDENDS, Fault, is_suspended
-from pellucid.lowering.rule_context import RuleContext
+from pellucid.base import CompilationError, Function, Ints, Shape, Size, Symbol, describe, dtypes
+from pellucid.ir import (
+    AbstractToken,
+    Avals,
+    Effect,
+    ShapedArray,
+    element_shape,
+    physical,
+    shaped_array,
+)
 from pellucid.sharding.explicit_types import shown_sharding
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.xla.mlir import element_types, ir
 from pellucid.xla.shardings import Device
+
+from .dynamic_shapes import dynamic_form, size_value, sizes_value
+from .faults import STRETCHED_ADDENDS, Fault, is_suspended
+from .rule_context import RuleContext
 
 _create = ir.Operation.create
 _I64 = np.dtype(np.int64)

@@ -7,15 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, CompilationError
-from pellucid.base.typing import Ints
-from pellucid.ir.avals import AbstractToken, abstract_token, physical
-from pellucid.ir.factors import batched_factors
-from pellucid.ir.rules import Avals, Effect, Operands
-from pellucid.lowering.context import LoweringContext
+from pellucid.base import ArgumentTypeError, CompilationError, Ints
+from pellucid.ir import (
+    AbstractToken,
+    Avals,
+    Effect,
+    Operands,
+    abstract_token,
+    batched_factors,
+    physical,
+)
 from pellucid.sharding.sharding_rule import parse_rule
 from pellucid.xla.mlir import ir
 from pellucid.xla.shardings import Device
+
+from .context import LoweringContext
 
 TYPED = 4
 """The version of custom calls whose attributes are a dictionary of typed values."""

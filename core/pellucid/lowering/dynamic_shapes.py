@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pellucid.base.dims import Size, Symbol, is_static
-from pellucid.base.errors import CompilationError
-from pellucid.base.typing import Ints
-from pellucid.ir.avals import physical, shaped_array
+from pellucid.base import CompilationError, Ints, Size, Symbol, is_static
+from pellucid.ir import physical, shaped_array
 from pellucid.xla.mlir import ir
 
 if TYPE_CHECKING:
-    from pellucid.lowering.context import LoweringContext
+    from .context import LoweringContext
 
 Values = Sequence[ir.Value]
 SIZE = shaped_array((), np.dtype(np.int32))

@@ -11,11 +11,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pellucid.lowering.faults import UPDATE_READS_ITSELF
 from pellucid.xla.mlir import ir
 
+from .faults import UPDATE_READS_ITSELF
+
 if TYPE_CHECKING:
-    from pellucid.lowering.context import LoweringContext
+    from .context import LoweringContext
 
 MAX_VISITED_OPERATIONS = 64
 """Operations between an array and its update that are looked at; beyond them, the array counts as read."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.dims import fits
-from pellucid.ir.avals import abstract_token, physical, shaped_array
-from pellucid.ir.rules import Avals, Effect
-from pellucid.lowering.context import LoweringContext
+from pellucid.base import fits
+from pellucid.ir import Avals, Effect, abstract_token, physical, shaped_array
 from pellucid.xla.mlir import ir
+
+from .context import LoweringContext
 
 Values = Sequence[Any]
 

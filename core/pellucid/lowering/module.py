@@ -10,22 +10,26 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from pellucid.base import source
-from pellucid.base.functional import strict_zip
-from pellucid.base.source import NameStack
-from pellucid.base.typing import Function
-from pellucid.ir.avals import abstract_token, shaped_array
-from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal
-from pellucid.ir.primitive import Programs
-from pellucid.ir.rules import Avals, Effect
-from pellucid.lowering.addends import compute_with_addends
-from pellucid.lowering.context import FRONTEND, Attributes, LoweringContext, Values
-from pellucid.lowering.dynamic_shapes import SIZE, solved_variables
-from pellucid.lowering.in_place import settle
-from pellucid.lowering.loops import case
-from pellucid.tracing.context import use_lineage
-from pellucid.tracing.staging import stage
+from pellucid.base import Function, NameStack, source, strict_zip
+from pellucid.ir import (
+    Avals,
+    Effect,
+    Equation,
+    Jaxpr,
+    Lineage,
+    Literal,
+    Programs,
+    abstract_token,
+    shaped_array,
+)
+from pellucid.tracing import stage, use_lineage
 from pellucid.xla.mlir import ir, location_cache, new_context
+
+from .addends import compute_with_addends
+from .context import FRONTEND, Attributes, LoweringContext, Values
+from .dynamic_shapes import SIZE, solved_variables
+from .in_place import settle
+from .loops import case
 
 _FRAME_LIMIT = 12
 _PLATFORM_INDEX = shaped_array((), np.dtype(np.int32))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError
-from pellucid.ir.rules import Effect
+from pellucid.base import ArgumentTypeError
+from pellucid.ir import Effect
 from pellucid.xla.mlir import ir
 
 

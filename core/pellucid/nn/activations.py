@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError
+from pellucid.base import ArgumentValueError, dtypes
 from pellucid.higher_order.custom_jvp import custom_jvp
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.special import erfc
 from pellucid.primitives.transcendental import logistic
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, ShapeError, UnsupportedError
-from pellucid.nn.normalizations import softmax
+from pellucid.base import ArgumentValueError, ShapeError, UnsupportedError, dtypes
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.log_sums import logsumexp
 from pellucid.numpy.promotion import aval_of
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .normalizations import softmax
 
 Window = tuple[int, int]
 

@@ -12,8 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pellucid import numpy as jnp, random
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError
+from pellucid.base import ArgumentValueError, dtypes
 
 Axes = int | Sequence[int]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid import numpy as jnp
-from pellucid.base.errors import ArgumentValueError
+from pellucid.base import ArgumentValueError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.log_sums import log_softmax, softmax
 from pellucid.numpy.promotion import promote_dtypes_inexact

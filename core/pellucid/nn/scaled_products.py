@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base import ArgumentValueError, DtypeError, ShapeError, dtypes
 from pellucid.higher_order.custom_vjp import custom_vjp
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives.contraction import dot_general

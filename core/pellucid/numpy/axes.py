@@ -10,16 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     AxisError,
     ConcretizationError,
+    dtypes,
 )
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import arange, asarray, canonical_shape, zeros
-from pellucid.numpy.manipulation import (
+from pellucid.primitives.movement import canonical_axis
+from pellucid.tracing import Tracer, type_of
+from pellucid.transforms.vmap import vmap
+
+from .compiled import numpy_function
+from .creation import arange, asarray, canonical_shape, zeros
+from .manipulation import (
     broadcast_to,
     concatenate,
     expand_dims,
@@ -29,13 +33,10 @@ from pellucid.numpy.manipulation import (
     tile,
     where,
 )
-from pellucid.numpy.promotion import aval_of, convert
-from pellucid.numpy.reductions import any, sum
-from pellucid.numpy.selection import take
-from pellucid.numpy.sorting import argsort
-from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.trace import Tracer, type_of
-from pellucid.transforms.vmap import vmap
+from .promotion import aval_of, convert
+from .reductions import any, sum
+from .selection import take
+from .sorting import argsort
 
 
 def apply_along_axis(

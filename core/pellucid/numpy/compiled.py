@@ -7,16 +7,24 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.base.errors import PellucidError
+from pellucid.base import PellucidError
 from pellucid.higher_order.jitted import Jitted
-from pellucid.numpy.recall import remembering, with_operands
 from pellucid.runtime.transfer import from_host, shard_argument
-from pellucid.tracing.context import context
-from pellucid.tracing.function import FunctionSpec, resolve_arguments
-from pellucid.tracing.trace import Tracer, as_operand, is_array_like, name_operands, type_of
+from pellucid.tracing import (
+    FunctionSpec,
+    Tracer,
+    as_operand,
+    context,
+    is_array_like,
+    name_operands,
+    resolve_arguments,
+    type_of,
+)
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.calls import make_call
 from pellucid.xla.pytree import flatten
+
+from .recall import remembering, with_operands
 
 
 def numpy_function(

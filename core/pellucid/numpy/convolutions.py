@@ -8,24 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import asarray, full
-from pellucid.numpy.elementwise import absolute, clip, conjugate, sqrt
-from pellucid.numpy.manipulation import (
-    atleast_2d,
-    concatenate,
-    diagonal,
-    expand_dims,
-    flip,
-)
-from pellucid.numpy.products import matmul
-from pellucid.numpy.promotion import aval_of, convert, promote_dtypes_inexact
-from pellucid.numpy.reductions import static_dtype, sum
-from pellucid.numpy.statistics import average
+from pellucid.base import ArgumentTypeError, ArgumentValueError, dtypes
 from pellucid.primitives.convolution import conv_general_dilated
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .compiled import numpy_function
+from .creation import asarray, full
+from .elementwise import absolute, clip, conjugate, sqrt
+from .manipulation import atleast_2d, concatenate, diagonal, expand_dims, flip
+from .products import matmul
+from .promotion import aval_of, convert, promote_dtypes_inexact
+from .reductions import static_dtype, sum
+from .statistics import average
 
 _MODES = ("full", "same", "valid")
 

@@ -10,18 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import Symbol, canonical_size, is_static, larger
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
-from pellucid.ir.avals import shaped_array
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.promotion import (
-    aval_of,
-    broadcast_arrays,
-    canonical,
-    convert,
-    promote_dtypes_inexact,
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ShapeError,
+    Symbol,
+    canonical_size,
+    dtypes,
+    is_static,
+    larger,
 )
+from pellucid.ir import shaped_array
 from pellucid.primitives import arithmetic, creation, logical, transcendental
 from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims
 from pellucid.primitives.concatenation import concatenate
@@ -36,9 +35,12 @@ from pellucid.runtime.transfer import copied, from_host, out_of_range, put_host
 from pellucid.sharding import make_single_device_sharding
 from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.stated import check_fits, stated_sharding
-from pellucid.tracing.trace import Tracer, as_operand, is_array_like, operand_lines, type_of
+from pellucid.tracing import Tracer, as_operand, is_array_like, operand_lines, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.shardings import Device
+
+from .compiled import numpy_function
+from .promotion import aval_of, broadcast_arrays, canonical, convert, promote_dtypes_inexact
 
 # From Python values ---------------------------------------------------------------------------------
 

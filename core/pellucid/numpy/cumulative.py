@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.promotion import aval_of, canonical, convert, refuse_out
-from pellucid.numpy.reductions import promoted, single_axis, static_dtype
+from pellucid.base import ArgumentValueError, dtypes
 from pellucid.primitives import cumulative
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.creation import filled
 from pellucid.primitives.movement import canonical_axis, reshape
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .compiled import numpy_function
+from .promotion import aval_of, canonical, convert, refuse_out
+from .reductions import promoted, single_axis, static_dtype
 
 _BOOL = np.dtype(bool)
 

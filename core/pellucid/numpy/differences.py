@@ -8,28 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import asarray
-from pellucid.numpy.cumulative import cumsum
-from pellucid.numpy.elementwise import absolute, clip, not_equal, remainder
-from pellucid.numpy.manipulation import (
-    broadcast_to,
-    canonical_axes,
-    concatenate,
-    moveaxis,
-    ravel,
-    stack,
-    where,
-)
-from pellucid.numpy.promotion import aval_of, convert, promote_dtypes, promote_dtypes_inexact
-from pellucid.numpy.reductions import sum
-from pellucid.numpy.searching import searchsorted
-from pellucid.numpy.sorting import argsort
+from pellucid.base import ArgumentValueError, UnsupportedError, dtypes
 from pellucid.primitives.broadcasting import broadcast_shapes
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .compiled import numpy_function
+from .creation import asarray
+from .cumulative import cumsum
+from .elementwise import absolute, clip, not_equal, remainder
+from .manipulation import broadcast_to, canonical_axes, concatenate, moveaxis, ravel, stack, where
+from .promotion import aval_of, convert, promote_dtypes, promote_dtypes_inexact
+from .reductions import sum
+from .searching import searchsorted
+from .sorting import argsort
 
 
 def _part(x: Any, axis: int, *bounds: int | None) -> Any:

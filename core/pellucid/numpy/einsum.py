@@ -11,13 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.caching import cached
-from pellucid.base.dims import Symbol
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError, UnsupportedError
-from pellucid.ir.rules import Operands
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.promotion import aval_of, convert
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ShapeError,
+    Symbol,
+    UnsupportedError,
+    cached,
+    dtypes,
+)
+from pellucid.ir import Operands
 from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum, squeeze
 from pellucid.primitives.contraction import dot_general
 from pellucid.primitives.creation import broadcasted_iota, zeros
@@ -26,7 +29,10 @@ from pellucid.primitives.movement import transpose
 from pellucid.primitives.precision import preferred_dtype
 from pellucid.primitives.reduction import reduce_or
 from pellucid.primitives.sharding_constraint import with_out_sharding
-from pellucid.tracing.trace import operand_lines, type_of
+from pellucid.tracing import operand_lines, type_of
+
+from .compiled import numpy_function
+from .promotion import aval_of, convert
 
 Shape = tuple[int, ...]
 

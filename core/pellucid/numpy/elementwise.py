@@ -8,11 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, DtypeError, PellucidError
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.elementwise_examples import EXAMPLES
-from pellucid.numpy.promotion import (
+from pellucid.base import ArgumentValueError, DtypeError, PellucidError, dtypes
+from pellucid.primitives import arithmetic, complex_parts, logical, transcendental
+from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes
+from pellucid.primitives.conversion import (
+    bitcast_convert_type,
+    convert_element_type,
+    stop_gradient,
+)
+from pellucid.primitives.families import constant_like, scalar
+from pellucid.tracing import Tracer, operand_lines, type_of
+
+from .compiled import numpy_function
+from .elementwise_examples import EXAMPLES
+from .promotion import (
     aval_of,
     check_arrays,
     convert,
@@ -25,15 +34,6 @@ from pellucid.numpy.promotion import (
     promote_shapes,
     refuse_out,
 )
-from pellucid.primitives import arithmetic, complex_parts, logical, transcendental
-from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes
-from pellucid.primitives.conversion import (
-    bitcast_convert_type,
-    convert_element_type,
-    stop_gradient,
-)
-from pellucid.primitives.families import constant_like, scalar
-from pellucid.tracing.trace import Tracer, operand_lines, type_of
 
 # Families -----------------------------------------------------------------------------------------
 

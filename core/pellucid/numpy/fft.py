@@ -14,12 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import asarray
-from pellucid.numpy.manipulation import canonical_axes, roll
-from pellucid.numpy.promotion import aval_of, canonical, convert
+from pellucid.base import ArgumentTypeError, ArgumentValueError, dtypes
 from pellucid.primitives import arithmetic
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import conj
@@ -28,7 +23,12 @@ from pellucid.primitives.fourier import MAX_AXES, FftType, fft as lax_fft
 from pellucid.primitives.movement import transpose
 from pellucid.primitives.padding import pad
 from pellucid.primitives.slicing import slice_in_dim
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .compiled import numpy_function
+from .creation import asarray
+from .manipulation import canonical_axes, roll
+from .promotion import aval_of, canonical, convert
 
 _INVERSE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import canonical_shape
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import arange, array, asarray, linspace, meshgrid, ones
-from pellucid.numpy.elementwise import clip, remainder
-from pellucid.numpy.manipulation import concatenate, expand_dims, nonzero, ravel, reshape, stack
-from pellucid.numpy.promotion import aval_of, promote_dtypes
-from pellucid.tracing.trace import Tracer, type_of
+from pellucid.base import ArgumentTypeError, ArgumentValueError, canonical_shape, dtypes
+from pellucid.tracing import Tracer, type_of
+
+from .compiled import numpy_function
+from .creation import arange, array, asarray, linspace, meshgrid, ones
+from .elementwise import clip, remainder
+from .manipulation import concatenate, expand_dims, nonzero, ravel, reshape, stack
+from .promotion import aval_of, promote_dtypes
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:

@@ -9,22 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ConcretizationError,
     ShapeError,
     UnsupportedError,
+    dtypes,
 )
-from pellucid.numpy.creation import asarray, linspace, ones_like, zeros
-from pellucid.numpy.elementwise import clip
-from pellucid.numpy.grids import ravel_multi_index
-from pellucid.numpy.manipulation import ravel, reshape, stack, where
-from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.numpy.reductions import max, min, sum
-from pellucid.numpy.searching import searchsorted
-from pellucid.tracing.trace import Tracer, type_of
+from pellucid.tracing import Tracer, type_of
+
+from .creation import asarray, linspace, ones_like, zeros
+from .elementwise import clip
+from .grids import ravel_multi_index
+from .manipulation import ravel, reshape, stack, where
+from .promotion import aval_of, promote_dtypes_inexact
+from .reductions import max, min, sum
+from .searching import searchsorted
 
 
 def bincount(

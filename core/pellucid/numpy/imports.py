@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, UnsupportedError
-from pellucid.numpy.creation import arange, asarray, canonical_shape
+from pellucid.base import ArgumentTypeError, UnsupportedError
 from pellucid.runtime.interchange import from_dlpack as _from_dlpack
 from pellucid.transforms.vmap import vmap
+
+from .creation import arange, asarray, canonical_shape
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:

@@ -7,13 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.dims import Size, as_value, dilated_size, fits, known_at_least, slice_window
-from pellucid.base.errors import IndexingError, NonConcreteBooleanIndexError
-from pellucid.numpy.creation import asarray
+from pellucid.base import (
+    IndexingError,
+    NonConcreteBooleanIndexError,
+    Size,
+    as_value,
+    dilated_size,
+    fits,
+    known_at_least,
+    slice_window,
+)
 from pellucid.primitives.dslice import Slice
 from pellucid.primitives.families import kind_of
-from pellucid.tracing.trace import Tracer, is_array_like, type_of
+from pellucid.tracing import Tracer, is_array_like, type_of
 from pellucid.xla.arrays import ArrayImpl
+
+from .creation import asarray
 
 Shape = tuple[int, ...]
 

@@ -6,26 +6,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pellucid.base import dtypes
-from pellucid.base.caching import cached
-from pellucid.base.errors import ArgumentTypeError, ShapeError
+from pellucid.base import ArgumentTypeError, ShapeError, cached, dtypes
 from pellucid.higher_order.scatter_apply import scatter_apply
-from pellucid.ir.avals import AbstractRef
-from pellucid.numpy import elementwise
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import asarray
-from pellucid.numpy.index_entries import Index, parsed
-from pellucid.numpy.indexing import (
-    Lookup,
-    Places,
-    Structure,
-    arrangement,
-    places_of,
-    taken,
-    taken_apart,
-    with_flags,
-)
-from pellucid.numpy.promotion import convert
+from pellucid.ir import AbstractRef
 from pellucid.primitives.broadcasting import broadcast_to, squeeze
 from pellucid.primitives.creation import ones
 from pellucid.primitives.gather import fill_param
@@ -41,9 +24,23 @@ from pellucid.primitives.scatter import (
 )
 from pellucid.primitives.sharding_constraint import with_out_sharding
 from pellucid.refs.access import set as write_reference
-from pellucid.tracing.context import context
-from pellucid.tracing.discharge import is_reference
-from pellucid.tracing.trace import is_array_like, name_operands, type_of
+from pellucid.tracing import context, is_array_like, is_reference, name_operands, type_of
+
+from . import elementwise
+from .compiled import numpy_function
+from .creation import asarray
+from .index_entries import Index, parsed
+from .indexing import (
+    Lookup,
+    Places,
+    Structure,
+    arrangement,
+    places_of,
+    taken,
+    taken_apart,
+    with_flags,
+)
+from .promotion import convert
 
 
 class Update(NamedTuple):

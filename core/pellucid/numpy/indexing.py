@@ -11,24 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.caching import cached
-from pellucid.base.errors import IndexingError, ShapeError
-from pellucid.ir.avals import AbstractRef
-from pellucid.ir.rules import Operands
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.index_entries import (
-    INT32_MAX,
-    INT32_MIN,
-    Entry,
-    Index,
-    NewAxis,
-    Scalar,
-    Vector,
-    Window,
-    index_dtype,
-    parsed,
-    vectors_of,
-)
+from pellucid.base import IndexingError, ShapeError, cached
+from pellucid.ir import AbstractRef, Operands
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.broadcasting import (
     broadcast_in_dim,
@@ -46,9 +30,23 @@ from pellucid.primitives.movement import reshape, rev
 from pellucid.primitives.padding import slice as static_slice
 from pellucid.primitives.slicing import dynamic_slice, wrapped
 from pellucid.refs.access import get as read_reference
-from pellucid.tracing.context import context
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import context, type_of
 from pellucid.xla.arrays import ArrayImpl
+
+from .compiled import numpy_function
+from .index_entries import (
+    INT32_MAX,
+    INT32_MIN,
+    Entry,
+    Index,
+    NewAxis,
+    Scalar,
+    Vector,
+    Window,
+    index_dtype,
+    parsed,
+    vectors_of,
+)
 
 Shape = tuple[int, ...]
 

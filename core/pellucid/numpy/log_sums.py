@@ -9,18 +9,14 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.higher_order.custom_jvp import custom_jvp
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.elementwise import absolute, exp, isfinite, log, sign
-from pellucid.numpy.manipulation import (
-    broadcast_arrays,
-    broadcast_to,
-    canonical_axes,
-    where as choose,
-)
-from pellucid.numpy.promotion import promote_dtypes_inexact
-from pellucid.numpy.reductions import Axis, max, static_axis, sum
 from pellucid.primitives.conversion import stop_gradient
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .compiled import numpy_function
+from .elementwise import absolute, exp, isfinite, log, sign
+from .manipulation import broadcast_arrays, broadcast_to, canonical_axes, where as choose
+from .promotion import promote_dtypes_inexact
+from .reductions import Axis, max, static_axis, sum
 
 
 def logsumexp(

@@ -9,24 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import canonical_size, is_static, larger, smaller
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ConcretizationError,
     ShapeError,
+    canonical_size,
+    dtypes,
+    is_static,
+    larger,
+    smaller,
 )
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import asarray, band, canonical_shape, diagonal_number
-from pellucid.numpy.promotion import (
-    aval_of,
-    broadcast_arrays as _broadcast_arrays,
-    check_arrays,
-    convert,
-    promote_dtypes,
-)
-from pellucid.numpy.sorting import sized_nonzero
 from pellucid.primitives import (
     arithmetic,
     broadcasting,
@@ -41,7 +34,18 @@ from pellucid.primitives.creation import iota
 from pellucid.primitives.families import constant_like, full_as, scalar
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.sharding_constraint import with_out_sharding
-from pellucid.tracing.trace import Tracer, as_operand, type_of
+from pellucid.tracing import Tracer, as_operand, type_of
+
+from .compiled import numpy_function
+from .creation import asarray, band, canonical_shape, diagonal_number
+from .promotion import (
+    aval_of,
+    broadcast_arrays as _broadcast_arrays,
+    check_arrays,
+    convert,
+    promote_dtypes,
+)
+from .sorting import sized_nonzero
 
 
 def canonical_axes(axis: Any, ndim: int) -> tuple[int, ...]:

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError
+from pellucid.base import ArgumentValueError, dtypes
 from pellucid.runtime import platforms
 
 __array_api_version__ = "2024.12"

@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.cumulative import accumulated
-from pellucid.numpy.promotion import aval_of, canonical, convert, promote_shapes, refuse_out
-from pellucid.numpy.reductions import (
+from pellucid.primitives import arithmetic, cumulative, logical
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.reduction import argmax as lax_argmax, argmin as lax_argmin
+from pellucid.tracing import type_of
+
+from .compiled import numpy_function
+from .cumulative import accumulated
+from .promotion import aval_of, canonical, convert, promote_shapes, refuse_out
+from .reductions import (
     AND,
     MAX,
     MIN,
@@ -29,11 +34,7 @@ from pellucid.numpy.reductions import (
     static_dtype,
     wide,
 )
-from pellucid.numpy.statistics import mean_of, squared, variance_dtypes
-from pellucid.primitives import arithmetic, cumulative, logical
-from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.reduction import argmax as lax_argmax, argmin as lax_argmin
-from pellucid.tracing.trace import type_of
+from .statistics import mean_of, squared, variance_dtypes
 
 _BOOL = np.dtype(bool)
 

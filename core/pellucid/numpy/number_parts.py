@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base import ArgumentTypeError, ArgumentValueError, dtypes
 from pellucid.higher_order.loops import while_loop
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import asarray
-from pellucid.numpy.elementwise import (
+from pellucid.primitives.conversion import bitcast_convert_type
+from pellucid.primitives.movement import canonical_axis
+from pellucid.tracing import type_of
+
+from .compiled import numpy_function
+from .creation import asarray
+from .elementwise import (
     absolute,
     bitwise_and,
     isfinite,
@@ -26,15 +29,9 @@ from pellucid.numpy.elementwise import (
     signbit,
     trunc,
 )
-from pellucid.numpy.manipulation import (
-    broadcast_arrays,
-    moveaxis,
-    ravel,
-    reshape,
-    where,
-)
-from pellucid.numpy.padding import pad
-from pellucid.numpy.promotion import (
+from .manipulation import broadcast_arrays, moveaxis, ravel, reshape, where
+from .padding import pad
+from .promotion import (
     aval_of,
     convert,
     promote_dtypes,
@@ -43,10 +40,7 @@ from pellucid.numpy.promotion import (
     promote_shapes,
     refuse_out,
 )
-from pellucid.numpy.reductions import any, sum
-from pellucid.primitives.conversion import bitcast_convert_type
-from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.trace import type_of
+from .reductions import any, sum
 
 
 @numpy_function

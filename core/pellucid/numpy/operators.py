@@ -8,10 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ShapeError, UnsupportedError
-from pellucid.ir.avals import AbstractRef
-from pellucid.numpy import (
+from pellucid.base import ArgumentTypeError, ShapeError, UnsupportedError, dtypes
+from pellucid.ir import AbstractRef
+from pellucid.primitives import complex_parts
+from pellucid.primitives.conversion import bitcast_convert_type
+from pellucid.primitives.families import scalar
+from pellucid.primitives.placement import device_put
+from pellucid.primitives.sharding_constraint import reshard
+from pellucid.runtime.transfer import shard_argument
+from pellucid.tracing import Tracer, as_operand, context, is_array_like, is_reference, type_of
+from pellucid.xla.arrays import ARRAY_TYPES
+from pellucid.xla.calls import make_call
+
+from . import (
     creation,
     cumulative,
     elementwise,
@@ -25,20 +34,9 @@ from pellucid.numpy import (
     sorting,
     statistics,
 )
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.namespace import namespace_for
-from pellucid.numpy.promotion import convert
-from pellucid.primitives import complex_parts
-from pellucid.primitives.conversion import bitcast_convert_type
-from pellucid.primitives.families import scalar
-from pellucid.primitives.placement import device_put
-from pellucid.primitives.sharding_constraint import reshard
-from pellucid.runtime.transfer import shard_argument
-from pellucid.tracing.context import context
-from pellucid.tracing.discharge import is_reference
-from pellucid.tracing.trace import Tracer, as_operand, is_array_like, type_of
-from pellucid.xla.arrays import ARRAY_TYPES
-from pellucid.xla.calls import make_call
+from .compiled import numpy_function
+from .namespace import namespace_for
+from .promotion import convert
 
 _BINARY: dict[str, Any] = {
     "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply,

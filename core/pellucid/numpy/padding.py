@@ -8,20 +8,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import Size, is_static, larger
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.numpy.axes import apply_along_axis
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import arange, asarray, linspace
-from pellucid.numpy.elementwise import clip, minimum, round
-from pellucid.numpy.manipulation import broadcast_to, concatenate
-from pellucid.numpy.promotion import aval_of
-from pellucid.numpy.quantiles import median
-from pellucid.numpy.reductions import max, min
-from pellucid.numpy.selection import take
-from pellucid.numpy.statistics import mean
-from pellucid.tracing.trace import type_of
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Size,
+    UnsupportedError,
+    dtypes,
+    is_static,
+    larger,
+)
+from pellucid.tracing import type_of
+
+from .axes import apply_along_axis
+from .compiled import numpy_function
+from .creation import arange, asarray, linspace
+from .elementwise import clip, minimum, round
+from .manipulation import broadcast_to, concatenate
+from .promotion import aval_of
+from .quantiles import median
+from .reductions import max, min
+from .selection import take
+from .statistics import mean
 
 Widths = tuple[tuple[int, int], ...]
 

@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ConcretizationError
+from pellucid.base import ArgumentTypeError, ArgumentValueError, ConcretizationError, dtypes
 from pellucid.higher_order.loops import scan
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.convolutions import convolve
-from pellucid.numpy.creation import arange, asarray, eye, zeros
-from pellucid.numpy.elementwise import sqrt
-from pellucid.numpy.linalg.decompositions import eigvals
-from pellucid.numpy.linalg.equations import inv, lstsq
-from pellucid.numpy.manipulation import atleast_1d, broadcast_to, concatenate, expand_dims
-from pellucid.numpy.products import matmul, outer
-from pellucid.numpy.promotion import aval_of, promote_dtypes, promote_dtypes_inexact
-from pellucid.numpy.reductions import sum
 from pellucid.primitives.broadcasting import broadcast_shapes
-from pellucid.tracing.trace import Tracer, type_of
+from pellucid.tracing import Tracer, type_of
+
+from .compiled import numpy_function
+from .convolutions import convolve
+from .creation import arange, asarray, eye, zeros
+from .elementwise import sqrt
+from .linalg.decompositions import eigvals
+from .linalg.equations import inv, lstsq
+from .manipulation import atleast_1d, broadcast_to, concatenate, expand_dims
+from .products import matmul, outer
+from .promotion import aval_of, promote_dtypes, promote_dtypes_inexact
+from .reductions import sum
 
 
 def _padded(a1: Any, a2: Any) -> tuple[Any, Any]:

@@ -8,11 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ShapeError, UnsupportedError
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.manipulation import canonical_axes
-from pellucid.numpy.promotion import aval_of, convert, promote_dtypes
+from pellucid.base import ShapeError, UnsupportedError, dtypes
 from pellucid.primitives import arithmetic, logical
 from pellucid.primitives.broadcasting import broadcast_shapes, expand_dims, squeeze
 from pellucid.primitives.complex_parts import conj
@@ -20,7 +16,11 @@ from pellucid.primitives.contraction import dot_general
 from pellucid.primitives.movement import canonical_axis, move_axis, reshape, transpose
 from pellucid.primitives.precision import preferred_dtype
 from pellucid.primitives.sharding_constraint import auto_axes
-from pellucid.tracing.trace import operand_lines, type_of
+from pellucid.tracing import operand_lines, type_of
+
+from .compiled import numpy_function
+from .manipulation import canonical_axes
+from .promotion import aval_of, convert, promote_dtypes
 
 Axes = tuple[int, ...]
 

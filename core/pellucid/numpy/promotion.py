@@ -8,16 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import config, dtypes
-from pellucid.base.errors import ArgumentTypeError, ShapeError, UnsupportedError
-from pellucid.base.typing import Shape
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.rules import Operands
+from pellucid.base import ArgumentTypeError, Shape, ShapeError, UnsupportedError, config, dtypes
+from pellucid.ir import Operands, ShapedArray
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
 from pellucid.primitives.conversion import convert_element_type, converted
 from pellucid.primitives.families import scalar
 from pellucid.runtime.transfer import out_of_range
-from pellucid.tracing.trace import is_array_like, operand_lines, type_of
+from pellucid.tracing import is_array_like, operand_lines, type_of
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 

@@ -7,25 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import asarray, full
-from pellucid.numpy.cumulative import cumsum
-from pellucid.numpy.elementwise import ceil, clip, floor, isnan
-from pellucid.numpy.manipulation import (
-    broadcast_to,
-    canonical_axes,
-    expand_dims,
-    reshape,
-    where,
-)
-from pellucid.numpy.promotion import aval_of, canonical, convert, refuse_out
-from pellucid.numpy.reductions import Axis, any, argmax, static_axis, sum
-from pellucid.numpy.selection import take_along_axis
-from pellucid.numpy.sorting import argsort, sort
+from pellucid.base import ArgumentValueError, UnsupportedError, dtypes
 from pellucid.primitives.conversion import size_scalar
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .compiled import numpy_function
+from .creation import asarray, full
+from .cumulative import cumsum
+from .elementwise import ceil, clip, floor, isnan
+from .manipulation import broadcast_to, canonical_axes, expand_dims, reshape, where
+from .promotion import aval_of, canonical, convert, refuse_out
+from .reductions import Axis, any, argmax, static_axis, sum
+from .selection import take_along_axis
+from .sorting import argsort, sort
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.numpy import operators
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import array, asarray
-from pellucid.numpy.elementwise import imag
-from pellucid.numpy.promotion import aval_of
-from pellucid.tracing.trace import is_array_like, type_of
+from pellucid.tracing import is_array_like, type_of
+
+from . import operators
+from .compiled import numpy_function
+from .creation import array, asarray
+from .elementwise import imag
+from .promotion import aval_of
 
 
 @numpy_function

@@ -10,13 +10,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from pellucid.base.caching import cached
-from pellucid.base.dims import Symbol
-from pellucid.base.errors import PellucidError
-from pellucid.ir.avals import ShapedArray
-from pellucid.tracing.context import context, use_trace
-from pellucid.tracing.staging import StagingTrace
-from pellucid.tracing.trace import Plan, Tracer, as_operand, plan_of
+from pellucid.base import PellucidError, Symbol, cached
+from pellucid.ir import ShapedArray
+from pellucid.tracing import Plan, StagingTrace, Tracer, as_operand, context, plan_of, use_trace
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.flags import trace_context
 

@@ -8,12 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
-from pellucid.numpy import elementwise
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.manipulation import canonical_axes, diagonal
-from pellucid.numpy.promotion import aval_of, canonical, convert, refuse_out
+from pellucid.base import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError, dtypes
 from pellucid.primitives import arithmetic, logical
 from pellucid.primitives.broadcasting import (
     broadcast_in_dim,
@@ -34,7 +29,12 @@ from pellucid.primitives.reduction import (
     reduce_or,
     reduce_prod,
 )
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from . import elementwise
+from .compiled import numpy_function
+from .manipulation import canonical_axes, diagonal
+from .promotion import aval_of, canonical, convert, refuse_out
 
 Axis = int | tuple[int, ...] | None
 _BOOL = np.dtype(bool)

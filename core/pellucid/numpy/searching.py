@@ -7,20 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import fits, is_static, larger
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import asarray, zeros
-from pellucid.numpy.elementwise import isnan
-from pellucid.numpy.manipulation import expand_dims, flip, where
-from pellucid.numpy.promotion import aval_of, convert, promote_dtypes, promote_shapes
-from pellucid.numpy.reductions import sum
-from pellucid.numpy.sorting import argsort, sort
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    UnsupportedError,
+    dtypes,
+    fits,
+    is_static,
+    larger,
+)
 from pellucid.primitives import creation, logical, sorting
 from pellucid.primitives.conversion import size_scalar
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.tracing import bind1, type_of
+
+from .compiled import numpy_function
+from .creation import asarray, zeros
+from .elementwise import isnan
+from .manipulation import expand_dims, flip, where
+from .promotion import aval_of, convert, promote_dtypes, promote_shapes
+from .reductions import sum
+from .sorting import argsort, sort
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
 

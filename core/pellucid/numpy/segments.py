@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentValueError, ConcretizationError
-from pellucid.numpy.creation import asarray, full
-from pellucid.numpy.manipulation import stack
-from pellucid.numpy.reductions import max as max_of, min as min_of, prod as prod_of, sum as sum_of
+from pellucid.base import ArgumentValueError, ConcretizationError
 from pellucid.primitives.monoids import highest, lowest
-from pellucid.tracing.trace import Tracer
+from pellucid.tracing import Tracer
+
+from .creation import asarray, full
+from .manipulation import stack
+from .reductions import max as max_of, min as min_of, prod as prod_of, sum as sum_of
 
 
 def segment_sum(

@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import arange, asarray
-from pellucid.numpy.cumulative import cumsum
-from pellucid.numpy.elementwise import clip, remainder
-from pellucid.numpy.manipulation import (
+from pellucid.base import ArgumentTypeError, ArgumentValueError, UnsupportedError, dtypes
+from pellucid.primitives.broadcasting import broadcast_shapes
+from pellucid.primitives.movement import canonical_axis
+from pellucid.tracing import Tracer, type_of
+from pellucid.transforms.vmap import vmap
+
+from .compiled import numpy_function
+from .creation import arange, asarray
+from .cumulative import cumsum
+from .elementwise import clip, remainder
+from .manipulation import (
     atleast_1d,
     broadcast_arrays,
     broadcast_to,
@@ -26,12 +30,8 @@ from pellucid.numpy.manipulation import (
     tile,
     where,
 )
-from pellucid.numpy.promotion import aval_of, promote_dtypes, refuse_out
-from pellucid.numpy.reductions import argmax
-from pellucid.primitives.broadcasting import broadcast_shapes
-from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.trace import Tracer, type_of
-from pellucid.transforms.vmap import vmap
+from .promotion import aval_of, promote_dtypes, refuse_out
+from .reductions import argmax
 
 _MODES = ("fill", "wrap", "clip")
 

@@ -13,26 +13,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, ConcretizationError
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import arange, asarray, full
-from pellucid.numpy.cumulative import cumsum
-from pellucid.numpy.elementwise import clip, isnan, minimum
-from pellucid.numpy.manipulation import (
-    concatenate,
-    expand_dims,
-    moveaxis,
-    ravel,
-    reshape,
-    where,
-)
-from pellucid.numpy.promotion import aval_of, promote_dtypes
-from pellucid.numpy.reductions import any, sum
-from pellucid.numpy.searching import lexsort, searchsorted
-from pellucid.numpy.sorting import argsort, sized_nonzero
+from pellucid.base import ArgumentValueError, ConcretizationError, dtypes
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.trace import Tracer, type_of
+from pellucid.tracing import Tracer, type_of
+
+from .compiled import numpy_function
+from .creation import arange, asarray, full
+from .cumulative import cumsum
+from .elementwise import clip, isnan, minimum
+from .manipulation import concatenate, expand_dims, moveaxis, ravel, reshape, where
+from .promotion import aval_of, promote_dtypes
+from .reductions import any, sum
+from .searching import lexsort, searchsorted
+from .sorting import argsort, sized_nonzero
 
 _SEARCHES = ("auto", "compare_all", "binary_search", "sort")
 

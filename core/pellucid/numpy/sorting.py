@@ -6,12 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import known_at_least, larger, smaller
-from pellucid.base.errors import ArgumentValueError
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.elementwise import not_equal
-from pellucid.numpy.promotion import aval_of, convert
+from pellucid.base import ArgumentValueError, dtypes, known_at_least, larger, smaller
 from pellucid.primitives import (
     arithmetic,
     broadcasting,
@@ -24,7 +19,11 @@ from pellucid.primitives import (
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.conversion import convert_element_type, size_scalar
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .compiled import numpy_function
+from .elementwise import not_equal
+from .promotion import aval_of, convert
 
 
 def sort(

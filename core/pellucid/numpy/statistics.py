@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import as_value
-from pellucid.base.errors import ArgumentValueError, ShapeError
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.manipulation import canonical_axes
-from pellucid.numpy.promotion import (
+from pellucid.base import ArgumentValueError, ShapeError, as_value, dtypes
+from pellucid.primitives import arithmetic, logical
+from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to
+from pellucid.primitives.complex_parts import conj, real
+from pellucid.primitives.movement import transpose
+from pellucid.tracing import type_of
+
+from .compiled import numpy_function
+from .manipulation import canonical_axes
+from .promotion import (
     aval_of,
     canonical,
     convert,
@@ -20,20 +24,7 @@ from pellucid.numpy.promotion import (
     promote_shapes,
     refuse_out,
 )
-from pellucid.numpy.reductions import (
-    SUM,
-    Axis,
-    masked,
-    reduced,
-    static_axis,
-    static_dtype,
-    wide,
-)
-from pellucid.primitives import arithmetic, logical
-from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to
-from pellucid.primitives.complex_parts import conj, real
-from pellucid.primitives.movement import transpose
-from pellucid.tracing.trace import type_of
+from .reductions import SUM, Axis, masked, reduced, static_axis, static_dtype, wide
 
 
 def _count(name: str, aval: Any, axis: Any, where: Any, dtype: Any, keepdims: bool) -> Any:

@@ -6,15 +6,16 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid.base import ArgumentValueError, UnsupportedError
 from pellucid.higher_order.loops import fori_loop, scan
-from pellucid.numpy import cumulative, elementwise, reductions
-from pellucid.numpy.creation import arange, asarray, full
-from pellucid.numpy.manipulation import broadcast_to, concatenate, moveaxis, ravel, reshape, where
-from pellucid.numpy.promotion import aval_of, refuse_out
-from pellucid.numpy.vectorized import vectorize
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from . import cumulative, elementwise, reductions
+from .creation import arange, asarray, full
+from .manipulation import broadcast_to, concatenate, moveaxis, ravel, reshape, where
+from .promotion import aval_of, refuse_out
+from .vectorized import vectorize
 
 
 class _UfuncType(type):

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
-from pellucid.ir.rules import Operands
-from pellucid.numpy.creation import asarray
-from pellucid.numpy.manipulation import expand_dims, squeeze
-from pellucid.numpy.promotion import note_rank_promotion
+from pellucid.base import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.ir import Operands
 from pellucid.primitives.broadcasting import broadcast_shapes
-from pellucid.tracing.function import name_of
+from pellucid.tracing import name_of
 from pellucid.transforms.arguments import check_callable
 from pellucid.transforms.vmap import vmap
+
+from .creation import asarray
+from .manipulation import expand_dims, squeeze
+from .promotion import note_rank_promotion
 
 CoreDims = tuple[str, ...]
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import arange, linspace, ones
-from pellucid.numpy.elementwise import absolute, cos, exp, sqrt
-from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
+from pellucid.base import ArgumentValueError, dtypes
 from pellucid.primitives.special import bessel_i0e
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .compiled import numpy_function
+from .creation import arange, linspace, ones
+from .elementwise import absolute, cos, exp, sqrt
+from .promotion import aval_of, promote_dtypes_inexact
 
 
 def _phases(M: Any) -> Any:

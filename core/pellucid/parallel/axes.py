@@ -8,20 +8,29 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     AxisNameError,
     CollectiveError,
     UnsupportedError,
     expecting,
+    ints,
+    tree_map,
 )
-from pellucid.base.functional import ints
-from pellucid.base.tree import tree_map
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.factors import alike
-from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import COLLECTIVE, BatchAxis, BatchDim, Collective, Dims, Results, Shown
+from pellucid.ir import (
+    COLLECTIVE,
+    BatchAxis,
+    BatchDim,
+    Collective,
+    Dims,
+    P,
+    Primitive,
+    Results,
+    Shown,
+    alike,
+    shaped_array,
+)
 from pellucid.lowering.collectives import Groups, position_along
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.creation import iota
@@ -35,8 +44,7 @@ from pellucid.primitives.varying import (
     vary,
     vary_unreduced_cast_p,
 )
-from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind, bind1, type_of
+from pellucid.tracing import bind, bind1, context, type_of
 from pellucid.transforms.vmap import batch_flat, brought_to
 
 AxisNames = tuple[Any, ...]

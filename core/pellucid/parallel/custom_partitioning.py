@@ -7,39 +7,53 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import config
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    Function,
+    Ints,
     MissingRule,
     UnsupportedError,
+    broadcast_prefix_to,
+    config,
 )
-from pellucid.base.tree import broadcast_prefix_to
-from pellucid.base.typing import Function, Ints
 from pellucid.compilation.shardy import ShardyAttributes
 from pellucid.higher_order.bodies import Body, known_body
 from pellucid.higher_order.custom_rules import ForwardsDefinitions
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.primitive import OneProgram, derived_types
-from pellucid.ir.rules import CONTROL, Operands, Results
+from pellucid.ir import (
+    CONTROL,
+    ClosedJaxpr,
+    DebugInfo,
+    OneProgram,
+    Operands,
+    Results,
+    derived_types,
+    shaped_array,
+)
 from pellucid.lowering.collectives import ManualRegion
 from pellucid.lowering.module import ModuleOptions, lower_module
-from pellucid.parallel.manual import manual_axes_bound
 from pellucid.sharding.errors import ShardingArgumentError
 from pellucid.sharding.mesh import Mesh
 from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.sharding_rule import SdyShardingRule, parse_rule
 from pellucid.sharding.single_device import GSPMDSharding
-from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments, signature_of
-from pellucid.tracing.staging import stage_closed
-from pellucid.tracing.trace import Tracer, bind
+from pellucid.tracing import (
+    FunctionSpec,
+    Tracer,
+    bind,
+    name_of,
+    resolve_arguments,
+    signature_of,
+    stage_closed,
+)
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves, wraps
 from pellucid.xla import mlir
 from pellucid.xla.partitioner import TARGET, Value, key_of
 from pellucid.xla.shardings import HloSharding
+
+from .manual import manual_axes_bound
 
 
 class CustomPartitioningParams(NamedTuple):

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pellucid.base.errors import CollectiveError
-from pellucid.base.functional import strict_zip
-from pellucid.base.source import describe
-from pellucid.ir.avals import ShapedArray
+from pellucid.base import CollectiveError, describe, strict_zip
+from pellucid.ir import (
+    Collective,
+    Equation,
+    Jaxpr,
+    Literal,
+    Programs,
+    ShapedArray,
+    Slots,
+    subjaxprs,
+)
 from pellucid.ir.axis_names import axis_names
-from pellucid.ir.jaxpr import Equation, Jaxpr, Literal, subjaxprs
-from pellucid.ir.primitive import Programs
-from pellucid.ir.rules import Collective
-from pellucid.ir.slots import Slots
-from pellucid.parallel.exchange import PPermute
 from pellucid.xla.hlo import permuted_equations
+
+from .exchange import PPermute
 
 Axes = frozenset[Any]
 

@@ -10,12 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import CollectiveError, DtypeError, expecting
-from pellucid.base.tree import tree_map
-from pellucid.base.typing import Ints
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import COLLECTIVE, BatchAxis, Collective, Shown, Zero, is_linear
+from pellucid.base import CollectiveError, DtypeError, Ints, expecting, tree_map
+from pellucid.ir import (
+    COLLECTIVE,
+    BatchAxis,
+    Collective,
+    Primitive,
+    Shown,
+    Zero,
+    is_linear,
+    shaped_array,
+)
 from pellucid.lowering.collectives import (
     Groups,
     all_reduce,
@@ -24,16 +29,6 @@ from pellucid.lowering.collectives import (
     position_along,
     region_of,
 )
-from pellucid.parallel.axes import (
-    AxisNames,
-    Exchange,
-    axis_index,
-    checked_groups,
-    listed_axes,
-    size_along,
-)
-from pellucid.parallel.gathering import GatherAxesParams, all_gather_p, folded, split
-from pellucid.parallel.reductions import psum_p
 from pellucid.primitives.arithmetic import add, mul, sub
 from pellucid.primitives.broadcasting import (
     broadcast,
@@ -48,11 +43,13 @@ from pellucid.primitives.logical import bitwise_and, clamp, eq, ge, lt, select
 from pellucid.primitives.movement import canonical_axis, move_axis
 from pellucid.primitives.slicing import dynamic_index_in_dim, index_in_dim, index_take
 from pellucid.primitives.varying import CollectiveParams, vary
-from pellucid.tracing.context import bound_axes, context
-from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import bind1, type_of, types_of
+from pellucid.tracing import bind1, bound_axes, context, stage, type_of, types_of
 from pellucid.transforms.transpose import backward_pass
 from pellucid.transforms.vmap import batch_flat
+
+from .axes import AxisNames, Exchange, axis_index, checked_groups, listed_axes, size_along
+from .gathering import GatherAxesParams, all_gather_p, folded, split
+from .reductions import psum_p
 
 Pairs = tuple[tuple[int, int], ...]
 _INDEX = np.dtype(np.int32)

@@ -6,28 +6,18 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentValueError,
     CollectiveError,
     DtypeError,
+    Ints,
     UnsupportedError,
+    inserted,
+    resized,
+    tree_map,
 )
-from pellucid.base.functional import inserted, resized
-from pellucid.base.tree import tree_map
-from pellucid.base.typing import Ints
-from pellucid.ir.factors import words
-from pellucid.ir.primitive import Primitive, registry
-from pellucid.ir.rules import COLLECTIVE, Shown
+from pellucid.ir import COLLECTIVE, Primitive, Shown, registry, words
 from pellucid.lowering.collectives import Groups, device_groups, global_attributes
-from pellucid.parallel.axes import (
-    AxisNames,
-    Exchange,
-    axis_index,
-    checked_groups,
-    listed_axes,
-    size_along,
-)
-from pellucid.parallel.reductions import are_addends
 from pellucid.primitives.arithmetic import mul
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.primitives.families import constant_like
@@ -35,8 +25,10 @@ from pellucid.primitives.movement import canonical_axis, move_axis, reshape
 from pellucid.primitives.slicing import dynamic_slice_in_dim
 from pellucid.primitives.varying import vary
 from pellucid.sharding.current_mesh import get_abstract_mesh
-from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.tracing import bind1, context, type_of
+
+from .axes import AxisNames, Exchange, axis_index, checked_groups, listed_axes, size_along
+from .reductions import are_addends
 
 
 class GatherAxesParams(NamedTuple):

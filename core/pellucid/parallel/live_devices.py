@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentValueError,
     DistributedError,
     PeerFailureError,

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base.errors import UnsupportedError
-from pellucid.base.functional import inserted
-from pellucid.ir.avals import ShapedArray
+from pellucid.base import UnsupportedError, inserted
+from pellucid.ir import ShapedArray
 from pellucid.primitives.varying import Marks, marked, marks_of
 from pellucid.sharding.errors import indivisible_error
 from pellucid.sharding.explicit_types import explicit_part, shown_sharding

@@ -8,32 +8,27 @@ from collections.abc import Iterator, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import CollectiveError
-from pellucid.base.functional import strict_zip
-from pellucid.ir.axis_names import axis_names_of
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
-from pellucid.ir.primitive import OneProgram, called
-from pellucid.ir.rewriting import inlined, remove_dead_equations
-from pellucid.ir.rules import (
+from pellucid.base import CollectiveError, strict_zip
+from pellucid.ir import (
     CONTROL,
     BatchAxis,
+    ClosedJaxpr,
     Collective,
     Dims,
+    Equation,
+    Jaxpr,
     Linearized,
+    OneProgram,
     OnReferences,
     Placed,
     Zero,
+    axis_names_of,
+    called,
+    inlined,
     is_linear,
+    remove_dead_equations,
 )
 from pellucid.lowering.collectives import Parts, manual_computation
-from pellucid.parallel.divergence import check_no_divergence, check_of_compiled
-from pellucid.parallel.local_types import (
-    REPLICATED,
-    leading_spec,
-    whole_type,
-    with_batch_dim,
-)
-from pellucid.parallel.reductions import psum_p
 from pellucid.primitives.arithmetic import div
 from pellucid.primitives.families import constant_like
 from pellucid.primitives.movement import reshape
@@ -42,16 +37,17 @@ from pellucid.sharding import mesh_context
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.mesh import AnyMesh, AxisType
 from pellucid.sharding.partition_spec import AxisSet, PartitionSpec
-from pellucid.tracing.context import bound_axes
-from pellucid.tracing.discharge import discharged
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing import bind, bind1, bound_axes, discharged, replay
 from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import nonzero_mask, paired
+
+from .divergence import check_no_divergence, check_of_compiled
+from .local_types import REPLICATED, leading_spec, whole_type, with_batch_dim
+from .reductions import psum_p
 
 Specs = tuple[PartitionSpec, ...]
 

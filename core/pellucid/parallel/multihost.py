@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import config
-from pellucid.base.caching import cached
-from pellucid.base.errors import AgreementError, ArgumentValueError, DistributedError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import (
+from pellucid.base import (
+    AgreementError,
+    ArgumentValueError,
+    DistributedError,
     broadcast_prefix,
+    cached,
+    config,
     keystr,
+    strict_zip,
     tree_flatten,
     tree_leaves_with_path,
     tree_map,

@@ -8,23 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     DeviceError,
+    Function,
+    Ints,
     UnsupportedError,
+    broadcast_prefix_to,
+    is_none,
+    strict_zip,
+    tree_leaves,
+    tree_map,
 )
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import broadcast_prefix_to, is_none, tree_leaves, tree_map
-from pellucid.base.typing import Function, Ints
 from pellucid.higher_order.jitted import jit
-from pellucid.ir.rules import Operands
-from pellucid.parallel.local_types import REPLICATED
-from pellucid.parallel.multihost import (
-    global_array_to_host_local_array,
-    host_local_array_to_global_array,
-)
-from pellucid.parallel.shard_map import shard_map
+from pellucid.ir import Operands
 from pellucid.primitives.broadcasting import expand_dims, squeeze
 from pellucid.primitives.movement import canonical_axis, move_axis
 from pellucid.primitives.placement import device_put
@@ -33,12 +31,15 @@ from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.mesh import Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec, axes_text
-from pellucid.tracing.function import name_of, resolve_arguments
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import name_of, resolve_arguments, type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves, wraps
 from pellucid.transforms.vmap import batch_size, input_dims
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten
+
+from .local_types import REPLICATED
+from .multihost import global_array_to_host_local_array, host_local_array_to_global_array
+from .shard_map import shard_map
 
 
 class _Unnamed:

@@ -7,17 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, UnsupportedError
-from pellucid.base.tree import tree_map
-from pellucid.base.typing import Ints
-from pellucid.ir.avals import ShapedArray, abstract_token, shaped_array
-from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import COLLECTIVE, Collective
+from pellucid.base import ArgumentTypeError, Ints, UnsupportedError, tree_map
+from pellucid.ir import (
+    COLLECTIVE,
+    Collective,
+    P,
+    Primitive,
+    ShapedArray,
+    abstract_token,
+    shaped_array,
+)
 from pellucid.lowering.collectives import device_groups
-from pellucid.parallel.axes import AxisNames
-from pellucid.parallel.exchange import Pairs, axes_and_pairs
 from pellucid.primitives.varying import vary
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.tracing import bind1, type_of
+
+from .axes import AxisNames
+from .exchange import Pairs, axes_and_pairs
 
 _PLATFORMS = ("cuda", "gpu", "rocm")
 

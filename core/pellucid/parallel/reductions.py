@@ -7,21 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import CollectiveError
-from pellucid.base.tree import tree_map
-from pellucid.base.typing import Axes, Function
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import COLLECTIVE, Collective, Shown
+from pellucid.base import Axes, CollectiveError, Function, dtypes, tree_map
+from pellucid.ir import COLLECTIVE, Collective, Primitive, Shown
 from pellucid.lowering.collectives import Groups, all_reduce, device_groups
-from pellucid.parallel.axes import (
-    AxisNames,
-    as_tuple,
-    batched_in_groups,
-    checked_groups,
-    listed_axes,
-    size_along,
-)
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import reduce_sum
 from pellucid.primitives.conversion import convert_element_type
@@ -31,8 +19,9 @@ from pellucid.primitives.monoids import MONOIDS, through_integers
 from pellucid.primitives.movement import Movement, canonical_axis
 from pellucid.primitives.reduction import reduce_max, reduce_min
 from pellucid.primitives.varying import CollectiveParams, Recast, marks_of, recast, vary
-from pellucid.tracing.context import context
-from pellucid.tracing.trace import Tracer, bind, bind1, type_of
+from pellucid.tracing import Tracer, bind, bind1, context, type_of
+
+from .axes import AxisNames, as_tuple, batched_in_groups, checked_groups, listed_axes, size_along
 
 
 class AllReduce(Collective, Primitive[CollectiveParams]):

@@ -7,28 +7,22 @@ import itertools
 from collections.abc import Sequence, Set as AbstractSet
 from typing import Any
 
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     CollectiveError,
     EffectsError,
-)
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import (
+    Function,
     broadcast_prefix,
     broadcast_prefix_to,
     is_none,
     leaf_paths,
     shown_path,
+    strict_zip,
     tree_map,
 )
-from pellucid.base.typing import Function
 from pellucid.higher_order.bodies import Body, argument_names, body_of_flat, known_body
-from pellucid.ir.jaxpr import DebugInfo
-from pellucid.ir.rules import Avals, Effects, Results
-from pellucid.parallel.divergence import check_no_divergence
-from pellucid.parallel.local_types import REPLICATED, check_is_array, checked_local_type
-from pellucid.parallel.manual import ShardMapParams, manual_axes_bound, shard_map_p
+from pellucid.ir import Avals, DebugInfo, Effects, Results
 from pellucid.primitives.varying import Marks, marks_of, vary
 from pellucid.refs.access import new_ref
 from pellucid.sharding import mesh_context
@@ -42,10 +36,7 @@ from pellucid.sharding.partition_spec import (
     axes_text,
     check_axes_are_used_once,
 )
-from pellucid.tracing.context import context
-from pellucid.tracing.discharge import check_distinct, is_reference
-from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import bind, type_of, types_of
+from pellucid.tracing import bind, check_distinct, context, is_reference, name_of, type_of, types_of
 from pellucid.transforms.arguments import (
     argument_paths,
     check_callable,
@@ -54,6 +45,10 @@ from pellucid.transforms.arguments import (
     wraps,
 )
 from pellucid.xla.pytree import flatten
+
+from .divergence import check_no_divergence
+from .local_types import REPLICATED, check_is_array, checked_local_type
+from .manual import ShardMapParams, manual_axes_bound, shard_map_p
 
 
 class InferFromArgs:

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base import ArgumentTypeError, ArgumentValueError
 
 
 class AccuracyMode(enum.Enum):

@@ -10,15 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, DtypeError
-from pellucid.ir.rules import ARITHMETIC, CHEAP_ARITHMETIC, TRANSCENDENTAL, Avals, Linear, Zero
-from pellucid.primitives.accuracy import accuracy_params, with_accuracy
-from pellucid.primitives.broadcasting import broadcast_to
-from pellucid.primitives.complex_parts import conj, real, real_dtype
-from pellucid.primitives.conversion import converted
-from pellucid.primitives.counts import power_products
-from pellucid.primitives.families import (
+from pellucid.base import ArgumentValueError, DtypeError, dtypes
+from pellucid.ir import ARITHMETIC, CHEAP_ARITHMETIC, TRANSCENDENTAL, Avals, Linear, Zero
+from pellucid.tracing import bind1, type_of
+
+from .accuracy import accuracy_params, with_accuracy
+from .broadcasting import broadcast_to
+from .complex_parts import conj, real, real_dtype
+from .conversion import converted
+from .counts import power_products
+from .families import (
     BOOL,
     COMPLEX,
     FLOATING,
@@ -34,16 +35,8 @@ from pellucid.primitives.families import (
     real_transcendental,
     transcendental,
 )
-from pellucid.primitives.logical import (
-    bitwise_and,
-    eq,
-    ge,
-    select,
-    shift_right_arithmetic,
-    shift_right_logical,
-)
-from pellucid.primitives.monoids import MONOIDS, Monoid, combined
-from pellucid.tracing.trace import bind1, type_of
+from .logical import bitwise_and, eq, ge, select, shift_right_arithmetic, shift_right_logical
+from .monoids import MONOIDS, Monoid, combined
 
 # Sums and products --------------------------------------------------------------------------------
 

@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from pellucid.primitives.formulas import Term, exp, is_nan, log, select
-from pellucid.primitives.gamma_functions import deviance, stirling_error
-from pellucid.primitives.iteration import MAX_STEPS, Iteration
+from .formulas import Term, exp, is_nan, log, select
+from .gamma_functions import deviance, stirling_error
+from .iteration import MAX_STEPS, Iteration
 
 
 def log_power(a: Term, b: Term, x: Term, y: Term) -> Term:

@@ -7,23 +7,37 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from pellucid.base import config, dtypes
-from pellucid.base.dims import canonical_shape
-from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.base.functional import inserted, ints, strict_zip
-from pellucid.base.typing import Axes, Ints, Shape
-from pellucid.ir.avals import ShapedArray, element_shape
-from pellucid.ir.factors import words
-from pellucid.ir.rules import MOVEMENT, BatchAxis, BatchDim, Dims, LaidOut, Operands, Shown, Traits
-from pellucid.primitives.counts import combinations
-from pellucid.primitives.movement import (
-    Movement,
-    canonical_axis,
-    move_axis,
-    reshape,
-    transpose,
+from pellucid.base import (
+    ArgumentValueError,
+    Axes,
+    DtypeError,
+    Ints,
+    Shape,
+    ShapeError,
+    canonical_shape,
+    config,
+    dtypes,
+    inserted,
+    ints,
+    strict_zip,
 )
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.ir import (
+    MOVEMENT,
+    BatchAxis,
+    BatchDim,
+    Dims,
+    LaidOut,
+    Operands,
+    ShapedArray,
+    Shown,
+    Traits,
+    element_shape,
+    words,
+)
+from pellucid.tracing import bind1, type_of
+
+from .counts import combinations
+from .movement import Movement, canonical_axis, move_axis, reshape, transpose
 
 # broadcast_in_dim ---------------------------------------------------------------------------------
 

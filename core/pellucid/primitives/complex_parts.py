@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import DtypeError
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.rules import ARITHMETIC
-from pellucid.primitives.families import COMPLEX, FLOATING, Elementwise, constant_like, kind_of
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.base import DtypeError
+from pellucid.ir import ARITHMETIC, shaped_array
+from pellucid.tracing import bind1, type_of
+
+from .families import COMPLEX, FLOATING, Elementwise, constant_like, kind_of
 
 _REAL_OF = {
     np.dtype(np.complex64): np.dtype(np.float32),

@@ -6,29 +6,42 @@ import math
 import operator
 from typing import Any, NamedTuple
 
-from pellucid.base.dims import canonical_shape
-from pellucid.base.errors import ArgumentValueError, ShapeError
-from pellucid.base.functional import inserted, ints, resized, strict_zip
-from pellucid.base.typing import Ints, Shape
-from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
-from pellucid.ir.factors import alike, with_mark, words
-from pellucid.ir.primitive import P
-from pellucid.ir.rules import MOVEMENT, Avals, BatchAxis, Dims, Operands, Zero
-from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
-from pellucid.primitives.creation import instantiate
-from pellucid.primitives.families import check_one_dtype, texts
-from pellucid.primitives.linear import JointlyLinear
-from pellucid.primitives.movement import (
-    Movement,
-    canonical_axis,
-    move_axis,
-    reshape,
-    shifted,
-    with_batch_dim,
+from pellucid.base import (
+    ArgumentValueError,
+    Ints,
+    Shape,
+    ShapeError,
+    canonical_shape,
+    inserted,
+    ints,
+    resized,
+    strict_zip,
 )
-from pellucid.primitives.padding import lowered_slice
+from pellucid.ir import (
+    MOVEMENT,
+    Avals,
+    BatchAxis,
+    Dims,
+    Operands,
+    P,
+    ShapedArray,
+    Zero,
+    alike,
+    element_shape,
+    physical,
+    shaped_array,
+    with_mark,
+    words,
+)
 from pellucid.sharding.explicit_types import sharding_with_dim
-from pellucid.tracing.trace import bind, bind1, type_of, types_of
+from pellucid.tracing import bind, bind1, type_of, types_of
+
+from .broadcasting import broadcast_in_dim, reduce_sum
+from .creation import instantiate
+from .families import check_one_dtype, texts
+from .linear import JointlyLinear
+from .movement import Movement, canonical_axis, move_axis, reshape, shifted, with_batch_dim
+from .padding import lowered_slice
 
 # Putting together ---------------------------------------------------------------------------------
 

@@ -6,21 +6,43 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, ShapeError
-from pellucid.base.functional import ints, resized, strict_zip
-from pellucid.base.typing import Axes, Ints
-from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.factors import with_mark, words
-from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import Avals, Dims, LaidOut, Linear, Operands, Shown, Traits, Zero, is_linear
+from pellucid.base import (
+    ArgumentValueError,
+    Axes,
+    Ints,
+    ShapeError,
+    dtypes,
+    ints,
+    resized,
+    strict_zip,
+)
+from pellucid.ir import (
+    Avals,
+    Dims,
+    LaidOut,
+    Linear,
+    Operands,
+    P,
+    Primitive,
+    ShapedArray,
+    Shown,
+    Traits,
+    Zero,
+    is_linear,
+    shaped_array,
+    with_mark,
+    words,
+)
 from pellucid.lowering.faults import UNEVEN_ROUNDED_PRODUCT
-from pellucid.primitives.complex_parts import real
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.counts import dot_operations
-from pellucid.primitives.families import add_tangents
-from pellucid.primitives.movement import inverse_permutation, shifted, transpose
-from pellucid.primitives.precision import (
+from pellucid.sharding.explicit_types import cotangent_sharding
+from pellucid.tracing import bind1, type_of
+
+from .complex_parts import real
+from .conversion import convert_element_type
+from .counts import dot_operations
+from .families import add_tangents
+from .movement import inverse_permutation, shifted, transpose
+from .precision import (
     CanonicalPrecision,
     PrecisionLike,
     canonical_precision,
@@ -30,8 +52,6 @@ from pellucid.primitives.precision import (
     preferred_dtype,
     product_dtype,
 )
-from pellucid.sharding.explicit_types import cotangent_sharding
-from pellucid.tracing.trace import bind1, type_of
 
 DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]

@@ -7,18 +7,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes, tree
-from pellucid.base.dims import Size, Symbol
-from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.factors import with_mark, words
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import ARITHMETIC, MOVEMENT, Avals, Folds, Linear, Traits, Zero
-from pellucid.primitives.complex_parts import real_dtype
-from pellucid.primitives.families import ANY_OR_KEY, COMPLEX, FLOATING, Elementwise, kind_of, scalar
-from pellucid.primitives.movement import Identity, move_axis
-from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.base import ArgumentValueError, DtypeError, ShapeError, Size, Symbol, dtypes, tree
+from pellucid.ir import (
+    ARITHMETIC,
+    MOVEMENT,
+    Avals,
+    Folds,
+    Linear,
+    Primitive,
+    Traits,
+    Zero,
+    shaped_array,
+    with_mark,
+    words,
+)
+from pellucid.tracing import bind1, context, type_of
+
+from .complex_parts import real_dtype
+from .families import ANY_OR_KEY, COMPLEX, FLOATING, Elementwise, kind_of, scalar
+from .movement import Identity, move_axis
 
 # convert_element_type -----------------------------------------------------------------------------
 

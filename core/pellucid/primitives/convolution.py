@@ -6,37 +6,41 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import dilated_size, known_at_least
-from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.base.functional import resized, strict_zip
-from pellucid.base.typing import Ints, Shape
-from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.factors import with_mark, words
-from pellucid.ir.rules import Dims, LaidOut, Operands, Traits
-from pellucid.lowering.faults import CUT_GROUPS, CUT_POSITIONS, NEGATIVE_PADDING
-from pellucid.primitives.arithmetic import add, sub
-from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
-from pellucid.primitives.contraction import (
-    Bilinear,
-    converted,
-    dot_general,
+from pellucid.base import (
+    ArgumentValueError,
+    DtypeError,
+    Ints,
+    Shape,
+    ShapeError,
+    dilated_size,
+    dtypes,
+    known_at_least,
+    resized,
+    strict_zip,
 )
-from pellucid.primitives.counts import convolution_operations
-from pellucid.primitives.creation import broadcasted_iota, zero_like_elements, zeros
-from pellucid.primitives.families import INTEGER, kind_of
-from pellucid.primitives.logical import eq
-from pellucid.primitives.movement import inverse_permutation, move_axis, reshape, rev, transpose
-from pellucid.primitives.padding import pad
-from pellucid.primitives.precision import (
+from pellucid.ir import Dims, LaidOut, Operands, ShapedArray, Traits, shaped_array, with_mark, words
+from pellucid.lowering.faults import CUT_GROUPS, CUT_POSITIONS, NEGATIVE_PADDING
+from pellucid.sharding.explicit_types import cotangent_sharding
+from pellucid.tracing import bind1, type_of, types_of
+
+from .arithmetic import add, sub
+from .broadcasting import broadcast_in_dim
+from .complex_parts import complex as complex_from_parts, imag, real, real_dtype
+from .contraction import Bilinear, converted, dot_general
+from .counts import convolution_operations
+from .creation import broadcasted_iota, zero_like_elements, zeros
+from .families import INTEGER, kind_of
+from .logical import eq
+from .movement import inverse_permutation, move_axis, reshape, rev, transpose
+from .padding import pad
+from .precision import (
     PrecisionLike,
     canonical_precision,
     component_bits,
     precision_attribute,
     preferred_dtype,
 )
-from pellucid.primitives.window_shapes import (
+from .window_shapes import (
     ConvDimensionNumbers,
     ConvGeneralDilatedDimensionNumbers,
     Pads,
@@ -49,8 +53,6 @@ from pellucid.primitives.window_shapes import (
     spans,
     transpose_padding,
 )
-from pellucid.sharding.explicit_types import cotangent_sharding
-from pellucid.tracing.trace import bind1, type_of, types_of
 
 # The primitive ------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from pellucid.ir.rules import real_operations, size_of
+from pellucid.ir import real_operations, size_of
 
 
 def combinations(operands, results, params):

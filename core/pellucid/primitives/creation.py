@@ -7,26 +7,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import canonical_shape, is_static
-from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.base.typing import Ints, Shape
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.factors import words
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import LaidOut, Traits, Zero
-from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.families import NUMBER, constant_like, kind_of, scalar
-from pellucid.primitives.sharding_constraint import ReshardParams, constrained, reshard_p
-from pellucid.primitives.varying import Marks, marked, vary
+from pellucid.base import (
+    ArgumentValueError,
+    DtypeError,
+    Ints,
+    Shape,
+    ShapeError,
+    canonical_shape,
+    dtypes,
+    is_static,
+)
+from pellucid.ir import LaidOut, Primitive, Traits, Zero, shaped_array, words
 from pellucid.sharding.errors import ShardingTypeError
 from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.stated import sharding_for
-from pellucid.tracing.context import bottom, context
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.tracing import bind1, bottom, context, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
+
+from .broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
+from .conversion import convert_element_type
+from .families import NUMBER, constant_like, kind_of, scalar
+from .sharding_constraint import ReshardParams, constrained, reshard_p
+from .varying import Marks, marked, vary
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 

@@ -10,28 +10,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.dims import Symbol
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
-from pellucid.base.functional import resized, strict_zip
-from pellucid.base.typing import Function
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.rules import Traits
+from pellucid.base import (
+    ArgumentValueError,
+    Function,
+    Symbol,
+    UnsupportedError,
+    resized,
+    strict_zip,
+)
+from pellucid.ir import Traits, shaped_array
 from pellucid.lowering.dynamic_shapes import reduce_window
-from pellucid.primitives.arithmetic import abs, add, max, min, mul, neg, rem, share, sub
-from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
-from pellucid.primitives.concatenation import concatenate, stack
-from pellucid.primitives.counts import running_combinations, running_exponentials
-from pellucid.primitives.creation import zeros
-from pellucid.primitives.families import COMPLEX, FLOATING, NUMBER, add_any_p, check_elements
-from pellucid.primitives.logical import eq, lt, ne, select_n
-from pellucid.primitives.monoids import MONOIDS, lowest, monoid_body
-from pellucid.primitives.movement import Movement, OfOneArray, reshape, rev
-from pellucid.primitives.slicing import slice_in_dim
-from pellucid.primitives.transcendental import exp, log1p
-from pellucid.primitives.windows import WindowParams, window_attributes
-from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.tracing import bind1, stage, type_of
 from pellucid.xla.mlir import ir
+
+from .arithmetic import abs, add, max, min, mul, neg, rem, share, sub
+from .complex_parts import complex as complex_from_parts, imag, real, real_dtype
+from .concatenation import concatenate, stack
+from .counts import running_combinations, running_exponentials
+from .creation import zeros
+from .families import COMPLEX, FLOATING, NUMBER, add_any_p, check_elements
+from .logical import eq, lt, ne, select_n
+from .monoids import MONOIDS, lowest, monoid_body
+from .movement import Movement, OfOneArray, reshape, rev
+from .slicing import slice_in_dim
+from .transcendental import exp, log1p
+from .windows import WindowParams, window_attributes
 
 Pair = tuple[Any, Any]
 """A value and its tangent."""

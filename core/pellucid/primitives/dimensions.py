@@ -6,12 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import Size
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Traits
-from pellucid.tracing.trace import bind1
+from pellucid.base import Size, dtypes
+from pellucid.ir import Primitive, Traits, shaped_array
+from pellucid.tracing import bind1
 
 
 class DimAsValueParams(NamedTuple):

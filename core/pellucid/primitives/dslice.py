@@ -6,10 +6,13 @@ import operator
 from dataclasses import dataclass
 from typing import Any
 
-from pellucid.base.dims import canonical_size
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.tree import register_pytree_node
-from pellucid.tracing.trace import is_array_like, type_of
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    canonical_size,
+    register_pytree_node,
+)
+from pellucid.tracing import is_array_like, type_of
 
 
 @dataclass(slots=True, eq=False)

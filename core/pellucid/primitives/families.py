@@ -7,22 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import DtypeError, ShapeError
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Function, Shape
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.factors import pointwise
-from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import ARITHMETIC, TRANSCENDENTAL, Avals, Shown, Traits, Zero, is_linear
-from pellucid.primitives.broadcasting import (
-    aligned_for_batch,
-    broadcast_to,
-    brought_to,
-    unbroadcast,
+from pellucid.base import DtypeError, Function, Shape, ShapeError, dtypes, strict_zip
+from pellucid.ir import (
+    ARITHMETIC,
+    TRANSCENDENTAL,
+    Avals,
+    P,
+    Primitive,
+    Shown,
+    Traits,
+    Zero,
+    is_linear,
+    pointwise,
+    shaped_array,
 )
-from pellucid.tracing.context import bottom
-from pellucid.tracing.trace import bind, bind1, type_of
+from pellucid.tracing import bind, bind1, bottom, type_of
+
+from .broadcasting import aligned_for_batch, broadcast_to, brought_to, unbroadcast
 
 
 def scalar(value: Any, dtype: Any) -> Any:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.base import dtypes
-from pellucid.base.typing import Function
-from pellucid.primitives import arithmetic, gamma, logical, transcendental
-from pellucid.primitives.families import constant_like, full_as
-from pellucid.tracing.trace import type_of
+from pellucid.base import Function, dtypes
+from pellucid.tracing import type_of
+
+from . import arithmetic, gamma, logical, transcendental
+from .families import constant_like, full_as
 
 
 class Term:

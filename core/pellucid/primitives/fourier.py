@@ -8,22 +8,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import canonical_shape
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
-from pellucid.base.typing import Ints, Shape
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.factors import alike
-from pellucid.ir.rules import Traits
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Ints,
+    Shape,
+    ShapeError,
+    canonical_shape,
+    dtypes,
+)
+from pellucid.ir import Traits, alike, shaped_array
 from pellucid.lowering.faults import UNEVEN_FFT
-from pellucid.primitives.arithmetic import mul
-from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.complex_parts import conj, real_dtype
-from pellucid.primitives.contraction import converted
-from pellucid.primitives.counts import fft_operations
-from pellucid.primitives.movement import Movement, move_axis
-from pellucid.primitives.padding import pad
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.tracing import bind1, type_of
+
+from .arithmetic import mul
+from .broadcasting import broadcast_in_dim
+from .complex_parts import conj, real_dtype
+from .contraction import converted
+from .counts import fft_operations
+from .movement import Movement, move_axis
+from .padding import pad
 
 MAX_AXES = 3
 """XLA transforms at most three axes in one operation."""

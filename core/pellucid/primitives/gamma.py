@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.base.errors import MissingRule
-from pellucid.primitives.arithmetic import add, mul, neg
-from pellucid.primitives.families import constant_like, real_transcendental
-from pellucid.tracing.trace import bind1
+from pellucid.base import MissingRule
+from pellucid.tracing import bind1
+
+from .arithmetic import add, mul, neg
+from .families import constant_like, real_transcendental
 
 
 def no_derivative(function: str, argument: str) -> Any:

@@ -12,19 +12,8 @@ import math
 
 import numpy as np
 
-from pellucid.primitives.formulas import (
-    Term,
-    digamma,
-    exp,
-    is_nan,
-    lgamma,
-    log,
-    maximum,
-    polynomial,
-    select,
-    square,
-)
-from pellucid.primitives.iteration import MAX_STEPS, Iteration
+from .formulas import Term, digamma, exp, is_nan, lgamma, log, maximum, polynomial, select, square
+from .iteration import MAX_STEPS, Iteration
 
 # Prefactors, without the cancellation of a log x - x - lgamma(a) for large a --------------------------
 

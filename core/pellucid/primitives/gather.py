@@ -8,17 +8,37 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.caching import cached
-from pellucid.base.dims import canonical_shape, fits, is_static, smaller
-from pellucid.base.errors import ArgumentTypeError
-from pellucid.base.functional import inserted, strict_zip
-from pellucid.base.typing import Ints, Shape
-from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
-from pellucid.ir.factors import Words, with_mark, words
-from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.primitive import Primitive, registry
-from pellucid.ir.rules import INDEXING, Avals, BatchDim, Linear, Shown, is_linear
+from pellucid.base import (
+    ArgumentTypeError,
+    Ints,
+    Shape,
+    cached,
+    canonical_shape,
+    dtypes,
+    fits,
+    inserted,
+    is_static,
+    smaller,
+    strict_zip,
+)
+from pellucid.ir import (
+    INDEXING,
+    Avals,
+    BatchDim,
+    ClosedJaxpr,
+    Linear,
+    Primitive,
+    ShapedArray,
+    Shown,
+    Words,
+    element_shape,
+    is_linear,
+    physical,
+    registry,
+    shaped_array,
+    with_mark,
+    words,
+)
 from pellucid.lowering.faults import (
     CUT_INDEX_VECTORS,
     SCATTER_OF_ONE_WINDOW,
@@ -27,12 +47,15 @@ from pellucid.lowering.faults import (
 )
 from pellucid.lowering.in_place import checked_update
 from pellucid.lowering.module import LOWERED
-from pellucid.primitives.arithmetic import add
-from pellucid.primitives.broadcasting import brought_to
-from pellucid.primitives.counts import update_elements
-from pellucid.primitives.creation import ones, zeros
-from pellucid.primitives.families import kind_of
-from pellucid.primitives.index_dims import (
+from pellucid.tracing import Tracer, bind1, stage, type_of, use_lineage
+from pellucid.xla.mlir import ir
+
+from .arithmetic import add
+from .broadcasting import brought_to
+from .counts import update_elements
+from .creation import ones, zeros
+from .families import kind_of
+from .index_dims import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
@@ -49,13 +72,9 @@ from pellucid.primitives.index_dims import (
     with_batched_windows,
     with_int_fields,
 )
-from pellucid.primitives.linear import JointlyLinear
-from pellucid.primitives.logical import select_n
-from pellucid.primitives.movement import move_axis
-from pellucid.tracing.context import use_lineage
-from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import Tracer, bind1, type_of
-from pellucid.xla.mlir import ir
+from .linear import JointlyLinear
+from .logical import select_n
+from .movement import move_axis
 
 _INT32 = np.dtype(np.int32)
 _BOOL = np.dtype(bool)

@@ -11,12 +11,11 @@ import enum
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Axes, Shape
-from pellucid.ir.avals import ShapedArray
-from pellucid.primitives.families import INTEGER, kind_of
-from pellucid.primitives.movement import shifted
+from pellucid.base import ArgumentValueError, Axes, DtypeError, Shape, ShapeError, strict_zip
+from pellucid.ir import ShapedArray
+
+from .families import INTEGER, kind_of
+from .movement import shifted
 
 
 class GatherScatterMode(enum.Enum):

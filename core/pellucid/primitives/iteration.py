@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.rules import Operands
-from pellucid.primitives.formulas import Term
-from pellucid.tracing.staging import stage
+from pellucid.ir import Operands, ShapedArray, shaped_array
+from pellucid.tracing import stage
+
+from .formulas import Term
 
 MAX_STEPS = 20_000
 """Maximum number of steps of an iteration, converged or not."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import Operands, Results, Zero, is_linear
-from pellucid.primitives.creation import instantiate
-from pellucid.tracing.trace import bind, type_of
+from pellucid.ir import Operands, P, Primitive, Results, Zero, is_linear
+from pellucid.tracing import bind, type_of
+
+from .creation import instantiate
 
 
 class JointlyLinear(Primitive[P]):

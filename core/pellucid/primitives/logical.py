@@ -6,22 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
-from pellucid.base.typing import Function, Shape
-from pellucid.ir.avals import element_shape, physical, shaped_array
-from pellucid.ir.factors import pointwise
-from pellucid.ir.rules import (
+from pellucid.base import ArgumentTypeError, DtypeError, Function, Shape, ShapeError
+from pellucid.ir import (
     ARITHMETIC,
     CHEAP_ARITHMETIC,
     BatchAxis,
     BatchDim,
     Operands,
+    element_shape,
     is_linear,
+    physical,
+    pointwise,
+    shaped_array,
 )
 from pellucid.lowering.faults import CLAMP_OF_BOOLEANS, SIGNED_LEADING_ZEROS
-from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to, brought_to
-from pellucid.primitives.creation import instantiate, zeros
-from pellucid.primitives.families import (
+from pellucid.tracing import bind, bind1, type_of
+
+from .broadcasting import broadcast_in_dim, broadcast_to, brought_to
+from .creation import instantiate, zeros
+from .families import (
     ANY,
     ANY_OR_KEY,
     BOOL,
@@ -34,8 +37,7 @@ from pellucid.primitives.families import (
     kind_of,
     texts,
 )
-from pellucid.primitives.linear import JointlyLinear
-from pellucid.tracing.trace import bind, bind1, type_of
+from .linear import JointlyLinear
 
 # Comparison ---------------------------------------------------------------------------------------
 

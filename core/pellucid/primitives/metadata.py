@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base.tree import tree_map
-from pellucid.primitives.movement import Identity
-from pellucid.tracing.context import attribute_text, xla_metadata
-from pellucid.tracing.trace import bind, bind1
+from pellucid.base import tree_map
+from pellucid.tracing import attribute_text, bind, bind1, xla_metadata
+
+from .movement import Identity
 
 
 class XlaMetadataParams(NamedTuple):

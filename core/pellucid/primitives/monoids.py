@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.typing import Ints
-from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.base import Ints, dtypes
+from pellucid.ir import ShapedArray, shaped_array
 from pellucid.lowering.faults import LARGE_EXTREMES_WITHOUT_NAN
 from pellucid.xla.mlir import ir
 

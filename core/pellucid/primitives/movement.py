@@ -7,21 +7,35 @@ import operator
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from pellucid.base.dims import canonical_shape, canonical_size, exact_quotient
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    Axes,
     AxisError,
+    Ints,
+    Shape,
     ShapeError,
+    canonical_shape,
+    canonical_size,
+    exact_quotient,
     expecting,
+    ints,
 )
-from pellucid.base.functional import ints
-from pellucid.base.typing import Axes, Ints, Shape
-from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
-from pellucid.ir.factors import regrouping, with_mark, without_dims, words
-from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import MOVEMENT, LaidOut, Zero
-from pellucid.tracing.trace import bind, bind1, type_of
+from pellucid.ir import (
+    MOVEMENT,
+    LaidOut,
+    P,
+    Primitive,
+    ShapedArray,
+    Zero,
+    element_shape,
+    regrouping,
+    shaped_array,
+    with_mark,
+    without_dims,
+    words,
+)
+from pellucid.tracing import bind, bind1, type_of
 
 
 def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:

@@ -7,21 +7,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import canonical_shape, dilated_size, larger, strided_length
-from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.base.functional import inserted, ints, strict_zip
-from pellucid.base.typing import Ints
-from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
-from pellucid.ir.rules import MOVEMENT, Operands, is_linear
+from pellucid.base import (
+    ArgumentValueError,
+    DtypeError,
+    Ints,
+    ShapeError,
+    canonical_shape,
+    dilated_size,
+    dtypes,
+    inserted,
+    ints,
+    larger,
+    strict_zip,
+    strided_length,
+)
+from pellucid.ir import MOVEMENT, Operands, ShapedArray, element_shape, is_linear, shaped_array
 from pellucid.lowering.faults import NEGATIVE_PADDING
-from pellucid.primitives.arithmetic import sub
-from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to, reduce_sum
-from pellucid.primitives.creation import zero_like_elements
-from pellucid.primitives.linear import JointlyLinear
-from pellucid.primitives.logical import select_n
-from pellucid.primitives.movement import Movement
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.tracing import bind1, type_of
+
+from .arithmetic import sub
+from .broadcasting import broadcast_in_dim, brought_to, reduce_sum
+from .creation import zero_like_elements
+from .linear import JointlyLinear
+from .logical import select_n
+from .movement import Movement
 
 # slice --------------------------------------------------------------------------------------------
 

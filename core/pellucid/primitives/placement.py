@@ -7,17 +7,13 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.functional import inserted, strict_zip
-from pellucid.ir.avals import aval_at
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import MOVEMENT, BatchDim, Placed, Runs, Zero
+from pellucid.base import ArgumentValueError, inserted, strict_zip
+from pellucid.ir import MOVEMENT, BatchDim, Placed, Primitive, Runs, Zero, aval_at
 from pellucid.sharding.memory import MemorySpace, space_of_kind
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.stated import check_no_manual_axis, leaves_to_put, sharding_for
-from pellucid.tracing.context import bottom, context
-from pellucid.tracing.trace import bind, type_of
+from pellucid.tracing import bind, bottom, context, type_of
 from pellucid.xla.shardings import Device
 
 

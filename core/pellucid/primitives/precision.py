@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from pellucid.base import config, dtypes
-from pellucid.base.errors import ArgumentValueError, CompilationError, DtypeError
+from pellucid.base import ArgumentValueError, CompilationError, DtypeError, config, dtypes
 
 DType = np.dtype[Any]
 

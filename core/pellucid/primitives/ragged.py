@@ -8,14 +8,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedError
-from pellucid.base.functional import ints, resized
-from pellucid.base.typing import Axes, Ints
-from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.rules import BatchAxis, BatchDim, Traits
-from pellucid.primitives.arithmetic import sub
-from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
-from pellucid.primitives.contraction import (
+from pellucid.base import (
+    ArgumentTypeError,
+    Axes,
+    DtypeError,
+    Ints,
+    ShapeError,
+    UnsupportedError,
+    ints,
+    resized,
+)
+from pellucid.ir import BatchAxis, BatchDim, ShapedArray, Traits, shaped_array
+from pellucid.tracing import bind1, type_of
+
+from .arithmetic import sub
+from .broadcasting import broadcast_in_dim, brought_to
+from .contraction import (
     Bilinear,
     CanonicalDimensions,
     DotDimensionNumbers,
@@ -32,13 +40,13 @@ from pellucid.primitives.contraction import (
     free_axes,
     swapped,
 )
-from pellucid.primitives.counts import ragged_dot_operations
-from pellucid.primitives.creation import broadcasted_iota, zeros
-from pellucid.primitives.cumulative import cumsum
-from pellucid.primitives.families import INTEGER, kind_of
-from pellucid.primitives.logical import bitwise_and, le, lt, select_n
-from pellucid.primitives.movement import inverse_permutation, move_axis, shifted, transpose
-from pellucid.primitives.precision import (
+from .counts import ragged_dot_operations
+from .creation import broadcasted_iota, zeros
+from .cumulative import cumsum
+from .families import INTEGER, kind_of
+from .logical import bitwise_and, le, lt, select_n
+from .movement import inverse_permutation, move_axis, shifted, transpose
+from .precision import (
     CanonicalPrecision,
     PrecisionLike,
     canonical_precision,
@@ -46,7 +54,6 @@ from pellucid.primitives.precision import (
     preferred_dtype,
     product_dtype,
 )
-from pellucid.tracing.trace import bind1, type_of
 
 
 @dataclass(init=False, unsafe_hash=True)

@@ -7,19 +7,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import is_static
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
-from pellucid.base.typing import Ints, Shape
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Traits
-from pellucid.primitives.counts import threefry_rounds
-from pellucid.primitives.creation import checked_shape
-from pellucid.primitives.families import INTEGER, kind_of
-from pellucid.primitives.movement import move_axis
-from pellucid.primitives.slicing import dynamic_update_index_in_dim, index_in_dim
-from pellucid.tracing.trace import bind, bind1
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DtypeError,
+    Ints,
+    Shape,
+    ShapeError,
+    dtypes,
+    is_static,
+)
+from pellucid.ir import Primitive, Traits, shaped_array
+from pellucid.tracing import bind, bind1
+
+from .counts import threefry_rounds
+from .creation import checked_shape
+from .families import INTEGER, kind_of
+from .movement import move_axis
+from .slicing import dynamic_update_index_in_dim, index_in_dim
 
 _WORD = np.dtype(np.uint32)
 

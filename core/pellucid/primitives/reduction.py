@@ -9,39 +9,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError
-from pellucid.base.functional import ints, resized, strict_zip
-from pellucid.base.typing import Axes, Function, Ints
-from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.rules import Traits, Zero
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Axes,
+    DtypeError,
+    Function,
+    Ints,
+    dtypes,
+    ints,
+    resized,
+    strict_zip,
+)
+from pellucid.ir import ShapedArray, Traits, Zero, shaped_array
 from pellucid.lowering.faults import BITS_OF_PARTS, EXTREMES_WITHOUT_NAN
-from pellucid.primitives.arithmetic import div, mul
-from pellucid.primitives.broadcasting import reduce_sum, reduced_shape
-from pellucid.primitives.concatenation import concatenate
-from pellucid.primitives.contraction import converted
-from pellucid.primitives.counts import combinations, operand_elements
-from pellucid.primitives.cumulative import product_pair
-from pellucid.primitives.families import (
-    ANY,
-    BOOL,
-    INTEGER,
-    NUMBER,
-    check_elements,
-    kind_of,
-)
-from pellucid.primitives.logical import eq
-from pellucid.primitives.monoids import (
-    MONOIDS,
-    highest,
-    lower_reduction,
-    lowest,
-    ordered,
-    through_integers,
-)
-from pellucid.primitives.movement import OfOneArray, reshape, transpose
-from pellucid.primitives.slicing import slice_in_dim
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.tracing import bind1, type_of
+
+from .arithmetic import div, mul
+from .broadcasting import reduce_sum, reduced_shape
+from .concatenation import concatenate
+from .contraction import converted
+from .counts import combinations, operand_elements
+from .cumulative import product_pair
+from .families import ANY, BOOL, INTEGER, NUMBER, check_elements, kind_of
+from .logical import eq
+from .monoids import MONOIDS, highest, lower_reduction, lowest, ordered, through_integers
+from .movement import OfOneArray, reshape, transpose
+from .slicing import slice_in_dim
 
 
 class ReduceParams(NamedTuple):

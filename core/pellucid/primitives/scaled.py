@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ShapeError
-from pellucid.base.functional import resized, strict_zip
-from pellucid.base.typing import Axes
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Traits, Zero
-from pellucid.primitives.arithmetic import mul
-from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
-from pellucid.primitives.contraction import (
+from pellucid.base import Axes, ShapeError, dtypes, resized, strict_zip
+from pellucid.ir import Primitive, Traits, Zero, shaped_array
+from pellucid.tracing import bind1, type_of
+
+from .arithmetic import mul
+from .broadcasting import broadcast_in_dim, brought_to
+from .contraction import (
     CanonicalDimensions,
     DotDimensionNumbers,
     DotGeneralParams,
@@ -24,12 +21,11 @@ from pellucid.primitives.contraction import (
     dot_general_p,
     dot_shape,
 )
-from pellucid.primitives.counts import dot_operations
-from pellucid.primitives.creation import ones
-from pellucid.primitives.families import add_tangents
-from pellucid.primitives.movement import reshape
-from pellucid.primitives.precision import preferred_dtype
-from pellucid.tracing.trace import bind1, type_of
+from .counts import dot_operations
+from .creation import ones
+from .families import add_tangents
+from .movement import reshape
+from .precision import preferred_dtype
 
 _BF16 = dtypes.as_dtype("bfloat16")
 

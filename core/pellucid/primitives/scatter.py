@@ -6,31 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import MissingRule
-from pellucid.base.typing import Function, Shape
-from pellucid.ir.rules import Zero, is_linear
-from pellucid.primitives.arithmetic import add, div, max, min, mul, neg, sub
-from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.creation import instantiate, iota, zeros
-from pellucid.primitives.families import add_tangents
-from pellucid.primitives.gather import (
-    LinearScatter,
-    Scatter,
-    ScatterParams,
-    gathered_updates,
-    scatter_add_p,
-)
-from pellucid.primitives.index_dims import (
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-    kept_axes,
-    with_int_fields,
-)
-from pellucid.primitives.linear import JointlyLinear
-from pellucid.primitives.logical import bitwise_or, eq, ne, select_n
-from pellucid.primitives.movement import reshape
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.base import Function, MissingRule, Shape
+from pellucid.ir import Zero, is_linear
+from pellucid.tracing import bind1, type_of
+
+from .arithmetic import add, div, max, min, mul, neg, sub
+from .broadcasting import broadcast_in_dim
+from .conversion import convert_element_type
+from .creation import instantiate, iota, zeros
+from .families import add_tangents
+from .gather import LinearScatter, Scatter, ScatterParams, gathered_updates, scatter_add_p
+from .index_dims import GatherScatterMode, ScatterDimensionNumbers, kept_axes, with_int_fields
+from .linear import JointlyLinear
+from .logical import bitwise_or, eq, ne, select_n
+from .movement import reshape
 
 _IDS = np.dtype(np.uint32)
 

@@ -6,22 +6,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, UnsupportedError
-from pellucid.base.functional import inserted
-from pellucid.base.tree import (
+from pellucid.base import (
+    ArgumentTypeError,
+    Function,
+    UnsupportedError,
     broadcast_prefix,
+    inserted,
     is_none,
+    shown_path,
     tree_flatten,
     tree_flatten_with_path,
     tree_map,
 )
-from pellucid.base.tree.paths import shown_path
-from pellucid.base.typing import Function
-from pellucid.ir.avals import element_shape
-from pellucid.ir.rules import COLLECTIVE, BatchAxis, Placed, Runs, Shown
+from pellucid.ir import COLLECTIVE, BatchAxis, Placed, Runs, Shown, element_shape
 from pellucid.lowering.addends import is_product_of_parts
-from pellucid.primitives.movement import Identity
-from pellucid.primitives.placement import device_put
 from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
 from pellucid.sharding.errors import (
     LayoutAssertionError,
@@ -47,10 +45,12 @@ from pellucid.sharding.stated import (
     stated_result,
     stated_sharding,
 )
-from pellucid.tracing.context import bottom, context
-from pellucid.tracing.trace import bind, bind1, type_of
+from pellucid.tracing import bind, bind1, bottom, context, type_of
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.mlir import ir
+
+from .movement import Identity
+from .placement import device_put
 
 
 class LayoutConstraintParams(NamedTuple):

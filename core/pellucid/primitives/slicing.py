@@ -10,47 +10,51 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dims import (
+from pellucid.base import (
+    ArgumentValueError,
+    DtypeError,
+    IndexingError,
+    IntegerRangeError,
+    Ints,
+    Shape,
+    ShapeError,
     Size,
     Symbol,
     as_value,
     canonical_shape,
     canonical_size,
+    dtypes,
     fits,
+    inserted,
     larger,
+    strict_zip,
 )
-from pellucid.base.errors import (
-    ArgumentValueError,
-    DtypeError,
-    IndexingError,
-    IntegerRangeError,
-    ShapeError,
+from pellucid.ir import (
+    INDEXING,
+    Avals,
+    NoParams,
+    P,
+    Primitive,
+    element_shape,
+    is_linear,
+    shaped_array,
 )
-from pellucid.base.functional import inserted, strict_zip
-from pellucid.base.typing import Ints, Shape
-from pellucid.ir.avals import element_shape, shaped_array
-from pellucid.ir.primitive import NoParams, P, Primitive
-from pellucid.ir.rules import INDEXING, Avals, is_linear
 from pellucid.lowering.in_place import checked_update
-from pellucid.primitives.arithmetic import add, rem
-from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims, squeeze
-from pellucid.primitives.concatenation import aligned_at_one_dim, concatenate
-from pellucid.primitives.conversion import convert_element_type, size_scalar
-from pellucid.primitives.creation import zeros
-from pellucid.primitives.families import INTEGER, kind_of, texts
-from pellucid.primitives.gather import GatherParams, ScatterParams, gather, gather_p, written_apart
-from pellucid.primitives.index_dims import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-)
-from pellucid.primitives.linear import JointlyLinear
-from pellucid.primitives.logical import lt, select_n
-from pellucid.primitives.movement import canonical_axis
-from pellucid.primitives.padding import slice
-from pellucid.primitives.scatter import scatter_p
-from pellucid.tracing.trace import bind, bind1, type_of
+from pellucid.tracing import bind, bind1, type_of
+
+from .arithmetic import add, rem
+from .broadcasting import broadcast_in_dim, expand_dims, squeeze
+from .concatenation import aligned_at_one_dim, concatenate
+from .conversion import convert_element_type, size_scalar
+from .creation import zeros
+from .families import INTEGER, kind_of, texts
+from .gather import GatherParams, ScatterParams, gather, gather_p, written_apart
+from .index_dims import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from .linear import JointlyLinear
+from .logical import lt, select_n
+from .movement import canonical_axis
+from .padding import slice
+from .scatter import scatter_p
 
 _BOOL = np.dtype(bool)
 

@@ -8,43 +8,44 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from pellucid.base.caching import cached
-from pellucid.base.dims import canonical_size
-from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.base.functional import resized, strict_zip
-from pellucid.base.typing import Function
-from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.factors import alike, with_mark, words
-from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import Traits, Zero
+from pellucid.base import (
+    ArgumentValueError,
+    DtypeError,
+    Function,
+    ShapeError,
+    cached,
+    canonical_size,
+    resized,
+    strict_zip,
+)
+from pellucid.ir import (
+    ClosedJaxpr,
+    P,
+    Primitive,
+    ShapedArray,
+    Traits,
+    Zero,
+    alike,
+    shaped_array,
+    with_mark,
+    words,
+)
 from pellucid.lowering.dynamic_shapes import shape_operands
 from pellucid.lowering.faults import UNEVEN_TOP_K
 from pellucid.lowering.module import LOWERED
-from pellucid.primitives.broadcasting import expand_dims
-from pellucid.primitives.complex_parts import imag, real
-from pellucid.primitives.concatenation import aligned_at_one_dim
-from pellucid.primitives.counts import sort_comparisons, top_k_comparisons
-from pellucid.primitives.creation import broadcasted_iota
-from pellucid.primitives.families import constant_like, kind_of, texts
-from pellucid.primitives.gather import gather
-from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
-from pellucid.primitives.logical import (
-    bitwise_and,
-    bitwise_or,
-    eq,
-    eq_to_p,
-    gt,
-    lt,
-    lt_to_p,
-    ne,
-    select_n,
-)
-from pellucid.primitives.movement import canonical_axis, inverse_permutation, with_batch_dim
-from pellucid.tracing.context import use_lineage
-from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import bind, bind1, type_of
+from pellucid.tracing import bind, bind1, stage, type_of, use_lineage
 from pellucid.xla.compile import approx_top_k_sizes
+
+from .broadcasting import expand_dims
+from .complex_parts import imag, real
+from .concatenation import aligned_at_one_dim
+from .counts import sort_comparisons, top_k_comparisons
+from .creation import broadcasted_iota
+from .families import constant_like, kind_of, texts
+from .gather import gather
+from .index_dims import GatherDimensionNumbers, GatherScatterMode
+from .logical import bitwise_and, bitwise_or, eq, eq_to_p, gt, lt, lt_to_p, ne, select_n
+from .movement import canonical_axis, inverse_permutation, with_batch_dim
 
 _INT32 = np.dtype(np.int32)
 

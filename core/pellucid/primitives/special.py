@@ -8,21 +8,13 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.primitives import formulas
-from pellucid.primitives.arithmetic import (
-    abs as absolute,
-    add,
-    integer_pow,
-    log,
-    mul,
-    neg,
-    sign,
-    square,
-    sub,
-)
-from pellucid.primitives.beta_functions import lower_regularized_incomplete_beta
-from pellucid.primitives.families import constant_like, full_as, real_transcendental
-from pellucid.primitives.gamma import (
+from pellucid.tracing import bind1, type_of
+
+from . import formulas
+from .arithmetic import abs as absolute, add, integer_pow, log, mul, neg, sign, square, sub
+from .beta_functions import lower_regularized_incomplete_beta
+from .families import constant_like, full_as, real_transcendental
+from .gamma import (
     digamma,
     digamma_p,
     lgamma,
@@ -33,16 +25,15 @@ from pellucid.primitives.gamma import (
     zeta,
     zeta_p,
 )
-from pellucid.primitives.gamma_functions import (
+from .gamma_functions import (
     lower_igamma,
     lower_igamma_grad_a,
     lower_igammac,
     lower_random_gamma_grad,
 )
-from pellucid.primitives.iteration import Formula
-from pellucid.primitives.logical import gt, select
-from pellucid.primitives.transcendental import exp, log1p
-from pellucid.tracing.trace import bind1, type_of
+from .iteration import Formula
+from .logical import gt, select
+from .transcendental import exp, log1p
 
 # Error functions ----------------------------------------------------------------------------------
 

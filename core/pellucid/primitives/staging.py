@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base import tree
-from pellucid.base.errors import ArgumentTypeError
-from pellucid.base.tree import tree_map
-from pellucid.ir.avals import abstract_token
-from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import HOST, MOVEMENT, Operands, Runs, Zero, is_linear, no_dce_effect
-from pellucid.primitives.movement import Identity
-from pellucid.tracing.context import bottom
-from pellucid.tracing.trace import bind, bind1, type_of
+from pellucid.base import ArgumentTypeError, tree, tree_map
+from pellucid.ir import (
+    HOST,
+    MOVEMENT,
+    Operands,
+    P,
+    Primitive,
+    Runs,
+    Zero,
+    abstract_token,
+    is_linear,
+    no_dce_effect,
+)
+from pellucid.tracing import bind, bind1, bottom, type_of
+
+from .movement import Identity
 
 
 class WithoutResults(Primitive[P]):

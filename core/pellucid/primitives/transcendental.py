@@ -7,29 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.ir.avals import shaped_array
+from pellucid.ir import shaped_array
 from pellucid.lowering.faults import LOG1P_IN_THE_MIDDLE
-from pellucid.primitives.accuracy import (
-    AccuracyParams,
-    accuracy_attributes,
-    accuracy_params,
-    with_accuracy,
-)
-from pellucid.primitives.arithmetic import (
-    add,
-    div,
-    integer_pow,
-    log,
-    log_p,
-    mul,
-    neg,
-    rsqrt,
-    square,
-    sub,
-)
-from pellucid.primitives.complex_parts import real_dtype
-from pellucid.primitives.families import constant_like, kind_of, transcendental
-from pellucid.tracing.trace import bind1
+from pellucid.tracing import bind1
+
+from .accuracy import AccuracyParams, accuracy_attributes, accuracy_params, with_accuracy
+from .arithmetic import add, div, integer_pow, log, log_p, mul, neg, rsqrt, square, sub
+from .complex_parts import real_dtype
+from .families import constant_like, kind_of, transcendental
 
 # Exponentials and logarithms ----------------------------------------------------------------------
 

@@ -12,18 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple
 
-from pellucid.base import config
-from pellucid.base.errors import CollectiveError
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.primitive import Primitive, Programs, registry
-from pellucid.ir.rules import COLLECTIVE, Collective, Shown
+from pellucid.base import CollectiveError, config
+from pellucid.ir import COLLECTIVE, Collective, Primitive, Programs, ShapedArray, Shown, registry
 from pellucid.lowering.collectives import Groups
-from pellucid.primitives.movement import Identity
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.explicit_types import shown_sharding
 from pellucid.sharding.partition_spec import NO_AXES, AxisSet, PartitionSpec
-from pellucid.tracing.context import context
-from pellucid.tracing.trace import Tracer, bind1, type_of
+from pellucid.tracing import Tracer, bind1, context, type_of
+
+from .movement import Identity
 
 
 class Marks(NamedTuple):

@@ -7,18 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.dims import (
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Ints,
+    Shape,
+    ShapeError,
     canonical_shape,
     dilated_size,
     is_static,
     larger,
+    strict_zip,
     strided_length,
     window_count,
 )
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Ints, Shape
-from pellucid.primitives.movement import inverse_permutation
+
+from .movement import inverse_permutation
 
 Pads = tuple[tuple[int, int], ...]
 PADDING_NAMES = ("VALID", "SAME", "SAME_LOWER")

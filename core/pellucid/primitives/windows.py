@@ -6,28 +6,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.dims import dilated_size
-from pellucid.base.errors import ArgumentValueError, ShapeError
-from pellucid.base.functional import inserted, strict_zip
-from pellucid.base.typing import Ints, Shape
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import Traits, is_linear
+from pellucid.base import (
+    ArgumentValueError,
+    Ints,
+    Shape,
+    ShapeError,
+    dilated_size,
+    inserted,
+    strict_zip,
+)
+from pellucid.ir import P, Primitive, Traits, is_linear, shaped_array
 from pellucid.lowering.dynamic_shapes import reduce_window
-from pellucid.primitives.arithmetic import add
-from pellucid.primitives.broadcasting import brought_to
-from pellucid.primitives.counts import window_combinations, window_comparisons
-from pellucid.primitives.creation import iota, zero_like_elements, zeros
-from pellucid.primitives.families import ANY, NUMBER, check_elements
-from pellucid.primitives.index_dims import ScatterDimensionNumbers
-from pellucid.primitives.linear import JointlyLinear
-from pellucid.primitives.logical import ge_p, le_p
-from pellucid.primitives.monoids import MONOIDS, highest, lowest, monoid_body, ordered
-from pellucid.primitives.movement import Movement, OfOneArray, reshape
-from pellucid.primitives.padding import lowered_pad, lowered_slice, pad, slice
-from pellucid.primitives.scatter import scatter_add
-from pellucid.primitives.slicing import slice_in_dim
-from pellucid.primitives.window_shapes import (
+from pellucid.tracing import bind, bind1, type_of
+from pellucid.xla.mlir import ir
+
+from .arithmetic import add
+from .broadcasting import brought_to
+from .counts import window_combinations, window_comparisons
+from .creation import iota, zero_like_elements, zeros
+from .families import ANY, NUMBER, check_elements
+from .index_dims import ScatterDimensionNumbers
+from .linear import JointlyLinear
+from .logical import ge_p, le_p
+from .monoids import MONOIDS, highest, lowest, monoid_body, ordered
+from .movement import Movement, OfOneArray, reshape
+from .padding import lowered_pad, lowered_slice, pad, slice
+from .scatter import scatter_add
+from .slicing import slice_in_dim
+from .window_shapes import (
     Pads,
     explicit_pads,
     padding_attribute,
@@ -36,8 +42,6 @@ from pellucid.primitives.window_shapes import (
     reduce_window_shape_tuple,
     spans,
 )
-from pellucid.tracing.trace import bind, bind1, type_of
-from pellucid.xla.mlir import ir
 
 
 class WindowParams(NamedTuple):

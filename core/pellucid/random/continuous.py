@@ -14,8 +14,9 @@ from pellucid.primitives.broadcasting import broadcast_to
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import FLOATING, constant_like
 from pellucid.primitives.transcendental import exp, log1p, tan
-from pellucid.random.keys import split_keys
-from pellucid.random.sampling import (
+
+from .keys import split_keys
+from .sampling import (
     Shape,
     check_parameters,
     checked_dtype,
@@ -24,13 +25,7 @@ from pellucid.random.sampling import (
     shape_of_result,
     single_key,
 )
-from pellucid.random.uniform import (
-    between,
-    default_float,
-    normal_numbers,
-    signs,
-    smallest_normal,
-)
+from .uniform import between, default_float, normal_numbers, signs, smallest_normal
 
 
 def _one(dtype: Any) -> Any:

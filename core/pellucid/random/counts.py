@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import dtypes
-from pellucid.base.errors import UnsupportedError
+from pellucid.base import UnsupportedError, dtypes
 from pellucid.higher_order.loops import scan, while_loop
 from pellucid.primitives.arithmetic import abs as absolute, ceil, floor, log, neg, sqrt
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import FLOATING, INTEGER, constant_like
 from pellucid.primitives.gamma import lgamma
 from pellucid.primitives.transcendental import log1p
-from pellucid.random.continuous import drawn, of_dtype
-from pellucid.random.generators import threefry_prng_impl
-from pellucid.random.keys import clone, split_keys
-from pellucid.random.sampling import (
+from pellucid.tracing import type_of
+
+from .continuous import drawn, of_dtype
+from .generators import threefry_prng_impl
+from .keys import clone, split_keys
+from .sampling import (
     Shape,
     check_parameters,
     checked_dtype,
@@ -28,8 +29,7 @@ from pellucid.random.sampling import (
     shape_of_result,
     single_key,
 )
-from pellucid.random.uniform import between, default_float
-from pellucid.tracing.trace import type_of
+from .uniform import between, default_float
 
 # geometric --------------------------------------------------------------------------------------------
 

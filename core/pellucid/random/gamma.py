@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pellucid import numpy as jnp
-from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base import ArgumentValueError, DtypeError, ShapeError
 from pellucid.higher_order.loops import while_loop
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.factors import words
-from pellucid.ir.rules import Zero
+from pellucid.ir import Zero, shaped_array, words
 from pellucid.primitives.arithmetic import abs as absolute, log, max as larger, sqrt
 from pellucid.primitives.broadcasting import broadcast_to
 from pellucid.primitives.conversion import convert_element_type, stop_gradient
@@ -17,14 +15,13 @@ from pellucid.primitives.families import FLOATING, constant_like, full_as, kind_
 from pellucid.primitives.movement import move_axis, reshape
 from pellucid.primitives.special import random_gamma_grad
 from pellucid.primitives.transcendental import exp
-from pellucid.random.continuous import _exponential, drawn, of_dtype
-from pellucid.random.key_primitives import (
-    OnKeys,
-    generator_of_aval,
-    over_leading,
-)
-from pellucid.random.keys import split_keys
-from pellucid.random.sampling import (
+from pellucid.tracing import bind1, type_of
+from pellucid.transforms.vmap import vmap
+
+from .continuous import _exponential, drawn, of_dtype
+from .key_primitives import OnKeys, generator_of_aval, over_leading
+from .keys import split_keys
+from .sampling import (
     Shape,
     check_parameters,
     checked_dtype,
@@ -34,9 +31,7 @@ from pellucid.random.sampling import (
     single_key,
     wrapped,
 )
-from pellucid.random.uniform import between, default_float, normal_numbers, signs, smallest_normal
-from pellucid.tracing.trace import bind1, type_of
-from pellucid.transforms.vmap import vmap
+from .uniform import between, default_float, normal_numbers, signs, smallest_normal
 
 # random_gamma -----------------------------------------------------------------------------------------
 

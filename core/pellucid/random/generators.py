@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import config, dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid.base import ArgumentTypeError, ArgumentValueError, UnsupportedError, config, dtypes
 from pellucid.primitives.arithmetic import mul
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.concatenation import concatenate, stack
@@ -23,9 +22,10 @@ from pellucid.primitives.movement import reshape
 from pellucid.primitives.padding import slice as static_slice
 from pellucid.primitives.random_bits import rng_bit_generator
 from pellucid.primitives.slicing import index_in_dim
-from pellucid.random.threefry import iota_2x32_shape, threefry2x32
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 from pellucid.transforms.vmap import vmap
+
+from .threefry import iota_2x32_shape, threefry2x32
 
 Shape = tuple[int, ...]
 _WORD = np.dtype(np.uint32)

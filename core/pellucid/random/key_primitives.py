@@ -7,25 +7,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.caching import cached
-from pellucid.base.errors import DtypeError, ShapeError
-from pellucid.ir.avals import physical, shaped_array
-from pellucid.ir.factors import Words, pointwise, words
-from pellucid.ir.primitive import NoParams, P, Primitive
-from pellucid.ir.rules import MOVEMENT, Runs, Traits
+from pellucid.base import DtypeError, ShapeError, cached, dtypes
+from pellucid.ir import (
+    MOVEMENT,
+    NoParams,
+    P,
+    Primitive,
+    Runs,
+    Traits,
+    Words,
+    physical,
+    pointwise,
+    shaped_array,
+    words,
+)
 from pellucid.numpy.compiled import numpy_function
 from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_shapes, broadcast_to
 from pellucid.primitives.counts import threefry_rounds
 from pellucid.primitives.families import kind_of
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.staging import optimization_barrier
-from pellucid.random.generators import PRNGImpl, unsigned
 from pellucid.runtime.extended import of_words
 from pellucid.runtime.transfer import from_host
-from pellucid.tracing.trace import bind1, type_of
+from pellucid.tracing import bind1, type_of
 from pellucid.transforms.vmap import vmap
 from pellucid.xla.arrays import ARRAY_TYPES, ExtendedArray
+
+from .generators import PRNGImpl, unsigned
 
 Shape = tuple[int, ...]
 _WORD = np.dtype(np.uint32)

@@ -7,23 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import config, dtypes
-from pellucid.base.dims import canonical_size
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     DtypeError,
     IntegerRangeError,
     ShapeError,
+    canonical_size,
+    config,
+    dtypes,
 )
-from pellucid.ir.primitive import NO_PARAMS
+from pellucid.ir import NO_PARAMS
 from pellucid.numpy.promotion import convert
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import checked_shape
 from pellucid.primitives.families import UNSIGNED, constant_like, kind_of
-from pellucid.random.generators import PRNGImpl, generator_of
-from pellucid.random.key_primitives import (
+from pellucid.tracing import as_operand, bind1, is_array_like, type_of
+
+from .generators import PRNGImpl, generator_of
+from .key_primitives import (
     RandomBitsParams,
     RandomSeedParams,
     RandomSplitParams,
@@ -35,7 +38,7 @@ from pellucid.random.key_primitives import (
     random_split_p,
     random_unwrap_p,
 )
-from pellucid.random.sampling import (
+from .sampling import (
     checked_dtype,
     default_generator,
     laid_out,
@@ -44,7 +47,6 @@ from pellucid.random.sampling import (
     typed_keys,
     wrapped,
 )
-from pellucid.tracing.trace import as_operand, bind1, is_array_like, type_of
 
 _WORD = np.dtype(np.uint32)
 

@@ -6,10 +6,12 @@ import operator
 from typing import Any
 
 from pellucid import numpy as jnp
-from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.base import ArgumentValueError, ShapeError
 from pellucid.primitives.broadcasting import broadcast_shapes
 from pellucid.primitives.families import COMPLEX, FLOATING
-from pellucid.random.sampling import (
+from pellucid.tracing import type_of
+
+from .sampling import (
     check_parameters,
     checked_dtype,
     laid_out,
@@ -17,8 +19,7 @@ from pellucid.random.sampling import (
     shape_of_result,
     single_key,
 )
-from pellucid.random.uniform import default_float, normal
-from pellucid.tracing.trace import type_of
+from .uniform import default_float, normal
 
 _METHODS = ("cholesky", "eigh", "svd")
 

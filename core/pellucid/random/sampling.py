@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import config, dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base import ArgumentTypeError, ArgumentValueError, ShapeError, config, dtypes
 from pellucid.compilation import key_reuse
 from pellucid.numpy.compiled import numpy_function
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, broadcast_to
@@ -19,12 +18,12 @@ from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import checked_shape
 from pellucid.primitives.families import kind_of
 from pellucid.primitives.sharding_constraint import with_out_sharding
-from pellucid.random.generators import PRNGImpl, generator_of
-from pellucid.random.key_primitives import RandomSeedParams, random_wrap_p
 from pellucid.runtime.extended import of_words
-from pellucid.tracing.context import context
-from pellucid.tracing.trace import Tracer, as_operand, bind1, is_array_like, type_of
+from pellucid.tracing import Tracer, as_operand, bind1, context, is_array_like, type_of
 from pellucid.xla.arrays import ArrayImpl, ExtendedArray
+
+from .generators import PRNGImpl, generator_of
+from .key_primitives import RandomSeedParams, random_wrap_p
 
 Shape = tuple[int, ...]
 _WORD = np.dtype(np.uint32)

@@ -8,16 +8,27 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import config, dtypes
-from pellucid.base.dims import Symbol, as_value, canonical_size, is_static
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ShapeError,
+    Symbol,
+    UnsupportedError,
+    as_value,
+    canonical_size,
+    config,
+    dtypes,
+    is_static,
+)
 from pellucid.primitives.arithmetic import log, neg
 from pellucid.primitives.families import FLOATING, INTEGER, constant_like, kind_of
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.sorting import sort_key_val, top_k
 from pellucid.primitives.transcendental import log1p
-from pellucid.random.keys import random_bits, split_keys
-from pellucid.random.sampling import (
+from pellucid.tracing import as_operand, is_array_like, type_of
+
+from .keys import random_bits, split_keys
+from .sampling import (
     Shape,
     check_parameters,
     checked_dtype,
@@ -26,15 +37,7 @@ from pellucid.random.sampling import (
     shape_of_result,
     single_key,
 )
-from pellucid.random.uniform import (
-    INNER_MODES,
-    _uniform,
-    default_float,
-    fine_numbers,
-    randint,
-    smallest_normal,
-)
-from pellucid.tracing.trace import as_operand, is_array_like, type_of
+from .uniform import INNER_MODES, _uniform, default_float, fine_numbers, randint, smallest_normal
 
 # gumbel -----------------------------------------------------------------------------------------------
 

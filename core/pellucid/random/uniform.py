@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, DtypeError
+from pellucid.base import ArgumentValueError, DtypeError, dtypes
 from pellucid.primitives.arithmetic import (
     add,
     max as larger,
@@ -31,9 +30,11 @@ from pellucid.primitives.logical import (
     shift_right_logical,
 )
 from pellucid.primitives.special import erf, erf_inv
-from pellucid.random.generators import unsigned
-from pellucid.random.keys import random_bits, split_keys
-from pellucid.random.sampling import (
+from pellucid.tracing import type_of
+
+from .generators import unsigned
+from .keys import random_bits, split_keys
+from .sampling import (
     Shape,
     check_parameters,
     checked_dtype,
@@ -43,7 +44,6 @@ from pellucid.random.sampling import (
     single_key,
     to_rank,
 )
-from pellucid.tracing.trace import type_of
 
 INNER_MODES = ("high", "low")
 

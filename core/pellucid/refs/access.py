@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
+from pellucid.base import ArgumentTypeError, DtypeError, ShapeError, dtypes
 from pellucid.higher_order.bodies import widens
-from pellucid.ir.avals import AbstractRef, shaped_array
+from pellucid.ir import AbstractRef, shaped_array
 from pellucid.primitives.broadcasting import broadcast_to
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import zeros
-from pellucid.refs import index as indexing
-from pellucid.refs.index import RefIndex
-from pellucid.refs.primitives import (
+from pellucid.tracing import bind, bind1, is_array_like, is_reference, type_of
+
+from . import index as indexing
+from .index import RefIndex
+from .primitives import (
     EmptyRefParams,
     NewRefParams,
     PartParams,
@@ -26,18 +27,8 @@ from pellucid.refs.primitives import (
     new_ref_p,
     swap_p,
 )
-from pellucid.refs.transforms import Bitcast
-from pellucid.refs.view import (
-    RefIndexer,
-    RefView,
-    Step,
-    bitcast,
-    reshaped,
-    steps_of,
-    transposed,
-)
-from pellucid.tracing.discharge import is_reference
-from pellucid.tracing.trace import bind, bind1, is_array_like, type_of
+from .transforms import Bitcast
+from .view import RefIndexer, RefView, Step, bitcast, reshaped, steps_of, transposed
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Any:

@@ -7,9 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentValueError, IndexingError, NonConcreteBooleanIndexError
-from pellucid.base.functional import inserted, resized, strict_zip
-from pellucid.ir.rules import Operands, Values
+from pellucid.base import (
+    ArgumentValueError,
+    IndexingError,
+    NonConcreteBooleanIndexError,
+    inserted,
+    resized,
+    strict_zip,
+)
+from pellucid.ir import Operands, Values
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.broadcasting import broadcast_shapes, broadcast_to
 from pellucid.primitives.concatenation import concatenate
@@ -26,7 +32,7 @@ from pellucid.primitives.movement import reshape
 from pellucid.primitives.padding import slice as static_slice
 from pellucid.primitives.scatter import scatter, scatter_add
 from pellucid.primitives.slicing import dynamic_slice, dynamic_update_slice, wrapped
-from pellucid.tracing.trace import is_array_like, type_of
+from pellucid.tracing import is_array_like, type_of
 
 Shape = tuple[int, ...]
 _INT32 = np.dtype(np.int32)

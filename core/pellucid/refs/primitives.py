@@ -5,40 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.caching import cached
-from pellucid.base.errors import BatchingRuleError, EffectsError
-from pellucid.base.functional import inserted, resized, strict_zip
+from pellucid.base import BatchingRuleError, EffectsError, cached, inserted, resized, strict_zip
 from pellucid.higher_order.jitted import jit
-from pellucid.ir.avals import AbstractRef, abstract_ref, shaped_array
-from pellucid.ir.primitive import NoParams, P, Primitive
-from pellucid.ir.rules import (
+from pellucid.ir import (
     INDEXING,
+    AbstractRef,
     Avals,
     BatchAxis,
     BatchDim,
     Dims,
     Effects,
     Linearized,
+    NoParams,
     OnReferences,
     Operands,
+    P,
+    Primitive,
     Runs,
     Shown,
     Traits,
     Values,
     Zero,
+    abstract_ref,
     accum_effect,
     allocation_effect,
     read_effect,
+    shaped_array,
     write_effect,
 )
 from pellucid.primitives.broadcasting import broadcast, broadcast_to
 from pellucid.primitives.creation import empty, instantiate, iota
 from pellucid.primitives.movement import move_axis, reshape
-from pellucid.refs import index as indexing
-from pellucid.refs.index import RefIndex, Window
-from pellucid.refs.reference import Ref, owned
-from pellucid.tracing.discharge import Cell
-from pellucid.tracing.trace import bind, bind1, type_of, types_of
+from pellucid.tracing import Cell, bind, bind1, type_of, types_of
+
+from . import index as indexing
+from .index import RefIndex, Window
+from .reference import Ref, owned
 
 _ALLOCATES: Effects = frozenset({allocation_effect})
 _READS: Effects = frozenset({read_effect})

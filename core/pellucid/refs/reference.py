@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, DeletedArrayError
-from pellucid.ir.avals import AbstractRef, Described, abstract_ref
+from pellucid.base import ArgumentTypeError, DeletedArrayError
+from pellucid.ir import AbstractRef, Described, abstract_ref
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.runtime.transfer import copied, from_host
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 
 

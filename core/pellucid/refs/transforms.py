@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ShapeError
+from pellucid.base import ShapeError, dtypes
 from pellucid.primitives.conversion import bitcast_convert_type
 from pellucid.primitives.movement import inverse_permutation, reshape, transpose
 

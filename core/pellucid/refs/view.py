@@ -6,14 +6,13 @@ import functools
 import math
 from typing import Any
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ShapeError
-from pellucid.base.tree import register_pytree_node
-from pellucid.ir.avals import AbstractRef
+from pellucid.base import ArgumentTypeError, ShapeError, dtypes, register_pytree_node
+from pellucid.ir import AbstractRef
 from pellucid.primitives.movement import canonical_axis, inferred_sizes
-from pellucid.refs.index import RefIndex, parsed
-from pellucid.refs.transforms import Bitcast, Reshaped, Transform, Transposed
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .index import RefIndex, parsed
+from .transforms import Bitcast, Reshaped, Transform, Transposed
 
 Step = tuple[RefIndex | Transform, tuple[Any, ...]]
 """An index or a transformation, and the operands of the index."""

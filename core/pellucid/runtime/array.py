@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pellucid.base.errors import DeletedArrayError, DeviceError, IndexingError
-from pellucid.base.source import describe
-from pellucid.runtime import platforms
-from pellucid.runtime.donation import donors_of
-from pellucid.runtime.failures import raise_runtime_error
+from pellucid.base import DeletedArrayError, DeviceError, IndexingError, describe
 from pellucid.sharding.layout import Format, Layout
 from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
-from pellucid.tracing.array_methods import add_late_methods, late_attribute
+from pellucid.tracing import add_late_methods, late_attribute
 from pellucid.xla import arrays
 from pellucid.xla.arrays import Array, ArrayImpl, ExtendedArray
 from pellucid.xla.compile import JaxRuntimeError
 from pellucid.xla.shardings import Device, extend
+
+from . import platforms
+from .donation import donors_of
+from .failures import raise_runtime_error
 
 __all__ = ["Array", "ArrayImpl", "Shard"]
 

@@ -7,17 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.functional import ints, strict_zip
-from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten
-from pellucid.ir.avals import aval_at, shaped_array
-from pellucid.runtime.array import check_not_deleted
-from pellucid.runtime.transfer import put_shards
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    broadcast_prefix,
+    dtypes,
+    ints,
+    is_none,
+    strict_zip,
+    tree_flatten,
+)
+from pellucid.ir import aval_at, shaped_array
 from pellucid.sharding.placement import Sharding, tiles
 from pellucid.sharding.stated import check_fits, sharding_for
-from pellucid.tracing.trace import type_of, types_of
+from pellucid.tracing import type_of, types_of
 from pellucid.xla.arrays import ArrayImpl, assemble
+
+from .array import check_not_deleted
+from .transfer import put_shards
 
 Shape = tuple[int, ...]
 

@@ -8,9 +8,10 @@ import sys
 
 import numpy as np
 
-from pellucid.runtime import platforms
 from pellucid.version import __version__
 from pellucid.xla.compile import jaxlib_version
+
+from . import platforms
 
 _SETTINGS = ("PELLUCID_", "JAX_", "XLA_")
 

@@ -11,16 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import config, dtypes
-from pellucid.base.errors import ForbiddenError, UnsupportedError
-from pellucid.base.functional import strict_zip
-from pellucid.ir.avals import ShapedArray, aval_at, physical
-from pellucid.ir.rules import Avals, Effect, Mask, Operands, Results, Values
-from pellucid.runtime.extended import ExtendedArray
-from pellucid.runtime.failures import raise_runtime_error
-from pellucid.runtime.shared_program import LaunchPoint, SharedProgram
-from pellucid.runtime.tokens import tokens
-from pellucid.runtime.transfer import ordered_as, same_order, shard_argument
+from pellucid.base import ForbiddenError, UnsupportedError, config, dtypes, strict_zip
+from pellucid.ir import (
+    Avals,
+    Effect,
+    Mask,
+    Operands,
+    Results,
+    ShapedArray,
+    Values,
+    aval_at,
+    physical,
+)
 from pellucid.sharding.placement import Sharding
 from pellucid.xla import arrays, serialized
 from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
@@ -33,6 +35,12 @@ from pellucid.xla.compile import (
 )
 from pellucid.xla.hlo import module_from_proto
 from pellucid.xla.shardings import Device, DeviceLayout
+
+from .extended import ExtendedArray
+from .failures import raise_runtime_error
+from .shared_program import LaunchPoint, SharedProgram
+from .tokens import tokens
+from .transfer import ordered_as, same_order, shard_argument
 
 MIN_LARGE_BYTES = 64 << 20
 """Allocated bytes of a program from which on the detour over Python (4 us) does not show in its run."""

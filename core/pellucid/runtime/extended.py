@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pellucid.base.errors import ArrayConversionError
-from pellucid.ir.avals import aval_at, shaped_array
-from pellucid.runtime.array import Shard, shards_of
-from pellucid.runtime.transfer import put_leaf
+from pellucid.base import ArrayConversionError
+from pellucid.ir import aval_at, shaped_array
 from pellucid.sharding.layout import Format
 from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.tracing.array_methods import add_late_methods, late_attribute
+from pellucid.tracing import add_late_methods, late_attribute
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ExtendedArray
 from pellucid.xla.shardings import extend
+
+from .array import Shard, shards_of
+from .transfer import put_leaf
 
 _OF_TYPE = ("shape", "dtype", "ndim", "size", "weak_type", "nbytes")
 _OF_WORDS = (

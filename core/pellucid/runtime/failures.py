@@ -7,11 +7,17 @@ import re
 from collections import OrderedDict
 from typing import NoReturn
 
-from pellucid.base.errors import CallbackError, ExecutionError, OutOfMemoryError, PellucidError
-from pellucid.base.functional import bytes_text
-from pellucid.base.source import called_by_user
-from pellucid.runtime import peers
-from pellucid.runtime.memory import live_arrays_in_words
+from pellucid.base import (
+    CallbackError,
+    ExecutionError,
+    OutOfMemoryError,
+    PellucidError,
+    bytes_text,
+    called_by_user,
+)
+
+from . import peers
+from .memory import live_arrays_in_words
 
 _CODES = (
     "INTERNAL",

@@ -9,9 +9,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from pellucid.base import config
-from pellucid.base.errors import TransferGuardError
-from pellucid.base.events import logger
+from pellucid.base import TransferGuardError, config, logger
 from pellucid.xla.guards import let_through
 
 FREE: AbstractContextManager[None] = nullcontext()

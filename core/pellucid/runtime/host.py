@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pellucid.base.errors import ArrayConversionError, DeviceError
-from pellucid.base.events import TransferFinished, TransferStarted, on, publish
+from pellucid.base import (
+    ArrayConversionError,
+    DeviceError,
+    TransferFinished,
+    TransferStarted,
+    on,
+    publish,
+)
 from pellucid.base.late import late
-from pellucid.runtime import guards
-from pellucid.runtime.array import ArrayImpl, check_not_deleted, shards_of
-from pellucid.runtime.failures import raise_runtime_error
 from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.xla import arrays
 from pellucid.xla.compile import JaxRuntimeError
 from pellucid.xla.shardings import extend
+
+from . import guards
+from .array import ArrayImpl, check_not_deleted, shards_of
+from .failures import raise_runtime_error
 
 
 def value_of(array: ArrayImpl) -> np.ndarray:

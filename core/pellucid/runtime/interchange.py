@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.runtime import platforms
-from pellucid.runtime.array import ArrayImpl, check_not_deleted, shared_memory_of
-from pellucid.runtime.transfer import copied, device_put
+from pellucid.base import ArgumentTypeError, ArgumentValueError, dtypes
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.xla import arrays
 from pellucid.xla.compile import JaxRuntimeError
 from pellucid.xla.shardings import Device, extend
+
+from . import platforms
+from .array import ArrayImpl, check_not_deleted, shared_memory_of
+from .transfer import copied, device_put
 
 _CPU, _CUDA, _CUDA_HOST, _ROCM = 1, 2, 3, 10  # DLDeviceType
 _PLATFORM_OF = {_CPU: "cpu", _CUDA: "cuda", _CUDA_HOST: "cpu", _ROCM: "rocm"}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pellucid.base.functional import bytes_text
-from pellucid.base.source import describe
-from pellucid.runtime import platforms
+from pellucid.base import bytes_text, describe
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.shardings import Device
+
+from . import platforms
 
 
 class DeviceMemory(NamedTuple):

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from pellucid.base.errors import DistributedError
-from pellucid.base.interruption import interruptible
+from pellucid.base import DistributedError, interruptible
 
 T = TypeVar("T")
 

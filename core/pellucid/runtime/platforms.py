@@ -7,16 +7,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from pellucid.base import config
-from pellucid.base.errors import DeviceError, DistributedError, PlatformError
-from pellucid.base.events import logger
+from pellucid.base import DeviceError, DistributedError, PlatformError, config, logger
 from pellucid.base.late import late
-from pellucid.ir.avals import shaped_array
-from pellucid.runtime import peers
+from pellucid.ir import shaped_array
 from pellucid.sharding.single_device import make_single_device_sharding
 from pellucid.xla import client as xla_client, hlo_transformations, plugins
 from pellucid.xla.client import Client
 from pellucid.xla.shardings import Device
+
+from . import peers
 
 T = TypeVar("T")
 _ALIASES = {

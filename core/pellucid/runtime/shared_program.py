@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pellucid.base import config
-from pellucid.ir.rules import Avals, Operands
-from pellucid.runtime import peers
+from pellucid.ir import Avals, Operands
 from pellucid.sharding.placement import Sharding
 from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl
 from pellucid.xla.compile import LoadedExecutable
 from pellucid.xla.hlo import exchanges_data
+
+from . import peers
 
 T = TypeVar("T")
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.caching import cached
-from pellucid.ir.avals import abstract_token, shaped_array
-from pellucid.ir.rules import Effect
+from pellucid.base import cached
+from pellucid.ir import Effect, abstract_token, shaped_array
 from pellucid.sharding.single_device import GSPMDSharding, make_single_device_sharding
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ArrayImpl

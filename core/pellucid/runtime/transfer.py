@@ -8,37 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pellucid.base import config, dtypes
-from pellucid.base.caching import cached
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     DeviceError,
     IntegerRangeError,
-)
-from pellucid.base.events import TransferFinished, TransferStarted, on, publish
-from pellucid.base.functional import strict_zip
-from pellucid.base.late import late
-from pellucid.base.source import capture
-from pellucid.base.tree import (
+    TransferFinished,
+    TransferStarted,
+    cached,
+    capture,
+    config,
+    dtypes,
+    on,
+    publish,
+    shown_path,
+    strict_zip,
     tree_flatten,
     tree_flatten_with_path,
     tree_map,
 )
-from pellucid.base.tree.paths import shown_path
-from pellucid.ir.avals import ShapedArray, aval_at, physical, shaped_array
-from pellucid.ir.rules import Operands, Values
-from pellucid.runtime import donation, guards, host, peers
-from pellucid.runtime.array import (
-    check_not_deleted,
-    default_sharding,
-    is_exported,
-    note_donated,
-    share_memory,
-    wait_for,
-)
-from pellucid.runtime.failures import raise_runtime_error
-from pellucid.runtime.host import fetched, value_of
+from pellucid.base.late import late
+from pellucid.ir import Operands, ShapedArray, Values, aval_at, physical, shaped_array
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
 from pellucid.sharding.errors import LayoutError, ShardingError
 from pellucid.sharding.layout import AutoLayout, Layout
@@ -47,11 +37,23 @@ from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.sharding.placement import Sharding, addressable_parts
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
-from pellucid.tracing.trace import Tracer, as_operand, type_of, type_of_numpy, types_of
+from pellucid.tracing import Tracer, as_operand, type_of, type_of_numpy, types_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl, ExtendedArray
 from pellucid.xla.compile import JaxRuntimeError
 from pellucid.xla.shardings import Device, DeviceLayout, extend
+
+from . import donation, guards, host, peers
+from .array import (
+    check_not_deleted,
+    default_sharding,
+    is_exported,
+    note_donated,
+    share_memory,
+    wait_for,
+)
+from .failures import raise_runtime_error
+from .host import fetched, value_of
 
 _host_to_device = config.transfer_guard_host_to_device.state
 

@@ -6,10 +6,11 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from pellucid.sharding import mesh_context
-from pellucid.sharding.errors import MeshError, ShardingArgumentError
-from pellucid.sharding.mesh import AbstractMesh, Mesh, empty_abstract_mesh, empty_mesh
 from pellucid.xla import flags
+
+from . import mesh_context
+from .errors import MeshError, ShardingArgumentError
+from .mesh import AbstractMesh, Mesh, empty_abstract_mesh, empty_mesh
 
 
 def get_abstract_mesh() -> AbstractMesh:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.base.errors import PellucidError
-from pellucid.base.typing import Shape
+from pellucid.base import PellucidError, Shape
 
 
 class ShardingError(PellucidError, ValueError):

@@ -6,17 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.functional import inserted
-from pellucid.base.typing import Shape
-from pellucid.sharding.errors import (
-    PartitionSpecError,
-    ShardingArgumentError,
-    ShardingTypeError,
-    indivisible_error,
-)
-from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisName, AxisType
-from pellucid.sharding.named_sharding import NamedSharding, check_spec
-from pellucid.sharding.partition_spec import (
+from pellucid.base import Shape, inserted
+
+from .errors import PartitionSpecError, ShardingArgumentError, ShardingTypeError, indivisible_error
+from .mesh import AbstractMesh, AnyMesh, AxisName, AxisType
+from .named_sharding import NamedSharding, check_spec
+from .partition_spec import (
     NO_AXES,
     AxisSet,
     Entry,

@@ -30,10 +30,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Shape
-from pellucid.sharding.errors import ShardingArgumentError, ShardingTypeError
-from pellucid.sharding.explicit_types import (
+from pellucid.base import Shape, strict_zip
+
+from .errors import ShardingArgumentError, ShardingTypeError
+from .explicit_types import (
     Operand,
     checked_out_spec,
     operand_of,
@@ -41,9 +41,9 @@ from pellucid.sharding.explicit_types import (
     result_spec,
     sharding_type_error,
 )
-from pellucid.sharding.mesh import AbstractMesh, AxisName
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import NO_AXES, AxisSet, PartitionSpec, axes_text
+from .mesh import AbstractMesh, AxisName
+from .named_sharding import NamedSharding
+from .partition_spec import NO_AXES, AxisSet, PartitionSpec, axes_text
 
 Axes = tuple[AxisName, ...]
 Dims = tuple[tuple[str, ...], ...]

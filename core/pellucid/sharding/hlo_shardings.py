@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.caching import cached
-from pellucid.base.typing import Shape
-from pellucid.sharding.errors import PartitionSpecError, ShardingError
-from pellucid.sharding.mesh import AnyMesh, AxisName, AxisType
-from pellucid.sharding.partition_spec import PartitionSpec, rank_error
+from pellucid.base import Shape, cached
 from pellucid.xla.shardings import MANUAL, MAXIMAL, REPLICATED, UNREDUCED, HloSharding, OpSharding
+
+from .errors import PartitionSpecError, ShardingError
+from .mesh import AnyMesh, AxisName, AxisType
+from .partition_spec import PartitionSpec, rank_error
 
 
 def hlo_sharding_of_spec(mesh: AnyMesh, spec: PartitionSpec, ndim: int) -> HloSharding:

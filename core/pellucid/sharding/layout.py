@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pellucid.base.typing import Axes, Shape
-from pellucid.sharding.errors import LayoutError, ShardingArgumentError, updated
-from pellucid.sharding.placement import Sharding
+from pellucid.base import Axes, Shape
 from pellucid.xla.shardings import DeviceLayout, XlaLayout
+
+from .errors import LayoutError, ShardingArgumentError, updated
+from .placement import Sharding
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from pellucid.sharding.errors import ShardingError
-from pellucid.sharding.mesh import AnyMesh
-from pellucid.sharding.partition_spec import NO_AXES, AxisSet, checked_axis_set
+from .errors import ShardingError
+from .mesh import AnyMesh
+from .partition_spec import NO_AXES, AxisSet, checked_axis_set
 
 if TYPE_CHECKING:
     pass

@@ -13,16 +13,12 @@ from typing import Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 
-from pellucid.base.typing import Ints, Shape
-from pellucid.sharding import mesh_context
-from pellucid.sharding.errors import (
-    AbstractPlacementError,
-    MeshError,
-    ShardingArgumentError,
-    ShardingError,
-)
-from pellucid.sharding.interning import Interned, InternTable, made
+from pellucid.base import Ints, Shape
 from pellucid.xla.shardings import Device, DeviceList
+
+from . import mesh_context
+from .errors import AbstractPlacementError, MeshError, ShardingArgumentError, ShardingError
+from .interning import Interned, InternTable, made
 
 AxisName = Hashable
 

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard
 
-from pellucid.base.typing import Shape
-from pellucid.sharding.errors import PartitionSpecError, ShardingArgumentError, updated
-from pellucid.sharding.hlo_shardings import (
-    hlo_sharding_of_spec,
-    spec_of_hlo_sharding,
-)
-from pellucid.sharding.interning import Interned, InternTable, made
-from pellucid.sharding.mesh import (
-    AbstractMesh,
-    AnyMesh,
-    AxisType,
-    Mesh,
-    axis_not_in_mesh_error,
-)
-from pellucid.sharding.partition_spec import (
+from pellucid.base import Shape
+from pellucid.xla.shardings import DeviceList, HloSharding
+
+from .errors import PartitionSpecError, ShardingArgumentError, updated
+from .hlo_shardings import hlo_sharding_of_spec, spec_of_hlo_sharding
+from .interning import Interned, InternTable, made
+from .mesh import AbstractMesh, AnyMesh, AxisType, Mesh, axis_not_in_mesh_error
+from .partition_spec import (
     NO_AXES,
     UNCONSTRAINED,
     AxisSet,
@@ -27,9 +20,8 @@ from pellucid.sharding.partition_spec import (
     check_axes_are_used_once,
     rank_error,
 )
-from pellucid.sharding.placement import checked_memory_kind
-from pellucid.sharding.single_device import GSPMDSharding
-from pellucid.xla.shardings import DeviceList, HloSharding
+from .placement import checked_memory_kind
+from .single_device import GSPMDSharding
 
 _WHOLE = HloSharding.replicate()
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, TypeAlias, overload
 
-from pellucid.sharding.errors import DuplicateAxisError, PartitionSpecError, ShardingArgumentError
-from pellucid.sharding.interning import Interned, InternTable, made
+from .errors import DuplicateAxisError, PartitionSpecError, ShardingArgumentError
+from .interning import Interned, InternTable, made
 
 AxisName = Hashable
 AxisSet: TypeAlias = frozenset[AxisName]

@@ -10,19 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pellucid.base.caching import cached
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Shape
-from pellucid.sharding.errors import (
-    AbstractPlacementError,
-    MemoryKindError,
-    ShardingError,
-    indivisible_error,
-)
-from pellucid.sharding.hlo_shardings import Tiles, means_the_same, tiles_of
-from pellucid.sharding.memory import MEMORY_KINDS
+from pellucid.base import Shape, cached, strict_zip
 from pellucid.xla import shardings
 from pellucid.xla.shardings import Device, DeviceList, HloSharding
+
+from .errors import AbstractPlacementError, MemoryKindError, ShardingError, indivisible_error
+from .hlo_shardings import Tiles, means_the_same, tiles_of
+from .memory import MEMORY_KINDS
 
 Index = tuple[slice, ...]
 

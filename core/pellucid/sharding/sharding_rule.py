@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, Self
 
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Shape
-from pellucid.sharding.errors import ShardingArgumentError
+from pellucid.base import Shape, strict_zip
+
+from .errors import ShardingArgumentError
 
 BATCHING = "…"
 """Stands for leading dimensions of which there may be any number; `…1` is another group than `…`."""

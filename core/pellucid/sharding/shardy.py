@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from pellucid.sharding.errors import ShardingError
-from pellucid.sharding.hlo_shardings import tiles_of
-from pellucid.sharding.mesh import AnyMesh, AxisName
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import UNCONSTRAINED, rank_error
+from .errors import ShardingError
+from .hlo_shardings import tiles_of
+from .mesh import AnyMesh, AxisName
+from .named_sharding import NamedSharding
+from .partition_spec import UNCONSTRAINED, rank_error
 
 if TYPE_CHECKING:
-    from pellucid.sharding.placement import Sharding
     from pellucid.xla.shardings import DeviceList
+
+    from .placement import Sharding
 
 
 class MeshDescription(NamedTuple):

@@ -6,9 +6,10 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pellucid.sharding.placement import Sharding, checked_memory_kind
 from pellucid.xla import shardings
 from pellucid.xla.shardings import Device, DeviceList, HloSharding
+
+from .placement import Sharding, checked_memory_kind
 
 _WHOLE = HloSharding.replicate()
 

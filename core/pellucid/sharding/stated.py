@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
-from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten
-from pellucid.base.typing import Shape
-from pellucid.sharding import mesh_context
-from pellucid.sharding.errors import (
-    MissingMeshError,
-    PartitionSpecError,
-    ShardingArgumentError,
-    ShardingError,
+from pellucid.base import (
+    ArgumentValueError,
+    Shape,
+    UnsupportedError,
+    broadcast_prefix,
+    is_none,
+    tree_flatten,
 )
-from pellucid.sharding.layout import AutoLayout, Format, Layout
-from pellucid.sharding.memory import MemorySpace
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec, axes_text
-from pellucid.sharding.placement import Sharding
-from pellucid.sharding.single_device import make_single_device_sharding
 from pellucid.xla.shardings import Device
+
+from . import mesh_context
+from .errors import MissingMeshError, PartitionSpecError, ShardingArgumentError, ShardingError
+from .layout import AutoLayout, Format, Layout
+from .memory import MemorySpace
+from .named_sharding import NamedSharding
+from .partition_spec import PartitionSpec, axes_text
+from .placement import Sharding
+from .single_device import make_single_device_sharding
 
 
 def stated_layout(stated: Any) -> Layout | AutoLayout | None:

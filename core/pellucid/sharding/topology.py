@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.base import Ints, Shape
 from pellucid.base.late import late
-from pellucid.base.typing import Ints, Shape
-from pellucid.sharding import torus
-from pellucid.sharding.errors import MeshError, ShardingArgumentError
-from pellucid.sharding.mesh import AxisName, AxisType, Mesh
-from pellucid.sharding.torus import Grid
+
+from . import torus
+from .errors import MeshError, ShardingArgumentError
+from .mesh import AxisName, AxisType, Mesh
+from .torus import Grid
 
 
 def make_mesh(

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Ints, Shape
-from pellucid.sharding.errors import MeshError
+from pellucid.base import Ints, Shape, strict_zip
+
+from .errors import MeshError
 
 Grid = np.ndarray
 """An array of devices, one dimension for each axis."""

@@ -1,1 +1,67 @@
 """A Python call becomes a program: traces, tracers, staging, replay."""
+
+from .array_methods import add_late_methods, late_attribute
+from .current import (
+    attribute_text,
+    bottom,
+    bound_axes,
+    computes_known,
+    context,
+    named_scope,
+    plumbing,
+    use_facts,
+    use_lineage,
+    use_trace,
+    use_transformation,
+    xla_metadata,
+)
+from .discharge import (
+    Cell,
+    ValueProgram,
+    check_carry_is_values,
+    check_distinct,
+    check_results_are_values,
+    discharged,
+    held,
+    inline_on_cells,
+    is_reference,
+    without_references,
+)
+from .function import (
+    Call,
+    FunctionSpec,
+    indices,
+    name_of,
+    named_call,
+    paths_of_results,
+    resolve_arguments,
+    result_paths,
+    signature_of,
+)
+from .leaks import check_no_leaks
+from .reuse import Reuses, note_reuse
+from .staging import (
+    StagingTrace,
+    StagingTracer,
+    check_alive,
+    replay,
+    run_equations,
+    stage,
+    stage_closed,
+    steps,
+)
+from .trace import (
+    Plan,
+    Trace,
+    Tracer,
+    as_operand,
+    bind,
+    bind1,
+    is_array_like,
+    name_operands,
+    operand_lines,
+    plan_of,
+    type_of,
+    type_of_numpy,
+    types_of,
+)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.base.late import is_loaded, late
+from pellucid.base import is_loaded
+from pellucid.base.late import late
 
 _BINARY = [
     "add",

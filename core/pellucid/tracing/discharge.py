@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import DeletedArrayError, EffectsError
-from pellucid.base.functional import strict_zip
-from pellucid.ir.avals import AbstractRef
-from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage, Literal, subjaxprs, uses_references
-from pellucid.ir.primitive import Programs
-from pellucid.ir.rewriting import constants_as_inputs
-from pellucid.ir.rules import Mask, OnReferences, Operands, Results, Values
-from pellucid.tracing.context import context, use_facts, use_no_scope, use_trace
-from pellucid.tracing.staging import StagingTrace, StagingTracer
-from pellucid.tracing.trace import Tracer, type_of
+from pellucid.base import DeletedArrayError, EffectsError, strict_zip
+from pellucid.ir import (
+    AbstractRef,
+    ClosedJaxpr,
+    Jaxpr,
+    Lineage,
+    Literal,
+    Mask,
+    OnReferences,
+    Operands,
+    Programs,
+    Results,
+    Values,
+    constants_as_inputs,
+    subjaxprs,
+    uses_references,
+)
+
+from .current import context, use_facts, use_no_scope, use_trace
+from .staging import StagingTrace, StagingTracer
+from .trace import Tracer, type_of
 
 
 class Cell:

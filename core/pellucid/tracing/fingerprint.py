@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.caching import cached
-from pellucid.ir.avals import AbstractValue
+from pellucid.base import cached
+from pellucid.ir import AbstractValue
 from pellucid.xla.arrays import ARRAY_TYPES
 
 _LARGEST = 4096

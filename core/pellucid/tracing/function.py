@@ -8,16 +8,22 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CellType, FunctionType
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.functional import strict_zip
-from pellucid.base.source import is_user_file
-from pellucid.base.tree import KeyPath, keystr, leaf_paths
-from pellucid.base.typing import Function, Keywords
-from pellucid.ir.jaxpr import DebugInfo
-from pellucid.ir.rules import Mask, Operands, Values
-from pellucid.tracing.context import context
-from pellucid.tracing.trace import type_of, types_of
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Function,
+    KeyPath,
+    Keywords,
+    is_user_file,
+    keystr,
+    leaf_paths,
+    strict_zip,
+)
+from pellucid.ir import DebugInfo, Mask, Operands, Values
 from pellucid.xla.pytree import flatten, flatten_with_path
+
+from .current import context
+from .trace import type_of, types_of
 
 
 def name_of(function: Function) -> str:

@@ -6,7 +6,7 @@ import gc
 import sys
 from typing import Any
 
-from pellucid.base.errors import LeakError
+from pellucid.base import LeakError
 
 _MAX_CHAIN_LENGTH = 3
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Self
 
-from pellucid.tracing.fingerprint import fingerprint
+from .fingerprint import fingerprint
 
 _local = threading.local()
 """`reuses`: by function, the fingerprints of its reused programs, while a function is traced; else missing or None."""

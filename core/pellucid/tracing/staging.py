@@ -9,32 +9,41 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import config, source
-from pellucid.base.dims import Symbol
-from pellucid.base.errors import ForbiddenError, UnexpectedTracerError
-from pellucid.base.events import (
+from pellucid.base import (
     EquationStaged,
+    ForbiddenError,
+    Symbol,
     TraceFinished,
     TracerLeaked,
+    UnexpectedTracerError,
+    config,
     on,
     publish,
+    source,
     stage_events,
+    strict_zip,
 )
-from pellucid.base.functional import strict_zip
-from pellucid.ir.avals import AbstractValue
-from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DebugInfo, Equation, Jaxpr, Lineage, Literal, Var
-from pellucid.ir.rules import Folds, Operands, Results, Values, no_effects
-from pellucid.tracing.context import (
-    bottom,
-    computes_known,
-    context,
-    use_facts,
-    use_no_scope,
-    use_trace,
+from pellucid.ir import (
+    AbstractValue,
+    Atom,
+    ClosedJaxpr,
+    DebugInfo,
+    Equation,
+    Folds,
+    Jaxpr,
+    Lineage,
+    Literal,
+    Operands,
+    Results,
+    Values,
+    Var,
+    no_effects,
 )
-from pellucid.tracing.leaks import check_no_leaks
-from pellucid.tracing.trace import Trace, Tracer, as_operand, type_of
 from pellucid.xla.arrays import ArrayImpl
+
+from .current import bottom, computes_known, context, use_facts, use_no_scope, use_trace
+from .leaks import check_no_leaks
+from .trace import Trace, Tracer, as_operand, type_of
 
 _capture = source.capture
 

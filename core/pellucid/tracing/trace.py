@@ -12,28 +12,39 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from pellucid.base import dtypes, tracebacks
-from pellucid.base.caching import cached
-from pellucid.base.dims import Symbol
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ConcretizationError,
     PellucidError,
+    Shape,
+    Symbol,
     TracerArrayError,
     TracerBoolError,
     TracerIntegerError,
+    cached,
+    dtypes,
+    is_loaded,
+    tracebacks,
 )
-from pellucid.base.late import is_loaded
-from pellucid.base.typing import Shape
-from pellucid.ir import primitive as primitives
-from pellucid.ir.avals import AbstractValue, Described, shaped_array
-from pellucid.ir.jaxpr import Jaxpr, Literal
-from pellucid.ir.primitive import NO_PARAMS, Primitive
-from pellucid.ir.rules import Avals, Effects, Operands, Values
-from pellucid.tracing.array_methods import add_late_methods, late_attribute
-from pellucid.tracing.context import context
+from pellucid.ir import (
+    NO_PARAMS,
+    AbstractValue,
+    Avals,
+    Described,
+    Effects,
+    Jaxpr,
+    Literal,
+    Operands,
+    Primitive,
+    Values,
+    primitive as primitives,
+    shaped_array,
+)
 from pellucid.xla import flags
 from pellucid.xla.arrays import ArrayImpl, set_tracer_class
+
+from .array_methods import add_late_methods, late_attribute
+from .current import context
 
 # Values -------------------------------------------------------------------------------------------
 

@@ -7,16 +7,26 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, DtypeError, RemovedError
-from pellucid.base.tree import shown_path, structure_differences
-from pellucid.base.typing import Function, Keywords
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.rules import Mask, Operands, Values
-from pellucid.tracing.context import use_transformation
-from pellucid.tracing.discharge import check_results_are_values
-from pellucid.tracing.function import FunctionSpec, name_of, named_call
-from pellucid.tracing.trace import is_array_like, type_of
+from pellucid.base import (
+    ArgumentTypeError,
+    DtypeError,
+    Function,
+    Keywords,
+    RemovedError,
+    dtypes,
+    shown_path,
+    structure_differences,
+)
+from pellucid.ir import Mask, Operands, ShapedArray, Values
+from pellucid.tracing import (
+    FunctionSpec,
+    check_results_are_values,
+    is_array_like,
+    name_of,
+    named_call,
+    type_of,
+    use_transformation,
+)
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten, flatten_with_path
 

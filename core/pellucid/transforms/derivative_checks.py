@@ -12,19 +12,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, PellucidError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import tree_flatten, tree_flatten_with_path
-from pellucid.base.tree.paths import shown_path
-from pellucid.base.typing import Function
-from pellucid.ir.rules import Operands, Values
-from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import type_of
-from pellucid.transforms.arguments import check_callable
-from pellucid.transforms.gradient import vjp
-from pellucid.transforms.jvp import jvp
-from pellucid.transforms.linearize import linearize
+from pellucid.base import (
+    ArgumentValueError,
+    Function,
+    PellucidError,
+    dtypes,
+    shown_path,
+    strict_zip,
+    tree_flatten,
+    tree_flatten_with_path,
+)
+from pellucid.ir import Operands, Values
+from pellucid.tracing import name_of, type_of
+
+from .arguments import check_callable
+from .gradient import vjp
+from .jvp import jvp
+from .linearize import linearize
 
 Tolerance = float | Mapping[Any, float] | None
 _TOLERANCES = {

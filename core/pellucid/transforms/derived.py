@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Lineage
-from pellucid.ir.rewriting import constants_as_inputs
-from pellucid.ir.rules import Avals, Mask, Values
-from pellucid.tracing.context import use_lineage
-from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import Tracer
+from pellucid.ir import (
+    Avals,
+    ClosedJaxpr,
+    DebugInfo,
+    Jaxpr,
+    Lineage,
+    Mask,
+    Values,
+    constants_as_inputs,
+)
+from pellucid.tracing import Tracer, stage, use_lineage
 from pellucid.xla.flags import trace_context
 
 

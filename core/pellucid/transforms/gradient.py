@@ -10,25 +10,28 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, MissingRule, ShapeError
-from pellucid.base.functional import ints, strict_zip
-from pellucid.base.tree import (
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Function,
+    Keywords,
+    MissingRule,
     Partial,
+    ShapeError,
+    dtypes,
+    ints,
     is_none,
     register_pytree_node,
+    strict_zip,
     tree_flatten,
 )
-from pellucid.base.typing import Function, Keywords
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
-from pellucid.ir.rules import Avals, Operands, Values, Zero
+from pellucid.ir import Avals, ClosedJaxpr, DebugInfo, Jaxpr, Operands, Values, Zero
 from pellucid.primitives.varying import marks_of
 from pellucid.sharding.mesh import AxisType
-from pellucid.tracing.context import plumbing, use_transformation
-from pellucid.tracing.function import name_of
-from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import type_of, types_of
-from pellucid.transforms.arguments import (
+from pellucid.tracing import name_of, plumbing, stage, type_of, types_of, use_transformation
+from pellucid.xla.pytree import flatten
+
+from .arguments import (
     FlatFunction,
     argument_paths,
     check_callable,
@@ -42,10 +45,9 @@ from pellucid.transforms.arguments import (
     structure_lines,
     wraps,
 )
-from pellucid.transforms.linearize import linearize_flat
-from pellucid.transforms.transpose import backward_pass
-from pellucid.transforms.zeros import instantiate, ones, spread
-from pellucid.xla.pytree import flatten
+from .linearize import linearize_flat
+from .transpose import backward_pass
+from .zeros import instantiate, ones, spread
 
 Argnums = int | Sequence[int]
 

@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import DtypeError
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Function, Shape
-from pellucid.ir.rules import Avals, BatchAxis, Values
+from pellucid.base import DtypeError, Function, Shape, dtypes, strict_zip
+from pellucid.ir import Avals, BatchAxis, Values
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.complex_parts import real
 from pellucid.primitives.concatenation import split
@@ -20,9 +17,9 @@ from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.logical import eq
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.slicing import index_in_dim
-from pellucid.tracing.context import use_transformation
-from pellucid.tracing.trace import type_of, types_of
-from pellucid.transforms.arguments import (
+from pellucid.tracing import type_of, types_of, use_transformation
+
+from .arguments import (
     FlatFunction,
     check_callable,
     check_real_or_complex_input,
@@ -31,17 +28,11 @@ from pellucid.transforms.arguments import (
     is_differentiable,
     wraps,
 )
-from pellucid.transforms.gradient import (
-    Argnums,
-    canonical_argnums,
-    chosen_arguments,
-    path_of_leaf,
-    with_arguments,
-)
-from pellucid.transforms.jvp import jvp_flat
-from pellucid.transforms.linearize import linearize_flat
-from pellucid.transforms.vmap import batch_flat, vmap
-from pellucid.transforms.zeros import instantiate
+from .gradient import Argnums, canonical_argnums, chosen_arguments, path_of_leaf, with_arguments
+from .jvp import jvp_flat
+from .linearize import linearize_flat
+from .vmap import batch_flat, vmap
+from .zeros import instantiate
 
 
 def jacfwd(

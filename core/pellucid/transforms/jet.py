@@ -11,11 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Function
-from pellucid.ir.primitive import Primitive, called
-from pellucid.ir.rules import Operands, Values, Zero
+from pellucid.base import ArgumentTypeError, ArgumentValueError, Function, strict_zip
+from pellucid.ir import Operands, Primitive, Values, Zero, called
 from pellucid.primitives.arithmetic import (
     add,
     div,
@@ -42,17 +39,20 @@ from pellucid.primitives.transcendental import (
     sinh_p,
     tanh_p,
 )
-from pellucid.tracing.context import context, use_trace
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import Trace, Tracer, bind1, is_array_like, type_of
-from pellucid.transforms.arguments import (
-    check_callable,
-    checked_leaves,
-    is_differentiable,
-    result_leaves,
+from pellucid.tracing import (
+    Trace,
+    Tracer,
+    bind1,
+    context,
+    is_array_like,
+    replay,
+    type_of,
+    use_trace,
 )
-from pellucid.transforms.jvp import jvp_flat
-from pellucid.transforms.zeros import instantiate
+
+from .arguments import check_callable, checked_leaves, is_differentiable, result_leaves
+from .jvp import jvp_flat
+from .zeros import instantiate
 
 Coefficients = list[Any]
 """Of t^0, t^1, ...: the value, then the k-th derivative divided by k!; None for what is known to be zero."""

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Function
-from pellucid.ir.jaxpr import Jaxpr
-from pellucid.ir.primitive import is_always_transformed
-from pellucid.ir.rules import Mask, Operands, Values, Zero
-from pellucid.tracing.context import context, plumbing, use_trace
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import Trace, Tracer, type_of, types_of
-from pellucid.transforms.arguments import (
+from pellucid.base import ArgumentTypeError, DtypeError, Function, ShapeError, strict_zip
+from pellucid.ir import Jaxpr, Mask, Operands, Values, Zero, is_always_transformed
+from pellucid.tracing import Trace, Tracer, context, plumbing, replay, type_of, types_of, use_trace
+from pellucid.xla.pytree import flatten
+
+from .arguments import (
     FlatFunction,
     argument_paths,
     check_callable,
@@ -21,9 +17,8 @@ from pellucid.transforms.arguments import (
     is_differentiable,
     structure_lines,
 )
-from pellucid.transforms.derived import Derived, listed, remembered, stage_open
-from pellucid.transforms.zeros import instantiate
-from pellucid.xla.pytree import flatten
+from .derived import Derived, listed, remembered, stage_open
+from .zeros import instantiate
 
 
 def jvp_flat(

@@ -11,37 +11,65 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
-from pellucid.base import config
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnexpectedTracerError
-from pellucid.base.functional import strict_zip
-from pellucid.base.source import NameStack
-from pellucid.base.tree import Partial
-from pellucid.base.typing import Function
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Lineage
-from pellucid.ir.primitive import Primitive, called, is_always_transformed
-from pellucid.ir.rewriting import constants_as_inputs, remove_dead_equations
-from pellucid.ir.rules import Avals, Linearized, Mask, Operands, Results, Values, Zero
-from pellucid.tracing.context import context, plumbing, use_trace
-from pellucid.tracing.discharge import is_reference, without_references
-from pellucid.tracing.function import name_of
-from pellucid.tracing.staging import StagingTrace, StagingTracer, replay
-from pellucid.tracing.trace import Trace, type_of, types_of
-from pellucid.transforms.arguments import (
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Function,
+    NameStack,
+    Partial,
+    UnexpectedTracerError,
+    config,
+    strict_zip,
+)
+from pellucid.ir import (
+    Avals,
+    ClosedJaxpr,
+    Equation,
+    Jaxpr,
+    Lineage,
+    Linearized,
+    Mask,
+    Operands,
+    Primitive,
+    Results,
+    Values,
+    Zero,
+    called,
+    constants_as_inputs,
+    is_always_transformed,
+    remove_dead_equations,
+)
+from pellucid.tracing import (
+    StagingTrace,
+    StagingTracer,
+    Trace,
+    context,
+    is_reference,
+    name_of,
+    plumbing,
+    replay,
+    type_of,
+    types_of,
+    use_trace,
+    without_references,
+)
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.pytree import flatten
+
+from .arguments import (
     FlatFunction,
     check_callable,
     flat_arguments,
     is_differentiable,
     structure_lines,
 )
-from pellucid.transforms.derived import listed, remembered, stage_open, unnamed
-from pellucid.transforms.jvp import JvpTrace, JvpTracer
-from pellucid.transforms.operation_log import OperationLog
-from pellucid.transforms.recomputation import Worth, with_fewer_residuals
-from pellucid.transforms.transpose import backward_pass
-from pellucid.transforms.vmap import BatchTrace
-from pellucid.transforms.zeros import instantiate, spread, zeros
-from pellucid.xla.arrays import ArrayImpl
-from pellucid.xla.pytree import flatten
+from .derived import listed, remembered, stage_open, unnamed
+from .jvp import JvpTrace, JvpTracer
+from .operation_log import OperationLog
+from .recomputation import Worth, with_fewer_residuals
+from .transpose import backward_pass
+from .vmap import BatchTrace
+from .zeros import instantiate, spread, zeros
 
 
 class LinearProgram(NamedTuple):

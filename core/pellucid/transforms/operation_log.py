@@ -10,15 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.functional import strict_zip
+from pellucid.base import Function, NameStack, strict_zip
 from pellucid.base.late import late
-from pellucid.base.source import NameStack
-from pellucid.base.typing import Function
-from pellucid.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Operands, Values
-from pellucid.tracing.staging import StagingTrace, StagingTracer, replay
-from pellucid.tracing.trace import Tracer, type_of
+from pellucid.ir import Atom, Equation, Jaxpr, Literal, Operands, Primitive, Values, Var
+from pellucid.tracing import StagingTrace, StagingTracer, Tracer, replay, type_of
 from pellucid.xla.arrays import ArrayImpl
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.functional import strict_zip
+from pellucid.base import ArgumentTypeError, ArgumentValueError, dtypes, strict_zip
 from pellucid.primitives.concatenation import concatenate, split
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import full
 from pellucid.primitives.movement import reshape
-from pellucid.tracing.trace import type_of, types_of
+from pellucid.tracing import type_of, types_of
 from pellucid.xla.pytree import flatten
 
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pellucid.base.dims import known_at_least
-from pellucid.base.source import NameStack
-from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal, Var, next_id
+from pellucid.base import NameStack, known_at_least
+from pellucid.ir import Equation, Jaxpr, Lineage, Literal, Var, next_id
 
 WORTH_AN_EQUATION = 1024
 """Bytes kept, in all steps of a loop together, from which on computing a residual again is worth an equation."""

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base.source import user_frame
-from pellucid.base.typing import Function
-from pellucid.ir.jaxpr import DebugInfo, Equation
-from pellucid.tracing.function import name_of
-from pellucid.tracing.staging import StagingTracer, stage
-from pellucid.tracing.trace import type_of, types_of
-from pellucid.transforms.arguments import (
+from pellucid.base import Function, user_frame
+from pellucid.ir import DebugInfo, Equation
+from pellucid.tracing import StagingTracer, name_of, stage, type_of, types_of
+
+from .arguments import (
     argument_paths,
     check_callable,
     flat_arguments,
     is_differentiable,
     result_leaves,
 )
-from pellucid.transforms.linearize import linearize_flat
+from .linearize import linearize_flat
 
 
 class Residual(NamedTuple):

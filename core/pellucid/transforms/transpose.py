@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.base.functional import strict_zip
-from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal, subjaxprs
-from pellucid.ir.primitive import Programs
-from pellucid.ir.rules import Avals, LinearOperand, Mask, Operands, TransposedByUser, Values, Zero
-from pellucid.tracing.context import use_facts
-from pellucid.tracing.discharge import without_references
-from pellucid.tracing.staging import run_equations
-from pellucid.transforms.derived import Derived, listed, remembered, stage_open, unnamed
-from pellucid.transforms.zeros import add_tangents, as_cotangent_of, instantiate
+from pellucid.base import strict_zip
+from pellucid.ir import (
+    Avals,
+    Equation,
+    Jaxpr,
+    Lineage,
+    LinearOperand,
+    Literal,
+    Mask,
+    Operands,
+    Programs,
+    TransposedByUser,
+    Values,
+    Zero,
+    subjaxprs,
+)
+from pellucid.tracing import run_equations, use_facts, without_references
+
+from .derived import Derived, listed, remembered, stage_open, unnamed
+from .zeros import add_tangents, as_cotangent_of, instantiate
 
 
 def backward_pass(

@@ -5,43 +5,61 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.base import config
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.functional import resized, strict_zip
-from pellucid.base.tree import (
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Function,
+    Keywords,
+    Shape,
     broadcast_prefix,
     broadcast_prefix_to,
+    config,
     is_none,
     leaf_paths,
+    resized,
     shown_path,
+    strict_zip,
     tree_leaves,
     tree_map,
 )
-from pellucid.base.typing import Function, Keywords, Shape
-from pellucid.ir.avals import ShapedArray
+from pellucid.ir import (
+    BatchAxis,
+    BatchDim,
+    Dims,
+    Jaxpr,
+    Mask,
+    Operands,
+    Primitive,
+    ShapedArray,
+    Values,
+    is_always_transformed,
+)
 from pellucid.ir.axis_names import axis_names
-from pellucid.ir.jaxpr import Jaxpr
-from pellucid.ir.primitive import Primitive, is_always_transformed
-from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Mask, Operands, Values
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.primitives.sharding_constraint import ReshardParams, reshard_p
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.tracing.context import bound_axes, context, plumbing, use_trace, use_transformation
-from pellucid.tracing.function import name_of, named_call
-from pellucid.tracing.leaks import check_no_leaks
-from pellucid.tracing.staging import StagingTracer, replay
-from pellucid.tracing.trace import Trace, Tracer, bind1, type_of
-from pellucid.transforms.arguments import (
-    argument_paths,
-    check_callable,
-    checked_leaves,
-    result_leaves,
-    wraps,
+from pellucid.tracing import (
+    StagingTracer,
+    Trace,
+    Tracer,
+    bind1,
+    bound_axes,
+    check_no_leaks,
+    context,
+    name_of,
+    named_call,
+    plumbing,
+    replay,
+    type_of,
+    use_trace,
+    use_transformation,
 )
-from pellucid.transforms.derived import Derived, listed, remembered, stage_open
-from pellucid.transforms.jvp import JvpTracer
 from pellucid.xla.pytree import flatten
+
+from .arguments import argument_paths, check_callable, checked_leaves, result_leaves, wraps
+from .derived import Derived, listed, remembered, stage_open
+from .jvp import JvpTracer
 
 
 def batch_flat(

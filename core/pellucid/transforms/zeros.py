@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pellucid.ir.primitive import registry
-from pellucid.ir.rules import Avals, Mask, Operands, Results, Values, Zero, is_linear
+from pellucid.ir import Avals, Mask, Operands, Results, Values, Zero, is_linear, registry
 from pellucid.primitives.creation import instantiate, ones, zeros
 from pellucid.primitives.families import add_tangents
 from pellucid.primitives.sharding_constraint import ReshardParams, reshard_p
 from pellucid.primitives.varying import recast
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.tracing.trace import bind1, type_of, types_of
+from pellucid.tracing import bind1, type_of, types_of
 
 
 def spread(tangents: Operands, nonzero: Mask, avals: Avals) -> Values:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxlib import _jax
 
-from pellucid.xla.shardings import Device, DeviceLayout, DeviceList
+from .shardings import Device, DeviceLayout, DeviceList
 
 Array = _jax.Array
 

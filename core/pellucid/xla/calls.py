@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
-from pellucid.xla.pytree import default_registry
+from .pytree import default_registry
 
 CallCache = _jax.PjitFunctionCache
 PjitFunction = _jax.PjitFunction

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxlib import _jax
 
-from pellucid.xla import bootstrap
-from pellucid.xla.arrays import ArrayImpl
-from pellucid.xla.guards import let_through
-from pellucid.xla.shardings import Device
+from . import bootstrap
+from .arrays import ArrayImpl
+from .guards import let_through
+from .shardings import Device
 
 if TYPE_CHECKING:
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxlib import _jax, version
 
-from pellucid.xla.client import Client
-from pellucid.xla.mlir import bytecode
-from pellucid.xla.shardings import Device, DeviceLayout, OpSharding
+from .client import Client
+from .mlir import bytecode
+from .shardings import Device, DeviceLayout, OpSharding
 
 jaxlib_version: str = version.__version__
 CompileOptions = _jax.CompileOptions

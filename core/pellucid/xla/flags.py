@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxlib import _jax
 
-from pellucid.xla import bootstrap
+from . import bootstrap
 
 unset = _jax.config.unset
 

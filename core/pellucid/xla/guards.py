@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxlib import _jax
 
-from pellucid.xla import flags
+from . import flags
 
 _guards = _jax.guard_lib
 _DISALLOW = _guards.TransferGuardLevel.DISALLOW

@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxlib import _hlo, _jax
 
-from pellucid.xla.compile import LoadedExecutable
+from .compile import LoadedExecutable
 
 encode_inspection = _jax.encode_inspect_sharding_callback
 """The configuration by which the operation `InspectSharding` finds a function of an HLO sharding, kept alive elsewhere."""

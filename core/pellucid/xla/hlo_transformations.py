@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from pellucid.xla import flags
+from . import flags
 
 try:
     from jaxlib import _xla as _interface

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from jaxlib import _hlo, _jax
 
-from pellucid.xla.shardings import HloSharding
+from .shardings import HloSharding
 
 TARGET = "CustomSPMDPartitioning"
 """The custom call whose `backend_config` is the key of a Partition."""

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
-from pellucid.xla import ffi_targets, partitioner
-from pellucid.xla.client import Client
-from pellucid.xla.gpu_targets import GpuTarget
-from pellucid.xla.profiling import register_plugin_profiler
+from . import ffi_targets, partitioner
+from .client import Client
+from .gpu_targets import GpuTarget
+from .profiling import register_plugin_profiler
 
 _CUDA_VERSIONS = ("13", "12")
 # In the order in which they depend on each other.

@@ -16,7 +16,7 @@ from pellucid.experimental import checkify
 from pellucid.ir.avals import shaped_array
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.transcendental import sin
-from pellucid.tracing.context import context
+from pellucid.tracing.current import context
 from pellucid.tracing.staging import stage
 
 VECTOR = shaped_array((3,), np.dtype(np.float32))

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import config
-from pellucid.base.dtypes.catalog import BOOL, SUPPORTED, DType, DTypeLike
-from pellucid.base.dtypes.errors import TruncatedDtypeWarning
-from pellucid.base.dtypes.extended import ExtendedDType
-from pellucid.base.dtypes.facts import canonicalize
-from pellucid.base.dtypes.hierarchy import CATEGORIES, issubdtype
 from pellucid.base.errors import DtypeError, PellucidError
+
+from .catalog import BOOL, SUPPORTED, DType, DTypeLike
+from .errors import TruncatedDtypeWarning
+from .extended import ExtendedDType
+from .facts import canonicalize
+from .hierarchy import CATEGORIES, issubdtype
 
 # Python's scalars by their dtype with 64 bits on. An int is weakly typed, a bool isn't.
 _PYTHON_DTYPES: dict[type, DType] = {

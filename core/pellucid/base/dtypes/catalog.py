@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from pellucid.base.dtypes.extended import ExtendedDType, float0
+from .extended import ExtendedDType, float0
 
 DType: TypeAlias = np.dtype[Any]
 DTypeLike: TypeAlias = Any

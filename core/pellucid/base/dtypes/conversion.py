@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pellucid.base.dtypes.catalog import BOOL, KINDS, DType, DTypeLike
-from pellucid.base.dtypes.facts import INEXACT, NARROWED
+from .catalog import BOOL, KINDS, DType, DTypeLike
+from .facts import INEXACT, NARROWED
 
 _F32, _F64, _C64, _C128 = map(np.dtype, ("float32", "float64", "complex64", "complex128"))
 

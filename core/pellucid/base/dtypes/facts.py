@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.dtypes.catalog import COMPLEXES, FLOATS
-from pellucid.base.dtypes.extended import ExtendedDType, float0
 from pellucid.xla import flags
+
+from .catalog import COMPLEXES, FLOATS
+from .extended import ExtendedDType, float0
 
 INEXACT = frozenset((*FLOATS, *COMPLEXES))
 NARROWED = {

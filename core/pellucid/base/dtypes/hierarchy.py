@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from pellucid.base.caching import cached
-from pellucid.base.dtypes.catalog import COMPLEXES, FLOATS, KINDS, SIGNED, UNSIGNED, DTypeLike
-from pellucid.base.dtypes.extended import ExtendedDType, extended, prng_key
 from pellucid.base.errors import DtypeError
+
+from .catalog import COMPLEXES, FLOATS, KINDS, SIGNED, UNSIGNED, DTypeLike
+from .extended import ExtendedDType, extended, prng_key
 
 # NumPy takes the scalar types of ml_dtypes for kinds of their own.
 _CATEGORY: dict[type, type] = {

@@ -13,13 +13,15 @@ import numpy as np
 
 from pellucid.base import config
 from pellucid.base.caching import cached
-from pellucid.base.dtypes.canonical import (
+from pellucid.base.errors import DtypeError
+
+from .canonical import (
     canonicalize_dtype,
     default_float_dtype,
     dtype_and_weak_type,
     python_scalar_dtype,
 )
-from pellucid.base.dtypes.catalog import (
+from .catalog import (
     ALL,
     BOOL,
     COMPLEXES,
@@ -33,10 +35,9 @@ from pellucid.base.dtypes.catalog import (
     DType,
     DTypeLike,
 )
-from pellucid.base.dtypes.errors import TypePromotionError
-from pellucid.base.dtypes.extended import ExtendedDType
-from pellucid.base.dtypes.facts import canonicalize
-from pellucid.base.errors import DtypeError
+from .errors import TypePromotionError
+from .extended import ExtendedDType
+from .facts import canonicalize
 
 Node: TypeAlias = Any
 """A dtype, or one of the weak types int, float and complex."""

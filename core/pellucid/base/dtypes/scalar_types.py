@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from pellucid.base.dtypes.catalog import ALL, DType
 from pellucid.base.late import late
+
+from .catalog import ALL, DType
 
 
 class ScalarType(type):

@@ -4,11 +4,12 @@ import sys
 from collections import defaultdict
 from typing import Any, NoReturn
 
-from pellucid.base.tree.errors import CyclicTreeError, TreeError, UnsortableKeysError
-from pellucid.base.tree.paths import KeyPath, shown_path
 from pellucid.xla import pytree
 from pellucid.xla.pytree import IsLeafWithPath
 from pellucid.xla.recursion import SPARE_LEVELS, give_levels, restore_levels, take_levels
+
+from .errors import CyclicTreeError, TreeError, UnsortableKeysError
+from .paths import KeyPath, shown_path
 
 
 def raise_failure(tree: Any, predicate: IsLeafWithPath | None, error: Exception) -> NoReturn:

@@ -5,9 +5,10 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.tree.paths import KeyPath, index_keys, shown_path
 from pellucid.xla import pytree
 from pellucid.xla.pytree import PyTreeDef
+
+from .paths import KeyPath, index_keys, shown_path
 
 SHOWN_KEYS = 6
 """A dict with more keys than this is described by the keys that the other side lacks."""

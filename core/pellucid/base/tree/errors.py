@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from pellucid.base.errors import PellucidError
-from pellucid.base.tree.differences import Difference
+
+from .differences import Difference
 
 
 class TreeError(PellucidError, ValueError):

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Sized
 from typing import Any
 
-from pellucid.base.tree.diagnosis import raise_failure
-from pellucid.base.tree.errors import TreeArgumentError, TreeStructureError
-from pellucid.base.tree.paths import KeyPath, shown_path
 from pellucid.xla import pytree
 from pellucid.xla.pytree import IsLeaf, IsLeafWithPath, PyTreeDef
 from pellucid.xla.recursion import SPARE_LEVELS, guarded, leave_level
+
+from .diagnosis import raise_failure
+from .errors import TreeArgumentError, TreeStructureError
+from .paths import KeyPath, shown_path
 
 _flatten = guarded(pytree.flatten)
 _flatten_with_path = guarded(pytree.flatten_with_path)

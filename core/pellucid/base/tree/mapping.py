@@ -4,17 +4,18 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.base.tree.errors import TreeArgumentError, TreeTransposeError
-from pellucid.base.tree.flatten import (
+from pellucid.base.typing import Function
+from pellucid.xla.pytree import IsLeaf, IsLeafWithPath, PyTreeDef
+
+from .errors import TreeArgumentError, TreeTransposeError
+from .flatten import (
     require_structures,
     tree_flatten,
     tree_flatten_with_path,
     tree_leaves,
     tree_structure,
 )
-from pellucid.base.tree.prefixes import flatten_up_to
-from pellucid.base.typing import Function
-from pellucid.xla.pytree import IsLeaf, IsLeafWithPath, PyTreeDef
+from .prefixes import flatten_up_to
 
 _MISSING: Any = object()
 

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Self
 
-from pellucid.base.tree.registry import register_pytree_node
+from .registry import register_pytree_node
 
 
 class Partial(functools.partial):

@@ -3,10 +3,11 @@
 from typing import Any
 
 from pellucid.base.functional import strict_zip
-from pellucid.base.tree.differences import Difference, same_node, structure_differences
-from pellucid.base.tree.errors import TreeStructureError
-from pellucid.base.tree.flatten import tree_flatten, tree_structure, tree_unflatten
 from pellucid.xla.pytree import IsLeaf, PyTreeDef
+
+from .differences import Difference, same_node, structure_differences
+from .errors import TreeStructureError
+from .flatten import tree_flatten, tree_structure, tree_unflatten
 
 SHOWN_DIFFERENCES = 3
 """How many differences an error message lists."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from pellucid.base.functional import strict_zip
-from pellucid.base.tree.errors import TreeArgumentError, TreeError
 from pellucid.xla import pytree
 from pellucid.xla.pytree import DictKey
+
+from .errors import TreeArgumentError, TreeError
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type)

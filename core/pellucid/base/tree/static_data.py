@@ -1,9 +1,10 @@
 """Static data of nodes: they are compared whenever two structures are."""
 
-from pellucid.base.tree.differences import child_keys
-from pellucid.base.tree.errors import StaticDataError
-from pellucid.base.tree.paths import KeyPath, shown_path
 from pellucid.xla.pytree import PyTreeDef
+
+from .differences import child_keys
+from .errors import StaticDataError
+from .paths import KeyPath, shown_path
 
 
 def require_comparable(treedef: PyTreeDef, *, caller: str, name: str = "tree") -> None:

@@ -18,7 +18,7 @@ from pellucid.experimental.sparse.bcsr import BCSR
 from pellucid.higher_order.stages import eval_shape
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import Primitive, called
-from pellucid.tracing.context import context, use_trace
+from pellucid.tracing.current import context, use_trace
 from pellucid.tracing.staging import replay
 from pellucid.tracing.trace import Trace, Tracer
 from pellucid.transforms.arguments import check_callable, wraps

@@ -33,7 +33,7 @@ from pellucid.ir.jaxpr import (
 )
 from pellucid.ir.rules import Effect, Effects, no_effects
 from pellucid.runtime.tokens import Token
-from pellucid.tracing.context import (
+from pellucid.tracing.current import (
     take_current_trace as take_current_trace,
     use_trace as set_current_trace,
 )

@@ -16,7 +16,7 @@ from pellucid.higher_order.calls import ClosedCall, ClosedCallParams, call_p
 from pellucid.ir.jaxpr import Atom, Equation, Jaxpr, JaxprEqn, Var, subjaxprs as programs_among
 from pellucid.ir.primitive import Primitive, params_of
 from pellucid.ir.rules import Effects
-from pellucid.tracing.context import context
+from pellucid.tracing.current import context
 from pellucid.tracing.trace import bind, types_of
 from pellucid.transforms.derived import stage_open
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pellucid.base.errors import ArgumentValueError
-from pellucid.tracing.context import bottom, context, use_trace
+from pellucid.tracing.current import bottom, context, use_trace
 from pellucid.tracing.staging import StagingTrace
 from pellucid.transforms.vmap import BatchTrace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid.base import ArgumentValueError, UnsupportedError
 from pellucid.linalg import (
     cholesky as cholesky_module,
     eig as eig_module,
@@ -15,12 +15,13 @@ from pellucid.linalg import (
 from pellucid.linalg.matrices import H
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.elementwise import abs as absolute, sign
-from pellucid.numpy.linalg.arguments import matrices, square_matrices
 from pellucid.numpy.manipulation import flip, matrix_transpose
 from pellucid.numpy.sorting import argsort
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.sorting import taken_along
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .arguments import matrices, square_matrices
 
 
 class EighResult(NamedTuple):

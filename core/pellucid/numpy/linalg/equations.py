@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.base import ArgumentValueError, ShapeError
 from pellucid.higher_order.branching import cond
 from pellucid.higher_order.custom_jvp import custom_jvp
 from pellucid.higher_order.custom_vmap import custom_vmap
@@ -33,13 +33,6 @@ from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import arange, asarray, ones_like, zeros_like
 from pellucid.numpy.cumulative import cumprod
 from pellucid.numpy.elementwise import abs as absolute, conj, log, real
-from pellucid.numpy.linalg.arguments import (
-    common_batch,
-    inexact,
-    matrices,
-    repeated,
-    square_matrices,
-)
 from pellucid.numpy.manipulation import (
     broadcast_to,
     concatenate,
@@ -54,7 +47,9 @@ from pellucid.numpy.products import matmul
 from pellucid.numpy.promotion import aval_of
 from pellucid.numpy.reductions import max as greatest, prod, sum as total
 from pellucid.primitives.precision import Precision
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .arguments import common_batch, inexact, matrices, repeated, square_matrices
 
 _HIGHEST = Precision.HIGHEST
 

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.base import ArgumentValueError, ShapeError
 from pellucid.linalg.matrices import eye_like
 from pellucid.linalg.solve import solve
 from pellucid.linalg.svd import svd
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.elementwise import abs as absolute, conj, isnan, real, sqrt
-from pellucid.numpy.linalg.arguments import inexact, matrices, square_matrices
 from pellucid.numpy.manipulation import canonical_axes, expand_dims, moveaxis, where
 from pellucid.numpy.reductions import max as greatest, min as least, sum as total
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .arguments import inexact, matrices, square_matrices
 
 _MATRIX_ORDERS = ("fro", "nuc", np.inf, -np.inf, 1, -1, 2, -2)
 

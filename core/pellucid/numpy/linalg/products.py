@@ -6,12 +6,11 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.linalg.matrices import eye_like
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import asarray
 from pellucid.numpy.einsum import einsum
-from pellucid.numpy.linalg.equations import inv
 from pellucid.numpy.manipulation import (
     diagonal as numpy_diagonal,
     matrix_transpose as matrix_transpose,  # noqa: PLC0414  (public here, too)
@@ -28,7 +27,9 @@ from pellucid.numpy.promotion import aval_of, promote_dtypes_numeric
 from pellucid.numpy.reductions import trace as numpy_trace
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.precision import Precision
-from pellucid.tracing.trace import operand_lines, type_of
+from pellucid.tracing import operand_lines, type_of
+
+from .equations import inv
 
 
 def matmul(

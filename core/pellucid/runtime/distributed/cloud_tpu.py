@@ -10,9 +10,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 
-from pellucid.base.errors import DistributedError
-from pellucid.runtime.distributed.cluster import Cluster, wait_for_host
+from pellucid.base import DistributedError
 from pellucid.xla import plugins
+
+from .cluster import Cluster, wait_for_host
 
 _PORT = 8482
 _ATTRIBUTES = "computeMetadata/v1/instance/attributes"

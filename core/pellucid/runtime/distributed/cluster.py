@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from pellucid.base.errors import DistributedError, DistributedTimeoutError
+from pellucid.base import DistributedError, DistributedTimeoutError
 
 _FIRST_EPHEMERAL_PORT = 61440
 _PORTS = 4096

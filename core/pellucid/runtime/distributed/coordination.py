@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from pellucid.base.errors import DistributedError, DistributedTimeoutError
+from pellucid.base import DistributedError, DistributedTimeoutError
 from pellucid.runtime import peers
 from pellucid.xla.client import JaxRuntimeError
 

@@ -11,8 +11,8 @@ import asyncio
 import secrets
 from typing import Any
 
-from pellucid.runtime.distributed import wire
-from pellucid.runtime.distributed.agreements import Agreements, Fail
+from . import wire
+from .agreements import Agreements, Fail
 
 _MAX_HELLO_SECONDS = 10.0
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from pellucid.base.errors import ArgumentValueError
-from pellucid.runtime.distributed.cloud_tpu import ComputeEngineTpu, KubernetesTpu
-from pellucid.runtime.distributed.cluster import Cluster, Place
-from pellucid.runtime.distributed.kubernetes import Kubernetes
-from pellucid.runtime.distributed.mpi import Mpi4py, OpenMpi
-from pellucid.runtime.distributed.slurm import Slurm
+from pellucid.base import ArgumentValueError
+
+from .cloud_tpu import ComputeEngineTpu, KubernetesTpu
+from .cluster import Cluster, Place
+from .kubernetes import Kubernetes
+from .mpi import Mpi4py, OpenMpi
+from .slurm import Slurm
 
 CLUSTERS: tuple[Callable[[], Cluster], ...] = (
     OpenMpi, Slurm, Mpi4py, KubernetesTpu, ComputeEngineTpu, Kubernetes,

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from pellucid.base.interruption import interruptible
+from pellucid.base import interruptible
 
 T = TypeVar("T")
 

@@ -8,20 +8,21 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from pellucid.base import config
-from pellucid.base.caching import clear_caches
-from pellucid.base.errors import (
+from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     DistributedError,
     PellucidError,
+    clear_caches,
+    config,
+    logger,
 )
-from pellucid.base.events import logger
 from pellucid.runtime import peers, platforms
-from pellucid.runtime.distributed import detection
-from pellucid.runtime.distributed.cluster import Place
-from pellucid.runtime.distributed.coordination import KeyValueStore
-from pellucid.runtime.distributed.job import Job, Plan
+
+from . import detection
+from .cluster import Place
+from .coordination import KeyValueStore
+from .job import Job, Plan
 
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _ALL_INTERFACES = ("::", "0.0.0.0")  # noqa: S104

@@ -9,17 +9,15 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pellucid.base import config
-from pellucid.base.errors import DistributedError, DistributedTimeoutError
-from pellucid.base.events import logger
-from pellucid.base.interruption import interruptible
-from pellucid.runtime.distributed import coordination, sockets
-from pellucid.runtime.distributed.coordinator import Coordinator
-from pellucid.runtime.distributed.event_loop import EventLoopThread
-from pellucid.runtime.distributed.meetings import Meetings
-from pellucid.runtime.distributed.membership import Membership
-from pellucid.runtime.distributed.tunnel import Tunnel
+from pellucid.base import DistributedError, DistributedTimeoutError, config, interruptible, logger
 from pellucid.xla import distributed as xla_distributed
+
+from . import coordination, sockets
+from .coordinator import Coordinator
+from .event_loop import EventLoopThread
+from .meetings import Meetings
+from .membership import Membership
+from .tunnel import Tunnel
 
 _GLOO = "pellucid/gloo"
 

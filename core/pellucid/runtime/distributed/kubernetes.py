@@ -13,8 +13,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pellucid.base.errors import DistributedError
-from pellucid.runtime.distributed.cluster import Cluster, wait_for_host
+from pellucid.base import DistributedError
+
+from .cluster import Cluster, wait_for_host
 
 _PORT = 55527
 _RETRY_SECONDS = (0.1, 0.5, 1.0, 3.0, 10.0, 0.0)

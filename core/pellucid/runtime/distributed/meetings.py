@@ -14,11 +14,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from pellucid.base import config
-from pellucid.base.errors import AgreementError, DistributedError, DistributedTimeoutError
+from pellucid.base import AgreementError, DistributedError, DistributedTimeoutError, config
 from pellucid.runtime import peers
-from pellucid.runtime.distributed import wire
-from pellucid.runtime.distributed.membership import Membership, processes_in_words
+
+from . import wire
+from .membership import Membership, processes_in_words
 
 T = TypeVar("T")
 _MAX_TEXT_LENGTH = 400

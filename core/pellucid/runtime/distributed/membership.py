@@ -7,13 +7,14 @@ import contextlib
 import threading
 from collections.abc import Callable
 
-from pellucid.base.errors import (
+from pellucid.base import (
     AgreementError,
     DistributedError,
     DistributedTimeoutError,
     PeerFailureError,
 )
-from pellucid.runtime.distributed import wire
+
+from . import wire
 
 _ATTEMPT_INTERVAL_SECONDS = 0.2
 _MAX_GOODBYE_SECONDS = 2.0

@@ -8,8 +8,9 @@ import re
 import socket
 from typing import Any
 
-from pellucid.base.errors import DistributedError
-from pellucid.runtime.distributed.cluster import Cluster, port_for_job
+from pellucid.base import DistributedError
+
+from .cluster import Cluster, port_for_job
 
 # "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911" or "1314521088.0;tcp6://[fe80::b9b:ac5d,2620::2]:43370"
 _URI = re.compile(r"(?P<job>\d+)\.\d+;(?:tcp://(?P<v4>[^,:]+)|tcp6://\[(?P<v6>[^,\]]+))")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from pellucid.base.errors import DistributedError
-from pellucid.runtime.distributed.cluster import Cluster, port_for_job
+from pellucid.base import DistributedError
+
+from .cluster import Cluster, port_for_job
 
 _NEEDED = (
     "SLURM_JOB_ID",

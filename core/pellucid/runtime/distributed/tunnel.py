@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from pellucid.runtime.distributed import wire
+from . import wire
 
 
 class Tunnel:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base.errors import ShapeError
+from pellucid.base import ShapeError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 
 
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:

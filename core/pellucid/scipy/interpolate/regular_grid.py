@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base.errors import ArgumentValueError, ShapeError, UnsupportedError
-from pellucid.ir.avals import ShapedArray
+from pellucid.base import ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.ir import ShapedArray
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.tracing.trace import Tracer, type_of
+from pellucid.tracing import Tracer, type_of
 
 _METHODS = ("linear", "nearest")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.base import ArgumentValueError, ShapeError, UnsupportedError
 from pellucid.linalg import (
     cholesky as cholesky_module,
     lu as lu_module,
@@ -26,7 +26,7 @@ from pellucid.numpy.linalg.arguments import (
     repeated,
     square_matrices,
 )
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 
 _FORMS = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.base import ArgumentValueError, ShapeError, dtypes
 from pellucid.higher_order.branching import cond
 from pellucid.higher_order.loops import fori_loop, scan
 from pellucid.linalg import reductions
@@ -23,7 +22,7 @@ from pellucid.linalg.triangular import triangular_solve
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.linalg.arguments import inexact, matrices, square_matrices
 from pellucid.primitives.padding import pad
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 from pellucid.transforms.jvp import jvp
 from pellucid.transforms.vmap import vmap
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.base import ArgumentValueError, ShapeError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes
 from pellucid.primitives.padding import pad
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 
 
 def _vector(name: str, x: Any, least: int = 0) -> Any:

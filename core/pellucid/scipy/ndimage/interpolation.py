@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.base import ArgumentValueError, ShapeError, UnsupportedError, dtypes
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives.arithmetic import round as lax_round
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 
 
 def _mirrored(index: Any, size: int) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base.tree import tree_map
+from pellucid.base import tree_map
 from pellucid.higher_order.loops import while_loop
 from pellucid.primitives.precision import Precision
 

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
-from pellucid.base.tree import tree_map
+from pellucid.base import ArgumentTypeError, ArgumentValueError, ShapeError, tree_map
 from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives.precision import Precision
-from pellucid.scipy.optimize.line_search import Search, dot, line_search
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 from pellucid.transforms.arguments import check_callable
 from pellucid.transforms.gradient import value_and_grad
+
+from .line_search import Search, dot, line_search
 
 _CONVERGED, _TOO_MANY_STEPS, _TOO_MANY_VALUES, _TOO_MANY_GRADIENTS, _NO_PROGRESS, _NO_STEP = range(
     6

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base.errors import ArgumentValueError, ShapeError, UnsupportedError
-from pellucid.ir.avals import ShapedArray
+from pellucid.base import ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.ir import ShapedArray
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.convolutions import direct_convolution, window_of_mode
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.precision import canonical_precision
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 
 _MODES = ("full", "same", "valid")
 _METHODS = ("auto", "direct", "fft")

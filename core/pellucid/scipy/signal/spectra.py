@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.base import ArgumentValueError, ShapeError, dtypes
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.broadcasting import broadcast_shapes
 from pellucid.primitives.movement import canonical_axis
-from pellucid.scipy.signal.trends import detrend as detrended
-from pellucid.scipy.signal.windows import periodic_window
-from pellucid.tracing.trace import is_array_like, type_of
+from pellucid.tracing import is_array_like, type_of
+
+from .trends import detrend as detrended
+from .windows import periodic_window
 
 _PADDING: dict[str | None, dict[str, Any] | None] = {
     None: None,

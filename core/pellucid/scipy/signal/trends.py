@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base.errors import ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.base import ArgumentValueError, ShapeError, UnsupportedError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 
 
 def detrend(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentValueError
+from pellucid.base import ArgumentValueError
 
 # A window of n elements is a function of phases 2 pi k / n.
 _COSINES = {

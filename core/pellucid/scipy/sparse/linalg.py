@@ -15,13 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
-from pellucid.base.tree import tree_leaves, tree_map, tree_structure
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ShapeError,
+    tree_leaves,
+    tree_map,
+    tree_structure,
+)
 from pellucid.higher_order.linear_calls import custom_linear_solve
 from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.primitives.precision import Precision
-from pellucid.tracing.trace import is_array_like, type_of
+from pellucid.tracing import is_array_like, type_of
 from pellucid.transforms.ravel import ravel_pytree
 
 Operator = Callable[[Any], Any]

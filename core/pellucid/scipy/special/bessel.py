@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentValueError
+from pellucid.base import ArgumentValueError
 from pellucid.higher_order.custom_jvp import custom_jvp
 from pellucid.higher_order.loops import scan
 from pellucid.numpy.compiled import numpy_function
 from pellucid.primitives import special
 from pellucid.primitives.formulas import Term, exp, select
-from pellucid.scipy.special.real_functions import promoted_reals, real_function, with_partials
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .real_functions import promoted_reals, real_function, with_partials
 
 # Modified functions -----------------------------------------------------------------------------------
 

@@ -13,9 +13,10 @@ from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.primitives.complex_parts import complex as complex_of
 from pellucid.primitives.formulas import Term, cos, exp, floor, maximum, select, sin, square
-from pellucid.scipy.special.normal import erfcx_of
-from pellucid.scipy.special.real_functions import real_function
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .normal import erfcx_of
+from .real_functions import real_function
 
 _ROOT_PI = math.sqrt(math.pi)
 

@@ -16,7 +16,8 @@ from pellucid.numpy.reductions import Axis
 from pellucid.primitives import transcendental
 from pellucid.primitives.formulas import Term, exp, is_nan, log, log1p, select
 from pellucid.primitives.gamma_functions import deviance
-from pellucid.scipy.special.real_functions import real_function, with_partials
+
+from .real_functions import real_function, with_partials
 
 
 @with_partials(lambda y, p: -log(p) - 1)

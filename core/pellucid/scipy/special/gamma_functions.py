@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid.base import ArgumentValueError, UnsupportedError, dtypes
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives import formulas, special
 from pellucid.primitives.formulas import Term, exp, is_nan, log, log1p, maximum, power, select, tan
-from pellucid.scipy.special import coefficients as tables
-from pellucid.scipy.special.complex_functions import complex_gamma, complex_loggamma
-from pellucid.scipy.special.real_functions import (
+
+from . import coefficients as tables
+from .complex_functions import complex_gamma, complex_loggamma
+from .real_functions import (
     is_whole,
     looped,
     numerically_exact,

@@ -16,14 +16,9 @@ from pellucid.primitives.formulas import (
     power,
     select,
 )
-from pellucid.scipy.special.gamma_functions import gammaln_of, gammasgn_of
-from pellucid.scipy.special.real_functions import (
-    is_whole,
-    looped,
-    numerically_exact,
-    real_function,
-    with_partials,
-)
+
+from .gamma_functions import gammaln_of, gammasgn_of
+from .real_functions import is_whole, looped, numerically_exact, real_function, with_partials
 
 
 def _power_series(upper: list[Term], lower: Term, x: Term, first: Term | float = 1.0) -> Term:

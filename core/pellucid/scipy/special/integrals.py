@@ -22,8 +22,9 @@ from pellucid.primitives.formulas import (
     sin,
     square,
 )
-from pellucid.scipy.special import coefficients as tables
-from pellucid.scipy.special.real_functions import (
+
+from . import coefficients as tables
+from .real_functions import (
     is_finite,
     is_whole,
     looped,

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentTypeError, ShapeError, UnsupportedError
+from pellucid.base import ArgumentTypeError, ShapeError, UnsupportedError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, broadcast_arrays
-from pellucid.scipy.special.real_functions import promoted_reals
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .real_functions import promoted_reals
 
 
 def _legendre(z: Any, sine: Any, m_max: int, n_max: int, is_normalized: bool) -> Any:

@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentValueError
+from pellucid.base import ArgumentValueError
 from pellucid.primitives import special
 from pellucid.primitives.formulas import Term, exp, log, log1p, minimum, select, sqrt, square
-from pellucid.scipy.special import coefficients as tables
-from pellucid.scipy.special.real_functions import (
-    exp_square,
-    of_unit,
-    real_function,
-    series,
-    with_partials,
-)
+
+from . import coefficients as tables
+from .real_functions import exp_square, of_unit, real_function, series, with_partials
 
 _ROOT_2 = math.sqrt(2)
 _2_BY_ROOT_PI = 2 / math.sqrt(math.pi)

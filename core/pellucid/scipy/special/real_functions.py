@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import DtypeError
+from pellucid.base import DtypeError, dtypes
 from pellucid.higher_order.custom_jvp import custom_jvp
 from pellucid.higher_order.custom_rules import SymbolicZero
 from pellucid.higher_order.loops import while_loop
@@ -20,7 +19,7 @@ from pellucid.primitives import arithmetic, conversion, formulas, reduction
 from pellucid.primitives.families import full_as
 from pellucid.primitives.formulas import Term, chebyshev, exp, select
 from pellucid.primitives.gamma import no_derivative
-from pellucid.tracing.trace import operand_lines, type_of
+from pellucid.tracing import operand_lines, type_of
 from pellucid.transforms.jvp import jvp
 
 MAX_STEPS = 20_000

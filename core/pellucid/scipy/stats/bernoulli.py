@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.primitives.formulas import log, log1p, select
-from pellucid.scipy.stats.distributions import Distribution, is_probability
+
+from .distributions import Distribution, is_probability
 
 _DISTRIBUTION = Distribution(
     __name__,

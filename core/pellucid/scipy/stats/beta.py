@@ -7,13 +7,8 @@
 from __future__ import annotations
 
 from pellucid.scipy.special.gamma_functions import betaln_of
-from pellucid.scipy.stats.distributions import (
-    Distribution,
-    all_positive,
-    beta_below,
-    xlog1py,
-    xlogy,
-)
+
+from .distributions import Distribution, all_positive, beta_below, xlog1py, xlogy
 
 _DISTRIBUTION = Distribution(
     __name__, "the beta distribution", "a b", support=(0, 1), valid=all_positive,

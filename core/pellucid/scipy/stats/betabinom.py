@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from pellucid.scipy.special.gamma_functions import betaln_of
-from pellucid.scipy.stats.distributions import Distribution, all_positive, log_choices
+
+from .distributions import Distribution, all_positive, log_choices
 
 _DISTRIBUTION = Distribution(
     __name__, "the binomial distribution of `n` trials whose probability is a beta variable", "n a b", optional="loc",

@@ -6,13 +6,7 @@
 
 from __future__ import annotations
 
-from pellucid.scipy.stats.distributions import (
-    Distribution,
-    is_probability,
-    log_choices,
-    xlog1py,
-    xlogy,
-)
+from .distributions import Distribution, is_probability, log_choices, xlog1py, xlogy
 
 _DISTRIBUTION = Distribution(
     __name__, "the binomial distribution of `n` trials with probability `p`", "n p", optional="loc",

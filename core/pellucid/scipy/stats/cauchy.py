@@ -19,7 +19,8 @@ from pellucid.primitives.formulas import (
     square,
     tan,
 )
-from pellucid.scipy.stats.distributions import Distribution
+
+from .distributions import Distribution
 
 
 def _logpdf(z: Term) -> Term:

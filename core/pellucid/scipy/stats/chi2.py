@@ -11,13 +11,8 @@ import math
 import numpy as np
 
 from pellucid.scipy.special.gamma_functions import gammaln_of
-from pellucid.scipy.stats.distributions import (
-    Distribution,
-    all_positive,
-    gamma_above,
-    gamma_below,
-    xlogy,
-)
+
+from .distributions import Distribution, all_positive, gamma_above, gamma_below, xlogy
 
 _DISTRIBUTION = Distribution(
     __name__, "the chi-squared distribution with `df` degrees of freedom", "df", support=(0, np.inf), valid=all_positive,

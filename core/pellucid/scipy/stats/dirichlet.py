@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base.errors import ShapeError
+from pellucid.base import ShapeError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.scipy.special import gammaln, xlogy
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 
 _ROUNDING = 1e-5
 """Largest distance of a sum of probabilities from 1; SciPy's is smaller, of float64 alone."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.primitives.formulas import exp, expm1, log1p
-from pellucid.scipy.stats.distributions import Distribution, log1mexp
+
+from .distributions import Distribution, log1mexp
 
 _DISTRIBUTION = Distribution(
     __name__, "the exponential distribution with mean `scale` that begins at `loc`", support=(0, np.inf),

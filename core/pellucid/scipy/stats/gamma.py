@@ -9,13 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.scipy.special.gamma_functions import gammaln_of
-from pellucid.scipy.stats.distributions import (
-    Distribution,
-    all_positive,
-    gamma_above,
-    gamma_below,
-    xlogy,
-)
+
+from .distributions import Distribution, all_positive, gamma_above, gamma_below, xlogy
 
 _DISTRIBUTION = Distribution(
     __name__, "the gamma distribution of shape `a`", "a", support=(0, np.inf), valid=all_positive,

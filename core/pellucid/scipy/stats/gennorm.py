@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pellucid.primitives.formulas import Term, log, power, select
 from pellucid.scipy.special.gamma_functions import gammaln_of
-from pellucid.scipy.stats.distributions import Distribution, all_positive, gamma_above
+
+from .distributions import Distribution, all_positive, gamma_above
 
 
 def _cdf(x: Term, beta: Term) -> Term:

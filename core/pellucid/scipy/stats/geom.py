@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.primitives.formulas import log
-from pellucid.scipy.stats.distributions import Distribution, xlog1py
+
+from .distributions import Distribution, xlog1py
 
 _DISTRIBUTION = Distribution(
     __name__, "the geometric distribution: trials up to the first success of probability `p`", "p", optional="loc",

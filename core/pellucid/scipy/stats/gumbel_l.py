@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from pellucid.primitives.formulas import exp, expm1, log, log1p
-from pellucid.scipy.stats.distributions import Distribution, log1mexp
+
+from .distributions import Distribution, log1mexp
 
 _DISTRIBUTION = Distribution(
     __name__, "the Gumbel distribution of minima",

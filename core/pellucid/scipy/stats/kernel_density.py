@@ -8,14 +8,18 @@ from typing import Any
 
 import pellucid.numpy as jnp
 from pellucid import random
-from pellucid.base.errors import ArgumentValueError, ShapeError, UnsupportedError
-from pellucid.base.tree import register_pytree_node_class
+from pellucid.base import (
+    ArgumentValueError,
+    ShapeError,
+    UnsupportedError,
+    register_pytree_node_class,
+)
 from pellucid.linalg.cholesky import cholesky
 from pellucid.linalg.triangular import triangular_solve
 from pellucid.numpy.log_sums import logsumexp
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.scipy.special import ndtr
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 
 _FIELDS = ("neff", "dataset", "weights", "covariance", "inv_cov")
 

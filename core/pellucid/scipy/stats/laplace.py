@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 from pellucid.primitives.formulas import Term, exp, select
-from pellucid.scipy.stats.distributions import Distribution
+
+from .distributions import Distribution
 
 
 def _cdf(z: Term) -> Term:

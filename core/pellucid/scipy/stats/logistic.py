@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pellucid.primitives.formulas import exp, log1p
 from pellucid.scipy.special.entropies import expit_of, logit_of
-from pellucid.scipy.stats.distributions import Distribution
+
+from .distributions import Distribution
 
 _DISTRIBUTION = Distribution(
     __name__, "the logistic distribution",

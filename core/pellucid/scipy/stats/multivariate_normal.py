@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base.errors import ShapeError, UnsupportedError
+from pellucid.base import ShapeError, UnsupportedError
 from pellucid.linalg.cholesky import cholesky
 from pellucid.linalg.triangular import triangular_solve
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 
 
 @numpy_function

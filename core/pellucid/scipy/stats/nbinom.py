@@ -10,7 +10,8 @@ import numpy as np
 
 from pellucid.primitives.formulas import log
 from pellucid.scipy.special.gamma_functions import betaln_of
-from pellucid.scipy.stats.distributions import Distribution, xlog1py
+
+from .distributions import Distribution, xlog1py
 
 _DISTRIBUTION = Distribution(
     __name__, "the negative binomial distribution: failures before `n` successes of probability `p`", "n p",

@@ -10,7 +10,8 @@ import math
 
 from pellucid.primitives.formulas import square
 from pellucid.scipy.special.normal import log_ndtr_of, ndtr_of, ndtri_of
-from pellucid.scipy.stats.distributions import Distribution
+
+from .distributions import Distribution
 
 _DISTRIBUTION = Distribution(
     __name__, "the normal distribution with mean `loc` and standard deviation `scale`",

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.primitives.formulas import expm1, log, power
-from pellucid.scipy.stats.distributions import Distribution, all_positive, log1mexp
+
+from .distributions import Distribution, all_positive, log1mexp
 
 _DISTRIBUTION = Distribution(
     __name__, "Pareto's distribution with exponent `b`", "b", support=(1, np.inf), inside=2.0, valid=all_positive,

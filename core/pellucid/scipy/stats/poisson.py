@@ -16,7 +16,8 @@ from pellucid.numpy.compiled import numpy_function
 from pellucid.primitives.formulas import Term, log, maximum, select
 from pellucid.primitives.gamma_functions import log_power
 from pellucid.scipy.special.real_functions import promoted_reals
-from pellucid.scipy.stats.distributions import Distribution, gamma_above
+
+from .distributions import Distribution, gamma_above
 
 
 def _logpmf(k: Term, mu: Term) -> Term:

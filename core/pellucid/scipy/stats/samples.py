@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid.base import ArgumentValueError, UnsupportedError, dtypes
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 
 
 class ModeResult(NamedTuple):

@@ -12,7 +12,8 @@ import numpy as np
 
 from pellucid.primitives.formulas import Term, log, log1p, select, square
 from pellucid.scipy.special.gamma_functions import betaln_of
-from pellucid.scipy.stats.distributions import Distribution, all_positive
+
+from .distributions import Distribution, all_positive
 
 
 def _logpdf(z: Term, df: Term) -> Term:

@@ -12,7 +12,8 @@ import numpy as np
 
 from pellucid.primitives.formulas import Term, log1p, select, square
 from pellucid.scipy.special.normal import log_ndtr_of, ndtr_of
-from pellucid.scipy.stats.distributions import Distribution, log1mexp
+
+from .distributions import Distribution, log1mexp
 
 
 def _log_mass(a: Term, b: Term) -> Term:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from pellucid.scipy.stats.distributions import Distribution
+from .distributions import Distribution
 
 _DISTRIBUTION = Distribution(
     __name__, "the uniform distribution from `loc` to `loc + scale`", support=(0, 1),

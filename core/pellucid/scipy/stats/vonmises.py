@@ -10,7 +10,8 @@ import math
 
 from pellucid.primitives import special
 from pellucid.primitives.formulas import Term, log, sin, square
-from pellucid.scipy.stats.distributions import Distribution
+
+from .distributions import Distribution
 
 
 def _logpdf(x: Term, kappa: Term) -> Term:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 from pellucid.primitives.formulas import Term, log, log1p, sin, square
-from pellucid.scipy.stats.distributions import Distribution
+
+from .distributions import Distribution
 
 
 def _logpdf(x: Term, c: Term) -> Term:

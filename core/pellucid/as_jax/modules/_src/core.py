@@ -1,7 +1,7 @@
 """Types and traces as `jax._src.core`."""
 
 from pellucid.core import AbstractValue, ShapedArray, Tracer
-from pellucid.tracing.context import context
+from pellucid.tracing.current import context
 
 
 def trace_state_clean() -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pellucid import numpy as jnp
-from pellucid.base.errors import ShapeError
+from pellucid.base import ShapeError
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.scipy.spatial.transform.rotation import Rotation
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from .rotation import Rotation
 
 
 class Slerp(NamedTuple):

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base.errors import ArgumentValueError
+from pellucid.base import ArgumentValueError
 from pellucid.numpy.compiled import numpy_function
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
 
 _SMALL_ANGLE = 1e-3
 """Angles below, in radians, are taken by series."""

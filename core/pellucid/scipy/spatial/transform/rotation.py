@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp, random
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ShapeError
+from pellucid.base import ArgumentTypeError, ShapeError, dtypes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.scipy.spatial.transform import quaternions
-from pellucid.tracing.trace import type_of
+from pellucid.tracing import type_of
+
+from . import quaternions
 
 
 class _Quaternions(NamedTuple):

@@ -8,11 +8,9 @@ import threading
 from collections.abc import Iterator
 from typing import Any, Self
 
-from pellucid.base.errors import ArgumentTypeError
+from pellucid.base import ArgumentTypeError, Function, NameStack
 from pellucid.base.late import late
-from pellucid.base.source import NameStack
-from pellucid.base.typing import Function
-from pellucid.ir.jaxpr import Equation, Lineage
+from pellucid.ir import Equation, Lineage
 from pellucid.xla import flags
 
 
