@@ -141,7 +141,7 @@ class _ModuleWriter:
         origin = equation_at(operation.location)
         equation = None if origin is None else self.equations.get(origin)
         roles = _REGION_ROLES.get(name)
-        trips = _trips(name, equation)
+        trips = _trips(operation)
         for i, region in enumerate(operation.regions):
             role = roles[i] if roles else f"branches[{i}]" if name == "stablehlo.case" else "body"
             bodies.append((len(self.blocks), role, trips))
@@ -196,12 +196,33 @@ def _attribute_text(attribute: Any) -> str:
     return re.sub(r"^#stablehlo<\w+ (\w+)>$", r"\1", text)
 
 
-def _trips(name: str, equation: Equation | None) -> int | None:
-    if name in ("func.call", "sdy.manual_computation"):
-        return 1
-    if name == "stablehlo.while" and equation is not None and equation.primitive.name == "scan":
-        return equation.params.length
-    return None
+def _trips(operation: Any) -> int | None:
+    """How often regions run: known of a loop whose first value counts from a constant to less than another."""
+    if operation.name != "stablehlo.while":
+        return 1 if operation.name in ("func.call", "sdy.manual_computation") else None
+    blocks = [region.blocks[0] for region in operation.regions]
+    test, advance = (block.operations[len(block.operations) - 1].operands[0] for block in blocks)
+    if not (_is_from(test, "stablehlo.compare") and _is_from(advance, "stablehlo.add")):
+        return None
+    (counter, limit), (counted, step) = test.owner.operands, advance.owner.operands
+    if (counter, counted) != tuple(block.arguments[0] for block in blocks):
+        return None
+    if "LT" not in str(test.owner.attributes["comparison_direction"]):
+        return None
+    start, stop, by = (_integer(v) for v in (operation.operands[0], limit, step))
+    return None if start is None or stop is None or not by else len(range(start, stop, by))
+
+
+def _is_from(value: Any, name: str) -> bool:
+    """Whether an operation of that name gives the value, which may be an argument of a block."""
+    return getattr(value.owner, "name", "") == name
+
+
+def _integer(value: Any) -> int | None:
+    if not _is_from(value, "stablehlo.constant"):
+        return None
+    number = re.fullmatch(r"dense<(-?\d+)> : tensor<\w+>", str(value.owner.attributes["value"]))
+    return int(number.group(1)) if number else None
 
 
 def _details(name: str, operation: Any, operands: Sequence[Shape]) -> Details:

@@ -8,6 +8,7 @@ from pellucid import analysis, lax
 from pellucid.analysis import hlo
 from pellucid.analysis.opcodes import OPERATIONS, opcode_of
 from pellucid.base.errors import ArgumentValueError
+from tests.introspect.costs import total_cost
 
 X = np.ones((4, 3), np.float32)
 
@@ -87,6 +88,25 @@ def test_a_loop_of_known_length_multiplies_the_cost_of_its_body(stages):
         record = analysis.program(stage)
         row = texts(record, record.equations.primitive).index(name)
         assert record.costs[1].values[row] == 5  # one sine in each of five iterations
+
+
+@pytest.mark.parametrize(
+    ("loop", "sines"),
+    [
+        (lambda x: lax.scan(lambda c, _: (lax.sin(c), None), x, None, length=7)[0], 7),
+        (lambda x: lax.scan(lambda c, _: (lax.sin(c), None), x, None, length=7, unroll=3)[0], 7),
+        (lambda x: lax.fori_loop(2, 6, lambda i, c: lax.sin(c), x), 4),
+        (lambda x: lax.while_loop(lambda c: c[0] < 9, lambda c: (c[0] + 2, lax.sin(c[1])), (0, x))[1], 5),
+        (lambda x: lax.while_loop(lambda c: c < 3, lax.sin, x), None),
+        (lambda x: lax.while_loop(lambda c: c[1] < 3, lambda c: (c[0] + 1, lax.sin(c[1])), (0, x))[1], None),
+    ],
+)  # fmt: skip
+def test_iterations_are_read_from_the_loop_itself(loop, sines):
+    record = analysis.program(pl.jit(loop).lower(np.float32(1)))
+    if sines is None:
+        assert set(record.equations.body_trips) == {None}
+    else:
+        assert total_cost(record, "transcendentals") == sines
 
 
 def test_what_a_rule_defines_in_python_belongs_to_its_equation(stages):
