@@ -280,15 +280,6 @@ def test_values_bring_their_own_dtype_and_weak_type():
     assert dtypes.dtype_of(types.SimpleNamespace(dtype=key_dtype())) == key_dtype()
 
 
-def test_another_class_can_count_as_a_weak_number():
-    class Dimension:
-        pass
-
-    dtypes.register_weak_scalar(Dimension, int)
-    assert dtypes.lattice_result_type(Dimension()) == (np.dtype("int32"), True)
-    assert dtypes.lattice_result_type(Dimension(), np.int8(1)) == (np.dtype("int8"), False)
-
-
 def test_a_value_without_dtype_is_named_by_its_type():
     with pytest.raises(DtypeError, match="no dtype that an array can have") as caught:
         dtypes.dtype_of([1, 2])
