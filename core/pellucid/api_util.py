@@ -7,8 +7,7 @@ from typing import Any
 
 from pellucid.base.errors import ArgumentValueError
 from pellucid.base.functional import strict_zip
-from pellucid.base.tree import tree_unflatten
-from pellucid.base.tree.prefixes import broadcast_prefix_to, is_none
+from pellucid.base.tree import broadcast_prefix_to, is_none, tree_unflatten
 from pellucid.base.typing import Function
 from pellucid.extend.linear_util import (
     Store,

@@ -9,7 +9,7 @@ from message_checks import check_message
 import pellucid as pl
 from pellucid.base.errors import ArgumentValueError, DeviceError
 from pellucid.base.events import CompilationFinished, counting
-from pellucid.base.tree.errors import TreeStructureError
+from pellucid.base.tree import TreeStructureError
 from pellucid.experimental.pjit import pjit
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P, set_mesh
 from pellucid.sharding.errors import (

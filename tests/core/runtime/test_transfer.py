@@ -14,7 +14,7 @@ from pellucid.base.errors import (
     OutOfMemoryError,
 )
 from pellucid.base.events import TransferFinished, counting
-from pellucid.base.tree.errors import TreeStructureError
+from pellucid.base.tree import TreeStructureError
 from pellucid.higher_order.jitted import jit
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.runtime import platforms

@@ -1,49 +1,43 @@
 """Trees: nested Python containers of leaves, taken apart, rebuilt, mapped and compared."""
 
-from pellucid.base.tree.differences import Difference, leaf_paths, leaf_type, structure_differences
-from pellucid.base.tree.errors import (
-    CyclicTreeError,
-    StaticDataError,
-    TreeArgumentError,
-    TreeError,
-    TreeStructureError,
-    TreeTransposeError,
-    UnsortableKeysError,
+from pellucid.xla.pytree import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    PyTreeDef,
+    SequenceKey,
+    default_registry,
 )
-from pellucid.base.tree.flatten import (
+
+from .flatten import (
     all_leaves,
+    broadcast_prefix,
+    broadcast_prefix_to,
     build_tree,
+    flatten_up_to,
     generate_key_paths,
+    is_none,
+    prefix_errors,
+    tree_all,
+    tree_broadcast,
     tree_flatten,
     tree_flatten_with_path,
     tree_leaves,
     tree_leaves_with_path,
+    tree_map,
+    tree_map_with_path,
+    tree_reduce,
+    tree_reduce_associative,
     tree_structure,
+    tree_transpose,
     tree_unflatten,
     treedef_children,
     treedef_is_leaf,
     treedef_is_strict_leaf,
     treedef_tuple,
 )
-from pellucid.base.tree.mapping import (
-    tree_all,
-    tree_map,
-    tree_map_with_path,
-    tree_reduce,
-    tree_reduce_associative,
-    tree_transpose,
-)
-from pellucid.base.tree.partial import Partial
-from pellucid.base.tree.paths import KeyEntry, KeyPath, keystr, shown_path
-from pellucid.base.tree.prefixes import (
-    broadcast_prefix,
-    broadcast_prefix_to,
-    flatten_up_to,
-    is_none,
-    prefix_errors,
-    tree_broadcast,
-)
-from pellucid.base.tree.registry import (
+from .registry import (
+    Partial,
     flatten_one_level,
     flatten_one_level_with_keys,
     is_tree_node,
@@ -55,12 +49,19 @@ from pellucid.base.tree.registry import (
     register_static,
     static,
 )
-from pellucid.base.tree.static_data import require_comparable
-from pellucid.xla.pytree import (
-    DictKey,
-    FlattenedIndexKey,
-    GetAttrKey,
-    PyTreeDef,
-    SequenceKey,
-    default_registry,
+from .structures import (
+    CyclicTreeError,
+    Difference,
+    KeyEntry,
+    KeyPath,
+    TreeArgumentError,
+    TreeError,
+    TreeStructureError,
+    TreeTransposeError,
+    UnsortableKeysError,
+    keystr,
+    leaf_paths,
+    leaf_type,
+    shown_path,
+    structure_differences,
 )

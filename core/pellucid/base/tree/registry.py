@@ -1,15 +1,16 @@
-"""Which Python containers are trees: the built-in ones, and those that users register."""
+"""Which Python containers are trees: the built-in ones, those that users register, and `Partial`."""
 
 import dataclasses
+import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pellucid.base.functional import strict_zip
 from pellucid.xla import pytree
 from pellucid.xla.pytree import DictKey
 
-from .errors import TreeArgumentError, TreeError
+from .structures import TreeArgumentError, TreeError
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
@@ -288,20 +289,65 @@ def _flatten_defaultdict(node: defaultdict):
     return [node[key] for key in keys], (node.default_factory, keys)
 
 
-def _flatten_defaultdict_with_keys(node: defaultdict):
-    children, data = _flatten_defaultdict(node)
-    return list(strict_zip(map(DictKey, data[1]), children)), data
-
-
 pytree.register_node(
     defaultdict,
     _flatten_defaultdict,
     lambda data, values: defaultdict(data[0], strict_zip(data[1], values)),
-    _flatten_defaultdict_with_keys,
+    lambda node: (
+        [(DictKey(key), node[key]) for key in sorted(node)],
+        _flatten_defaultdict(node)[1],
+    ),
 )
 pytree.register_node(
     OrderedDict,
     lambda node: (list(node.values()), tuple(node)),
     lambda keys, values: OrderedDict(strict_zip(keys, values)),
     lambda node: ([(DictKey(key), value) for key, value in node.items()], tuple(node)),
+)
+
+
+class Partial(functools.partial):
+    """`functools.partial` as a node of trees: the arguments are children, the function is static.
+
+    So it may be passed to, and returned from, transformed functions. The function is compared
+    by `==`. One that is itself a `functools.partial` or a `Partial` stays whole: its arguments
+    belong to the function, not to the children.
+
+    >>> tree_leaves(Partial(max, 1, 2))
+    [1, 2]
+    >>> tree_map(lambda x: x + 10, Partial(pow, 2))(2)
+    144
+    """
+
+    def __new__(cls, func: Callable[..., Any], /, *args: Any, **kw: Any) -> Self:
+        # functools.partial would take the arguments of an inner partial as its own.
+        if isinstance(func, functools.partial):
+            func = _Whole(func)
+        return super().__new__(cls, func, *args, **kw)
+
+
+class _Whole:
+    """A partial function that isn't merged into the one around it."""
+
+    def __init__(self, function: functools.partial[Any]) -> None:
+        self.function = function
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Whole) and self.function == other.function
+
+    def __hash__(self) -> int:
+        return hash(self.function)
+
+    def __repr__(self) -> str:
+        return repr(self.function)
+
+
+register_pytree_node(
+    Partial,
+    lambda partial: ((partial.args, partial.keywords), partial.func),
+    lambda func, children: Partial(func, *children[0], **children[1]),  # pyright: ignore[reportArgumentType]
 )
