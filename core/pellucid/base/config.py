@@ -15,7 +15,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from pellucid.xla import flags, guards
 from pellucid.xla.shardings import Device
@@ -23,38 +23,35 @@ from pellucid.xla.shardings import Device
 from .errors import ConfigError
 from .unused_options import OTHER_VARIABLES, UNUSED_OPTIONS
 
-T = TypeVar("T")
 
-
-class Option(Generic[T]):
-    """One option: its global value, the current thread's value, and what it accepts.
+class Option:
+    """One option: its global value, the current thread's value, and what it accepts, by default what is like `default`.
 
     With `in_call_key`, compiled calls distinguish its values; with `in_trace_key`, traced programs do, too.
     """
 
+    name: str
+
     def __init__(
         self,
-        name: str,
-        default: T,
-        parse: Callable[[Any], T],
+        default: Any,
         doc: str,
+        parse: Callable[[Any], Any] | None = None,
         *,
         in_call_key: bool = False,
         in_trace_key: bool = False,
         state: Any = None,
-        on_change: Callable[[T], None] | None = None,
     ) -> None:
-        self.name = name
         self.default = default
-        self.parse = parse
+        self.parse = parse or _PARSERS.get(type(default), _text)
         self.__doc__ = doc
-        self.on_change = on_change
-        self.state = state or flags.flag(
-            f"pellucid_{name}",
-            default,
-            in_call_key=in_call_key or in_trace_key,
-            in_trace_key=in_trace_key,
-        )
+        self.keys = {"in_call_key": in_call_key or in_trace_key, "in_trace_key": in_trace_key}
+        self.state = state
+
+    def declare(self, name: str) -> None:
+        """Give the option its name, and the value that the environment has for it."""
+        self.name = name
+        self.state = self.state or flags.flag(f"pellucid_{name}", self.default, **self.keys)
         for prefix in ("PELLUCID", "JAX"):
             text = os.environ.get(f"{prefix}_{name.upper()}")
             if text is not None:
@@ -62,11 +59,11 @@ class Option(Generic[T]):
                 break
 
     @property
-    def value(self) -> T:
+    def value(self) -> Any:
         """The value in force in this thread."""
         return self.state.value
 
-    def parsed(self, value: Any) -> T:
+    def parsed(self, value: Any) -> Any:
         """`value` as this option stores it; raises ConfigError if it does not accept it."""
         try:
             return self.parse(value)
@@ -77,10 +74,7 @@ class Option(Generic[T]):
 
     def set(self, value: Any) -> None:
         """Set the value for every thread that has no override."""
-        parsed = self.parsed(value)
-        self.state.set_global(parsed)
-        if self.on_change is not None:
-            self.on_change(parsed)
+        self.state.set_global(self.parsed(value))
 
     @contextlib.contextmanager
     def __call__(self, new_val: Any = True) -> Iterator[None]:
@@ -126,8 +120,7 @@ def _text(value) -> str | None:
     raise TypeError("expected a string or None")
 
 
-def _lower_case_text(value) -> str | None:
-    return (_text(value) or "").lower() or None
+_PARSERS: dict[type, Callable[[Any], Any]] = {bool: _boolean, int: _integer, float: float}
 
 
 def _one_of(*choices) -> Callable[[Any], Any]:
@@ -139,15 +132,15 @@ def _one_of(*choices) -> Callable[[Any], Any]:
     return parse
 
 
-def _only(accepted, parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _only(accepted: bool) -> Callable[[Any], bool]:
     """The parser of an option that has one value here."""
 
-    def parse_checked(value: Any) -> Any:
-        if parse(value) != accepted:
+    def parse(value: Any) -> bool:
+        if _boolean(value) != accepted:
             raise ValueError(f"only {accepted!r} is supported")
         return accepted
 
-    return parse_checked
+    return parse
 
 
 _PLATFORM_KINDS = ("cpu", "gpu", "cuda", "rocm", "tpu")
@@ -162,23 +155,9 @@ def _device(value):
 _LEVELS = ("O0", "O1", "O2", "O3")
 
 
-_LOG_LEVELS = ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
-
-def _log_level(value) -> str:
-    level = str(value).upper()
-    if level not in _LOG_LEVELS:
-        raise ValueError(f"expected one of {', '.join(map(repr, _LOG_LEVELS))}")
-    return level
-
-
-_DUMPS = ("stablehlo", "jaxpr")
-
-
 def _dumps(value) -> str:
-    unknown = [mode for mode in str(value).split(",") if mode.strip() not in _DUMPS]
-    if unknown:
-        raise ValueError(f"expected some of {', '.join(map(repr, _DUMPS))}, separated by commas")
+    if not {mode.strip() for mode in str(value).split(",")} <= {"stablehlo", "jaxpr"}:
+        raise ValueError("expected some of 'stablehlo', 'jaxpr', separated by commas")
     return value
 
 
@@ -221,16 +200,16 @@ class Config:
     """All options of pellucid, by name; the reference's names with `jax_` in front work too."""
 
     def __init__(self) -> None:
-        self._options: dict[str, Option[Any]] = {}
-        self._unused: dict[str, Any] = {}
+        self._options: dict[str, Option] = {}
+        self._unused = dict(UNUSED_OPTIONS)
 
-    def declare(
-        self, name: str, default: Any, parse: Callable[[Any], Any], doc: str, **more: Any
-    ) -> Option[Any]:
-        option = self._options[name] = Option(name, default, parse, doc, **more)
-        return option
+    def declare(self, options: dict[str, Option]) -> None:
+        """Have `options`, by name."""
+        self._options = options
+        for name, option in options.items():
+            option.declare(name)
 
-    def option(self, name: str) -> Option[Any]:
+    def option(self, name: str) -> Option:
         """The option called `name`, with or without `jax_` or `pellucid_` in front."""
         short = name.removeprefix("jax_").removeprefix("pellucid_")
         option = self._options.get(short)
@@ -246,22 +225,20 @@ class Config:
 
     def update(self, name: str, value: Any) -> None:
         """Set the option called `name` for the process."""
-        unused = _unused(name)
-        if unused is None:
+        short = name.removeprefix("jax_")
+        if short not in UNUSED_OPTIONS:
             self.option(name).set(value)
             return
-        self._unused[unused] = value
-        if value != UNUSED_OPTIONS[unused]:
+        self._unused[short] = value
+        if value != UNUSED_OPTIONS[short]:
             warnings.warn(
                 f"the option {name!r} changes nothing in pellucid", UserWarning, stacklevel=2
             )
 
     def read(self, name: str) -> Any:
         """The value of the option called `name` in this thread."""
-        unused = _unused(name)
-        if unused is None:
-            return self.option(name).value
-        return self._unused.get(unused, UNUSED_OPTIONS[unused])
+        short = name.removeprefix("jax_")
+        return self._unused[short] if short in self._unused else self.option(name).value
 
     def config_with_absl(self) -> None:
         """Define a flag of absl for each option, `--jax_enable_x64` for example; `app.run` applies those that are given.
@@ -297,7 +274,7 @@ class Config:
 
     @property
     def values(self) -> dict[str, Any]:
-        values = UNUSED_OPTIONS | self._unused | self.options()
+        values = self._unused | self.options()
         return {f"jax_{name}": value for name, value in values.items()}
 
     def __getattr__(self, name: str) -> Any:
@@ -312,12 +289,6 @@ class Config:
             self.update(name, value)
 
 
-def _unused(name: str) -> str | None:
-    """The short name of an option of the reference that changes nothing here; None for others."""
-    short = name.removeprefix("jax_")
-    return next((n for n in (name, short) if n in UNUSED_OPTIONS), None)
-
-
 def _absl(module: str) -> Any:
     try:
         return importlib.import_module(f"absl.{module}")
@@ -327,19 +298,10 @@ def _absl(module: str) -> Any:
         ) from None
 
 
-config = Config()
-_declare = config.declare
-
-enable_x64 = _declare(
-    "enable_x64",
-    False,
-    _boolean,
-    "Whether 64-bit types are kept; else they become 32-bit.",
-    state=flags.enable_x64,
+enable_x64 = Option(
+    False, "Whether 64-bit types are kept; else they become 32-bit.", state=flags.enable_x64
 )
-disable_jit = _declare(
-    "disable_jit", False, _boolean, "Whether jit runs functions eagerly.", state=flags.disable_jit
-)
+disable_jit = Option(False, "Whether jit runs functions eagerly.", state=flags.disable_jit)
 
 
 def jit_disabled(disable: bool = True) -> contextlib.AbstractContextManager[None]:
@@ -352,389 +314,254 @@ def jit_disabled(disable: bool = True) -> contextlib.AbstractContextManager[None
     return disable_jit(disable)
 
 
-numpy_dtype_promotion = _declare(
-    "numpy_dtype_promotion",
+numpy_dtype_promotion = Option(
     "standard",
-    _one_of("standard", "strict"),
     "'standard' or 'strict' (no implicit promotion).",
+    _one_of("standard", "strict"),
     in_trace_key=True,
 )
-numpy_rank_promotion = _declare(
-    "numpy_rank_promotion",
+numpy_rank_promotion = Option(
     "allow",
-    _one_of("allow", "warn", "raise"),
     "'allow', 'warn' or 'raise' when operands of different rank meet.",
+    _one_of("allow", "warn", "raise"),
     in_trace_key=True,
 )
-default_matmul_precision = _declare(
-    "default_matmul_precision",
-    None,
-    _one_of(*_PRECISIONS),
-    "Precision of products that state none.",
-    in_trace_key=True,
+default_matmul_precision = Option(
+    None, "Precision of products that state none.", _one_of(*_PRECISIONS), in_trace_key=True
 )
-call_repeated_layers = _declare(
-    "call_repeated_layers",
+call_repeated_layers = Option(
     True,
-    _boolean,
     "Whether equal layers that a Python loop makes are compiled as calls of one program.",
     in_trace_key=True,
 )
-enable_checks = _declare(
-    "enable_checks", False, _boolean, "Whether every program is type-checked after every pass."
+enable_checks = Option(False, "Whether every program is type-checked after every pass.")
+check_tracer_leaks = Option(
+    False, "Whether traced values that outlive their trace raise at once.", in_trace_key=True
 )
-check_tracer_leaks = _declare(
-    "check_tracer_leaks",
-    False,
-    _boolean,
-    "Whether traced values that outlive their trace raise at once.",
-    in_trace_key=True,
-)
-debug_nans = _declare(
-    "debug_nans", False, _boolean, "Whether a NaN in a result raises.", in_call_key=True
-)
-debug_infs = _declare(
-    "debug_infs", False, _boolean, "Whether an infinity in a result raises.", in_call_key=True
-)
-log_compiles = _declare(
-    "log_compiles", False, _boolean, "Whether each trace and compilation is logged as a warning."
-)
-explain_cache_misses = _declare(
-    "explain_cache_misses", False, _boolean, "Whether each miss is logged with its reason."
-)
-platforms = _declare(
-    "platforms",
+debug_nans = Option(False, "Whether a NaN in a result raises.", in_call_key=True)
+debug_infs = Option(False, "Whether an infinity in a result raises.", in_call_key=True)
+log_compiles = Option(False, "Whether each trace and compilation is logged as a warning.")
+explain_cache_misses = Option(False, "Whether each miss is logged with its reason.")
+platforms = Option(None, "Platforms to start, comma-separated, best first, for example 'cuda,cpu'.")
+platform_name = Option(
     None,
-    _text,
-    "Platforms to start, comma-separated, best first, for example 'cuda,cpu'.",
-)
-platform_name = _declare(
-    "platform_name",
-    None,
-    _lower_case_text,
     "The platform to use by default.",
+    lambda value: (_text(value) or "").lower() or None,
     in_trace_key=True,
 )
-num_cpu_devices = _declare(
-    "num_cpu_devices",
-    -1,
-    _integer,
-    "How many virtual CPU devices to make; -1 leaves it to XLA_FLAGS, else 1.",
+num_cpu_devices = Option(
+    -1, "How many virtual CPU devices to make; -1 leaves it to XLA_FLAGS, else 1."
 )
-cpu_collectives_implementation = _declare(
-    "cpu_collectives_implementation",
+cpu_collectives_implementation = Option(
     "gloo",
-    _one_of("gloo", "mpi", "none", None),
     "What CPU devices of several processes exchange data with: 'gloo', 'mpi', or nothing ('none', None).",
+    _one_of("gloo", "mpi", "none", None),
 )
-peer_timeout_seconds = _declare(
-    "peer_timeout_seconds",
+peer_timeout_seconds = Option(
     300.0,
-    _seconds,
     "How many seconds a process waits for others to come to the same program, or to another common point.",
+    _seconds,
 )
-agreement_on_programs = _declare(
-    "agreement_on_programs",
+agreement_on_programs = Option(
     "auto",
-    _one_of("auto", "first_run", "new_order", "every_run"),
     "Before which runs of a program that exchanges data its processes wait until all run the same: 'first_run'; "
     "'new_order', also where it follows another program than before, and all other runs are compared afterwards; "
     "'every_run'; or 'auto', which is 'new_order' on CPUs and 'first_run' elsewhere.",
+    _one_of("auto", "first_run", "new_order", "every_run"),
     in_call_key=True,
 )
-enable_preemption_service = _declare(
-    "enable_preemption_service",
-    True,
-    _boolean,
-    "Whether `multihost_utils.reached_preemption_sync_point` may watch for SIGTERM.",
+enable_preemption_service = Option(
+    True, "Whether `multihost_utils.reached_preemption_sync_point` may watch for SIGTERM."
 )
-enable_recoverability = _declare(
-    "enable_recoverability",
+enable_recoverability = Option(
     False,
-    _only(False, _boolean),
     "Whether a job goes on after some of its processes failed; a new job has to be formed here.",
+    _only(False),
 )
-cuda_visible_devices = _declare(
-    "cuda_visible_devices",
+cuda_visible_devices = Option(
     "all",
-    _device_numbers,
     "Numbers of the CUDA devices that this process uses, '0,2' for example, or 'all'.",
+    _device_numbers,
 )
-default_device = _declare(
-    "default_device",
-    None,
-    _device,
-    "Device of new arrays: a device, a platform's name, or None.",
-    in_trace_key=True,
+default_device = Option(
+    None, "Device of new arrays: a device, a platform's name, or None.", _device, in_trace_key=True
 )
-compilation_cache_dir = _declare(
-    "compilation_cache_dir",
+compilation_cache_dir = Option(None, "Folder of the on-disk compilation cache; None turns it off.")
+compilation_cache_session = Option(
     None,
-    _text,
-    "Folder of the on-disk compilation cache; None turns it off.",
-)
-compilation_cache_session = _declare(
-    "compilation_cache_session",
-    None,
-    _text,
     "Name of a session, such as a notebook's path: what its last process took from the on-disk cache is loaded ahead.",
 )
-enable_compilation_cache = _declare(
-    "enable_compilation_cache",
+enable_compilation_cache = Option(
+    True, "Whether the on-disk compilation cache is used where a folder is set."
+)
+compilation_cache_max_size = Option(-1, "Bytes that the on-disk cache may hold; -1 for no limit.")
+persistent_cache_min_compile_time_secs = Option(
+    1.0, "Compilations quicker than this many seconds are not stored on disk."
+)
+persistent_cache_min_entry_size_bytes = Option(
+    0, "Executables smaller than this many bytes are not stored on disk."
+)
+threefry_partitionable = Option(
     True,
-    _boolean,
-    "Whether the on-disk compilation cache is used where a folder is set.",
-)
-compilation_cache_max_size = _declare(
-    "compilation_cache_max_size",
-    -1,
-    _integer,
-    "Bytes that the on-disk cache may hold; -1 for no limit.",
-)
-persistent_cache_min_compile_time_secs = _declare(
-    "persistent_cache_min_compile_time_secs",
-    1.0,
-    float,
-    "Compilations quicker than this many seconds are not stored on disk.",
-)
-persistent_cache_min_entry_size_bytes = _declare(
-    "persistent_cache_min_entry_size_bytes",
-    0,
-    _integer,
-    "Executables smaller than this many bytes are not stored on disk.",
-)
-threefry_partitionable = _declare(
-    "threefry_partitionable",
-    True,
-    _boolean,
     "Whether random bits are made by a scheme that shards without communication; False gives those of older releases.",
-    in_call_key=True,
     in_trace_key=True,
 )
-default_prng_impl = _declare(
-    "default_prng_impl",
+default_prng_impl = Option(
     "threefry2x32",
-    _one_of("threefry2x32", "rbg", "unsafe_rbg"),
     "Generator of new random keys.",
-    in_call_key=True,
+    _one_of("threefry2x32", "rbg", "unsafe_rbg"),
     in_trace_key=True,
 )
-enable_custom_prng = _declare(
-    "enable_custom_prng",
-    False,
-    _boolean,
-    "Whether PRNGKey makes typed keys.",
-    in_call_key=True,
-    in_trace_key=True,
-)
-legacy_prng_key = _declare(
-    "legacy_prng_key",
+enable_custom_prng = Option(False, "Whether PRNGKey makes typed keys.", in_trace_key=True)
+legacy_prng_key = Option(
     "allow",
-    _one_of("allow", "warn", "error"),
     "What happens where the words of a key are given in place of a typed key.",
+    _one_of("allow", "warn", "error"),
     in_trace_key=True,
 )
-random_seed_offset = _declare(
-    "random_seed_offset",
-    0,
-    _integer,
-    "What is added to every seed.",
-    in_call_key=True,
-    in_trace_key=True,
-)
-high_dynamic_range_gumbel = _declare(
-    "high_dynamic_range_gumbel",
+random_seed_offset = Option(0, "What is added to every seed.", in_trace_key=True)
+high_dynamic_range_gumbel = Option(
     False,
-    _boolean,
     "Whether random.gumbel, and what is drawn by it, takes twice as many bits, for large numbers of low probability.",
     in_trace_key=True,
 )
-debug_key_reuse = _declare(
-    "debug_key_reuse",
-    False,
-    _boolean,
-    "Whether the use of a random key for a second time raises.",
-    in_call_key=True,
+debug_key_reuse = Option(
+    False, "Whether the use of a random key for a second time raises.", in_call_key=True
 )
-softmax_custom_jvp = _declare(
-    "softmax_custom_jvp",
-    True,
-    _only(True, _boolean),
-    "Whether softmax has its own derivative rule.",
-)
-traceback_filtering = _declare(
-    "traceback_filtering",
+softmax_custom_jvp = Option(True, "Whether softmax has its own derivative rule.", _only(True))
+traceback_filtering = Option(
     "auto",
-    _one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
     "Which frames uncaught exceptions show: all ('off') or the user's ('quiet_remove_frames'); the others add a note.",
+    _one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
 )
-transfer_guard_host_to_device = _declare(
-    "transfer_guard_host_to_device",
+transfer_guard_host_to_device = Option(
     "allow",
-    _one_of(*_GUARD_LEVELS),
     "Level of the guard of transfers from host to device.",
+    _one_of(*_GUARD_LEVELS),
     state=guards.GuardFlag("host_to_device"),
 )
-transfer_guard_device_to_device = _declare(
-    "transfer_guard_device_to_device",
+transfer_guard_device_to_device = Option(
     "allow",
-    _one_of(*_GUARD_LEVELS),
     "Level of the guard of transfers between devices.",
+    _one_of(*_GUARD_LEVELS),
     state=guards.GuardFlag("device_to_device"),
 )
-transfer_guard_device_to_host = _declare(
-    "transfer_guard_device_to_host",
+transfer_guard_device_to_host = Option(
     "allow",
-    _one_of(*_GUARD_LEVELS),
     "Level of the guard of transfers from device to host.",
+    _one_of(*_GUARD_LEVELS),
     state=guards.GuardFlag("device_to_host"),
 )
-transfer_guard = _declare(
-    "transfer_guard",
+transfer_guard = Option(
     "allow",
-    _one_of(*_GUARD_LEVELS),
     "Level of the guard of transfers in all directions.",
+    _one_of(*_GUARD_LEVELS),
     state=guards.AllDirections(
         transfer_guard_host_to_device.state,
         transfer_guard_device_to_device.state,
         transfer_guard_device_to_host.state,
     ),
 )
-array_garbage_collection_guard = _declare(
-    "array_garbage_collection_guard",
+array_garbage_collection_guard = Option(
     None,
-    _one_of(None, "allow", "log", "fatal"),
     "What happens when Python's garbage collector, not the last reference, frees an array: 'log' tells of it, "
     "'fatal' ends the process.",
+    _one_of(None, "allow", "log", "fatal"),
     state=guards.CollectionGuardFlag("garbage_collect_array"),
 )
-thread_guard = _declare(
-    "thread_guard",
+thread_guard = Option(
     False,
-    _boolean,
     "Whether programs over several processes may be started by this thread only.",
     state=guards.ThreadGuardFlag(),
 )
-no_tracing = _declare(
-    "no_tracing",
-    False,
-    _boolean,
-    "Whether tracing a function, or the first use of an operation, raises.",
-)
-no_execution = _declare(
-    "no_execution", False, _boolean, "Whether running a program raises.", in_call_key=True
-)
-auto_pcast = _declare(
-    "auto_pcast",
+no_tracing = Option(False, "Whether tracing a function, or the first use of an operation, raises.")
+no_execution = Option(False, "Whether running a program raises.", in_call_key=True)
+auto_pcast = Option(
     True,
-    _boolean,
     "Whether operands that vary over different manual mesh axes are made to vary over the same.",
     in_trace_key=True,
 )
-allow_f16_reductions = _declare(
-    "allow_f16_reductions",
+allow_f16_reductions = Option(
     True,
-    _boolean,
     "Whether arrays of float16 and bfloat16 may be summed without a wider type.",
     in_trace_key=True,
 )
-use_shardy_partitioner = _declare(
-    "use_shardy_partitioner",
-    True,
-    _only(True, _boolean),
-    "Whether Shardy partitions programs; there is no other partitioner here.",
+use_shardy_partitioner = Option(
+    True, "Whether Shardy partitions programs; there is no other partitioner here.", _only(True)
 )
-remove_size_one_mesh_axis_from_type = _declare(
-    "remove_size_one_mesh_axis_from_type",
-    False,
-    _only(False, _boolean),
-    "Whether mesh axes of size one are left out of sharded types.",
+remove_size_one_mesh_axis_from_type = Option(
+    False, "Whether mesh axes of size one are left out of sharded types.", _only(False)
 )
-optimization_level = _declare(
-    "optimization_level",
+optimization_level = Option(
     "UNKNOWN",
-    _optimization_level,
     "XLA backend optimization level: 'O0' to 'O3'; 'UNKNOWN' leaves XLA's own.",
+    _optimization_level,
     in_call_key=True,
 )
-disable_most_optimizations = _declare(
-    "disable_most_optimizations",
+disable_most_optimizations = Option(
     False,
-    _boolean,
     "Whether XLA and LLVM leave out their expensive optimizations: programs compile sooner and run slower.",
     in_call_key=True,
 )
-exec_time_optimization_effort = _declare(
-    "exec_time_optimization_effort",
+exec_time_optimization_effort = Option(
     0.0,
-    float,
     "Effort of XLA to make programs fast, from -1.0 to 1.0, on platforms that take it.",
     in_call_key=True,
 )
-memory_fitting_effort = _declare(
-    "memory_fitting_effort",
+memory_fitting_effort = Option(
     0.0,
-    float,
     "Effort of XLA to make programs fit into memory, from -1.0 to 1.0, on platforms that take it.",
     in_call_key=True,
 )
-dump_ir_to = _declare(
-    "dump_ir_to",
+dump_ir_to = Option(
     "",
-    lambda value: _text(value) or "",
     "Folder that gets each program that is lowered, in the forms of `dump_ir_modes`; empty for none.",
+    lambda value: _text(value) or "",
 )
-dump_ir_modes = _declare(
-    "dump_ir_modes",
+dump_ir_modes = Option(
     "stablehlo",
-    _dumps,
     "Forms in which programs are dumped: 'stablehlo', 'jaxpr', or both, separated by commas.",
+    _dumps,
 )
-captured_constants_warn_bytes = _declare(
-    "captured_constants_warn_bytes",
+captured_constants_warn_bytes = Option(
     2_000_000_000,
-    _integer,
     "Bytes of arrays that a jitted function closes over from which on it is warned about; -1 for never.",
 )
-raise_persistent_cache_errors = _declare(
-    "raise_persistent_cache_errors",
-    False,
-    _boolean,
-    "Whether a fault of the on-disk compilation cache raises; else it is logged.",
+raise_persistent_cache_errors = Option(
+    False, "Whether a fault of the on-disk compilation cache raises; else it is logged."
 )
-compilation_cache_include_metadata_in_key = _declare(
-    "compilation_cache_include_metadata_in_key",
+compilation_cache_include_metadata_in_key = Option(
     False,
-    _boolean,
     "Whether programs that differ in names and source lines alone have entries of their own on disk.",
 )
-explicit_x64_dtypes = _declare(
-    "explicit_x64_dtypes",
+explicit_x64_dtypes = Option(
     "warn",
-    lambda value: _one_of("warn", "error")(str(getattr(value, "name", value)).lower()),
     "What happens where a 64-bit dtype is asked for while they are off: 'warn' or 'error'.",
+    lambda value: _one_of("warn", "error")(str(getattr(value, "name", value)).lower()),
 )
-logging_level = _declare(
-    "logging_level",
+logging_level = Option(
     "NOTSET",
-    _log_level,
     "The least level of what pellucid logs: 'DEBUG' to 'CRITICAL'; 'NOTSET' for all.",
+    lambda value: _one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")(
+        str(value).upper()
+    ),
 )
 logging.getLogger("pellucid").addFilter(
     lambda record: record.levelno >= getattr(logging, logging_level.value)
 )
-cpu_enable_async_dispatch = _declare(
-    "cpu_enable_async_dispatch",
+cpu_enable_async_dispatch = Option(
     True,
-    _boolean,
     "Whether calls of programs on CPUs return before they have run; read when the CPU client starts.",
 )
-pjrt_client_create_options = _declare(
-    "pjrt_client_create_options",
+pjrt_client_create_options = Option(
     None,
-    _client_options,
     "Options for the clients of plug-ins, as 'name:value;name:value' or a dictionary; read when they start.",
+    _client_options,
 )
+
+
+config = Config()
+config.declare({name: value for name, value in globals().items() if isinstance(value, Option)})
 
 
 def _warn_of_unknown_variables() -> None:
