@@ -10,15 +10,19 @@ import contextlib
 import contextvars
 import functools
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, dataclass_transform
 
 logger = logging.getLogger("pellucid")
 P = ParamSpec("P")
 R = TypeVar("R")
+E = TypeVar("E")
+Stage: TypeAlias = Literal["trace", "lower", "compile"]
+Direction: TypeAlias = Literal["host_to_device", "device_to_host", "device_to_device"]
 
 
 is_by_tool = contextvars.ContextVar("pellucid.by_tool", default=False)
@@ -48,25 +52,31 @@ class Event:
     """Whether a function marked by `by_tool` was running."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass_transform(eq_default=False)
+def _happening(kind: type[E]) -> type[E]:
+    """Decorator of classes of events."""
+    return dataclass(slots=True, eq=False)(kind)
+
+
+@_happening
 class StageStarted(Event):
     """A stage of compilation begins, each of which may take minutes. Its `StageEnded` follows, also after an error."""
 
-    stage: Literal["trace", "lower", "compile"]
+    stage: Stage
     name: str
     program: Any
     """Jaxpr of the function; of a trace the trace itself, whose `equations` grow meanwhile."""
 
 
-@dataclass(slots=True, eq=False)
+@_happening
 class StageEnded(Event):
     """The stage that started last in this thread has ended, or failed."""
 
-    stage: Literal["trace", "lower", "compile"]
+    stage: Stage
     name: str
 
 
-@dataclass(slots=True, eq=False)
+@_happening
 class TraceFinished(Event):
     """A Python function became a program."""
 
@@ -76,14 +86,14 @@ class TraceFinished(Event):
     seconds: float
 
 
-@dataclass(slots=True, eq=False)
+@_happening
 class EquationStaged(Event):
     """An equation was added to a program being traced. Hot: observed only on request."""
 
     equation: Any
 
 
-@dataclass(slots=True, eq=False)
+@_happening
 class PassFinished(Event):
     """A pass of the compilation pipeline ended; `before` and `after` are the programs themselves."""
 
@@ -93,7 +103,7 @@ class PassFinished(Event):
     seconds: float
 
 
-@dataclass(slots=True, eq=False)
+@_happening
 class CacheLooked(Event):
     """A jitted function looked for a program or executable. On a miss, `reasons` say why."""
 
@@ -105,7 +115,7 @@ class CacheLooked(Event):
     key: Any = None
 
 
-@dataclass(slots=True, eq=False)
+@_happening
 class CompilationFinished(Event):
     """One XLA compilation ended."""
 
@@ -115,7 +125,7 @@ class CompilationFinished(Event):
     executable: Any
 
 
-@dataclass(slots=True, eq=False)
+@_happening
 class ExecutionFinished(Event):
     """A compiled program was dispatched through Python (the C++ path publishes nothing)."""
 
@@ -124,24 +134,24 @@ class ExecutionFinished(Event):
     seconds: float
 
 
-@dataclass(slots=True, eq=False)
+@_happening
 class TransferStarted(Event):
     """Data is about to go from the host to a device, back, or between devices; nothing waits for it."""
 
-    direction: Literal["host_to_device", "device_to_host", "device_to_device"]
+    direction: Direction
     n_bytes: int
 
 
-@dataclass(slots=True, eq=False)
+@_happening
 class TransferFinished(Event):
     """Data went from the host to a device, back, or between devices."""
 
-    direction: Literal["host_to_device", "device_to_host", "device_to_device"]
+    direction: Direction
     n_bytes: int
     seconds: float
 
 
-@dataclass(slots=True, eq=False)
+@_happening
 class CallbackRan(Event):
     """A Python function was called from compiled code."""
 
@@ -149,7 +159,7 @@ class CallbackRan(Event):
     seconds: float
 
 
-@dataclass(slots=True, eq=False)
+@_happening
 class TracerLeaked(Event):
     """A traced value was used after its trace had ended."""
 
@@ -179,7 +189,7 @@ _HOOKS = tuple(name for name in vars(Observer) if not name.startswith("_"))
 class Hooks:
     """For each hook, the observers' methods; empty tuples are what the hot path tests."""
 
-    __slots__ = (*_HOOKS,)
+    __slots__ = _HOOKS
 
     def __init__(self) -> None:
         for name in _HOOKS:
@@ -217,9 +227,7 @@ def observe(observer: Observer) -> Iterator[Observer]:
 
 
 @contextlib.contextmanager
-def stage_events(
-    stage: Literal["trace", "lower", "compile"], name: str, program: Any
-) -> Iterator[None]:
+def stage_events(stage: Stage, name: str, program: Any) -> Iterator[None]:
     """Publish `StageStarted` before the block, and `StageEnded` after it, also where it fails."""
     if on.stage_started:
         publish(on.stage_started, StageStarted(stage, name, program))
@@ -257,7 +265,7 @@ class _Counter(Observer):
 @contextlib.contextmanager
 def counting(kind: type[Event]) -> Iterator[_Counter]:
     """Collect events of one kind: `with counting(CompilationFinished) as n: ...; n.count`."""
-    hook = "".join("_" + c.lower() if c.isupper() else c for c in kind.__name__).lstrip("_")
+    hook = re.sub("(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
     counter_type = type(
         "Counter", (_Counter,), {hook: lambda self, event: self.events.append(event)}
     )
