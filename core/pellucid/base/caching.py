@@ -15,28 +15,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 _clearers: list[Callable[[], None]] = []
 
 
-class Cache:
-    """The results of `function` by its arguments; of more than `size`, those used last are kept.
-
-    `remembered` is called instead of the function; a result is found by C code. With `weakly`, entries go with
-    their first argument.
-    """
-
-    def __init__(self, function: Callable[..., Any], size: int, *, weakly: bool = False) -> None:
-        self.name = f"{function.__module__}.{function.__qualname__}"
-        self.remembered: Any = (
-            by_weak_first_argument(function, size)
-            if weakly
-            else functools.lru_cache(maxsize=size)(function)  # noqa: TID251  (here alone)
-        )
-        clearing(self.remembered.cache_clear)
-
-    def use(self) -> CacheUse:
-        """How much the cache holds, and how often it was asked since it was cleared."""
-        info = self.remembered.cache_info()
-        return CacheUse(self.name, info.currsize, info.maxsize, info.hits, info.misses)
-
-
 class CacheUse(NamedTuple):
     """Entries of a cache and the number that it may have; calls that found a result, and that made one."""
 
@@ -47,11 +25,14 @@ class CacheUse(NamedTuple):
     misses: int
 
 
-_caches: list[Cache] = []
+_caches: list[tuple[str, Any]] = []
 
 
 def cached(size: int, *, weakly: bool = False) -> Callable[[F], F]:
-    """Decorator for functions of a module's level: a `Cache` of their results.
+    """Decorator for functions of a module's level: a cache of their results by their arguments.
+
+    Of more than `size` results those used last are kept; they are found by C code. With `weakly`, entries go with their
+    first argument.
 
     >>> @cached(8)
     ... def square(x):
@@ -61,16 +42,22 @@ def cached(size: int, *, weakly: bool = False) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
-        cache = Cache(function, size, weakly=weakly)
-        _caches.append(cache)
-        return cache.remembered
+        remembered: Any = (
+            by_weak_first_argument(function, size)
+            if weakly
+            else functools.lru_cache(maxsize=size)(function)  # noqa: TID251  (here alone)
+        )
+        _caches.append((f"{function.__module__}.{function.__qualname__}", remembered))
+        clearing(remembered.cache_clear)
+        return remembered
 
     return decorate
 
 
 def cache_uses() -> list[CacheUse]:
-    """How each cache of the process is used, in the order in which they were made."""
-    return [cache.use() for cache in _caches]
+    """How each cache of the process was used since it was cleared, in the order in which they were made."""
+    uses = [(name, cache.cache_info()) for name, cache in _caches]
+    return [CacheUse(name, u.currsize, u.maxsize, u.hits, u.misses) for name, u in uses]
 
 
 def clearing(function: F) -> F:

@@ -5,16 +5,14 @@ Core itself publishes typed events (`base.events`); these functions are for code
 
 from __future__ import annotations
 
+from collections import defaultdict
+from typing import Any
+
 from .errors import ArgumentValueError
 from .typing import Function
 
 Value = str | int
-_listeners: dict[str, list[Function]] = {
-    "event": [],
-    "duration": [],
-    "time_span": [],
-    "scalar": [],
-}
+_listeners = defaultdict[str, list[Function]](list)
 
 
 def record_event(event: str, **kwargs: Value) -> None:
@@ -25,26 +23,22 @@ def record_event(event: str, **kwargs: Value) -> None:
     /example/opened {'where': 'here'}
     >>> clear_event_listeners()
     """
-    for listener in tuple(_listeners["event"]):
-        listener(event, **kwargs)
+    _tell("event", kwargs, event)
 
 
 def record_event_duration_secs(event: str, duration: float, **kwargs: Value) -> None:
     """Report to listeners that `event` took `duration` seconds."""
-    for listener in tuple(_listeners["duration"]):
-        listener(event, duration, **kwargs)
+    _tell("duration", kwargs, event, duration)
 
 
 def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: Value) -> None:
     """Report to listeners when `event` began and ended, in seconds."""
-    for listener in tuple(_listeners["time_span"]):
-        listener(event, start_time, end_time, **kwargs)
+    _tell("time_span", kwargs, event, start_time, end_time)
 
 
 def record_scalar(event: str, value: float, **kwargs: Value) -> None:
     """Report to listeners that `event` has `value`."""
-    for listener in tuple(_listeners["scalar"]):
-        listener(event, value, **kwargs)
+    _tell("scalar", kwargs, event, value)
 
 
 def register_event_listener(callback: Function) -> None:
@@ -91,6 +85,11 @@ def clear_event_listeners() -> None:
     """Stop calling all listeners."""
     for listeners in _listeners.values():
         listeners.clear()
+
+
+def _tell(kind: str, more: dict[str, Value], *values: Any) -> None:
+    for listener in tuple(_listeners[kind]):
+        listener(*values, **more)
 
 
 def _unregister(kind: str, callback: Function) -> None:

@@ -23,9 +23,11 @@ capture: Callable[[], Any] = Traceback.get_traceback
 """The current Python stack, as one opaque object."""
 
 _PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_hidden_folders: list[str] = [_PACKAGE_FOLDER, sysconfig.get_paths()["stdlib"] + os.sep]
-_HIDDEN_PACKAGES = ("IPython", "ipykernel", "pellucid_kernel", "pellucid_viz", "pellucid_profiler",
-                    "traitlets", "tornado", "_pytest", "pluggy")  # fmt: skip
+_HIDDEN_FOLDERS = (_PACKAGE_FOLDER, sysconfig.get_paths()["stdlib"] + os.sep)
+_HIDDEN_PACKAGES = frozenset(
+    ("IPython", "ipykernel", "pellucid_kernel", "pellucid_viz", "pellucid_profiler", "traitlets", "tornado", "_pytest",
+     "pluggy")
+)  # fmt: skip
 
 
 class Frame(NamedTuple):
@@ -57,10 +59,9 @@ def is_user_file(file: str) -> bool:
     """Whether frames of `file` belong to the user rather than to pellucid or the standard library."""
     if file.startswith("<") and not file.startswith(("<ipython", "<stdin", "<string", "<doctest")):
         return False
-    if any(file.startswith(folder) for folder in _hidden_folders) and "site-packages" not in file:
+    if file.startswith(_HIDDEN_FOLDERS) and "site-packages" not in file:
         return False
-    parts = file.split(os.sep)
-    return not any(package in parts for package in _HIDDEN_PACKAGES)
+    return _HIDDEN_PACKAGES.isdisjoint(file.split(os.sep))
 
 
 def user_frames(source: Any) -> list[Frame]:
@@ -88,8 +89,7 @@ def frame_of(code: CodeType, offset: int) -> Frame:
 
 def user_frame(source: Any) -> Frame | None:
     """The innermost of the user's frames, or None."""
-    frames = user_frames(source)
-    return frames[0] if frames else None
+    return next(iter(user_frames(source)), None)
 
 
 def called_by_user() -> str | None:
@@ -97,8 +97,9 @@ def called_by_user() -> str | None:
     frame, called = sys._getframe(1), None
     while frame is not None and not is_user_file(frame.f_code.co_filename):
         frame, called = frame.f_back, frame
-    name = called.f_code.co_name if called is not None else ""
-    return name if called is not None and name in called.f_globals.get("__all__", ()) else None
+    if called is None or called.f_code.co_name not in called.f_globals.get("__all__", ()):
+        return None
+    return called.f_code.co_name
 
 
 def describe(source: Any) -> str | None:
@@ -137,18 +138,18 @@ class Cell(NamedTuple):
     execution_count: int
 
 
-def _no_cell(file: str) -> Cell | None:
-    return None
-
-
-cell_of: Callable[[str], Cell | None] = _no_cell
-"""The notebook cell that a file name stands for; None for a file."""
+_find_cell: Callable[[str], Cell | None] | None = None
 
 
 def find_cells_with(function: Callable[[str], Cell | None] | None) -> None:
     """Let a kernel say which notebook cell a file name stands for; None ends that."""
-    global cell_of
-    cell_of = function or _no_cell
+    global _find_cell
+    _find_cell = function
+
+
+def cell_of(file: str) -> Cell | None:
+    """The notebook cell that a file name stands for; None for a file."""
+    return None if _find_cell is None else _find_cell(file)
 
 
 def cell_name(file: str) -> str | None:
@@ -177,13 +178,11 @@ class NameStack(NamedTuple):
     def path(self) -> tuple[str, ...]:
         """The names, outermost first, transformations around the next one: `("vmap(jvp(layer))", "attention")`."""
         names: list[str] = []
-        stack: NameStack | None = self
-        while stack is not None:
-            if stack.is_transformation:
-                names[-1:] = [f"{stack.name}({names[-1] if names else ''})"]
-            elif stack.name:
-                names.append(stack.name)
-            stack = stack.parent
+        for entry in self._entries_above(None):
+            if entry.is_transformation:
+                names[-1:] = [f"{entry.name}({names[-1] if names else ''})"]
+            elif entry.name:
+                names.append(entry.name)
         return tuple(names[::-1])
 
     def all_metadata(self) -> dict[str, str]:

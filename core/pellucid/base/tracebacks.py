@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import TracebackType
+from typing import Any
 
 from . import config
 from .source import is_internal_file, is_user_file
@@ -22,35 +23,28 @@ def without_internal_frames(held: TracebackType | None) -> TracebackType | None:
 
     A traceback without any other frame stays as it is.
     """
-    frames = []
-    entry, is_inside = held, False
-    while entry is not None:
-        file = entry.tb_frame.f_code.co_filename
+    frames, is_inside = [], False
+    for entry, file in _entries(held):
         is_inside = is_internal_file(file) or (is_inside and not is_user_file(file))
         if not is_inside:
             frames.append(entry)
-        entry = entry.tb_next
-    if not frames:
-        return held
     copy: TracebackType | None = None
     for entry in reversed(frames):
         copy = TracebackType(copy, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return copy
+    return copy or held
 
 
-def passes_through_pellucid(held: TracebackType | None) -> bool:
-    """Whether a frame of pellucid is in a traceback."""
+def _entries(held: TracebackType | None) -> Iterator[tuple[TracebackType, str]]:
+    """The entries of a traceback, each with the file of its frame."""
     while held is not None:
-        if is_internal_file(held.tb_frame.f_code.co_filename):
-            return True
+        yield held, held.tb_frame.f_code.co_filename
         held = held.tb_next
-    return False
 
 
 def is_filtered(error: BaseException | None) -> bool:
     """Whether frames of the exception, or of one that led to it, are left out where it is shown."""
     return config.traceback_filtering.value != "off" and any(
-        passes_through_pellucid(e.__traceback__) for e in _chain(error)
+        is_internal_file(file) for e in _chain(error) for _, file in _entries(e.__traceback__)
     )
 
 
@@ -98,10 +92,10 @@ def install() -> None:
 def _show(
     following: Function,
     kind: type[BaseException],
-    error: BaseException,
+    error: BaseException | None,
     held: TracebackType | None,
 ) -> None:
-    if not is_filtered(error):
+    if error is None or not is_filtered(error):
         following(kind, error, held)
         return
     with filtered(error):
@@ -109,9 +103,7 @@ def _show(
 
 
 def _show_of_thread(following: Function, args) -> None:
-    if args.exc_value is None or not is_filtered(args.exc_value):
-        following(args)
-        return
-    with filtered(args.exc_value):
-        shown = (args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread)
-        following(threading.ExceptHookArgs(shown))
+    def shown(*exception: Any) -> None:
+        following(threading.ExceptHookArgs((*exception, args.thread)))
+
+    _show(shown, *args[:3])

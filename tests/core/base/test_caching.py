@@ -6,27 +6,27 @@ import re
 import numpy as np
 
 import pellucid as pl
-from pellucid.base.caching import Cache, cache_uses, clear_caches
+from pellucid.base.caching import cache_uses, cached, clear_caches
 
 
 def test_the_least_recently_used_entry_goes_first():
     calls = []
-    cache = Cache(lambda x: calls.append(x), 2)
+    remembered = cached(2)(lambda x: calls.append(x))
     for x in (1, 2, 1, 3, 1, 2):
-        cache.remembered(x)
+        remembered(x)
     assert calls == [1, 2, 3, 2]
-    assert cache.use()[1:] == (2, 2, 2, 4)
+    assert cache_uses()[-1][1:] == (2, 2, 2, 4)
 
 
 def test_weak_entries_go_with_their_first_argument():
-    cache = Cache(lambda owner, x: [x], 8, weakly=True)
+    remembered = cached(8, weakly=True)(lambda owner, x: [x])
     owner, other = (lambda: 1), (lambda: 2)
-    first = cache.remembered(owner, 3)
-    assert cache.remembered(owner, 3) is first
-    assert cache.remembered(other, 3) is not first
+    first = remembered(owner, 3)
+    assert remembered(owner, 3) is first
+    assert remembered(other, 3) is not first
     del owner
     gc.collect()
-    assert cache.use().entries == 1
+    assert cache_uses()[-1].entries == 1
 
 
 def test_every_cache_is_cleared_and_shown(capsys):
@@ -41,6 +41,6 @@ def test_every_cache_is_cleared_and_shown(capsys):
     shown = re.findall(
         r"^  (\S+): \d+ of \d+, \d+ hits, \d+ misses$", capsys.readouterr().out, re.MULTILINE
     )
-    assert sorted(f"pellucid.{name}" for name in shown) == sorted(used)
+    assert sorted(shown) == sorted(name.removeprefix("pellucid.") for name in used)
     clear_caches()
     assert {use.entries for use in cache_uses()} == {0}
