@@ -6,14 +6,7 @@ from typing import Any
 
 from pellucid.base import Function
 from pellucid.transforms.arguments import check_callable
-from pellucid.transforms.gradient import (
-    VJP,
-    Argnums,
-    canonical_argnums,
-    chosen_arguments,
-    vjp,
-    with_arguments,
-)
+from pellucid.transforms.gradient import VJP, Argnums, ChosenArguments, vjp
 
 from .jitted import jit
 
@@ -32,19 +25,15 @@ def fwd_and_bwd(
     Array(6., dtype=float32, weak_type=True)
     """
     check_callable(fun, "fwd_and_bwd")
-    nums = canonical_argnums(argnums)
+    chosen = ChosenArguments(argnums)
 
     def forward(*args):
-        chosen = chosen_arguments(fun, nums, args)
-        chosen = (chosen,) if type(nums) is int else chosen
-
         def of_chosen(*xs):
-            return fun(*with_arguments(args, nums, xs[0] if type(nums) is int else xs))
+            return fun(*chosen.put(args, xs))
 
-        return vjp(of_chosen, *chosen, has_aux=has_aux)
+        return vjp(of_chosen, *chosen.of(fun, args), has_aux=has_aux)
 
     def backward(residuals: VJP, cotangent: Any) -> Any:
-        gradients = residuals(cotangent)
-        return gradients[0] if type(nums) is int else gradients
+        return chosen.unwrapped(residuals(cotangent))
 
     return (jit(forward), jit(backward)) if jitted else (forward, backward)

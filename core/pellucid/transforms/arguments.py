@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
@@ -194,12 +194,11 @@ def result_leaves(
 class FlatFunction:
     """A differentiated function of flat values that gives (leaves of the result, leaves of auxiliary data).
 
-    `arguments_of` makes the arguments from the values. A run sets `out_tree` and `aux_tree`.
+    `arguments_of(values)` gives the arguments. A run sets `out_tree` and `aux_tree`.
     """
 
     def __init__(
-        self, fun: Function, caller: str, has_aux: bool,
-        arguments_of: Callable[[Any], Sequence[Any]], kwargs: Keywords | None = None,
+        self, fun: Function, caller: str, has_aux: bool, arguments_of: Any = None, kwargs: Keywords | None = None
     ) -> None:  # fmt: skip
         self.fun, self.caller, self.has_aux = fun, caller, has_aux
         self.arguments_of, self.kwargs = arguments_of, kwargs or {}
@@ -233,46 +232,44 @@ def is_differentiable(aval: Any) -> bool:
     return type(aval) is ShapedArray and dtypes.is_inexact(aval.dtype)
 
 
-def check_real_or_complex_input(
-    aval: Any, caller: str, path: Callable[[], str], *, holomorphic: bool, allow_int: bool
-) -> None:
-    """Raise DtypeError for an input of reverse mode that can't be differentiated as asked."""
-    dtype = aval.dtype
-    if holomorphic and dtype.kind != "c":
-        raise DtypeError(
-            f"{caller} with holomorphic=True needs complex inputs.",
-            got=f"{path()}: {aval.text()}",
-            do="Convert it to a complex dtype, or leave holomorphic=False.",
-        )
-    if not allow_int and not is_differentiable(aval):
-        raise DtypeError(
-            f"{caller} needs real or complex inputs to differentiate by.",
-            got=f"{path()}: {aval.text()}",
-            do="Convert it to a float, choose other argnums, or set allow_int=True (its gradient is float0).",
-        )
+def input_check(
+    caller: str, holomorphic: bool, allow_int: bool, forward: bool = False
+) -> Callable[[Any, Callable[[], str]], None]:
+    """A function (type, path) that raises DtypeError for an input that can't be differentiated as asked."""
+
+    def check(aval: Any, path: Callable[[], str]) -> None:
+        is_complex = aval.dtype.kind == "c"
+        if holomorphic and not is_complex:
+            what = f"{caller} with holomorphic=True needs complex inputs."
+            do = "Convert it to a complex dtype, or leave holomorphic=False."
+        elif forward and not holomorphic and (is_complex or not is_differentiable(aval)):
+            what = f"{caller} needs real floating inputs."
+            do = "Convert integers to floats; set holomorphic=True for a holomorphic function, or use `jvp`."
+        elif not allow_int and not is_differentiable(aval):
+            what = f"{caller} needs real or complex inputs to differentiate by."
+            do = "Convert it to a float, choose other argnums, or set allow_int=True (its gradient is float0)."
+        else:
+            return
+        raise DtypeError(what, got=f"{path()}: {aval.text()}", do=do)
+
+    return check
 
 
-def check_real_output(aval: Any, caller: str, path: str, *, holomorphic: bool) -> None:
+def check_real_output(aval: Any, caller: str, holomorphic: bool) -> None:
     """Raise DtypeError for an output of reverse mode that has no gradient as asked."""
-    kind = "c" if aval.dtype.kind == "c" else "f" if is_differentiable(aval) else None
-    if holomorphic and kind != "c":
-        raise DtypeError(
-            f"{caller} with holomorphic=True needs complex outputs.",
-            got=f"{path}: {aval.text()}",
-            do="Leave holomorphic=False for functions with real outputs.",
-        )
-    if not holomorphic and kind == "c":
-        raise DtypeError(
-            f"{caller} needs real outputs.",
-            got=f"{path}: {aval.text()}",
-            do="Set holomorphic=True if the function is holomorphic; else use `vjp` with a cotangent of your choice.",
-        )
-    if kind is None:
-        raise DtypeError(
-            f"{caller} needs floating outputs; integers have no derivative.",
-            got=f"{path}: {aval.text()}",
-            do="Convert the output to a float, or use `vjp`.",
-        )
+    is_complex = aval.dtype.kind == "c"
+    if holomorphic and not is_complex:
+        what = f"{caller} with holomorphic=True needs complex outputs."
+        do = "Leave holomorphic=False for functions with real outputs."
+    elif is_complex and not holomorphic:
+        what = f"{caller} needs real outputs."
+        do = "Set holomorphic=True if the function is holomorphic; else use `vjp` with a cotangent of your choice."
+    elif not is_differentiable(aval):
+        what = f"{caller} needs floating outputs; integers have no derivative."
+        do = "Convert the output to a float, or use `vjp`."
+    else:
+        return
+    raise DtypeError(what, got=f"result: {aval.text()}", do=do)
 
 
 def refuse_reduce_axes(caller: str, reduce_axes: Any) -> None:

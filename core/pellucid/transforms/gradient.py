@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import islice
 from typing import Any
-
-import numpy as np
 
 from pellucid.base import (
     ArgumentTypeError,
@@ -19,25 +16,32 @@ from pellucid.base import (
     Partial,
     ShapeError,
     dtypes,
-    ints,
     is_none,
     register_pytree_node,
     strict_zip,
     tree_flatten,
 )
-from pellucid.ir import Avals, ClosedJaxpr, DebugInfo, Jaxpr, Operands, Values, Zero
+from pellucid.ir import Avals, DebugInfo, Jaxpr, Operands, Values, Zero
 from pellucid.primitives.varying import marks_of
 from pellucid.sharding.mesh import AxisType
-from pellucid.tracing import name_of, plumbing, stage, type_of, types_of, use_transformation
+from pellucid.tracing import (
+    indices,
+    name_of,
+    plumbing,
+    stage,
+    type_of,
+    types_of,
+    use_transformation,
+)
 from pellucid.xla.pytree import flatten
 
 from .arguments import (
     FlatFunction,
     argument_paths,
     check_callable,
-    check_real_or_complex_input,
     check_real_output,
     flat_arguments,
+    input_check,
     is_differentiable,
     refuse_reduce_axes,
     result_leaves,
@@ -45,7 +49,7 @@ from .arguments import (
     structure_lines,
     wraps,
 )
-from .linearize import linearize_flat
+from .linearize import Derivative, linearize_flat, linearized_call
 from .transpose import backward_pass
 from .zeros import instantiate, ones, spread
 
@@ -54,52 +58,54 @@ Argnums = int | Sequence[int]
 # Which arguments --------------------------------------------------------------------------------------
 
 
-def canonical_argnums(argnums: Any) -> int | tuple[int, ...]:
-    """`argnums` as an int or a tuple of ints."""
-    try:
-        if hasattr(argnums, "__index__"):
-            return operator.index(argnums)
-        return ints(argnums)
-    except TypeError:
-        raise ArgumentTypeError(
-            "argnums must be an int or a sequence of ints.", got=f"got {argnums!r}"
-        ) from None
+class ChosenArguments:
+    """The positional arguments at `argnums`, an int or a sequence of ints, by which a function is differentiated."""
 
+    def __init__(self, argnums: Any) -> None:
+        self.positions = indices(argnums, "argnums")
+        self.is_one = hasattr(argnums, "__index__")
 
-def chosen_arguments(function: Function, argnums: int | tuple[int, ...], args: Operands) -> Any:
-    """The arguments at `argnums` (one, or a tuple); raises ArgumentTypeError where there is none."""
-    positions = (argnums,) if type(argnums) is int else argnums
-    for n in positions:  # type: ignore[union-attr]
-        if not -len(args) <= n < len(args):
+    def of(self, function: Function, args: Operands) -> tuple[Any, ...]:
+        """The chosen ones among `args`; raises ArgumentTypeError where there is none."""
+        if any(not -len(args) <= n < len(args) for n in self.positions):
             raise ArgumentTypeError(
-                f"argnums={argnums} chooses an argument that `{name_of(function)}` was not given.",
+                f"argnums={self.unwrapped(self.positions)} chooses an argument that `{name_of(function)}` was not given.",
                 got=f"it was called with {len(args)} positional argument{'s' * (len(args) != 1)}",
                 do="Pass the arguments to differentiate by as positional arguments.",
             )
-    return args[argnums] if type(argnums) is int else tuple([args[n] for n in argnums])  # type: ignore[union-attr]
+        return tuple([args[n] for n in self.positions])
 
-
-def with_arguments(args: Operands, argnums: int | tuple[int, ...], chosen: Any) -> Values:
-    """`args` with those at `argnums` replaced by `chosen`."""
-    replaced = list(args)
-    if type(argnums) is int:
-        replaced[argnums] = chosen
-    else:
-        for n, x in strict_zip(argnums, chosen):  # type: ignore[arg-type]
+    def put(self, args: Operands, chosen: Operands) -> Values:
+        """`args` with the chosen ones replaced by `chosen`."""
+        replaced = list(args)
+        for n, x in strict_zip(self.positions, chosen):
             replaced[n] = x
-    return replaced
+        return replaced
 
+    def unwrapped(self, chosen: tuple[Any, ...]) -> Any:
+        """`chosen`, with an entry for each chosen argument, as the user gets them: the one, or the tuple."""
+        return chosen[0] if self.is_one else chosen
 
-def path_of_leaf(
-    function: Function, argnums: int | tuple[int, ...], args: Operands, index: int
-) -> str:
-    """Name of the leaf number `index` of the chosen arguments."""
-    numbered = list(range(len(args)))
-    positions = [numbered[n] for n in ((argnums,) if type(argnums) is int else argnums)]  # type: ignore[union-attr]
-    paths = argument_paths(function, args)
-    starts = np.cumsum([0, *(flatten(x)[1].num_leaves for x in args)])
-    leaves = [path for n in positions for path in paths[starts[n] : starts[n + 1]]]
-    return leaves[index]
+    def path_of_leaf(self, function: Function, args: Operands, index: int) -> str:
+        """Name of the leaf number `index` of the chosen arguments."""
+        paths = iter(argument_paths(function, args))
+        by_argument = [[*islice(paths, flatten(x)[1].num_leaves)] for x in args]
+        return [path for n in self.positions for path in by_argument[n]][index]
+
+    def flat_call(
+        self, flat: FlatFunction, args: Operands, check: Callable[..., None]
+    ) -> tuple[Values, Avals, Any]:
+        """The chosen arguments' leaves, types and structure; `flat` becomes the function of these leaves.
+
+        `check(aval, path)` raises for types by which the function can't be differentiated; `path()` gives the name.
+        """
+        fun = flat.fun
+        leaves, tree = flat_arguments(self.of(fun, args), flat.caller, fun, args, flat.kwargs)
+        flat.arguments_of = lambda xs: self.put(args, tree.unflatten(xs))
+        avals = types_of(leaves)
+        for i, aval in enumerate(avals):
+            check(aval, lambda i=i: self.path_of_leaf(fun, args, i))
+        return leaves, avals, tree
 
 
 # grad ---------------------------------------------------------------------------------------------------
@@ -176,34 +182,22 @@ def _differentiated(
 ) -> Function:
     """A function of (args, kwargs) that gives the value of `fun`, its gradient, and its auxiliary data if any."""
     check_callable(fun, caller)
-    nums = canonical_argnums(argnums)
+    chosen = ChosenArguments(argnums)
     refuse_reduce_axes(caller, reduce_axes)
+    check = input_check(caller, holomorphic, allow_int)
 
     def differentiated(args: Operands, kwargs: Keywords) -> tuple[Any, ...]:
-        leaves, tree = flat_arguments(chosen_arguments(fun, nums, args), caller, fun, args, kwargs)
-        avals = types_of(leaves)
+        flat = _ScalarFunction(fun, caller, has_aux, kwargs=kwargs)
+        leaves, avals, tree = chosen.flat_call(flat, args, check)
         nonzero = [is_differentiable(aval) for aval in avals]
-        if holomorphic or not all(nonzero):
-            for i, aval in enumerate(avals):
-                check_real_or_complex_input(
-                    aval, caller, lambda i=i: path_of_leaf(fun, nums, args, i),
-                    holomorphic=holomorphic, allow_int=allow_int,
-                )  # fmt: skip
-        flat = _ScalarFunction(
-            fun,
-            caller,
-            has_aux,
-            lambda xs: with_arguments(args, nums, tree.unflatten(xs)),
-            kwargs,
-        )
         [value], program, aux = linearize_flat(flat, leaves, nonzero)
         [out_aval] = program.out_avals
-        check_real_output(out_aval, caller, "result", holomorphic=holomorphic)
+        check_real_output(out_aval, caller, holomorphic)
         _check_addends(out_aval, (), "the result", name_of(fun))
         with plumbing("grad"), use_transformation("transpose"):
             cotangents = program.pulled_back([ones(out_aval)])
             gradient = [*map(instantiate, spread(cotangents, nonzero, avals))]
-        return flat.with_aux((value, tree.unflatten(gradient)), aux)
+        return flat.with_aux((value, chosen.unwrapped(tree.unflatten(gradient))), aux)
 
     return differentiated
 
@@ -259,43 +253,43 @@ class VJP:
     `opaque_residuals` the others. So it can be returned from `jit` and passed to it.
     """
 
-    name: str
-    program: ClosedJaxpr
-    facts: tuple[Any, ...]
+    derivative: Derivative
+    sources: tuple[int | None, ...]
+    """For each residual the number of the argument's leaf that it is; None for an opaque one."""
     args_res: Any
     opaque_residuals: Values
 
     @property
     def jaxpr(self) -> Jaxpr:
         """The linear program that is reversed; its constants are the residuals."""
-        return self.program.jaxpr
+        return self.derivative.program.jaxpr
 
     @property
     def in_tree(self) -> Any:
         """Structure of the function's arguments."""
-        return self.facts[0]
+        return self.derivative.in_tree
 
     @property
     def out_tree(self) -> Any:
         """Structure of the function's result."""
-        return self.facts[1]
+        return self.derivative.out_tree
 
     def __call__(self, out_ct: Any, *more: Any) -> Any:
         """Cotangents of the arguments, as a tuple."""
+        name, program, in_avals, in_tree, out_tree = self.derivative
         if more:
             raise ArgumentTypeError(
-                f"the backward pass of `{self.name}` takes one argument, the cotangent of its result.",
+                f"the backward pass of `{name}` takes one argument, the cotangent of its result.",
                 got=f"got {len(more) + 1} arguments",
                 do="If the result is a tuple, pass a tuple of cotangents.",
             )
-        in_tree, out_tree, in_avals, out_avals, nonzero_in, nonzero_out, sources = self.facts
-        cotangents = checked_cotangents(out_ct, out_tree, out_avals, self.name)
-        arguments = flatten(self.args_res)[0]
-        residuals = [self.opaque_residuals[i] if opaque else arguments[i] for opaque, i in sources]
-        live = [*compress(cotangents, nonzero_out)]
+        cotangents = checked_cotangents(out_ct, out_tree, program.out_avals, name)
+        kept = dict(strict_zip(sorted({*self.sources} - {None}), flatten(self.args_res)[0]))  # pyright: ignore[reportArgumentType]
+        opaque = iter(self.opaque_residuals)
+        residuals = [next(opaque) if i is None else kept[i] for i in self.sources]
         with plumbing("vjp"), use_transformation("transpose"):
-            in_cotangents = backward_pass(self.jaxpr, residuals, live)
-            gradient = [*map(instantiate, spread(in_cotangents, nonzero_in, in_avals))]
+            in_cotangents = program._replace(residuals=residuals).pulled_back(cotangents)
+            gradient = [*map(instantiate, spread(in_cotangents, program.nonzero_in, in_avals))]
         return in_tree.unflatten(gradient)
 
     def with_refs(self, *refs: Any) -> Callable[[Any], Any]:
@@ -315,7 +309,7 @@ class VJP:
         leaves, tree = flatten(refs, is_none)
         if tree != self.in_tree:
             raise ArgumentTypeError(
-                f"with_refs of the backward pass of `{self.name}` takes an entry for each argument.",
+                f"with_refs of the backward pass of `{self.derivative.name}` takes an entry for each argument.",
                 got=structure_lines("refs", self.in_tree, tree),
             )
 
@@ -328,12 +322,12 @@ class VJP:
         return backward
 
     def __repr__(self) -> str:
-        return f"VJP({self.name}, {len(self.jaxpr.constvars)} residuals)"
+        return f"VJP({self.derivative.name}, {len(self.jaxpr.constvars)} residuals)"
 
 
 register_pytree_node(
     VJP,
-    lambda vjp: ((vjp.args_res, vjp.opaque_residuals), (vjp.name, vjp.program, vjp.facts)),
+    lambda vjp: ((vjp.args_res, vjp.opaque_residuals), (vjp.derivative, vjp.sources)),
     lambda data, children: VJP(*data, *children),  # pyright: ignore[reportGeneralTypeIssues]
 )
 
@@ -350,35 +344,17 @@ def vjp(
     >>> backward(1.0)
     (Array(6., dtype=float32, weak_type=True),)
     """
-    check_callable(fun, "vjp")
     refuse_reduce_axes("vjp", reduce_axes)
-    leaves, in_tree = flat_arguments(primals, "vjp", fun, primals)
-    avals = types_of(leaves)
-    flat = FlatFunction(fun, "vjp", has_aux, in_tree.unflatten)
-    results, program, aux = linearize_flat(flat, leaves, [is_differentiable(a) for a in avals])
-    program = program.without_dead_code()
-    out_tree = flat.out_tree
-    positions = {id(x): i for i, x in enumerate(leaves)}
-    opaque: Values = []
-    sources = []
-    used: set[int] = set()
-    for residual in program.residuals:
-        position = positions.get(id(residual))
-        if position is None:
-            sources.append((True, len(opaque)))
-            opaque.append(residual)
-        else:
-            sources.append((False, position))
-            used.add(position)
-    needed = sorted(used)
-    sources = [(is_opaque, i if is_opaque else needed.index(i)) for is_opaque, i in sources]
-    args_res = in_tree.unflatten([x if i in used else NotNeeded() for i, x in enumerate(leaves)])
-    facts = (
-        in_tree, out_tree, tuple(avals), tuple(program.out_avals), tuple(program.nonzero_in),
-        tuple(program.nonzero_out), tuple(sources),
-    )  # fmt: skip
-    backward = VJP(name_of(fun), ClosedJaxpr(program.jaxpr), facts, args_res, opaque)
-    return flat.with_aux((out_tree.unflatten(results), backward), aux)
+
+    def backward(derivative: Derivative, leaves: Values, residuals: Values) -> VJP:
+        positions = {id(x): i for i, x in enumerate(leaves)}
+        sources = tuple([positions.get(id(residual)) for residual in residuals])
+        opaque = [r for r, i in strict_zip(residuals, sources) if i is None]
+        used = {*sources}
+        kept = [x if i in used else NotNeeded() for i, x in enumerate(leaves)]
+        return VJP(derivative, sources, derivative.in_tree.unflatten(kept), opaque)
+
+    return linearized_call(fun, "vjp", primals, has_aux, backward)
 
 
 def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: str) -> Values:

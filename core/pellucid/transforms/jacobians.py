@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pellucid.base import DtypeError, Function, Shape, dtypes, strict_zip
+from pellucid.base import Function, Shape, dtypes, strict_zip
 from pellucid.ir import Avals, BatchAxis, Values
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.complex_parts import real
@@ -17,18 +17,17 @@ from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.logical import eq
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.slicing import index_in_dim
-from pellucid.tracing import type_of, types_of, use_transformation
+from pellucid.tracing import type_of, use_transformation
 
 from .arguments import (
     FlatFunction,
     check_callable,
-    check_real_or_complex_input,
     check_real_output,
-    flat_arguments,
+    input_check,
     is_differentiable,
     wraps,
 )
-from .gradient import Argnums, canonical_argnums, chosen_arguments, path_of_leaf, with_arguments
+from .gradient import Argnums, ChosenArguments
 from .jvp import jvp_flat
 from .linearize import linearize_flat
 from .vmap import batch_flat, vmap
@@ -49,24 +48,13 @@ def jacfwd(
            [0., 0., 4.]], dtype=float32)
     """
     check_callable(fun, "jacfwd")
-    nums = canonical_argnums(argnums)
+    chosen = ChosenArguments(argnums)
+    check = input_check("jacfwd", holomorphic, allow_int=False, forward=True)
 
     @wraps(fun, "Jacobian")
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = flat_arguments(
-            chosen_arguments(fun, nums, args), "jacfwd", fun, args, kwargs
-        )
-        avals: Avals = types_of(leaves)
-        for i, aval in enumerate(avals):
-            _check_forward_input(aval, lambda i=i: path_of_leaf(fun, nums, args, i), holomorphic)
-        call = FlatFunction(
-            fun,
-            "jacfwd",
-            has_aux,
-            lambda xs: with_arguments(args, nums, tree.unflatten(xs)),
-            kwargs,
-        )
-
+        call = FlatFunction(fun, "jacfwd", has_aux, kwargs=kwargs)
+        leaves, avals, tree = chosen.flat_call(call, args, check)
         n_aux = 0
 
         def push(*tangents):
@@ -93,18 +81,15 @@ def jacfwd(
                 for x, d, y in strict_zip(columns[n + n_aux :], dims[n + n_aux :], results)
             ]
         for y in results if holomorphic else ():
-            check_real_output(type_of(y), "jacfwd", "result", holomorphic=True)
-        blocks = [
-            tree.unflatten(
-                [
-                    _as_entries(part, type_of(y), (*type_of(y).shape, *aval.shape))
-                    for part, aval in strict_zip(split_along(column, sizes, type_of(y).ndim), avals)
-                ]
-            )
+            check_real_output(type_of(y), "jacfwd", holomorphic=True)
+        rows = [
+            [
+                _as_entries(part, type_of(y), (*type_of(y).shape, *aval.shape))
+                for part, aval in strict_zip(split_along(column, sizes, type_of(y).ndim), avals)
+            ]
             for y, column in strict_zip(results, columns)
         ]
-        jacobian = call.out_tree.unflatten(blocks)
-        return (jacobian, call.aux_tree.unflatten(aux)) if has_aux else jacobian
+        return _jacobian(call, chosen, tree, rows, aux)
 
     return jacobian_of
 
@@ -126,54 +111,47 @@ def jacrev(
            [0., 0., 4.]], dtype=float32)
     """
     check_callable(fun, "jacrev")
-    nums = canonical_argnums(argnums)
+    chosen = ChosenArguments(argnums)
+    check = input_check("jacrev", holomorphic, allow_int)
 
     @wraps(fun, "Jacobian")
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = flat_arguments(
-            chosen_arguments(fun, nums, args), "jacrev", fun, args, kwargs
-        )
-        avals: Avals = types_of(leaves)
-        for i, aval in enumerate(avals):
-            check_real_or_complex_input(
-                aval, "jacrev", lambda i=i: path_of_leaf(fun, nums, args, i),
-                holomorphic=holomorphic, allow_int=allow_int,
-            )  # fmt: skip
-        call = FlatFunction(
-            fun,
-            "jacrev",
-            has_aux,
-            lambda xs: with_arguments(args, nums, tree.unflatten(xs)),
-            kwargs,
-        )
+        call = FlatFunction(fun, "jacrev", has_aux, kwargs=kwargs)
+        leaves, avals, tree = chosen.flat_call(call, args, check)
         nonzero = [is_differentiable(a) for a in avals]
         _, program, aux = linearize_flat(call, leaves, nonzero)
         program = program.without_dead_code()
         out_avals = program.out_avals
         for aval in out_avals:
-            check_real_output(aval, "jacrev", "result", holomorphic=holomorphic)
+            check_real_output(aval, "jacrev", holomorphic)
 
         def pull(*cotangents):
             with use_transformation("transpose"):
                 return [*map(instantiate, program.pulled_back(cotangents))]
 
         sizes = [a.size for a in out_avals]
-        rows = iter(vmap(pull)(*standard_basis(out_avals)))
-        blocks = [
+        pulled = iter(vmap(pull)(*standard_basis(out_avals)))
+        columns = [
             [
                 _as_entries(part, aval, (*out.shape, *aval.shape))
-                for part, out in strict_zip(split_along(next(rows), sizes, 0), out_avals)
+                for part, out in strict_zip(split_along(next(pulled), sizes, 0), out_avals)
             ]
             if nz
             else [np.zeros((*out.shape, *aval.shape), dtypes.float0) for out in out_avals]
             for aval, nz in strict_zip(avals, nonzero)
         ]
-        jacobian = call.out_tree.unflatten(
-            [tree.unflatten(list(row)) for row in strict_zip(*blocks)]
-        )
-        return (jacobian, call.aux_tree.unflatten(aux)) if has_aux else jacobian
+        return _jacobian(call, chosen, tree, strict_zip(*columns), aux)
 
     return jacobian_of
+
+
+def _jacobian(
+    call: FlatFunction, chosen: ChosenArguments, tree, rows: Iterable[Iterable[Any]], aux: Values
+) -> Any:
+    """The tree of blocks, from those for each result, with the auxiliary data if there are any."""
+    blocks = [chosen.unwrapped(tree.unflatten(row)) for row in rows]
+    jacobian = call.out_tree.unflatten(blocks)
+    return call.with_aux((jacobian,), aux) if call.has_aux else jacobian
 
 
 jacobian = jacrev
@@ -202,18 +180,6 @@ def _as_entries(part, aval, shape: Shape):
     if aval.dtype.kind != "c" and type_of(part).dtype.kind == "c":
         part = real(part)
     return reshape(convert_element_type(part, aval.dtype, aval.weak_type), shape)
-
-
-def _check_forward_input(aval, path: Callable[[], str], holomorphic: bool) -> None:
-    if holomorphic and aval.dtype.kind != "c":
-        raise DtypeError(
-            "jacfwd with holomorphic=True needs complex inputs.", got=f"{path()}: {aval.text()}"
-        )
-    if not holomorphic and (aval.dtype.kind == "c" or not is_differentiable(aval)):
-        raise DtypeError(
-            "jacfwd needs real floating inputs.", got=f"{path()}: {aval.text()}",
-            do="Convert integers to floats; set holomorphic=True for a holomorphic function, or use `jvp`.",
-        )  # fmt: skip
 
 
 def standard_basis(avals: Avals) -> Values:

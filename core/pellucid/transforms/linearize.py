@@ -7,7 +7,7 @@ is computed (or staged) by the parent and the linear part is written down, in on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -93,6 +93,10 @@ class LinearProgram(NamedTuple):
         residuals = [r for v, r in strict_zip(self.jaxpr.constvars, self.residuals) if v in live]
         return self._replace(jaxpr=jaxpr, residuals=residuals)
 
+    def opened(self) -> tuple[LinearProgram, Values]:
+        """This program without its residuals, which are values of a trace; and these."""
+        return self._replace(residuals=[]), self.residuals
+
     def pulled_back(self, cotangents: Operands) -> Values:
         """Cotangents of the inputs, from one for each result of the function; tangents that are zero get none."""
         live = [*compress(cotangents, self.nonzero_out)]
@@ -169,26 +173,39 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
     >>> y, derivative(1.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
-    check_callable(fun, "linearize")
-    leaves, tree = flat_arguments(primals, "linearize", fun, primals)
-    avals = types_of(leaves)
-    flat = FlatFunction(fun, "linearize", has_aux, tree.unflatten)
-    results, program, aux = linearize_flat(flat, leaves, [is_differentiable(a) for a in avals])
-    program = program.without_dead_code()
-    out_tree = flat.out_tree
-    derivative = Partial(
-        _Derivative(name_of(fun), program._replace(residuals=[]), tuple(avals), tree, out_tree),
-        program.residuals,
+    return linearized_call(
+        fun, "linearize", primals, has_aux, lambda derivative, _, kept: Partial(derivative, kept)
     )
-    return flat.with_aux((out_tree.unflatten(results), derivative), aux)
 
 
-class _Derivative(NamedTuple):
-    """The linear function that `linearize` gives; the residuals come first."""
+def linearized_call(
+    fun: Function,
+    caller: str,
+    primals: tuple[Any, ...],
+    has_aux: bool,
+    derivative: Callable[[Derivative, Values, Values], Any],
+) -> Any:
+    """`(fun(*primals), derivative(...))`, and the auxiliary data if any.
+
+    `derivative` gets the linear function, the leaves of `primals` and the residuals.
+    """
+    check_callable(fun, caller)
+    leaves, tree = flat_arguments(primals, caller, fun, primals)
+    avals = types_of(leaves)
+    flat = FlatFunction(fun, caller, has_aux, tree.unflatten)
+    results, program, aux = linearize_flat(flat, leaves, [is_differentiable(a) for a in avals])
+    program, residuals = program.without_dead_code().opened()
+    linear = Derivative(name_of(fun), program, tuple(avals), tree, flat.out_tree)
+    result = flat.out_tree.unflatten(results)
+    return flat.with_aux((result, derivative(linear, leaves, residuals)), aux)
+
+
+class Derivative(NamedTuple):
+    """A function linearized at a point, without the residuals; called with them and tangents, its derivative."""
 
     name: str
     program: LinearProgram
-    avals: Avals
+    in_avals: Avals
     in_tree: Any
     out_tree: Any
 
@@ -202,7 +219,7 @@ class _Derivative(NamedTuple):
                 f"the derivative of `{self.name}` got tangents that don't have the structure of its arguments.",
                 got=structure_lines("tangents", self.in_tree, tree, leaves),
             )
-        for aval, t in strict_zip(self.avals, leaves):
+        for aval, t in strict_zip(self.in_avals, leaves):
             expected, got = aval.tangent(), type_of(t)
             if got.strip_weak_type() is not expected.strip_weak_type():
                 raise ArgumentValueError(
@@ -458,12 +475,13 @@ def _linearize_jaxpr(
         program = program.without_dead_code()
         if recompute is not None:
             program = _with_fewer_residuals(program, trace, results, recompute)
-        programs.append(program._replace(residuals=[]))  # they are values of this trace
+        program, residuals = program.opened()
+        programs.append(program)
         inputs = {x.variable: i for i, x in enumerate(arguments)}
         outputs = {x.variable: i for i, x in enumerate(results) if _belongs(x, trace)}
         forwarded[:] = [inputs.get(x.variable) if _belongs(x, trace) else None for x in results]
         extra: Values = []
-        for residual in program.residuals:
+        for residual in residuals:
             if not _belongs(residual, trace):
                 sources.append(Source("constant", len(constants)))
                 constants.append(residual)
