@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from pellucid.ir import (
     Avals,
@@ -31,6 +32,7 @@ class Derived(NamedTuple):
 
 
 D = TypeVar("D", bound=Any)
+P = ParamSpec("P")
 
 
 def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D:
@@ -53,6 +55,23 @@ def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D
         if not any(isinstance(c, Tracer) for c in derived.consts):
             jaxpr.memo[key] = derived
     return derived
+
+
+def derivation(
+    name: str,
+) -> Callable[[Callable[Concatenate[Jaxpr, P], D]], Callable[Concatenate[Jaxpr, P], D]]:
+    """Decorator of functions of a program without constants and settings: results are remembered on the program."""
+
+    def decorate(derive: Callable[Concatenate[Jaxpr, P], D]) -> Callable[Concatenate[Jaxpr, P], D]:
+        @functools.wraps(derive)
+        def derived(jaxpr: Jaxpr, *settings: P.args, **named: P.kwargs) -> D:
+            listless = [tuple(s) if type(s) is list else s for s in settings]
+            key = (name, *listless, *named.items())
+            return remembered(jaxpr, key, lambda: derive(jaxpr, *settings, **named))
+
+        return derived
+
+    return decorate
 
 
 def stage_open(

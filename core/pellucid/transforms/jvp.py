@@ -17,7 +17,7 @@ from .arguments import (
     is_differentiable,
     structure_lines,
 )
-from .derived import Derived, listed, remembered, stage_open
+from .derived import Derived, derivation, listed, stage_open
 from .zeros import instantiate
 
 
@@ -170,6 +170,7 @@ def concrete_value(x: Any) -> Any:
     return x.concrete() if isinstance(x, Tracer) else x
 
 
+@derivation("jvp")
 def jvp_jaxpr(jaxpr: Jaxpr, nonzero: Mask, instantiate_results: bool | Mask) -> Derived:
     """The program of values and tangents of `jaxpr`, which has no constants.
 
@@ -177,12 +178,6 @@ def jvp_jaxpr(jaxpr: Jaxpr, nonzero: Mask, instantiate_results: bool | Mask) -> 
     then the tangents of those that `mask` marks: the nonzero ones, and those in `instantiate_results`.
     """
     want = listed(instantiate_results, len(jaxpr.outvars))
-    return remembered(
-        jaxpr, ("jvp", tuple(nonzero), want), lambda: _jvp_jaxpr(jaxpr, nonzero, want)
-    )
-
-
-def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: Mask, want: Mask) -> Derived:
     mask: list[bool] = []
 
     def both(*arguments):

@@ -63,7 +63,7 @@ from .arguments import (
     is_differentiable,
     structure_lines,
 )
-from .derived import listed, remembered, stage_open, unnamed
+from .derived import derivation, listed, stage_open, unnamed
 from .jvp import JvpTrace, JvpTracer
 from .operation_log import OperationLog
 from .recomputation import Worth, with_fewer_residuals
@@ -442,6 +442,7 @@ class LinearizedJaxpr(NamedTuple):
         return [values_by_kind[source.kind][source.index] for source in self.sources]
 
 
+@derivation("linearize")
 def linearize_jaxpr(
     jaxpr: Jaxpr,
     nonzero: Mask,
@@ -453,13 +454,6 @@ def linearize_jaxpr(
     Residuals that the linear part can cheaply compute of others are left out where `recompute` says so.
     """
     want = listed(instantiate_results, len(jaxpr.outvars))
-    key = ("linearize", tuple(nonzero), want, recompute)
-    return remembered(jaxpr, key, lambda: _linearize_jaxpr(jaxpr, nonzero, want, recompute))
-
-
-def _linearize_jaxpr(
-    jaxpr: Jaxpr, nonzero: Mask, want: Mask, recompute: Worth | None
-) -> LinearizedJaxpr:
     programs: list[LinearProgram] = []
     sources: list[Source] = []
     constants: Values = []

@@ -22,7 +22,7 @@ from pellucid.ir import (
 )
 from pellucid.tracing import run_equations, use_facts, without_references
 
-from .derived import Derived, listed, remembered, stage_open, unnamed
+from .derived import Derived, derivation, listed, stage_open, unnamed
 from .zeros import add_tangents, as_cotangent_of, instantiate
 
 
@@ -123,6 +123,7 @@ def _any_asks_user(jaxpr: Jaxpr) -> bool:
     return answer
 
 
+@derivation("transpose")
 def transpose_jaxpr(
     jaxpr: Jaxpr,
     linear: Mask,
@@ -137,24 +138,14 @@ def transpose_jaxpr(
     types `in_avals`, by default those of `jaxpr`; only weak types may differ from these.
     """
     want = listed(instantiate_results, sum(linear))
-    in_avals = tuple(jaxpr.in_avals if in_avals is None else in_avals)
-    key = ("transpose", tuple(linear), tuple(cotangent_avals), want, in_avals)
-    return remembered(
-        jaxpr, key, lambda: _transpose_jaxpr(jaxpr, linear, cotangent_avals, want, in_avals)
-    )
-
-
-def _transpose_jaxpr(
-    jaxpr: Jaxpr, linear: Mask, cotangent_avals: Avals, want: Mask,
-    in_avals: Avals,
-) -> Derived:  # fmt: skip
+    rule_avals = in_avals or jaxpr.in_avals
     mask: list[bool] = []
 
     def backward(*arguments):
         values = iter(arguments)
         operands = [
             LinearOperand(aval) if is_linear else next(values)  # type: ignore[arg-type]
-            for aval, is_linear in strict_zip(in_avals, linear)
+            for aval, is_linear in strict_zip(rule_avals, linear)
         ]
         cotangents = [
             Zero(v.aval) if aval is None else next(values)

@@ -58,7 +58,7 @@ from pellucid.tracing import (
 from pellucid.xla.pytree import flatten
 
 from .arguments import argument_paths, check_callable, checked_leaves, result_leaves, wraps
-from .derived import Derived, listed, remembered, stage_open
+from .derived import Derived, derivation, listed, stage_open
 from .jvp import JvpTracer
 
 
@@ -451,6 +451,7 @@ def uses_axis(primitive: Primitive[Any], params: Any, axis: BatchAxis) -> bool:
     return axis.name is not None and axis.name in axis_names(primitive, params)
 
 
+@derivation("batch")
 def batch_jaxpr(
     jaxpr: Jaxpr,
     axis: BatchAxis,
@@ -464,13 +465,6 @@ def batch_jaxpr(
     `batched_results`.
     """
     want = listed(batched_results, len(jaxpr.outvars))
-    key = ("batch", axis, tuple(dims), want, varying)
-    return remembered(jaxpr, key, lambda: _batch_jaxpr(jaxpr, axis, dims, want, varying))
-
-
-def _batch_jaxpr(
-    jaxpr: Jaxpr, axis: BatchAxis, dims: Dims, want: Mask, varying: frozenset[Any]
-) -> Derived:
     out_dims: list[BatchDim] = []
     lanes = Lanes(axis, jaxpr)
 
