@@ -6,6 +6,7 @@ Evaluating Derivatives (2nd ed.), table 13.2. What has no recurrence is differen
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -92,9 +93,12 @@ def jet(
         trace.alive = False
     curves = [trace.coefficients(x) for x in results]
     derivatives = [
-        [instantiate(_filled(c, y[0])) if c is None else _scaled(c, 1.0 / s) for c, s in strict_zip(y[1:], scales[1:])]
+        [
+            instantiate(_tangent(y, k)) if y[k] is None else _scaled(y[k], 1.0 / scales[k])
+            for k in range(1, order + 1)
+        ]
         for y in curves
-    ]  # fmt: skip
+    ]
     return tree.unflatten([y[0] for y in curves]), tree.unflatten(derivatives)
 
 
@@ -200,9 +204,8 @@ class JetTrace(Trace):
 # Algebra with zeros -------------------------------------------------------------------------------------
 
 
-def _filled(c, like):
-    """The coefficient `c` of a curve through `like`, as a tangent."""
-    return Zero(type_of(like).tangent()) if c is None else c
+def _tangent(curve: Coefficients, k: int):
+    return Zero(type_of(curve[0]).tangent()) if curve[k] is None else curve[k]
 
 
 def _scaled(x, factor: float):
@@ -222,15 +225,16 @@ def _minus(x, y):
 
 
 def _sum(terms):
-    total = None
-    for term in terms:
-        total = _plus(total, term)
-    return total
+    return functools.reduce(_plus, terms, None)
 
 
 def _product(x: Coefficients, y: Coefficients, k: int):
     """The coefficient of t^k of a product."""
     return _sum(_times(x[i], y[k - i]) for i in range(k + 1))
+
+
+def _products(x: Coefficients, y: Coefficients) -> Coefficients:
+    return [_product(x, y, k) for k in range(len(x))]
 
 
 def _integral(x: Coefficients, slope: Coefficients, k: int):
@@ -246,17 +250,12 @@ def _multilinear(primitive: Primitive[Any], curves: list[Coefficients], params) 
     total = len(curves[0])
     passive = primitive.traits.passive_operands(len(curves))
     orders = [range(1 if i in passive else total) for i in range(len(curves))]
-
-    def term(chosen: tuple[int, ...]) -> Any:
+    terms: list[list[Any]] = [[] for _ in range(total)]
+    for chosen in itertools.product(*orders):
         factors = [curve[i] for curve, i in strict_zip(curves, chosen)]
-        if any(factor is None for factor in factors):
-            return None
-        return bind1(primitive, *factors, params=params)
-
-    return [
-        _sum(term(chosen) for chosen in itertools.product(*orders) if sum(chosen) == k)
-        for k in range(total)
-    ]
+        if sum(chosen) < total and all(factor is not None for factor in factors):
+            terms[sum(chosen)].append(bind1(primitive, *factors, params=params))
+    return [*map(_sum, terms)]
 
 
 def _quotient(x: Coefficients, y: Coefficients) -> Coefficients:
@@ -270,88 +269,79 @@ def _over(x, y):
     return None if x is None else div(x, y)
 
 
-def _squared(x: Coefficients) -> Coefficients:
-    return [_product(x, x, k) for k in range(len(x))]
-
-
 def _integer_power(params, x: Coefficients) -> Coefficients:
     n = abs(params.y)
     one = [add(mul(x[0], constant_like(x[0], 0)), constant_like(x[0], 1)), *[None] * (len(x) - 1)]
     power: Coefficients | None = None
     while n:
         if n & 1:
-            power = x if power is None else [_product(power, x, k) for k in range(len(x))]
-        x = _squared(x)
+            power = x if power is None else _products(power, x)
+        x = _products(x, x)
         n >>= 1
-    power = one if power is None else power
+    power = power or one
     return _quotient(one, power) if params.y < 0 else power
 
 
-def _from_value(primitive: Primitive[Any], coefficient: Function) -> Function:
-    """The rule of a unary primitive: its value, and then `coefficient(x, z, k)`, from the coefficients z below t^k."""
+def _unary(primitive: Primitive[Any], coefficient: Function) -> Function:
+    """The rule of a unary primitive z = f(x): its value, then `coefficient(x, z, slope, k)`, from what z has below t^k.
+
+    `slope` is a list in which coefficients of dz/dx may be kept.
+    """
 
     def rule(params: Any, x: Coefficients) -> Coefficients:
-        z = [bind1(primitive, x[0], params=params)]
+        z, slope = [bind1(primitive, x[0], params=params)], []
         for k in range(1, len(x)):
-            z.append(coefficient(x, z, k))
+            z.append(coefficient(x, z, slope, k))
         return z
 
     return rule
 
 
-def _of_logarithm(x: Coefficients, z: Coefficients, k: int):
+def _of_logarithm(x: Coefficients, z: Coefficients, _, k: int):
     lower = _scaled(_sum(_scaled(_times(z[i], x[k - i]), i) for i in range(1, k)), 1.0 / k)
     return _over(_minus(x[k], lower), x[0])
 
 
-def _of_square_root(x: Coefficients, z: Coefficients, k: int):
+def _of_square_root(x: Coefficients, z: Coefficients, _, k: int):
     rest = _minus(x[k], _sum(_times(z[i], z[k - i]) for i in range(1, k)))
     return _over(rest, _scaled(z[0], 2))
 
 
-def _sigmoid(primitive: Primitive[Any]) -> Function:
-    """The rule of tanh, whose slope is 1 - z^2, or of the logistic function, whose slope is z - z^2."""
+def _by_slope(slope_of: Function) -> Function:
+    """The coefficients of z, where `slope_of(x, z, k)` gives those of dz/dx from the coefficients of z up to t^k."""
 
-    def rule(params: Any, x: Coefficients) -> Coefficients:
-        z = [bind1(primitive, x[0], params=params)]
-        slope: Coefficients = []
-        one = [constant_like(x[0], 1), *[None] * len(x)]
-        for k in range(1, len(x)):
-            first = (one if primitive is tanh_p else z)[k - 1]
-            slope.append(_minus(first, _product(z, z, k - 1)))
-            z.append(_integral(x, slope, k))
-        return z
+    def coefficient(x: Coefficients, z: Coefficients, slope: Coefficients, k: int) -> Any:
+        slope.append(slope_of(x, z, k - 1))
+        return _integral(x, slope, k)
 
-    return rule
+    return coefficient
 
 
-def _wave(f: Function, g: Function, f_sign: float, g_sign: float) -> Function:
-    """The rule of f, where f' = `f_sign` g and g' = `g_sign` f."""
+def _wave(first: Function, sign: float) -> Function:
+    """The coefficients of z, whose first derivative is `first` and whose second one is `sign` z."""
+    return _by_slope(lambda x, z, k: _scaled(_integral(x, z, k), sign) if k else first(x[0]))
 
-    def rule(params: Any, x: Coefficients) -> Coefficients:
-        y, z = [f(x[0])], [g(x[0])]
-        for k in range(1, len(x)):
-            step, other = _integral(x, z, k), _integral(x, y, k)
-            y.append(_scaled(step, f_sign))
-            z.append(_scaled(other, g_sign))
-        return y
 
-    return rule
+_UNARY: dict[Primitive[Any], Function] = {
+    log_p: _of_logarithm,
+    sqrt_p: _of_square_root,
+    exp_p: _by_slope(lambda x, z, k: z[k]),
+    logistic_p: _by_slope(lambda x, z, k: _minus(z[k], _product(z, z, k))),
+    tanh_p: _by_slope(
+        lambda x, z, k: _minus(None if k else constant_like(x[0], 1), _product(z, z, k))
+    ),
+    sin_p: _wave(cos, -1.0),
+    cos_p: _wave(lambda x: neg(sin(x)), -1.0),
+    sinh_p: _wave(cosh, 1.0),
+    cosh_p: _wave(sinh, 1.0),
+}
 
 
 _RULES: dict[Primitive[Any], Function] = {
     div_p: lambda params, x, y: _quotient(x, y),
-    square_p: lambda params, x: _squared(x),
+    square_p: lambda params, x: _products(x, x),
     integer_pow_p: _integer_power,
-    exp_p: _from_value(exp_p, _integral),
-    log_p: _from_value(log_p, _of_logarithm),
-    sqrt_p: _from_value(sqrt_p, _of_square_root),
-    tanh_p: _sigmoid(tanh_p),
-    logistic_p: _sigmoid(logistic_p),
-    sin_p: _wave(sin, cos, 1.0, -1.0),
-    cos_p: _wave(cos, sin, -1.0, 1.0),
-    sinh_p: _wave(sinh, cosh, 1.0, 1.0),
-    cosh_p: _wave(cosh, sinh, 1.0, 1.0),
+    **{primitive: _unary(primitive, coefficient) for primitive, coefficient in _UNARY.items()},
 }
 """`rule(params, *curves)` of primitives that aren't linear; `Traits.linear` decides for those that are."""
 
@@ -361,7 +351,7 @@ def _linear(primitive: Primitive[Any], curves: list[Coefficients], params) -> li
     primals = tuple([c[0] for c in curves])
     results: list[Coefficients] = [[y] for y in context.trace.interpret(primitive, primals, params)]
     for k in range(1, len(curves[0])):
-        tangents = tuple([_filled(c[k], c[0]) for c in curves])
+        tangents = tuple([_tangent(curve, k) for curve in curves])
         if all(type(t) is Zero for t in tangents):
             out_tangents: Any = [None] * len(results)
         else:
@@ -385,10 +375,7 @@ def _nested(function: Function, curves: list[Coefficients]) -> list[Coefficients
     moving = sorted(_moving(curves))
     levels = [
         [
-            _scaled(
-                instantiate(_filled(curves[i][k], curves[i][0])) if k else curves[i][0],
-                math.factorial(k),
-            )
+            _scaled(instantiate(_tangent(curves[i], k)) if k else curves[i][0], math.factorial(k))
             for i in moving
         ]
         for k in range(order + 1)
