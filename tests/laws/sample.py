@@ -21,6 +21,7 @@ import numpy as np
 from rotation import kind_of_types, runs_whole
 
 import pellucid.higher_order
+import pellucid.lax
 import pellucid.linalg
 import pellucid.primitives
 import pellucid.random
@@ -231,13 +232,13 @@ def precise(operand: Operand) -> Operand:
 @functools.cache
 def lax() -> SimpleNamespace:
     """All public functions of the layers of primitives, as the reference's `lax` has them."""
-    decompositions = functions_of(pellucid.linalg)
-    return SimpleNamespace(
+    return SimpleNamespace(**{
         **functions_of(pellucid.primitives, pellucid.higher_order),
-        threefry2x32=threefry.threefry2x32,
-        iota_2x32_shape=threefry.iota_2x32_shape,
-        linalg=SimpleNamespace(**decompositions),
-    )
+        **vars(pellucid.lax),
+        "threefry2x32": threefry.threefry2x32,
+        "iota_2x32_shape": threefry.iota_2x32_shape,
+        "linalg": SimpleNamespace(**functions_of(pellucid.linalg)),
+    })  # fmt: skip
 
 
 def functions_of(*packages: Any) -> dict[str, Any]:

@@ -74,8 +74,3 @@ def with_accuracy(name: str) -> Any:
         return ctx.op1(f"stablehlo.{name}", ctx.avals_out[0], operands, attributes)
 
     return lower
-
-
-__all__ = [
-    "AccuracyMode", "AccuracyParams", "Tolerance", "accuracy_attributes", "accuracy_params", "with_accuracy",
-]  # fmt: skip

@@ -659,11 +659,3 @@ def nextafter(x1: Any, x2: Any) -> Any:
 
 
 nextafter_p = Elementwise("nextafter", traits=ARITHMETIC, accepts=FLOATING, hlo="chlo.next_after")
-
-__all__ = [
-    "RoundingMethod", "abs", "abs_p", "add", "add_p", "cbrt", "cbrt_p", "ceil", "ceil_p", "div", "div_p", "floor",
-    "floor_p", "integer_pow", "integer_pow_p", "log", "log_p", "max", "max_p", "min", "min_p", "mul", "mul_p",
-    "mulhi", "mulhi_p", "neg", "neg_p", "nextafter", "nextafter_p", "nonzero", "pow", "pow_p", "reciprocal", "rem",
-    "rem_p", "round", "round_p", "rsqrt", "rsqrt_p", "sign", "sign_p", "sqrt", "sqrt_p", "square", "square_p",
-    "sub", "sub_p",
-]  # fmt: skip

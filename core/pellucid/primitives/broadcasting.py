@@ -37,7 +37,7 @@ from pellucid.ir import (
 from pellucid.tracing import bind1, type_of
 
 from .counts import combinations
-from .movement import Movement, canonical_axis, move_axis, reshape, transpose
+from .movement import Movement, canonical_axis, move_axis, reshape
 
 # broadcast_in_dim ---------------------------------------------------------------------------------
 
@@ -356,10 +356,3 @@ def aligned_for_batch(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[
         else:
             aligned.append(expand_dims(x, [i for i in range(ndim + 1) if i != target]))
     return aligned, target
-
-
-__all__ = [
-    "aligned_for_batch", "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes",
-    "broadcast_to", "brought_to", "expand_dims", "reduce_sum", "reduce_sum_p", "reduced_shape", "squeeze", "squeeze_p",
-    "transpose", "unbroadcast",
-]  # fmt: skip

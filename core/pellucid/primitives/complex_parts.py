@@ -133,7 +133,3 @@ conj_p: Elementwise = Elementwise(
     tangents=(lambda t, y, x, params: bind1(conj_p, t, params=params),),
     transposes=(_conj_transpose,), rules_take_params=True,
 )  # fmt: skip
-
-__all__ = [
-    "complex", "complex_dtype", "complex_p", "conj", "conj_p", "imag", "imag_p", "real", "real_dtype", "real_p",
-]  # fmt: skip

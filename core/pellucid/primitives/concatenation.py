@@ -414,9 +414,3 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
             f"collapse needs a start dimension that does not lie behind the stop dimension, got {start} and {stop}."
         )
     return reshape(operand, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
-
-
-__all__ = [
-    "collapse", "concatenate", "concatenate_p", "split", "split_p", "stack", "stack_p",
-    "tile", "tile_p", "unstack", "unstack_p",
-]  # fmt: skip

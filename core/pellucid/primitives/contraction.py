@@ -445,8 +445,3 @@ def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
         )
     batch = tuple(range(ndims[0] - 2))
     return dot_general(lhs, rhs, (((ndims[0] - 1,), (ndims[0] - 2,)), (batch, batch)), precision)
-
-
-__all__ = [
-    "DotDimensionNumbers", "batch_matmul", "dot", "dot_general", "dot_general_p",
-]  # fmt: skip

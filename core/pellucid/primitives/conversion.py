@@ -299,9 +299,3 @@ def dtype(x: Any) -> dtypes.DType | dtypes.ExtendedDType:
     if isinstance(x, (np.dtype, type, str, dtypes.ExtendedDType)):
         return dtypes.check_user_dtype(x, "dtype")
     return type_of(x).dtype
-
-
-__all__ = [
-    "bitcast_convert_type", "bitcast_convert_type_p", "convert_element_type", "convert_element_type_p", "converted",
-    "copy", "copy_p", "dtype", "reduce_precision", "reduce_precision_p", "stop_gradient", "stop_gradient_p",
-]  # fmt: skip

@@ -633,14 +633,3 @@ def conv_general_dilated_local(
     pairs = (((out_spec[1],), (rhs_spec[1],)), (out_spec[2:], rhs_spec[2:]))
     products = dot_general(patches, rhs, pairs, precision)
     return transpose(products, inverse_permutation((*out_spec[2:], *out_spec[:2])))
-
-
-__all__ = [
-    "conv",
-    "conv_general_dilated",
-    "conv_general_dilated_local",
-    "conv_general_dilated_p",
-    "conv_general_dilated_patches",
-    "conv_transpose",
-    "conv_with_general_padding",
-]

@@ -357,9 +357,3 @@ def _host_scalar(aval, value: int):
             if type_of(kind(value)) is aval:
                 return kind(value)
     return scalar(value, aval.dtype)
-
-
-__all__ = [
-    "broadcast_like", "broadcast_to_rank", "broadcasted_iota", "checked_shape", "empty", "empty_p", "full",
-    "full_like", "iota", "iota_p", "shape_as_value",
-]  # fmt: skip

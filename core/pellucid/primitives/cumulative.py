@@ -331,9 +331,3 @@ cumlogsumexp = _function(
     Array([0.       , 0.6931472], dtype=float32)
     """,
 )
-
-
-__all__ = [
-    "cumlogsumexp", "cumlogsumexp_p", "cummax", "cummax_p", "cummin", "cummin_p", "cumprod", "cumprod_p", "cumsum",
-    "cumsum_p",
-]  # fmt: skip

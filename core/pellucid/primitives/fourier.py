@@ -182,6 +182,3 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Ints) -> Any:
     if not lengths:
         return x
     return bind1(fft_p, x, params=FftParams(kind, lengths))
-
-
-__all__ = ["FftType", "fft", "fft_p"]

@@ -79,15 +79,3 @@ zeta_p = real_transcendental(
     no_derivative("zeta", "x"),
     lambda t, y, x, q: mul(t, neg(mul(x, zeta(add(x, constant_like(x, 1)), q)))),
 )
-
-__all__ = [
-    "digamma",
-    "digamma_p",
-    "lgamma",
-    "lgamma_p",
-    "no_derivative",
-    "polygamma",
-    "polygamma_p",
-    "zeta",
-    "zeta_p",
-]

@@ -500,8 +500,3 @@ class ScatterAdd(LinearScatter):
 
 
 scatter_add_p = ScatterAdd()
-
-__all__ = [
-    "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
-    "gather", "gather_p", "scatter_add_p",
-]  # fmt: skip

@@ -479,11 +479,3 @@ clamp_p = Clamp(
         lambda t, y, low, x, high: _where(lt(high, x), t, x),
     ),
 )  # fmt: skip
-
-__all__ = [
-    "and_", "and_p", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clamp", "clamp_p", "clz", "clz_p",
-    "eq", "eq_p", "eq_to_p", "ge", "ge_p", "gt", "gt_p", "is_finite", "is_finite_p", "le", "le_p", "le_to_p", "lt",
-    "lt_p", "lt_to_p", "ne", "ne_p", "not_", "not_p", "or_", "or_p", "population_count", "population_count_p",
-    "select", "select_n", "select_n_p", "shift_left", "shift_left_p", "shift_right_arithmetic",
-    "shift_right_arithmetic_p", "shift_right_logical", "shift_right_logical_p", "xor", "xor_p",
-]  # fmt: skip

@@ -51,6 +51,3 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
         return xla_metadata(kwargs)
     params = XlaMetadataParams(tuple(sorted(kwargs.items())))
     return tree_map(lambda leaf: bind1(xla_metadata_value_p, leaf, params=params), x)
-
-
-__all__ = ["set_xla_metadata", "xla_metadata_value_p"]

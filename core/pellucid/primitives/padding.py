@@ -262,6 +262,3 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
             "pad needs (low, high, interior) for each dimension.", got=f"padding_config: {config}"
         )
     return bind1(pad_p, operand, padding_value, params=PadParams(config))
-
-
-__all__ = ["pad", "pad_p", "slice", "slice_p"]

@@ -200,6 +200,3 @@ def _semantics(donate: bool, may_alias: bool | None) -> ArrayCopySemantics:
     if donate:
         return ArrayCopySemantics.DONATE_INPUT
     return ArrayCopySemantics.ALWAYS_COPY if may_alias is False else ArrayCopySemantics.REUSE_INPUT
-
-
-__all__ = ["ArrayCopySemantics", "device_put", "device_put_p"]

@@ -359,9 +359,3 @@ def product_dtype(lhs: DType, rhs: DType, preferred: DType | None, caller: str) 
 def preferred_dtype(dtype: Any, caller: str) -> DType | None:
     """A user's `preferred_element_type` as params hold it."""
     return None if dtype is None else dtypes.check_user_dtype(dtype, caller)  # type: ignore[return-value]
-
-
-__all__ = [
-    "DotAlgorithm", "DotAlgorithmPreset", "Precision", "PrecisionLike", "canonical_precision", "component_bits",
-    "is_float8", "plan_algorithm", "precision_attribute", "preferred_dtype", "product_dtype",
-]  # fmt: skip

@@ -429,11 +429,3 @@ def ragged_dot(
         group_offset,
         out_sharding,
     )
-
-
-__all__ = [
-    "RaggedDotDimensionNumbers",
-    "ragged_dot",
-    "ragged_dot_general",
-    "ragged_dot_general_p",
-]

@@ -172,9 +172,3 @@ def rng_uniform(a: Any, b: Any, shape: Ints) -> Any:
     (2, 3)
     """
     return bind1(rng_uniform_p, a, b, params=RngUniformParams(checked_shape(shape, "rng_uniform")))
-
-
-__all__ = [
-    "RandomAlgorithm", "rng_bit_generator", "rng_bit_generator_p",
-    "rng_uniform", "rng_uniform_p",
-]  # fmt: skip

@@ -342,10 +342,3 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     Array(1, dtype=int32)
     """
     return _arg_extreme(argmin_p, operand, axis, index_dtype)
-
-
-__all__ = [
-    "argmax", "argmax_p", "argmin", "argmin_p", "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p",
-    "reduce_min", "reduce_min_p", "reduce_or", "reduce_or_p", "reduce_prod", "reduce_prod_p", "reduce_xor",
-    "reduce_xor_p",
-]  # fmt: skip

@@ -148,6 +148,3 @@ def _unit_scale(aval, axes: Axes):
     """A scale of ones, with one block along each contracted axis."""
     shape = tuple([1 if a in axes else n for a, n in enumerate(aval.shape)])
     return converted(ones(shaped_array(shape, _BF16)), dtypes.as_dtype("float8_e8m0fnu"))
-
-
-__all__ = ["scaled_dot", "scaled_dot_p"]

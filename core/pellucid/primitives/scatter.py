@@ -278,9 +278,3 @@ scatter_max = _function(
     [0.0, 0.0, 1.0]
     """,
 )
-
-
-__all__ = [
-    "scatter", "scatter_add", "scatter_max", "scatter_max_p", "scatter_min", "scatter_min_p", "scatter_mul", "scatter_mul_p",
-    "scatter_p", "scatter_sub", "scatter_sub_p",
-]  # fmt: skip

@@ -537,6 +537,3 @@ def _over_axes_of(x, mesh: AbstractMesh):
     sharding = x.sharding
     retyped = sharding.mesh.update(axis_types=mesh.axis_types)
     return bottom().put(x, sharding.update(mesh=retyped))
-
-
-__all__ = ["sharding_constraint_p", "with_sharding_constraint"]

@@ -419,8 +419,3 @@ approx_min_k = _approx_function(
     Array([1., 2.], dtype=float32)
     """,
 )
-
-
-__all__ = [
-    "approx_max_k", "approx_min_k", "approx_top_k_p", "sort", "sort_key_val", "sort_p", "top_k", "top_k_p",
-]  # fmt: skip

@@ -15,15 +15,8 @@ from .arithmetic import abs as absolute, add, integer_pow, log, mul, neg, sign, 
 from .beta_functions import lower_regularized_incomplete_beta
 from .families import constant_like, full_as, real_transcendental
 from .gamma import (
-    digamma,
-    digamma_p,
     lgamma,
-    lgamma_p,
     no_derivative,
-    polygamma,
-    polygamma_p,
-    zeta,
-    zeta_p,
 )
 from .gamma_functions import (
     lower_igamma,
@@ -243,10 +236,3 @@ bessel_i0e_p = real_transcendental(
     "bessel_i0e", Formula(_bessel_i0e), lambda t, y, x: mul(t, sub(bessel_i1e(x), mul(sign(x), y)))
 )
 bessel_i1e_p = real_transcendental("bessel_i1e", "chlo.bessel_i1e", _i1e_slope)
-
-__all__ = [
-    "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p", "betainc", "digamma", "digamma_p", "erf", "erf_inv",
-    "erf_inv_p", "erf_p", "erfc", "erfc_p", "igamma", "igamma_grad_a", "igamma_grad_a_p", "igamma_p", "igammac",
-    "igammac_p", "lgamma", "lgamma_p", "polygamma", "polygamma_p", "random_gamma_grad", "random_gamma_grad_p",
-    "regularized_incomplete_beta_p", "zeta", "zeta_p",
-]  # fmt: skip

@@ -227,9 +227,3 @@ def optimization_barrier(operand: Any, /) -> Any:
     """
     leaves, structure = tree.tree_flatten(operand)
     return structure.unflatten(bind(optimization_barrier_p, *leaves)) if leaves else operand
-
-
-__all__ = [
-    "after_all", "after_all_p", "create_token", "create_token_p", "dce_sink", "dce_sink_p",
-    "optimization_barrier", "optimization_barrier_p", "stage", "stage_p",
-]  # fmt: skip

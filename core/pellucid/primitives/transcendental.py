@@ -12,7 +12,7 @@ from pellucid.lowering.faults import LOG1P_IN_THE_MIDDLE
 from pellucid.tracing import bind1
 
 from .accuracy import AccuracyParams, accuracy_attributes, accuracy_params, with_accuracy
-from .arithmetic import add, div, integer_pow, log, log_p, mul, neg, rsqrt, square, sub
+from .arithmetic import add, div, integer_pow, log, mul, neg, rsqrt, square, sub
 from .complex_parts import real_dtype
 from .families import constant_like, kind_of, transcendental
 
@@ -334,10 +334,3 @@ acosh_p = transcendental(
     "acosh", "chlo.acosh", lambda t, y, x: mul(t, rsqrt(sub(square(x), constant_like(x, 1))))
 )
 atanh_p = transcendental("atanh", "chlo.atanh", _atanh_tangent)
-
-__all__ = [
-    "acos", "acos_p", "acosh", "acosh_p", "asin", "asin_p", "asinh", "asinh_p", "atan", "atan2", "atan2_p", "atan_p",
-    "atanh", "atanh_p", "cos", "cos_p", "cosh", "cosh_p", "exp", "exp2", "exp2_p", "exp_p", "expm1", "expm1_p",
-    "log", "log1p", "log1p_p", "log_p", "logistic", "logistic_p", "sin", "sin_p", "sinh", "sinh_p", "tan", "tan_p",
-    "tanh", "tanh_p",
-]  # fmt: skip

@@ -324,10 +324,3 @@ def transpose_padding(window: int, stride: int, padding: str) -> tuple[int, int]
             do="Use 'SAME' or 'VALID', or pairs.",
         )
     return low, total - low
-
-
-__all__ = [
-    "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "conv_dimension_numbers",
-    "conv_general_permutations", "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose_shape_tuple",
-    "padtype_to_pads", "reduce_window_shape_tuple",
-]  # fmt: skip

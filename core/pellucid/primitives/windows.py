@@ -384,9 +384,3 @@ def reduce_window_by(
         primitive.name,
     )  # fmt: skip
     return bind1(primitive, operand, params=params)
-
-
-__all__ = [
-    "reduce_window_by", "reduce_window_max_p", "reduce_window_min_p", "reduce_window_sum_p", "select_and_gather_add_p",
-    "select_and_scatter_add_p",
-]  # fmt: skip
