@@ -43,8 +43,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.primitives.dslice": ("ds",),
     "pellucid.parallel.pmap": ("pmap",),
     "pellucid.parallel.shard_map": ("shard_map", "smap"),
-    "pellucid.primitives.placement": ("device_put",),
-    "pellucid.primitives.sharding_constraint": ("reshard",),
+    "pellucid.primitives.placement": ("device_put", "reshard"),
     "pellucid.runtime.array": ("Shard",),
     "pellucid.runtime.assembly": (
         "make_array_from_callback", "make_array_from_process_local_data",

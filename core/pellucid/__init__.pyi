@@ -91,8 +91,7 @@ from pellucid.parallel.shard_map import (
     smap as smap,
 )
 from pellucid.primitives.dslice import ds as ds
-from pellucid.primitives.placement import device_put as device_put
-from pellucid.primitives.sharding_constraint import reshard as reshard
+from pellucid.primitives.placement import device_put as device_put, reshard as reshard
 from pellucid.refs.access import (
     empty_ref as empty_ref,
     free_ref as free_ref,

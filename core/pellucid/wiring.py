@@ -14,8 +14,8 @@ late.origins.update(
         # The transformations and the pipeline lie below calls.
         "with layers called": "pellucid.higher_order.repeated_layers:with_layers_called",
         # Operations among the names of `sharding`, a low layer.
-        "auto_axes": "pellucid.primitives.sharding_constraint:auto_axes",
-        "explicit_axes": "pellucid.primitives.sharding_constraint:explicit_axes",
-        "reshard": "pellucid.primitives.sharding_constraint:reshard",
+        "auto_axes": "pellucid.primitives.placement:auto_axes",
+        "explicit_axes": "pellucid.primitives.placement:explicit_axes",
+        "reshard": "pellucid.primitives.placement:reshard",
     }
 )

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import pellucid
-from pellucid.primitives.broadcasting import reduce_sum
 from pellucid.primitives.families import kind_of
-from pellucid.primitives.sharding_constraint import reshard
+from pellucid.primitives.movement import reduce_sum
+from pellucid.primitives.placement import reshard
 from pellucid.sharding import AxisType, Mesh, PartitionSpec as P
 from pellucid.sharding.errors import ShardingTypeError
 from tests.laws.compare import assert_close

@@ -10,21 +10,21 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.ir import Operands, Results, ShapedArray
 from pellucid.primitives.arithmetic import div_p
-from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.concatenation import stack
+from pellucid.primitives.assembly import stack
 from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.gather import gather_p, scatter_add_p
-from pellucid.primitives.index_dims import window_sizes
-from pellucid.primitives.logical import bitwise_or, eq, gt, lt, ne
-from pellucid.primitives.movement import reshape
-from pellucid.primitives.reduction import argmax, reduce_or
-from pellucid.primitives.scatter import (
+from pellucid.primitives.gather_scatter import (
+    gather_p,
+    scatter_add_p,
     scatter_max_p,
     scatter_min_p,
     scatter_mul_p,
     scatter_p,
     scatter_sub_p,
 )
+from pellucid.primitives.index_dims import window_sizes
+from pellucid.primitives.logical import bitwise_or, eq, gt, lt, ne
+from pellucid.primitives.movement import broadcast_in_dim, reshape
+from pellucid.primitives.reduction import argmax, reduce_or
 from pellucid.primitives.slicing import (
     dynamic_index_in_dim,
     dynamic_slice_p,

@@ -10,10 +10,9 @@ from pellucid.base import ArgumentTypeError, EffectsError, capture, describe
 from pellucid.base.formats import check_fields
 from pellucid.ir import Effect, Effects, Runs, derived_types
 from pellucid.primitives.arithmetic import min
-from pellucid.primitives.broadcasting import broadcast
 from pellucid.primitives.creation import iota
 from pellucid.primitives.logical import ne, select_n
-from pellucid.primitives.movement import move_axis
+from pellucid.primitives.movement import broadcast, move_axis
 from pellucid.primitives.reduction import reduce_min
 from pellucid.primitives.slicing import dynamic_index_in_dim
 from pellucid.primitives.staging import WithoutResults

@@ -30,10 +30,10 @@ from pellucid.ir import (
 from pellucid.parallel.local_types import REPLICATED
 from pellucid.parallel.manual import shard_map_p
 from pellucid.primitives.arithmetic import neg
-from pellucid.primitives.broadcasting import broadcast
 from pellucid.primitives.logical import ne, select_n
+from pellucid.primitives.movement import broadcast
+from pellucid.primitives.placement import reshard
 from pellucid.primitives.reduction import argmax
-from pellucid.primitives.sharding_constraint import reshard
 from pellucid.primitives.slicing import dynamic_index_in_dim
 from pellucid.refs.access import get, set as write
 from pellucid.sharding.named_sharding import NamedSharding

@@ -9,10 +9,10 @@ import numpy as np
 
 from pellucid.ir import ClosedJaxpr, Lineage, Operands, Results, Values
 from pellucid.primitives.arithmetic import add
-from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.creation import zeros
 from pellucid.primitives.logical import bitwise_and, eq, gt, ne, select_n
+from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.tracing import context, type_of, use_lineage
 
 from .errors import Site

@@ -9,8 +9,7 @@ from pellucid.base.functional import strict_zip
 from pellucid.ir.factors import words
 from pellucid.ir.primitive import NoParams, Primitive
 from pellucid.ir.rules import Traits, Zero, is_linear
-from pellucid.primitives.broadcasting import brought_to
-from pellucid.primitives.movement import move_axis
+from pellucid.primitives.movement import brought_to, move_axis
 from pellucid.tracing.trace import as_operand, bind, type_of
 from pellucid.transforms.zeros import instantiate
 

@@ -29,9 +29,9 @@ from pellucid.ir import (
 )
 from pellucid.lowering.loops import case
 from pellucid.lowering.module import ordered
-from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.logical import eq, select_n
+from pellucid.primitives.movement import broadcast_in_dim, brought_to
 from pellucid.tracing import bind, bind1, replay, type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr

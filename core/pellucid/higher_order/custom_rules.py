@@ -40,7 +40,7 @@ from pellucid.ir import (
     Zero,
     remove_dead_equations,
 )
-from pellucid.primitives.broadcasting import brought_to
+from pellucid.primitives.movement import brought_to
 from pellucid.tracing import (
     indices,
     inline_on_cells,

@@ -40,7 +40,7 @@ from pellucid.ir import (
     Zero,
     derived_types,
 )
-from pellucid.primitives.broadcasting import brought_to, reduce_sum
+from pellucid.primitives.movement import brought_to, reduce_sum
 from pellucid.primitives.varying import vary
 from pellucid.tracing import Tracer, bind, context, is_reference, name_of, type_of, types_of
 from pellucid.transforms.arguments import (

@@ -20,7 +20,7 @@ from pellucid.ir import (
     is_linear,
     rearranged,
 )
-from pellucid.primitives.broadcasting import brought_to
+from pellucid.primitives.movement import brought_to
 from pellucid.tracing import bind, name_of, type_of, types_of
 from pellucid.transforms.arguments import (
     check_callable,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base import ArgumentValueError, broadcast_prefix_to, is_none, strict_zip
 from pellucid.ir import Avals, ClosedJaxpr, Jaxpr, Operands, Results, Values, aval_at
-from pellucid.primitives.sharding_constraint import constrained, reshard
+from pellucid.primitives.placement import constrained, reshard
 from pellucid.sharding.errors import PartitionSpecError
 from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.partition_spec import UNCONSTRAINED

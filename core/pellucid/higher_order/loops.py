@@ -24,13 +24,13 @@ from pellucid.base import (
 )
 from pellucid.ir import Avals, Literal, Operands, Values, Var, rearranged
 from pellucid.primitives.arithmetic import add
-from pellucid.primitives.concatenation import concatenate, stack
+from pellucid.primitives.assembly import concatenate, stack
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import iota
-from pellucid.primitives.cumulative import prefixes
 from pellucid.primitives.families import INTEGER, REAL, constant_like, kind_of
 from pellucid.primitives.logical import lt
 from pellucid.primitives.movement import canonical_axis, reshape, rev
+from pellucid.primitives.reduction import prefixes
 from pellucid.primitives.slicing import index_in_dim, slice_in_dim
 from pellucid.tracing import bind, check_carry_is_values, is_reference, name_of, type_of, types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, flat_arguments

@@ -24,18 +24,18 @@ from pellucid.ir import (
     shaped_array,
 )
 from pellucid.lowering.dynamic_shapes import reduce_window as lowered_reduce_window
-from pellucid.primitives.broadcasting import (
+from pellucid.primitives.assembly import concatenate, pad, slice
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.counts import combinations, window_combinations
+from pellucid.primitives.monoids import monoid_of
+from pellucid.primitives.movement import (
     broadcast_in_dim,
     brought_to,
     reduce_sum,
     reduced_shape,
+    reshape,
+    with_batch_dim,
 )
-from pellucid.primitives.concatenation import concatenate
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.counts import combinations, window_combinations
-from pellucid.primitives.monoids import monoid_of
-from pellucid.primitives.movement import reshape, with_batch_dim
-from pellucid.primitives.padding import pad, slice
 from pellucid.primitives.reduction import (
     by_halves,
     reduce_and,

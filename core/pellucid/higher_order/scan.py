@@ -31,8 +31,7 @@ from pellucid.ir import (
 )
 from pellucid.lowering.loops import counter_dtype, element_at, while_loop, with_element_at
 from pellucid.lowering.module import ordered
-from pellucid.primitives.broadcasting import brought_to
-from pellucid.primitives.movement import move_axis
+from pellucid.primitives.movement import brought_to, move_axis
 from pellucid.tracing import bind, replay, type_of
 from pellucid.transforms.derived import remembered, stage_open, unnamed
 from pellucid.transforms.jvp import jvp_jaxpr

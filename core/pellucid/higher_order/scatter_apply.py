@@ -8,16 +8,14 @@ from typing import Any, NamedTuple
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, MissingRule
 from pellucid.ir import BatchAxis, ClosedJaxpr, Programs, Zero, derived_types, shaped_array
-from pellucid.primitives.broadcasting import broadcast
 from pellucid.primitives.creation import zeros
-from pellucid.primitives.gather import Scatter, ScatterParams, gathered_updates
+from pellucid.primitives.gather_scatter import Scatter, ScatterParams, gathered_updates, scatter_p
 from pellucid.primitives.index_dims import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     with_int_fields,
 )
-from pellucid.primitives.movement import reshape
-from pellucid.primitives.scatter import scatter_p
+from pellucid.primitives.movement import broadcast, reshape
 from pellucid.tracing import Tracer, bind1, name_of, replay, stage, type_of
 from pellucid.transforms.jvp import jvp_flat
 from pellucid.transforms.vmap import batch_flat

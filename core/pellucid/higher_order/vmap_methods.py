@@ -7,9 +7,8 @@ from typing import Any
 
 from pellucid.base import ArgumentValueError, CallbackBatchingError, strict_zip
 from pellucid.ir import BatchAxis, Dims, Mask, Operands, Primitive, Values
-from pellucid.primitives.broadcasting import broadcast
-from pellucid.primitives.concatenation import stack
-from pellucid.primitives.movement import move_axis
+from pellucid.primitives.assembly import stack
+from pellucid.primitives.movement import broadcast, move_axis
 from pellucid.primitives.slicing import index_in_dim
 from pellucid.tracing import bind
 

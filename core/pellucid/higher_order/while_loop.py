@@ -24,8 +24,8 @@ from pellucid.ir import (
 )
 from pellucid.lowering.loops import while_loop as lowered_while
 from pellucid.lowering.module import ordered
-from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.logical import select_n
+from pellucid.primitives.movement import broadcast_in_dim, brought_to
 from pellucid.primitives.reduction import reduce_or
 from pellucid.tracing import bind, replay, type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open

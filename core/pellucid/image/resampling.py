@@ -18,7 +18,7 @@ from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import canonical_shape
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.primitives.precision import Precision, canonical_precision
+from pellucid.primitives.contraction import Precision, canonical_precision
 from pellucid.tracing import type_of
 
 _MIN_TOTAL_WEIGHT = 1000 * float(np.finfo(np.float32).eps)

@@ -15,7 +15,7 @@ from pellucid.interpreters.tables import RuleTable, checked_list
 from pellucid.interpreters.user_primitive import listed, unlisted
 from pellucid.ir.primitive import Primitive, params_of
 from pellucid.ir.rules import BatchAxis, BatchDim
-from pellucid.primitives.broadcasting import aligned_for_batch, brought_to
+from pellucid.primitives.movement import aligned_for_batch, brought_to
 from pellucid.tracing.trace import type_of
 
 

@@ -12,8 +12,7 @@ import numpy as np
 from pellucid.ir import ClosedJaxpr, Jaxpr, Values, Var
 from pellucid.parallel.local_types import whole_type
 from pellucid.parallel.manual import ShardMapParams, shard_map_p
-from pellucid.primitives.broadcasting import broadcast
-from pellucid.primitives.movement import reshape
+from pellucid.primitives.movement import broadcast, reshape
 from pellucid.primitives.placement import device_put
 from pellucid.primitives.varying import (
     marks_of,

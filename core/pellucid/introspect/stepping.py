@@ -44,7 +44,7 @@ from pellucid.ir import (
     constants_as_inputs,
 )
 from pellucid.parallel.manual import shard_map_p
-from pellucid.primitives.concatenation import stack
+from pellucid.primitives.assembly import stack
 from pellucid.primitives.placement import device_put
 from pellucid.runtime.tokens import effects_barrier
 from pellucid.runtime.transfer import block_until_ready

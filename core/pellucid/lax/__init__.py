@@ -63,7 +63,6 @@ from pellucid.parallel.reductions import (
     psum as psum,
     psum_p as psum_p,
 )
-from pellucid.primitives.accuracy import AccuracyMode as AccuracyMode, Tolerance as Tolerance
 from pellucid.primitives.arithmetic import (
     RoundingMethod as RoundingMethod,
     abs as abs,
@@ -112,31 +111,14 @@ from pellucid.primitives.arithmetic import (
     sub as sub,
     sub_p as sub_p,
 )
-from pellucid.primitives.broadcasting import (
-    broadcast as broadcast,
-    broadcast_in_dim as broadcast_in_dim,
-    broadcast_in_dim_p as broadcast_in_dim_p,
-    broadcast_shapes as broadcast_shapes,
-    expand_dims as expand_dims,
-    reduce_sum as reduce_sum,
-    reduce_sum_p as reduce_sum_p,
-    squeeze as squeeze,
-    squeeze_p as squeeze_p,
-)
-from pellucid.primitives.complex_parts import (
-    complex as complex,
-    complex_p as complex_p,
-    conj as conj,
-    conj_p as conj_p,
-    imag as imag,
-    imag_p as imag_p,
-    real as real,
-    real_p as real_p,
-)
-from pellucid.primitives.concatenation import (
+from pellucid.primitives.assembly import (
     collapse as collapse,
     concatenate as concatenate,
     concatenate_p as concatenate_p,
+    pad as pad,
+    pad_p as pad_p,
+    slice as slice,
+    slice_p as slice_p,
     split as split,
     split_p as split_p,
     stack as stack,
@@ -146,8 +128,18 @@ from pellucid.primitives.concatenation import (
     unstack as unstack,
     unstack_p as unstack_p,
 )
+from pellucid.primitives.blockwise import (
+    RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
+    ragged_dot as ragged_dot,
+    ragged_dot_general as ragged_dot_general,
+    scaled_dot as scaled_dot,
+)
 from pellucid.primitives.contraction import (
+    DotAlgorithm as DotAlgorithm,
+    DotAlgorithmPreset as DotAlgorithmPreset,
     DotDimensionNumbers as DotDimensionNumbers,
+    Precision as Precision,
+    PrecisionLike as PrecisionLike,
     batch_matmul as batch_matmul,
     dot as dot,
     dot_general as dot_general,
@@ -156,10 +148,18 @@ from pellucid.primitives.contraction import (
 from pellucid.primitives.conversion import (
     bitcast_convert_type as bitcast_convert_type,
     bitcast_convert_type_p as bitcast_convert_type_p,
+    complex as complex,
+    complex_p as complex_p,
+    conj as conj,
+    conj_p as conj_p,
     convert_element_type as convert_element_type,
     convert_element_type_p as convert_element_type_p,
     copy_p as copy_p,
     dtype as dtype,
+    imag as imag,
+    imag_p as imag_p,
+    real as real,
+    real_p as real_p,
     reduce_precision as reduce_precision,
     reduce_precision_p as reduce_precision_p,
     stop_gradient as stop_gradient,
@@ -185,33 +185,23 @@ from pellucid.primitives.creation import (
     iota_p as iota_p,
     shape_as_value as shape_as_value,
 )
-from pellucid.primitives.cumulative import (
-    cumlogsumexp as cumlogsumexp,
-    cumlogsumexp_p as cumlogsumexp_p,
-    cummax as cummax,
-    cummax_p as cummax_p,
-    cummin as cummin,
-    cummin_p as cummin_p,
-    cumprod as cumprod,
-    cumprod_p as cumprod_p,
-    cumsum as cumsum,
-    cumsum_p as cumsum_p,
-)
+from pellucid.primitives.families import AccuracyMode as AccuracyMode, Tolerance as Tolerance
 from pellucid.primitives.fourier import FftType as FftType, fft as fft, fft_p as fft_p
-from pellucid.primitives.gamma import (
-    digamma as digamma,
-    digamma_p as digamma_p,
-    lgamma as lgamma,
-    lgamma_p as lgamma_p,
-    polygamma as polygamma,
-    polygamma_p as polygamma_p,
-    zeta as zeta,
-    zeta_p as zeta_p,
-)
-from pellucid.primitives.gather import (
+from pellucid.primitives.gather_scatter import (
     gather as gather,
     gather_p as gather_p,
+    scatter as scatter,
+    scatter_add as scatter_add,
     scatter_add_p as scatter_add_p,
+    scatter_max as scatter_max,
+    scatter_max_p as scatter_max_p,
+    scatter_min as scatter_min,
+    scatter_min_p as scatter_min_p,
+    scatter_mul as scatter_mul,
+    scatter_mul_p as scatter_mul_p,
+    scatter_p as scatter_p,
+    scatter_sub as scatter_sub,
+    scatter_sub_p as scatter_sub_p,
 )
 from pellucid.primitives.index_dims import (
     GatherDimensionNumbers as GatherDimensionNumbers,
@@ -261,30 +251,26 @@ from pellucid.primitives.logical import (
     xor_p as xor_p,
 )
 from pellucid.primitives.movement import (
+    broadcast as broadcast,
+    broadcast_in_dim as broadcast_in_dim,
+    broadcast_in_dim_p as broadcast_in_dim_p,
+    broadcast_shapes as broadcast_shapes,
+    expand_dims as expand_dims,
+    reduce_sum as reduce_sum,
+    reduce_sum_p as reduce_sum_p,
     reshape as reshape,
     reshape_p as reshape_p,
     rev as rev,
     rev_p as rev_p,
+    squeeze as squeeze,
+    squeeze_p as squeeze_p,
     transpose as transpose,
     transpose_p as transpose_p,
 )
-from pellucid.primitives.padding import (
-    pad as pad,
-    pad_p as pad_p,
-    slice as slice,
-    slice_p as slice_p,
-)
-from pellucid.primitives.placement import device_put_p as device_put_p
-from pellucid.primitives.precision import (
-    DotAlgorithm as DotAlgorithm,
-    DotAlgorithmPreset as DotAlgorithmPreset,
-    Precision as Precision,
-    PrecisionLike as PrecisionLike,
-)
-from pellucid.primitives.ragged import (
-    RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
-    ragged_dot as ragged_dot,
-    ragged_dot_general as ragged_dot_general,
+from pellucid.primitives.placement import (
+    device_put_p as device_put_p,
+    sharding_constraint_p as sharding_constraint_p,
+    with_sharding_constraint as with_sharding_constraint,
 )
 from pellucid.primitives.random_bits import (
     RandomAlgorithm as RandomAlgorithm,
@@ -298,6 +284,16 @@ from pellucid.primitives.reduction import (
     argmax_p as argmax_p,
     argmin as argmin,
     argmin_p as argmin_p,
+    cumlogsumexp as cumlogsumexp,
+    cumlogsumexp_p as cumlogsumexp_p,
+    cummax as cummax,
+    cummax_p as cummax_p,
+    cummin as cummin,
+    cummin_p as cummin_p,
+    cumprod as cumprod,
+    cumprod_p as cumprod_p,
+    cumsum as cumsum,
+    cumsum_p as cumsum_p,
     reduce_and as reduce_and,
     reduce_and_p as reduce_and_p,
     reduce_max as reduce_max,
@@ -310,24 +306,6 @@ from pellucid.primitives.reduction import (
     reduce_prod_p as reduce_prod_p,
     reduce_xor as reduce_xor,
     reduce_xor_p as reduce_xor_p,
-)
-from pellucid.primitives.scaled import scaled_dot as scaled_dot
-from pellucid.primitives.scatter import (
-    scatter as scatter,
-    scatter_add as scatter_add,
-    scatter_max as scatter_max,
-    scatter_max_p as scatter_max_p,
-    scatter_min as scatter_min,
-    scatter_min_p as scatter_min_p,
-    scatter_mul as scatter_mul,
-    scatter_mul_p as scatter_mul_p,
-    scatter_p as scatter_p,
-    scatter_sub as scatter_sub,
-    scatter_sub_p as scatter_sub_p,
-)
-from pellucid.primitives.sharding_constraint import (
-    sharding_constraint_p as sharding_constraint_p,
-    with_sharding_constraint as with_sharding_constraint,
 )
 from pellucid.primitives.slicing import (
     dynamic_index_in_dim as dynamic_index_in_dim,
@@ -404,16 +382,22 @@ from pellucid.primitives.transcendental import (
     cos_p as cos_p,
     cosh as cosh,
     cosh_p as cosh_p,
+    digamma as digamma,
+    digamma_p as digamma_p,
     exp as exp,
     exp2 as exp2,
     exp2_p as exp2_p,
     exp_p as exp_p,
     expm1 as expm1,
     expm1_p as expm1_p,
+    lgamma as lgamma,
+    lgamma_p as lgamma_p,
     log1p as log1p,
     log1p_p as log1p_p,
     logistic as logistic,
     logistic_p as logistic_p,
+    polygamma as polygamma,
+    polygamma_p as polygamma_p,
     sin as sin,
     sin_p as sin_p,
     sinh as sinh,
@@ -422,8 +406,10 @@ from pellucid.primitives.transcendental import (
     tan_p as tan_p,
     tanh as tanh,
     tanh_p as tanh_p,
+    zeta as zeta,
+    zeta_p as zeta_p,
 )
-from pellucid.primitives.window_shapes import (
+from pellucid.primitives.windows import (
     ConvDimensionNumbers as ConvDimensionNumbers,
     ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
     conv_dimension_numbers as conv_dimension_numbers,
@@ -432,11 +418,9 @@ from pellucid.primitives.window_shapes import (
     conv_shape_tuple as conv_shape_tuple,
     conv_transpose_shape_tuple as conv_transpose_shape_tuple,
     padtype_to_pads as padtype_to_pads,
-    reduce_window_shape_tuple as reduce_window_shape_tuple,
-)
-from pellucid.primitives.windows import (
     reduce_window_max_p as reduce_window_max_p,
     reduce_window_min_p as reduce_window_min_p,
+    reduce_window_shape_tuple as reduce_window_shape_tuple,
     reduce_window_sum_p as reduce_window_sum_p,
     select_and_gather_add_p as select_and_gather_add_p,
     select_and_scatter_add_p as select_and_scatter_add_p,

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 from pellucid.base import DerivativeRuleError, dtypes
 from pellucid.primitives.arithmetic import abs as absolute, add, div, mul, neg
-from pellucid.primitives.broadcasting import expand_dims, reduce_sum
-from pellucid.primitives.complex_parts import complex as complex_of, imag, real
-from pellucid.primitives.conversion import converted
+from pellucid.primitives.conversion import complex as complex_of, converted, imag, real
 from pellucid.primitives.creation import broadcasted_iota, full_like
 from pellucid.primitives.logical import eq
+from pellucid.primitives.movement import expand_dims, reduce_sum
 from pellucid.primitives.reduction import argmax
 from pellucid.tracing import bind, type_of
 

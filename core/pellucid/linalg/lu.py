@@ -10,9 +10,9 @@ from pellucid.base import DtypeError, ShapeError
 from pellucid.higher_order.loops import fori_loop
 from pellucid.ir import NoParams, Traits
 from pellucid.primitives.arithmetic import add, mul, sub
-from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims
 from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.logical import eq, ge, select_n
+from pellucid.primitives.movement import broadcast_in_dim, expand_dims
 from pellucid.primitives.slicing import dynamic_index_in_dim, slice_in_dim
 from pellucid.primitives.sorting import taken_along
 from pellucid.tracing import bind, bind1, type_of

@@ -21,20 +21,18 @@ from pellucid.ir import (
     shaped_array,
 )
 from pellucid.primitives.arithmetic import add, div, mul
-from pellucid.primitives.broadcasting import (
+from pellucid.primitives.assembly import pad
+from pellucid.primitives.contraction import Precision, dot_general
+from pellucid.primitives.conversion import conj, converted, real, real_dtype
+from pellucid.primitives.creation import broadcasted_iota, full_like
+from pellucid.primitives.logical import eq, ge, select_n
+from pellucid.primitives.movement import (
     broadcast_in_dim,
     brought_to,
     expand_dims,
     reduce_sum,
+    transpose,
 )
-from pellucid.primitives.complex_parts import conj, real, real_dtype
-from pellucid.primitives.contraction import dot_general
-from pellucid.primitives.conversion import converted
-from pellucid.primitives.creation import broadcasted_iota, full_like
-from pellucid.primitives.logical import eq, ge, select_n
-from pellucid.primitives.movement import transpose
-from pellucid.primitives.padding import pad
-from pellucid.primitives.precision import Precision
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing import bind, type_of
 

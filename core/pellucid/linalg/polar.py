@@ -9,12 +9,11 @@ import numpy as np
 
 from pellucid.base import ShapeError
 from pellucid.primitives.arithmetic import abs as absolute, add, div, max as greater, mul, sqrt, sub
-from pellucid.primitives.broadcasting import expand_dims, reduce_sum
-from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives.assembly import concatenate
 from pellucid.primitives.conversion import converted
 from pellucid.primitives.creation import broadcasted_iota, full_like
 from pellucid.primitives.logical import bitwise_and, eq, le, lt, select_n
-from pellucid.primitives.movement import rev
+from pellucid.primitives.movement import expand_dims, reduce_sum, rev
 from pellucid.primitives.reduction import reduce_max
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing import type_of

@@ -9,9 +9,9 @@ import numpy as np
 from pellucid.base import ShapeError
 from pellucid.ir import NoParams
 from pellucid.primitives.arithmetic import add, sub
-from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.complex_parts import complex as complex_of, imag
+from pellucid.primitives.conversion import complex as complex_of, imag
 from pellucid.primitives.creation import broadcasted_iota, full_like
+from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.tracing import bind, bind1, type_of
 
 from .lu import rows_at

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from pellucid.higher_order.linear_calls import custom_linear_solve
-from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.creation import broadcasted_iota
-from pellucid.primitives.movement import move_axis, reshape
+from pellucid.primitives.movement import broadcast_in_dim, move_axis, reshape
 from pellucid.primitives.sorting import sort_key_val
 from pellucid.tracing import type_of
 

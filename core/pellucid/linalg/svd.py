@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 from pellucid.base import ArgumentValueError, DerivativeRuleError
 from pellucid.primitives.arithmetic import add, div, mul, sub
-from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.complex_parts import complex as complex_of, imag, real
-from pellucid.primitives.conversion import converted
+from pellucid.primitives.conversion import complex as complex_of, converted, imag, real
 from pellucid.primitives.creation import full_like
 from pellucid.primitives.logical import eq, select_n
+from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing import bind, type_of
 

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError
 from pellucid.primitives.arithmetic import div, sub
-from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.complex_parts import real
-from pellucid.primitives.conversion import converted
+from pellucid.primitives.conversion import converted, real
 from pellucid.primitives.creation import full_like
 from pellucid.primitives.logical import eq
+from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing import bind, type_of
 

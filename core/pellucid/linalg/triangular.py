@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from pellucid.base import ShapeError
 from pellucid.ir import Avals, Traits, Zero, is_linear, real_operations, size_of
 from pellucid.primitives.arithmetic import neg, sub
-from pellucid.primitives.broadcasting import brought_to, expand_dims, squeeze
-from pellucid.primitives.movement import move_axis, reshape
+from pellucid.primitives.movement import brought_to, expand_dims, move_axis, reshape, squeeze
 from pellucid.tracing import bind1, type_of
 
 from .matrices import MatrixPrimitive, T, conjugated, product, tril, triu

@@ -8,10 +8,9 @@ from pellucid.base import ShapeError
 from pellucid.higher_order.loops import scan
 from pellucid.ir import Avals, Traits, Zero, is_linear, real_operations, size_of
 from pellucid.primitives.arithmetic import div, mul, neg, sub
-from pellucid.primitives.broadcasting import expand_dims
+from pellucid.primitives.assembly import pad
 from pellucid.primitives.creation import full_like
-from pellucid.primitives.movement import move_axis
-from pellucid.primitives.padding import pad
+from pellucid.primitives.movement import expand_dims, move_axis
 from pellucid.primitives.slicing import index_in_dim
 from pellucid.tracing import bind1, type_of
 

@@ -50,7 +50,7 @@ from pellucid.numpy.statistics import *
 from pellucid.numpy.ufuncs import *
 from pellucid.numpy.vectorized import vectorize as vectorize
 from pellucid.numpy.windows import *
-from pellucid.primitives.broadcasting import broadcast_shapes as broadcast_shapes
+from pellucid.primitives.movement import broadcast_shapes as broadcast_shapes
 from pellucid.xla.arrays import Array as ndarray  # noqa: N813
 
 globals().update(_SCALAR_TYPES)

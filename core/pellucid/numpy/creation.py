@@ -22,13 +22,17 @@ from pellucid.base import (
 )
 from pellucid.ir import shaped_array
 from pellucid.primitives import arithmetic, creation, logical, transcendental
-from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims
-from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives.assembly import concatenate
 from pellucid.primitives.conversion import convert_element_type, copy as copy_of, size_scalar
 from pellucid.primitives.families import scalar
-from pellucid.primitives.movement import canonical_axis, move_axis, reshape
-from pellucid.primitives.placement import device_put
-from pellucid.primitives.sharding_constraint import reshard as laid_out
+from pellucid.primitives.movement import (
+    broadcast_in_dim,
+    canonical_axis,
+    expand_dims,
+    move_axis,
+    reshape,
+)
+from pellucid.primitives.placement import device_put, reshard as laid_out
 from pellucid.runtime.array import default_sharding
 from pellucid.runtime.extended import of_words
 from pellucid.runtime.transfer import copied, from_host, out_of_range, put_host

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import ArgumentValueError, dtypes
-from pellucid.primitives import cumulative
-from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives import reduction
+from pellucid.primitives.assembly import concatenate
 from pellucid.primitives.creation import filled
 from pellucid.primitives.movement import canonical_axis, reshape
 from pellucid.tracing import type_of
@@ -43,7 +43,7 @@ def accumulated(
 
 @numpy_function(static=("axis", "dtype"))
 def _cumsum(a: Any, axis: int | None, dtype: Any) -> Any:
-    return accumulated("cumsum", cumulative.cumsum, a, axis, dtype)
+    return accumulated("cumsum", reduction.cumsum, a, axis, dtype)
 
 
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
@@ -58,7 +58,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
 
 @numpy_function(static=("axis", "dtype"))
 def _cumprod(a: Any, axis: int | None, dtype: Any) -> Any:
-    return accumulated("cumprod", cumulative.cumprod, a, axis, dtype)
+    return accumulated("cumprod", reduction.cumprod, a, axis, dtype)
 
 
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
@@ -93,9 +93,7 @@ def _cumulative(
 
 @numpy_function(static=("axis", "dtype", "include_initial"))
 def _cumulative_sum(x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
-    return _cumulative(
-        "cumulative_sum", cumulative.cumsum, x, axis, dtype, include_initial, 0, True
-    )
+    return _cumulative("cumulative_sum", reduction.cumsum, x, axis, dtype, include_initial, 0, True)
 
 
 def cumulative_sum(
@@ -115,7 +113,7 @@ def cumulative_sum(
 @numpy_function(static=("axis", "dtype", "include_initial"))
 def _cumulative_prod(x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
     return _cumulative(
-        "cumulative_prod", cumulative.cumprod, x, axis, dtype, include_initial, 1, False
+        "cumulative_prod", reduction.cumprod, x, axis, dtype, include_initial, 1, False
     )
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import ArgumentValueError, UnsupportedError, dtypes
-from pellucid.primitives.broadcasting import broadcast_shapes
-from pellucid.primitives.movement import canonical_axis
+from pellucid.primitives.movement import broadcast_shapes, canonical_axis
 from pellucid.tracing import type_of
 
 from .compiled import numpy_function

@@ -21,14 +21,12 @@ from pellucid.base import (
     dtypes,
 )
 from pellucid.ir import Operands
-from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum, squeeze
-from pellucid.primitives.contraction import dot_general
+from pellucid.primitives.contraction import dot_general, preferred_dtype
 from pellucid.primitives.creation import broadcasted_iota, zeros
 from pellucid.primitives.logical import bitwise_and, eq, select
-from pellucid.primitives.movement import transpose
-from pellucid.primitives.precision import preferred_dtype
+from pellucid.primitives.movement import broadcast_in_dim, reduce_sum, squeeze, transpose
+from pellucid.primitives.placement import with_out_sharding
 from pellucid.primitives.reduction import reduce_or
-from pellucid.primitives.sharding_constraint import with_out_sharding
 from pellucid.tracing import operand_lines, type_of
 
 from .compiled import numpy_function

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import ArgumentValueError, DtypeError, PellucidError, dtypes
-from pellucid.primitives import arithmetic, complex_parts, logical, transcendental
-from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes
+from pellucid.primitives import arithmetic, conversion, logical, transcendental
 from pellucid.primitives.conversion import (
     bitcast_convert_type,
     convert_element_type,
     stop_gradient,
 )
 from pellucid.primitives.families import constant_like, scalar
+from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes
 from pellucid.tracing import Tracer, operand_lines, type_of
 
 from .compiled import numpy_function
@@ -137,7 +137,7 @@ def _to_base(x: Any, scale: Callable[[Any], Any]) -> Any:
     """Logarithm of `x` to the base for which `scale` turns natural logarithms into those of the base."""
     log = arithmetic.log(x)
     if _is_complex(x):  # by parts: a complex product of infinities has NaN parts
-        return complex_parts.complex(scale(complex_parts.real(log)), scale(complex_parts.imag(log)))
+        return conversion.complex(scale(conversion.real(log)), scale(conversion.imag(log)))
     result = scale(log)
     return _snapped(result) if type_of(x).dtype.name in ("float32", "float64") else result
 
@@ -301,7 +301,7 @@ def rint(x: Any, /) -> Any:
         return convert(x, aval, dtypes.to_inexact_dtype(aval.dtype))
     [x] = promote_dtypes("rint", x)
     if _is_complex(x):
-        return complex_parts.complex(rint(complex_parts.real(x)), rint(complex_parts.imag(x)))
+        return conversion.complex(rint(conversion.real(x)), rint(conversion.imag(x)))
     return arithmetic.round(x, arithmetic.RoundingMethod.TO_NEAREST_EVEN)
 
 
@@ -564,8 +564,8 @@ def _log_of_sum(name: str, x1: Any, x2: Any, exp: Callable[[Any], Any], unit: fl
     term = term if unit == 1 else arithmetic.mul(term, constant_like(term, unit))
     result = arithmetic.add(large, term)
     if is_complex:
-        imag = _wrapped(complex_parts.imag(result), np.pi * unit)
-        return complex_parts.complex(complex_parts.real(result), imag)
+        imag = _wrapped(conversion.imag(result), np.pi * unit)
+        return conversion.complex(conversion.real(result), imag)
     return _select(logical.ne(delta, delta), total, result)
 
 
@@ -633,9 +633,9 @@ def nan_to_num(
     if not dtypes.is_inexact(aval.dtype):
         return x
     if aval.dtype.kind == "c":
-        return complex_parts.complex(
-            nan_to_num(complex_parts.real(x), True, nan, posinf, neginf),
-            nan_to_num(complex_parts.imag(x), True, nan, posinf, neginf),
+        return conversion.complex(
+            nan_to_num(conversion.real(x), True, nan, posinf, neginf),
+            nan_to_num(conversion.imag(x), True, nan, posinf, neginf),
         )
     limits = dtypes.finfo(aval.dtype)
     posinf = limits.max if posinf is None else posinf
@@ -658,8 +658,8 @@ def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def apply(x: Any, y: Any) -> Any:
         if not _is_complex(x):
             return compare(x, y)
-        rx, ry = complex_parts.real(x), complex_parts.real(y)
-        ix, iy = complex_parts.imag(x), complex_parts.imag(y)
+        rx, ry = conversion.real(x), conversion.real(y)
+        ix, iy = conversion.imag(x), conversion.imag(y)
         return _select(logical.eq(rx, ry), compare(ix, iy), compare(rx, ry))
 
     return apply
@@ -767,7 +767,7 @@ def isfinite(x: Any, /) -> Any:
         return broadcast_in_dim(np.True_, aval.shape, ())
     if aval.dtype.kind == "c":
         return logical.bitwise_and(
-            logical.is_finite(complex_parts.real(x)), logical.is_finite(complex_parts.imag(x))
+            logical.is_finite(conversion.real(x)), logical.is_finite(conversion.imag(x))
         )
     return logical.is_finite(x)
 
@@ -779,7 +779,7 @@ def isinf(x: Any, /) -> Any:
     if not dtypes.is_inexact(aval.dtype):
         return broadcast_in_dim(np.False_, aval.shape, ())
     if aval.dtype.kind == "c":
-        return logical.bitwise_or(isinf(complex_parts.real(x)), isinf(complex_parts.imag(x)))
+        return logical.bitwise_or(isinf(conversion.real(x)), isinf(conversion.imag(x)))
     return logical.eq(arithmetic.abs(x), scalar(np.inf, aval.dtype))
 
 
@@ -841,7 +841,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 @numpy_function
 def real(val: Any, /) -> Any:
     """Real part of `val`."""
-    return complex_parts.real(val) if aval_of("real", val).dtype.kind == "c" else val
+    return conversion.real(val) if aval_of("real", val).dtype.kind == "c" else val
 
 
 @numpy_function
@@ -849,7 +849,7 @@ def imag(val: Any, /) -> Any:
     """Imaginary part of `val`; zero for real numbers."""
     aval = aval_of("imag", val)
     if aval.dtype.kind == "c":
-        return complex_parts.imag(val)
+        return conversion.imag(val)
     zeros = broadcast_in_dim(scalar(0, aval.dtype), aval.shape, ())
     return convert(zeros, type_of(zeros), aval.dtype, aval.weak_type)
 
@@ -857,7 +857,7 @@ def imag(val: Any, /) -> Any:
 @numpy_function
 def conjugate(x: Any, /) -> Any:
     """Complex conjugate of `x`."""
-    return complex_parts.conj(x) if aval_of("conjugate", x).dtype.kind == "c" else x
+    return conversion.conj(x) if aval_of("conjugate", x).dtype.kind == "c" else x
 
 
 conj = conjugate

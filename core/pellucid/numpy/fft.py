@@ -16,12 +16,11 @@ import numpy as np
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, dtypes
 from pellucid.primitives import arithmetic
-from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.complex_parts import conj
+from pellucid.primitives.assembly import pad
+from pellucid.primitives.conversion import conj
 from pellucid.primitives.creation import zero_like_elements
 from pellucid.primitives.fourier import MAX_AXES, FftType, fft as lax_fft
-from pellucid.primitives.movement import transpose
-from pellucid.primitives.padding import pad
+from pellucid.primitives.movement import broadcast_in_dim, transpose
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing import type_of
 

@@ -9,12 +9,9 @@ from typing import Any, NamedTuple
 from pellucid.base import ArgumentTypeError, ShapeError, cached, dtypes
 from pellucid.higher_order.scatter_apply import scatter_apply
 from pellucid.ir import AbstractRef
-from pellucid.primitives.broadcasting import broadcast_to, squeeze
 from pellucid.primitives.creation import ones
-from pellucid.primitives.gather import fill_param
-from pellucid.primitives.index_dims import GatherScatterMode, as_scatter
-from pellucid.primitives.movement import rev
-from pellucid.primitives.scatter import (
+from pellucid.primitives.gather_scatter import (
+    fill_param,
     scatter,
     scatter_add,
     scatter_max,
@@ -22,7 +19,9 @@ from pellucid.primitives.scatter import (
     scatter_mul,
     scatter_sub,
 )
-from pellucid.primitives.sharding_constraint import with_out_sharding
+from pellucid.primitives.index_dims import GatherScatterMode, as_scatter
+from pellucid.primitives.movement import broadcast_to, rev, squeeze
+from pellucid.primitives.placement import with_out_sharding
 from pellucid.refs.access import set as write_reference
 from pellucid.tracing import context, is_array_like, is_reference, name_operands, type_of
 

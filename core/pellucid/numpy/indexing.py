@@ -14,20 +14,20 @@ import numpy as np
 from pellucid.base import IndexingError, ShapeError, cached
 from pellucid.ir import AbstractRef, Operands
 from pellucid.primitives.arithmetic import add, mul
-from pellucid.primitives.broadcasting import (
+from pellucid.primitives.assembly import concatenate, slice as static_slice
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.creation import iota
+from pellucid.primitives.gather_scatter import gather
+from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
+from pellucid.primitives.movement import (
     broadcast_in_dim,
     broadcast_shapes,
     broadcast_to,
     expand_dims,
+    reshape,
+    rev,
     squeeze,
 )
-from pellucid.primitives.concatenation import concatenate
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.creation import iota
-from pellucid.primitives.gather import gather
-from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
-from pellucid.primitives.movement import reshape, rev
-from pellucid.primitives.padding import slice as static_slice
 from pellucid.primitives.slicing import dynamic_slice, wrapped
 from pellucid.refs.access import get as read_reference
 from pellucid.tracing import context, type_of

@@ -20,20 +20,11 @@ from pellucid.base import (
     larger,
     smaller,
 )
-from pellucid.primitives import (
-    arithmetic,
-    broadcasting,
-    concatenation,
-    cumulative,
-    logical,
-    movement,
-    padding,
-    slicing,
-)
+from pellucid.primitives import arithmetic, assembly, logical, movement, reduction, slicing
 from pellucid.primitives.creation import iota
 from pellucid.primitives.families import constant_like, full_as, scalar
 from pellucid.primitives.movement import canonical_axis
-from pellucid.primitives.sharding_constraint import with_out_sharding
+from pellucid.primitives.placement import with_out_sharding
 from pellucid.tracing import Tracer, as_operand, type_of
 
 from .compiled import numpy_function
@@ -178,7 +169,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 @numpy_function(static="axes")
 def _squeeze(a: Any, axes: tuple[int, ...]) -> Any:
-    return broadcasting.squeeze(a, axes)
+    return movement.squeeze(a, axes)
 
 
 def expand_dims(a: Any, axis: Any) -> Any:
@@ -190,14 +181,14 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 @numpy_function(static="axes")
 def _expand_dims(a: Any, axes: tuple[int, ...]) -> Any:
-    return broadcasting.expand_dims(a, axes)
+    return movement.expand_dims(a, axes)
 
 
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """`array` repeated to `shape`."""
     aval = aval_of("broadcast_to", array)
     sizes = canonical_shape(shape, "broadcast_to")
-    if len(sizes) < aval.ndim or broadcasting.broadcast_shapes(aval.shape, sizes) != sizes:
+    if len(sizes) < aval.ndim or movement.broadcast_shapes(aval.shape, sizes) != sizes:
         raise ShapeError(
             "jnp.broadcast_to got a shape that doesn't fit.",
             got=[f"array: {aval.text()}", f"shape: {sizes}"],
@@ -208,7 +199,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
 @numpy_function(static=("shape", "out_sharding"))
 def _broadcast_to(array: Any, shape: tuple[int, ...], out_sharding: Any) -> Any:
     dims = tuple(range(len(shape) - _ndim(array), len(shape)))
-    return broadcasting.broadcast_in_dim(array, shape, dims, out_sharding=out_sharding)
+    return movement.broadcast_in_dim(array, shape, dims, out_sharding=out_sharding)
 
 
 def broadcast_arrays(*args: Any) -> list[Any]:
@@ -275,7 +266,7 @@ def _sequence(name: str, arrays: Any) -> list[Any]:
 @numpy_function(static=("axis", "dtype"))
 def _concatenate(arrays: list[Any], axis: int, dtype: Any) -> Any:
     parts = promote_dtypes("concatenate", *arrays)
-    joined = concatenation.concatenate(parts, axis) if len(parts) > 1 else asarray(parts[0])
+    joined = assembly.concatenate(parts, axis) if len(parts) > 1 else asarray(parts[0])
     return joined if dtype is None else joined.astype(dtype)
 
 
@@ -301,7 +292,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
 
 @numpy_function(static=("axis", "dtype"))
 def _stack(arrays: list[Any], axis: int, dtype: Any) -> Any:
-    joined = concatenation.stack(promote_dtypes("stack", *arrays), axis)
+    joined = assembly.stack(promote_dtypes("stack", *arrays), axis)
     return joined if dtype is None else joined.astype(dtype)
 
 
@@ -383,7 +374,7 @@ def _sizes(name: str, size: int, sections: Any, *, uneven: bool) -> tuple[int, .
 
 @numpy_function(static=("sizes", "axis"))
 def _split(ary: Any, sizes: tuple[int, ...], axis: int) -> tuple[Any, ...]:
-    return tuple(concatenation.split(ary, sizes, axis))
+    return tuple(assembly.split(ary, sizes, axis))
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
@@ -416,7 +407,7 @@ def _tile(a: Any, counts: tuple[int, ...]) -> Any:
     shape = (1,) * (len(counts) - _ndim(a)) + _shape(a)
     interleaved = tuple(n for pair in zip(counts, shape, strict=True) for n in pair)
     a = movement.reshape(a, shape)
-    repeated = broadcasting.broadcast_in_dim(a, interleaved, range(1, len(interleaved), 2))
+    repeated = movement.broadcast_in_dim(a, interleaved, range(1, len(interleaved), 2))
     return movement.reshape(repeated, [c * s for c, s in zip(counts, shape, strict=True)])
 
 
@@ -486,7 +477,7 @@ def _roll_static(a: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
         offset = shift % size if size else 0
         if offset:
             tail = slicing.slice_in_dim(a, size - offset, size, 1, axis)
-            a = concatenation.concatenate(
+            a = assembly.concatenate(
                 [tail, slicing.slice_in_dim(a, 0, size - offset, 1, axis)], axis
             )
     return a
@@ -498,12 +489,12 @@ def _roll_traced(a: Any, shifts: Any, axes: tuple[int, ...]) -> Any:
         size = _shape(a)[axis]
         if not size:
             continue
-        shift = broadcasting.squeeze(slicing.slice_in_dim(shifts, i, i + 1, 1, 0), (0,))
+        shift = movement.squeeze(slicing.slice_in_dim(shifts, i, i + 1, 1, 0), (0,))
         start = (
             np.asarray(size, type_of(shifts).dtype)[()]
             - shift % np.asarray(size, type_of(shifts).dtype)[()]
         )
-        doubled = concatenation.concatenate([a, a], axis)
+        doubled = assembly.concatenate([a, a], axis)
         a = slicing.dynamic_slice_in_dim(doubled, start, size, axis)
     return a
 
@@ -557,12 +548,12 @@ def repeat(
 def _repeated_order(repeats: Any, size: int, total: int) -> Any:
     """Which of `size` elements stand at the places of the result [total], each repeated as often as `repeats` says."""
     index = dtypes.default_int_dtype()
-    counts = broadcasting.broadcast_to(convert(repeats, type_of(repeats), index), (size,))
-    starts = arithmetic.sub(cumulative.cumsum(counts, 0), counts)
+    counts = movement.broadcast_to(convert(repeats, type_of(repeats), index), (size,))
+    starts = arithmetic.sub(reduction.cumsum(counts, 0), counts)
     # At each start, the position in the input moves on by one; starts beyond the end are dropped.
-    steps = broadcasting.broadcast_in_dim(index.type(0), (total,), ())
+    steps = movement.broadcast_in_dim(index.type(0), (total,), ())
     moves = steps.at[starts].add(index.type(1))
-    return arithmetic.sub(cumulative.cumsum(moves, 0), index.type(1))
+    return arithmetic.sub(reduction.cumsum(moves, 0), index.type(1))
 
 
 @numpy_function(static=("repeats", "axis"))
@@ -570,7 +561,7 @@ def _repeat(a: Any, repeats: int, axis: int) -> Any:
     shape = _shape(a)
     wide = (*shape[: axis + 1], repeats, *shape[axis + 1 :])
     dims = [i for i in range(len(wide)) if i != axis + 1]
-    repeated = broadcasting.broadcast_in_dim(a, wide, dims)
+    repeated = movement.broadcast_in_dim(a, wide, dims)
     return movement.reshape(repeated, (*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]))
 
 
@@ -665,10 +656,10 @@ def diagflat(v: Any, k: int = 0) -> Any:
 def _diag(v: Any, k: int) -> Any:
     n, zero = _shape(v)[0] + abs(k), constant_like(v, 0)
     # The element at (i, i + k) is number i of `v`; below the main diagonal, number i + k, the column.
-    padded = padding.pad(v, zero, [(0, abs(k), 0)]) if k else v
-    spread = broadcasting.broadcast_in_dim(padded, (n, n), (0,) if k >= 0 else (1,))
+    padded = assembly.pad(v, zero, [(0, abs(k), 0)]) if k else v
+    spread = movement.broadcast_in_dim(padded, (n, n), (0,) if k >= 0 else (1,))
     return logical.select_n(
-        band(n, n, k, np.dtype(bool), "eq"), broadcasting.broadcast_in_dim(zero, (n, n), ()), spread
+        band(n, n, k, np.dtype(bool), "eq"), movement.broadcast_in_dim(zero, (n, n), ()), spread
     )
 
 
@@ -704,7 +695,7 @@ def _triangle(m: Any, k: Any, upper: bool) -> Any:
     k = arithmetic.sub(convert(k, type_of(k), np.dtype(np.int32)), np.int32(upper))
     rows, columns = aval.shape[-2:]
     at_or_below = band(rows, columns, k, np.dtype(bool), "ge")
-    mask = broadcasting.broadcast_in_dim(at_or_below, aval.shape, (aval.ndim - 2, aval.ndim - 1))
+    mask = movement.broadcast_in_dim(at_or_below, aval.shape, (aval.ndim - 2, aval.ndim - 1))
     zeros = full_as(m, 0)
     return logical.select_n(mask, m, zeros) if upper else logical.select_n(mask, zeros, m)
 

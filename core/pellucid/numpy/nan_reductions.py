@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.primitives import arithmetic, cumulative, logical
-from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives import arithmetic, logical, reduction
+from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.primitives.reduction import argmax as lax_argmax, argmin as lax_argmin
 from pellucid.tracing import type_of
 
@@ -352,7 +352,7 @@ def nanstd(
 @numpy_function(static=("axis", "dtype"))
 def _nancumsum(a: Any, axis: int | None, dtype: Any) -> Any:
     name = "nancumsum"
-    return accumulated(name, cumulative.cumsum, _without_nan(name, a, SUM.identity), axis, dtype)
+    return accumulated(name, reduction.cumsum, _without_nan(name, a, SUM.identity), axis, dtype)
 
 
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
@@ -368,7 +368,7 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
 @numpy_function(static=("axis", "dtype"))
 def _nancumprod(a: Any, axis: int | None, dtype: Any) -> Any:
     name = "nancumprod"
-    return accumulated(name, cumulative.cumprod, _without_nan(name, a, PROD.identity), axis, dtype)
+    return accumulated(name, reduction.cumprod, _without_nan(name, a, PROD.identity), axis, dtype)
 
 
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:

@@ -10,11 +10,10 @@ import numpy as np
 
 from pellucid.base import ArgumentTypeError, ShapeError, UnsupportedError, dtypes
 from pellucid.ir import AbstractRef
-from pellucid.primitives import complex_parts
+from pellucid.primitives import conversion
 from pellucid.primitives.conversion import bitcast_convert_type
 from pellucid.primitives.families import scalar
-from pellucid.primitives.placement import device_put
-from pellucid.primitives.sharding_constraint import reshard
+from pellucid.primitives.placement import device_put, reshard
 from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing import Tracer, as_operand, context, is_array_like, is_reference, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
@@ -224,7 +223,7 @@ def _viewed(x: Any, dtype: Any) -> Any:
         return elementwise.not_equal(_viewed(x, np.dtype(np.uint8)), 0)
     if dtype.kind == "c":
         parts = _viewed(x, dtypes.to_floating_dtype(dtype))
-        return complex_parts.complex(parts[..., ::2], parts[..., 1::2])
+        return conversion.complex(parts[..., ::2], parts[..., 1::2])
     if new > old:
         x = manipulation.reshape(x, (*aval.shape[:-1], -1, new // old))
     bits = bitcast_convert_type(x, dtype)
@@ -243,7 +242,7 @@ def _byteswap(x: Any) -> Any:
     """`x` with the bytes of each element in reverse order."""
     aval: Any = type_of(x)
     if aval.dtype.kind == "c":
-        return complex_parts.complex(_byteswap(x.real), _byteswap(x.imag))
+        return conversion.complex(_byteswap(x.real), _byteswap(x.imag))
     size = dtypes.item_bytes(aval.dtype)
     if size == 1:
         return x

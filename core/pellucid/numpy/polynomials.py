@@ -10,7 +10,7 @@ import numpy as np
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, ConcretizationError, dtypes
 from pellucid.higher_order.loops import scan
-from pellucid.primitives.broadcasting import broadcast_shapes
+from pellucid.primitives.movement import broadcast_shapes
 from pellucid.tracing import Tracer, type_of
 
 from .compiled import numpy_function

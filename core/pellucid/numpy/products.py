@@ -10,12 +10,18 @@ import numpy as np
 
 from pellucid.base import ShapeError, UnsupportedError, dtypes
 from pellucid.primitives import arithmetic, logical
-from pellucid.primitives.broadcasting import broadcast_shapes, expand_dims, squeeze
-from pellucid.primitives.complex_parts import conj
-from pellucid.primitives.contraction import dot_general
-from pellucid.primitives.movement import canonical_axis, move_axis, reshape, transpose
-from pellucid.primitives.precision import preferred_dtype
-from pellucid.primitives.sharding_constraint import auto_axes
+from pellucid.primitives.contraction import dot_general, preferred_dtype
+from pellucid.primitives.conversion import conj
+from pellucid.primitives.movement import (
+    broadcast_shapes,
+    canonical_axis,
+    expand_dims,
+    move_axis,
+    reshape,
+    squeeze,
+    transpose,
+)
+from pellucid.primitives.placement import auto_axes
 from pellucid.tracing import operand_lines, type_of
 
 from .compiled import numpy_function

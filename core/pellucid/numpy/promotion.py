@@ -10,9 +10,9 @@ import numpy as np
 
 from pellucid.base import ArgumentTypeError, Shape, ShapeError, UnsupportedError, config, dtypes
 from pellucid.ir import Operands, ShapedArray
-from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
 from pellucid.primitives.conversion import convert_element_type, converted
 from pellucid.primitives.families import scalar
+from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes, expand_dims
 from pellucid.runtime.transfer import out_of_range
 from pellucid.tracing import is_array_like, operand_lines, type_of
 

@@ -10,16 +10,17 @@ import numpy as np
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError, dtypes
 from pellucid.primitives import arithmetic, logical
-from pellucid.primitives.broadcasting import (
+from pellucid.primitives.families import scalar
+from pellucid.primitives.monoids import MONOIDS
+from pellucid.primitives.movement import (
     broadcast_in_dim,
     broadcast_shapes,
     broadcast_to,
+    canonical_axis,
     expand_dims,
     reduce_sum,
+    reshape,
 )
-from pellucid.primitives.families import scalar
-from pellucid.primitives.monoids import MONOIDS
-from pellucid.primitives.movement import canonical_axis, reshape
 from pellucid.primitives.reduction import (
     argmax as lax_argmax,
     argmin as lax_argmin,

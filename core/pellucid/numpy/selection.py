@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, UnsupportedError, dtypes
-from pellucid.primitives.broadcasting import broadcast_shapes
-from pellucid.primitives.movement import canonical_axis
+from pellucid.primitives.movement import broadcast_shapes, canonical_axis
 from pellucid.tracing import Tracer, type_of
 from pellucid.transforms.vmap import vmap
 

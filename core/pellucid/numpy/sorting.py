@@ -7,16 +7,8 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import ArgumentValueError, dtypes, known_at_least, larger, smaller
-from pellucid.primitives import (
-    arithmetic,
-    broadcasting,
-    creation,
-    logical,
-    movement,
-    slicing,
-    sorting,
-)
-from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives import arithmetic, creation, logical, movement, slicing, sorting
+from pellucid.primitives.assembly import concatenate
 from pellucid.primitives.conversion import convert_element_type, size_scalar
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import type_of
@@ -130,10 +122,10 @@ def sized_nonzero(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
             convert(0, type_of(0), index) if fill is None else convert(fill, type_of(fill), index)
         )
         chosen = logical.select(
-            is_nonzero, along, broadcasting.broadcast_in_dim(filler, (n_sorted,), ())
+            is_nonzero, along, movement.broadcast_in_dim(filler, (n_sorted,), ())
         )
         if not known_at_least(n_sorted, size):
-            rest = broadcasting.broadcast_in_dim(filler, (size - n_sorted,), ())
+            rest = movement.broadcast_in_dim(filler, (size - n_sorted,), ())
             chosen = concatenate([chosen, rest], 0)
         results.append(chosen)
     return tuple(results)

@@ -9,9 +9,8 @@ import numpy as np
 
 from pellucid.base import ArgumentValueError, ShapeError, as_value, dtypes
 from pellucid.primitives import arithmetic, logical
-from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to
-from pellucid.primitives.complex_parts import conj, real
-from pellucid.primitives.movement import transpose
+from pellucid.primitives.conversion import conj, real
+from pellucid.primitives.movement import broadcast_in_dim, broadcast_to, transpose
 from pellucid.tracing import type_of
 
 from .compiled import numpy_function

@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.ir import Operands
-from pellucid.primitives.broadcasting import broadcast_shapes
+from pellucid.primitives.movement import broadcast_shapes
 from pellucid.tracing import name_of
 from pellucid.transforms.arguments import check_callable
 from pellucid.transforms.vmap import vmap

@@ -30,17 +30,18 @@ from pellucid.lowering.collectives import (
     region_of,
 )
 from pellucid.primitives.arithmetic import add, mul, sub
-from pellucid.primitives.broadcasting import (
-    broadcast,
-    broadcast_in_dim,
-    brought_to,
-    expand_dims,
-    squeeze,
-)
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import full_like, instantiate, iota
 from pellucid.primitives.logical import bitwise_and, clamp, eq, ge, lt, select
-from pellucid.primitives.movement import canonical_axis, move_axis
+from pellucid.primitives.movement import (
+    broadcast,
+    broadcast_in_dim,
+    brought_to,
+    canonical_axis,
+    expand_dims,
+    move_axis,
+    squeeze,
+)
 from pellucid.primitives.slicing import dynamic_index_in_dim, index_in_dim, index_take
 from pellucid.primitives.varying import CollectiveParams, vary
 from pellucid.tracing import bind1, bound_axes, context, stage, type_of, types_of

@@ -19,9 +19,8 @@ from pellucid.base import (
 from pellucid.ir import COLLECTIVE, Primitive, Shown, registry, words
 from pellucid.lowering.collectives import Groups, device_groups, global_attributes
 from pellucid.primitives.arithmetic import mul
-from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.primitives.families import constant_like
-from pellucid.primitives.movement import canonical_axis, move_axis, reshape
+from pellucid.primitives.movement import brought_to, canonical_axis, move_axis, reduce_sum, reshape
 from pellucid.primitives.slicing import dynamic_slice_in_dim
 from pellucid.primitives.varying import vary
 from pellucid.sharding.current_mesh import get_abstract_mesh

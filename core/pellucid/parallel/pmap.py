@@ -23,8 +23,7 @@ from pellucid.base import (
 )
 from pellucid.higher_order.jitted import jit
 from pellucid.ir import Operands
-from pellucid.primitives.broadcasting import expand_dims, squeeze
-from pellucid.primitives.movement import canonical_axis, move_axis
+from pellucid.primitives.movement import canonical_axis, expand_dims, move_axis, squeeze
 from pellucid.primitives.placement import device_put
 from pellucid.runtime import platforms
 from pellucid.sharding.current_mesh import get_abstract_mesh

@@ -11,12 +11,11 @@ from pellucid.base import Axes, CollectiveError, Function, dtypes, tree_map
 from pellucid.ir import COLLECTIVE, Collective, Primitive, Shown
 from pellucid.lowering.collectives import Groups, all_reduce, device_groups
 from pellucid.primitives.arithmetic import div, mul
-from pellucid.primitives.broadcasting import reduce_sum
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import constant_like
 from pellucid.primitives.logical import eq
 from pellucid.primitives.monoids import MONOIDS, through_integers
-from pellucid.primitives.movement import Movement, canonical_axis
+from pellucid.primitives.movement import Movement, canonical_axis, reduce_sum
 from pellucid.primitives.reduction import reduce_max, reduce_min
 from pellucid.primitives.varying import CollectiveParams, Recast, marks_of, recast, vary
 from pellucid.tracing import Tracer, bind, bind1, context, type_of

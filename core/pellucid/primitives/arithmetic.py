@@ -14,10 +14,7 @@ from pellucid.base import ArgumentValueError, DtypeError, dtypes
 from pellucid.ir import ARITHMETIC, CHEAP_ARITHMETIC, TRANSCENDENTAL, Avals, Linear, Zero
 from pellucid.tracing import bind1, type_of
 
-from .accuracy import accuracy_params, with_accuracy
-from .broadcasting import broadcast_to
-from .complex_parts import conj, real, real_dtype
-from .conversion import converted
+from .conversion import conj, converted, real, real_dtype
 from .counts import power_products
 from .families import (
     BOOL,
@@ -29,14 +26,17 @@ from .families import (
     SIGNED,
     Elementwise,
     LinearElementwise,
+    accuracy_params,
     constant_like,
     full_as,
     kind_of,
     real_transcendental,
     transcendental,
+    with_accuracy,
 )
 from .logical import bitwise_and, eq, ge, select, shift_right_arithmetic, shift_right_logical
 from .monoids import MONOIDS, Monoid, combined
+from .movement import broadcast_to
 
 # Sums and products --------------------------------------------------------------------------------
 

@@ -24,23 +24,24 @@ from pellucid.sharding.explicit_types import cotangent_sharding
 from pellucid.tracing import bind1, type_of, types_of
 
 from .arithmetic import add, sub
-from .broadcasting import broadcast_in_dim
-from .complex_parts import complex as complex_from_parts, imag, real, real_dtype
-from .contraction import Bilinear, converted, dot_general
+from .assembly import pad
+from .contraction import (
+    Bilinear,
+    PrecisionLike,
+    canonical_precision,
+    component_bits,
+    converted,
+    dot_general,
+    precision_attribute,
+    preferred_dtype,
+)
+from .conversion import complex as complex_from_parts, imag, real, real_dtype
 from .counts import convolution_operations
 from .creation import broadcasted_iota, zero_like_elements, zeros
 from .families import INTEGER, kind_of
 from .logical import eq
-from .movement import inverse_permutation, move_axis, reshape, rev, transpose
-from .padding import pad
-from .precision import (
-    PrecisionLike,
-    canonical_precision,
-    component_bits,
-    precision_attribute,
-    preferred_dtype,
-)
-from .window_shapes import (
+from .movement import broadcast_in_dim, inverse_permutation, move_axis, reshape, rev, transpose
+from .windows import (
     ConvDimensionNumbers,
     ConvGeneralDilatedDimensionNumbers,
     Pads,

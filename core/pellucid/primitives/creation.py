@@ -13,6 +13,7 @@ from pellucid.base import (
     Ints,
     Shape,
     ShapeError,
+    Size,
     canonical_shape,
     dtypes,
     is_static,
@@ -25,10 +26,10 @@ from pellucid.sharding.stated import sharding_for
 from pellucid.tracing import bind1, bottom, context, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 
-from .broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
 from .conversion import convert_element_type
 from .families import NUMBER, constant_like, kind_of, scalar
-from .sharding_constraint import ReshardParams, constrained, reshard_p
+from .movement import broadcast_in_dim, broadcast_shapes, expand_dims
+from .placement import ReshardParams, constrained, reshard_p
 from .varying import Marks, marked, vary
 
 _PYTHON_SCALARS = (bool, int, float, complex)
@@ -357,3 +358,37 @@ def _host_scalar(aval, value: int):
             if type_of(kind(value)) is aval:
                 return kind(value)
     return scalar(value, aval.dtype)
+
+
+class DimAsValueParams(NamedTuple):
+    dim: Size
+
+
+class DimAsValue(Primitive[DimAsValueParams]):
+    """The value of a symbolic dimension, computed from the shapes of the program's arguments."""
+
+    name = "dim_as_value"
+    traits = Traits(kind="creation", flops=0.0, cheap=True)
+
+    def abstract_eval(self, avals, params):
+        dtype = dtypes.canonicalize_dtype(np.int64)
+        return [shaped_array((), dtype, weak_type=True)]
+
+    def factors(self, avals, results, params):
+        return [], [[]]
+
+    def lower(self, ctx, operands, params):
+        return [ctx.convert(ctx.size(params.dim), ctx.avals_out[0])]
+
+
+dim_as_value_p = DimAsValue()
+
+
+def dim_as_value(dim: Size) -> Any:
+    """The value of a symbolic dimension, an integer scalar of the program that is being traced.
+
+    >>> (b,) = pl.export.symbolic_shape("b")
+    >>> pl.make_jaxpr(lambda: dim_as_value(2 * b))().jaxpr
+    { lambda ; . let a:i32[] = dim_as_value[dim=2*b]  in (a,) }
+    """
+    return bind1(dim_as_value_p, params=DimAsValueParams(dim))

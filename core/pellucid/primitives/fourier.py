@@ -22,12 +22,11 @@ from pellucid.lowering.faults import UNEVEN_FFT
 from pellucid.tracing import bind1, type_of
 
 from .arithmetic import mul
-from .broadcasting import broadcast_in_dim
-from .complex_parts import conj, real_dtype
+from .assembly import pad
 from .contraction import converted
+from .conversion import conj, real_dtype
 from .counts import fft_operations
-from .movement import Movement, move_axis
-from .padding import pad
+from .movement import Movement, broadcast_in_dim, move_axis
 
 MAX_AXES = 3
 """XLA transforms at most three axes in one operation."""

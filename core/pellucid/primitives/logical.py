@@ -22,7 +22,6 @@ from pellucid.ir import (
 from pellucid.lowering.faults import CLAMP_OF_BOOLEANS, SIGNED_LEADING_ZEROS
 from pellucid.tracing import bind, bind1, type_of
 
-from .broadcasting import broadcast_in_dim, broadcast_to, brought_to
 from .creation import instantiate, zeros
 from .families import (
     ANY,
@@ -38,6 +37,7 @@ from .families import (
     texts,
 )
 from .linear import JointlyLinear
+from .movement import broadcast_in_dim, broadcast_to, brought_to
 
 # Comparison ---------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""`device_put`: values brought to other devices or memories."""
+"""Statements of place and layout: `device_put`, `reshard` over Explicit mesh axes, `with_sharding_constraint`, and the order of elements in memory."""
 
 from __future__ import annotations
 
@@ -7,14 +7,71 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
-from pellucid.base import ArgumentValueError, inserted, strict_zip
-from pellucid.ir import MOVEMENT, BatchDim, Placed, Primitive, Runs, Zero, aval_at
+import numpy as np
+
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Function,
+    UnsupportedError,
+    broadcast_prefix,
+    inserted,
+    is_none,
+    shown_path,
+    strict_zip,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_map,
+)
+from pellucid.ir import (
+    COLLECTIVE,
+    MOVEMENT,
+    BatchAxis,
+    BatchDim,
+    Placed,
+    Primitive,
+    Runs,
+    Shown,
+    Zero,
+    aval_at,
+    element_shape,
+)
+from pellucid.lowering.addends import is_product_of_parts
+from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
+from pellucid.sharding.errors import (
+    LayoutAssertionError,
+    MissingMeshError,
+    PartitionSpecError,
+    ShardingArgumentError,
+    ShardingError,
+)
+from pellucid.sharding.explicit_types import (
+    check_divisible,
+    explicit_part,
+    operand_of,
+    shown_sharding,
+)
+from pellucid.sharding.layout import Format, Layout
 from pellucid.sharding.memory import MemorySpace, space_of_kind
+from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisType, axis_not_in_mesh_error
 from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
 from pellucid.sharding.placement import Sharding
-from pellucid.sharding.stated import check_no_manual_axis, leaves_to_put, sharding_for
-from pellucid.tracing import bind, bottom, context, type_of
+from pellucid.sharding.stated import (
+    check_fits,
+    check_no_manual_axis,
+    leaves_to_put,
+    sharding_for,
+    stated_layout,
+    stated_result,
+    stated_sharding,
+)
+from pellucid.tracing import bind, bind1, bottom, context, type_of
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.mlir import ir
 from pellucid.xla.shardings import Device
+
+from .movement import Identity
 
 
 class ArrayCopySemantics(enum.Enum):
@@ -200,3 +257,489 @@ def _semantics(donate: bool, may_alias: bool | None) -> ArrayCopySemantics:
     if donate:
         return ArrayCopySemantics.DONATE_INPUT
     return ArrayCopySemantics.ALWAYS_COPY if may_alias is False else ArrayCopySemantics.REUSE_INPUT
+
+
+class LayoutConstraintParams(NamedTuple):
+    layout: Layout
+
+
+class LayoutConstraint(Runs, Identity[LayoutConstraintParams]):
+    """The same value, laid out in memory as stated."""
+
+    name = "layout_constraint"
+
+    def abstract_eval(self, avals, params):
+        params.layout.check_compatible_aval(avals[0].shape)
+        return avals
+
+    def run(self, operands, params):
+        self.abstract_eval(tuple(map(type_of, operands)), params)
+        [x] = operands
+        array = x if isinstance(x, ArrayImpl) else bottom().from_host(x)
+        return [device_put(array, Format(params.layout, array.sharding))]
+
+    def undo(self, cotangent, aval, params):
+        return bind1(self, cotangent, params=params)
+
+    def batch(self, axis, operands, dims, params):
+        [dim] = dims
+        if dim is None:
+            return bind(self, *operands, params=params), dims
+        # Elements of the batch lie one behind the other, each as stated.
+        order = [d + (d >= dim) for d in params.layout.major_to_minor]
+        layout = params.layout.update(major_to_minor=(dim, *order))
+        return bind(self, *operands, params=LayoutConstraintParams(layout)), dims
+
+    def lower(self, ctx, operands, params):
+        [aval] = ctx.avals_in
+        words = range(aval.ndim, aval.ndim + len(element_shape(aval)))
+        minor_to_major = np.array([*params.layout.major_to_minor, *words], np.int64)[::-1]
+        layouts = ir.ArrayAttr.get(
+            [ir.DenseIntElementsAttr.get(minor_to_major.copy(), type=ir.IndexType.get())]
+        )
+        attributes = {
+            "call_target_name": "LayoutConstraint",
+            "api_version": ctx.integer(1, 32),
+            "operand_layouts": layouts,
+            "result_layouts": layouts,
+        }
+        return [ctx.op1("stablehlo.custom_call", aval, operands, attributes)]
+
+
+layout_constraint_p = LayoutConstraint()
+
+
+def with_layout_constraint(x: Any, layouts: Any) -> Any:
+    """`x`, arrays in a tree, with their elements in memory in the order that `layouts` says, a tree of `Layout`.
+
+    In a program the compiler brings a value into this order at this point; outside of one it is moved at once.
+
+    Raises: LayoutError for a layout of another rank; ArgumentTypeError for what is no `Layout`.
+
+    >>> x = with_layout_constraint(np.ones((2, 3), np.float32), Layout((1, 0)))
+    >>> x.format.layout.major_to_minor
+    (1, 0)
+    """
+
+    def constrained(leaf, layout):
+        if not isinstance(layout, Layout):
+            raise ArgumentTypeError(
+                "with_layout_constraint takes a `Layout` for each array.",
+                got=f"{type(layout).__name__} ({layout!r:.60})",
+                do="Write `Layout(major_to_minor)`; of a `Format`, pass its `layout`.",
+            )
+        return bind1(layout_constraint_p, leaf, params=LayoutConstraintParams(layout))
+
+    return tree_map(constrained, x, layouts)
+
+
+# Shardings -----------------------------------------------------------------------------------------
+
+
+class ShardingConstraintParams(NamedTuple):
+    """How the operand is laid out; unconstrained dimensions of a NamedSharding are left to the compiler."""
+
+    sharding: Any
+
+
+class ShardingConstraint(Placed, Identity[ShardingConstraintParams]):
+    """The identity, laid out as stated."""
+
+    name = "sharding_constraint"
+    statement = "with_sharding_constraint"
+    traits = COLLECTIVE
+
+    def placed(self, params):
+        return (params.sharding,)
+
+    def undo(self, cotangent, aval, params):
+        return bind1(self, cotangent, params=params)
+
+    def batch(self, axis, operands, dims, params):
+        [x], [dim] = operands, dims
+        sharding = batched_sharding(params.sharding, dim, type_of(x).ndim - 1, axis)
+        return [bind1(self, x, params=ShardingConstraintParams(sharding))], dims
+
+    def lower(self, ctx, operands, params):
+        return [ctx.constrain(operands[0], params.sharding, ctx.avals_in[0])]
+
+
+sharding_constraint_p = ShardingConstraint()
+
+
+def batched_sharding(sharding: Any, dim: int, ndim: int, axis: BatchAxis) -> Any:
+    """The sharding of a batch along `dim` of values of `ndim` dimensions laid out as `sharding`.
+
+    The batch is sharded over the mesh axes of `spmd_axis_name`, an argument of `vmap`, else as the compiler likes.
+
+    Raises: UnsupportedError for a tile assignment without a mesh; ShardingError if the values use those axes.
+    """
+    if sharding.is_fully_replicated and sharding.num_devices == 1:
+        return sharding
+    if not isinstance(sharding, NamedSharding):
+        raise UnsupportedError(
+            "vmap of with_sharding_constraint needs a NamedSharding.",
+            got=f"{sharding}",
+            do="Write the constraint with NamedSharding(mesh, spec).",
+        )
+    if axis.spmd_name is not None:
+        twice = sharding.spec.axis_names & set(axis.spmd_name)
+        if twice:
+            raise ShardingError(
+                "vmap's `spmd_axis_name` shards the batch over a mesh axis that a constraint inside uses.",
+                got=[f"spmd_axis_name: {axis.spmd_name}", f"the constraint: {sharding.spec!r}"],
+            )
+        entry: Any = axis.spmd_name
+    else:
+        entry = UNCONSTRAINED if AxisType.Auto in sharding.mesh.axis_types else None
+    spec = sharding.spec.padded(ndim)
+    return sharding.with_spec(spec.update(partitions=inserted(spec.partitions, dim, entry)))
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """`x`, a tree of arrays, laid out as `shardings` say at this point of a program.
+
+    `shardings` is a sharding, a format, a PartitionSpec over the current mesh, None for `PartitionSpec()`, or a
+    tree of these that is a prefix of `x`. The compiler brings the value there, and plans the rest around it;
+    dimensions that are `PartitionSpec.UNCONSTRAINED` are left to it.
+
+    Raises: MissingMeshError for a PartitionSpec without a mesh; PartitionSpecError where a spec does not fit
+    the rank of its array.
+
+    >>> mesh = pl.sharding.Mesh(np.array(pl.devices()).reshape(-1), ("x",))
+    >>> sharding = pl.NamedSharding(mesh, pl.P("x"))
+    >>> pl.jit(lambda x: with_sharding_constraint(2 * x, sharding))(np.arange(8)).sharding.spec
+    P('x',)
+    """
+    name = "with_sharding_constraint"
+    with_paths, structure = tree_flatten_with_path(x)
+    stated = broadcast_prefix(shardings, x, is_none, caller=f"{name}: shardings", name="x")
+    return structure.unflatten(
+        [
+            _constrained_as(leaf, s, shown_path("x", path))
+            for (path, leaf), s in zip(with_paths, stated, strict=True)
+        ]
+    )
+
+
+def _constrained_as(x, stated, path: str):
+    """One array, laid out as a user stated it."""
+    name = "with_sharding_constraint"
+    place = stated.sharding if isinstance(stated, Format) else stated
+    sharding = stated_sharding(name, PartitionSpec() if place is None else place)
+    # None is a layout over a mesh without axes, as types show it
+    result = x if sharding is None else constrained(x, sharding, path)
+    layout = stated_layout(stated)
+    return with_layout_constraint(result, layout) if isinstance(layout, Layout) else result
+
+
+def constrained(x: Any, sharding: Any, path: str = "x") -> Any:
+    """One array, laid out as `sharding`; `path` is what messages call it."""
+    check_no_manual_axis("with_sharding_constraint", sharding)
+    shape = type_of(x).shape
+    try:
+        sharding.check_compatible_aval(shape)
+    except ShardingError as error:
+        raise type(error)(
+            error.what,
+            got=f"with_sharding_constraint: {path}: {type_of(x).text()}",
+            do=error.do,
+        ) from None
+    if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+        sharding = _over_auto_axes(x, sharding, path)
+        if sharding is None:
+            return x
+    return bind1(sharding_constraint_p, x, params=ShardingConstraintParams(sharding))
+
+
+def _over_auto_axes(x, sharding: NamedSharding, path: str) -> NamedSharding | None:
+    """`sharding`, provided that the type of `x` agrees over Explicit axes; None if there are no others.
+
+    Raises: LayoutAssertionError if it doesn't; PartitionSpecError if only some of the mesh's axes are Explicit and
+    the spec names one of them.
+    """
+    mesh, spec, aval = sharding.mesh, sharding.spec, type_of(x)
+    explicit = explicit_part(spec, mesh, aval.ndim)
+    shown = operand_of(aval).spec
+    if mesh.are_all_axes_explicit:
+        if explicit is shown:
+            return None
+        raise LayoutAssertionError(
+            "with_sharding_constraint only checks over Explicit mesh axes, and the layouts differ.",
+            got=[f"{path}: {aval.text()}, laid out as {shown!r}", f"the constraint: {spec!r}"],
+            do="To change the layout, use `reshard(x, spec)`.",
+        )
+    if explicit.axis_names:
+        raise PartitionSpecError(
+            f"with_sharding_constraint: {spec!r} names Explicit mesh axes.",
+            got=[f"{path}: {aval.text()}", f"{mesh}"],
+            do="Name Auto axes only; over Explicit ones, use `reshard(x, spec)`.",
+        )
+    return sharding
+
+
+# Layouts over Explicit axes ------------------------------------------------------------------------
+
+
+class ReshardParams(NamedTuple):
+    """How the result is laid out, over a mesh whose axis types the result's type has."""
+
+    dst_sharding: NamedSharding
+    source: AnyMesh | None = None
+    """The mesh that cotangents go back to where the operand's type shows none; by default that of the result."""
+
+
+class Reshard(Placed, Shown, Identity[ReshardParams]):
+    """The identity, with another sharding in its type. Devices exchange what they need for it."""
+
+    name = statement = "reshard"
+    traits = COLLECTIVE
+    unshown = ReshardParams._fields  # the result's type says it
+
+    def abstract_eval(self, avals, params):
+        [aval] = avals
+        mesh = params.dst_sharding.mesh.abstract_mesh
+        spec = explicit_part(params.dst_sharding.spec, mesh, aval.ndim)
+        check_divisible(aval.shape, spec, mesh, "reshard: ")
+        return [aval.update(shown_sharding=shown_sharding(mesh, spec))]
+
+    def placed(self, params):
+        return (params.dst_sharding,)
+
+    def undo(self, cotangent, aval, params):
+        shown, mesh = aval.shown_sharding, params.dst_sharding.mesh
+        back = (
+            NamedSharding(params.source or mesh, PartitionSpec())
+            if shown is None
+            else NamedSharding(shown.mesh, shown.spec.to_ct_spec())
+        )
+        return bind1(self, cotangent, params=ReshardParams(back, mesh))
+
+    def batch(self, axis, operands, dims, params):
+        [x], [dim] = operands, dims
+        aval: Any = type_of(x)
+        sharding = batched_sharding(params.dst_sharding, dim, aval.ndim - 1, axis)
+        shown = aval.shown_sharding
+        if shown is not None and shown.mesh.shape_tuple == sharding.mesh.shape_tuple:
+            sharding = _keeping_batch(sharding, dim, shown.spec)
+        return [bind1(self, x, params=params._replace(dst_sharding=sharding))], dims
+
+    def lower(self, ctx, operands, params):
+        sharding, shown = params.dst_sharding, ctx.avals_in[0].shown_sharding
+        if (
+            sharding.spec.unreduced.intersection(sharding.mesh.explicit_axes)
+            and shown is None
+            and not is_product_of_parts(ctx, operands[0], sharding)
+        ):
+            # Else what makes the operand would be laid out as addends are, each of which is then the whole value.
+            whole = NamedSharding(sharding.mesh, PartitionSpec())
+            return [ctx.constrain(operands[0], whole, ctx.avals_in[0], leave_auto_open=True)]
+        if not sharding.mesh.explicit_axes or ctx.avals_out[0].shown_sharding is not None:
+            return operands  # nothing moves, or what the type says is laid out by the caller
+        return [ctx.constrain(operands[0], sharding, ctx.avals_in[0], leave_auto_open=True)]
+
+
+reshard_p = Reshard()
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """`xs`, a tree of arrays, laid out as `out_shardings` say; their types then say it too.
+
+    `out_shardings` is a NamedSharding, a PartitionSpec over the current mesh, or a tree of these that is a prefix
+    of `xs`. Specs name Explicit mesh axes only; over Auto axes the compiler decides.
+
+    Raises: MissingMeshError for a PartitionSpec without a mesh; PartitionSpecError for axes that are not Explicit;
+    IndivisibleError where a dimension is not split evenly.
+
+    >>> mesh = pl.make_mesh((len(pl.devices()),), ("x",))
+    >>> reshard(np.zeros(8), pl.NamedSharding(mesh, pl.P("x"))).sharding.spec
+    P('x',)
+    """
+    return _from_mesh(None, xs, out_shardings)
+
+
+def _keeping_batch(sharding: NamedSharding, dim: int, old: PartitionSpec) -> NamedSharding:
+    """`sharding`, with the batch along `dim` cut as in the spec `old`, unless the elements need those mesh axes."""
+    axes = old.axes_per_dim[dim] if dim < len(old) else ()
+    spec = sharding.spec
+    if spec.partitions[dim] is not None or not spec.axis_names.isdisjoint(axes):
+        return sharding
+    entries = list(spec.partitions)
+    entries[dim] = axes or None
+    return sharding.with_spec(spec.update(partitions=entries))
+
+
+def _from_mesh(source: AnyMesh | None, xs, out_shardings):
+    """`reshard` of values that are over the mesh `source`, where their types don't say."""
+    with_paths, structure = tree_flatten_with_path(xs)
+    stated = broadcast_prefix(
+        out_shardings, xs, is_none, caller="reshard: out_shardings", name="xs"
+    )
+    return structure.unflatten(
+        [
+            _resharded(x, s, shown_path("xs", path), source)
+            for (path, x), s in zip(with_paths, stated, strict=True)
+        ]
+    )
+
+
+def _resharded(x, stated, path: str, source: AnyMesh | None):
+    sharding = stated_sharding("reshard", stated)
+    if not isinstance(sharding, NamedSharding):
+        raise ShardingArgumentError(
+            "reshard takes NamedShardings or PartitionSpecs.", got=f"{type(stated).__name__}"
+        )
+    check_no_manual_axis("reshard", sharding)
+    mesh, spec = sharding.mesh, sharding.spec
+    if source is not None and not mesh.explicit_axes:
+        return constrained(
+            x, sharding, path
+        )  # types show nothing here, on either side of the border
+    for axis in spec.axis_names | spec.unreduced | spec.reduced:
+        if mesh.axis_type_by_name[axis] is not AxisType.Explicit:
+            raise PartitionSpecError(
+                f"reshard: a spec names Explicit mesh axes only; {axis!r} is {mesh.axis_type_by_name[axis]!r}.",
+                got=[f"{spec!r}", f"{mesh}"],
+                do="Use `with_sharding_constraint` for axes over which the compiler decides.",
+            )
+    aval = type_of(x)
+    check_fits("reshard", path, sharding, aval.shape)
+    return bind1(reshard_p, x, params=ReshardParams(sharding, source))
+
+
+def auto_axes(
+    f: Function | None = None,
+    /,
+    *,
+    axes: str | tuple[str, ...] | None = None,
+    out_sharding: Any = None,
+) -> Any:
+    """`f`, within which the compiler decides over the Explicit mesh axes `axes` (all of them by default).
+
+    Types inside don't show these axes. `out_sharding`, which may also be given when the function is called,
+    lays out the results: a PartitionSpec, a NamedSharding, or a tree of these that is a prefix.
+
+    Raises: MissingMeshError where no mesh is current; ArgumentTypeError where no layout is given for results.
+
+    >>> with pl.set_mesh(pl.make_mesh((len(pl.devices()),), ("x",))):
+    ...     y = auto_axes(lambda x: 2 * x, out_sharding=pl.P("x"))(np.zeros(8))
+    >>> y.sharding.spec
+    P('x',)
+    """
+    if f is None:
+        return lambda function: auto_axes(function, axes=axes, out_sharding=out_sharding)
+    function = f
+
+    def inside(*args: Any, out_sharding: Any = out_sharding, **kwargs: Any) -> Any:
+        if out_sharding is None:
+            raise ArgumentTypeError(
+                "auto_axes needs `out_sharding`: the sharding of its results can't be inferred.",
+                do="Give `out_sharding=PartitionSpec(...)` to auto_axes or to the call.",
+            )
+        outer = _mesh_of("auto_axes", args)
+        mesh = outer.update_axis_types(
+            dict.fromkeys(_axes_of(outer, axes, "auto_axes"), AxisType.Auto)
+        )
+        args, kwargs = _without_axes((args, kwargs), mesh)
+        with use_abstract_mesh(mesh):
+            results = function(*args, **kwargs)
+        return _from_mesh(mesh, results, out_sharding)
+
+    return inside
+
+
+def with_out_sharding(out_sharding: Any, function: Function, *operands: Any) -> Any:
+    """`function(*operands)`, laid out over Explicit mesh axes as `out_sharding` says, where it says something."""
+    if stated_result("out_sharding", out_sharding) is None:
+        return function(*operands)
+    return auto_axes(function, out_sharding=out_sharding)(*operands)
+
+
+def explicit_axes(
+    f: Function | None = None,
+    /,
+    *,
+    axes: str | tuple[str, ...] | None = None,
+    in_sharding: Any = None,
+) -> Any:
+    """`f`, within which types show how values are laid out over the mesh axes `axes` (all by default).
+
+    `in_sharding`, which may also be given when the function is called, lays out the positional arguments: a
+    PartitionSpec, a NamedSharding, or a tree of these that is a prefix of them.
+
+    Raises: MissingMeshError where no mesh is current; ArgumentTypeError where no layout is given for arguments.
+
+    >>> mesh = pl.make_mesh((len(pl.devices()),), ("x",), axis_types=(pl.sharding.AxisType.Auto,))
+    >>> with pl.set_mesh(mesh):
+    ...     y = explicit_axes(lambda x: 2 * x, in_sharding=pl.P("x"))(np.zeros(8))
+    >>> y.shape
+    (8,)
+    """
+    if f is None:
+        return lambda function: explicit_axes(function, axes=axes, in_sharding=in_sharding)
+    function = f
+
+    def inside(*args: Any, in_sharding: Any = in_sharding, **kwargs: Any) -> Any:
+        if in_sharding is None:
+            raise ArgumentTypeError(
+                "explicit_axes needs `in_sharding`: the sharding that its arguments get can't be inferred.",
+                do="Give `in_sharding=PartitionSpec(...)` to explicit_axes or to the call.",
+            )
+        outer = _mesh_of("explicit_axes", args)
+        names = _axes_of(outer, axes, "explicit_axes")
+        with use_abstract_mesh(outer.update_axis_types(dict.fromkeys(names, AxisType.Explicit))):
+            results = function(*_from_mesh(outer, args, in_sharding), **kwargs)
+        return _without_axes(results, outer)
+
+    return inside
+
+
+def _mesh_of(caller: str, args):
+    """The current mesh, else the one that the types of the arrays `args` show."""
+    mesh = get_abstract_mesh()
+    if mesh.empty:
+        for x in tree_flatten(args)[0]:
+            if (shown := _shown(x)) is not None:
+                return shown.mesh
+        raise MissingMeshError(
+            f"{caller} changes the types of the current mesh's axes, and no mesh is current.",
+            do="Set the mesh first: `with set_mesh(mesh):`.",
+        )
+    return mesh
+
+
+def _axes_of(mesh, axes, caller: str) -> tuple[Any, ...]:
+    if axes is None:
+        return mesh.axis_names
+    names = (axes,) if isinstance(axes, str) else tuple(axes)
+    for name in names:
+        if name not in mesh.axis_names:
+            raise axis_not_in_mesh_error(caller, name, mesh)
+    return names
+
+
+def _without_axes(xs, mesh):
+    """The tree `xs`, with types that show only axes that are Explicit in `mesh`; no data moves."""
+
+    def cast(x):
+        old = _shown(x)
+        if old is None or old.mesh is mesh:
+            return x
+        if context.trace.is_eager:
+            return _over_axes_of(x, mesh)
+        spec = explicit_part(old.spec, mesh, type_of(x).ndim)
+        return bind1(reshard_p, x, params=ReshardParams(NamedSharding(mesh, spec)))
+
+    return tree_map(cast, xs)
+
+
+def _shown(x):
+    """The sharding that the type of `x` shows; None also for what is no array."""
+    return getattr(getattr(x, "aval", None), "shown_sharding", None)
+
+
+def _over_axes_of(x, mesh: AbstractMesh):
+    """The array `x` as it is, over its own mesh with the axis types of `mesh`."""
+    sharding = x.sharding
+    retyped = sharding.mesh.update(axis_types=mesh.axis_types)
+    return bottom().put(x, sharding.update(mesh=retyped))

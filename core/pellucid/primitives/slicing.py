@@ -43,18 +43,15 @@ from pellucid.lowering.in_place import checked_update
 from pellucid.tracing import bind, bind1, type_of
 
 from .arithmetic import add, rem
-from .broadcasting import broadcast_in_dim, expand_dims, squeeze
-from .concatenation import aligned_at_one_dim, concatenate
+from .assembly import aligned_at_one_dim, concatenate, slice
 from .conversion import convert_element_type, size_scalar
 from .creation import zeros
 from .families import INTEGER, kind_of, texts
-from .gather import GatherParams, ScatterParams, gather, gather_p, written_apart
+from .gather_scatter import GatherParams, ScatterParams, gather, gather_p, scatter_p, written_apart
 from .index_dims import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from .linear import JointlyLinear
 from .logical import lt, select_n
-from .movement import canonical_axis
-from .padding import slice
-from .scatter import scatter_p
+from .movement import broadcast_in_dim, canonical_axis, expand_dims, squeeze
 
 _BOOL = np.dtype(bool)
 

@@ -36,16 +36,15 @@ from pellucid.lowering.module import LOWERED
 from pellucid.tracing import bind, bind1, stage, type_of, use_lineage
 from pellucid.xla.compile import approx_top_k_sizes
 
-from .broadcasting import expand_dims
-from .complex_parts import imag, real
-from .concatenation import aligned_at_one_dim
+from .assembly import aligned_at_one_dim
+from .conversion import imag, real
 from .counts import sort_comparisons, top_k_comparisons
 from .creation import broadcasted_iota
 from .families import constant_like, kind_of, texts
-from .gather import gather
+from .gather_scatter import gather
 from .index_dims import GatherDimensionNumbers, GatherScatterMode
 from .logical import bitwise_and, bitwise_or, eq, eq_to_p, gt, lt, lt_to_p, ne, select_n
-from .movement import canonical_axis, inverse_permutation, with_batch_dim
+from .movement import canonical_axis, expand_dims, inverse_permutation, with_batch_dim
 
 _INT32 = np.dtype(np.int32)
 

@@ -12,21 +12,22 @@ from pellucid.tracing import bind1, type_of
 
 from . import formulas
 from .arithmetic import abs as absolute, add, integer_pow, log, mul, neg, sign, square, sub
-from .beta_functions import lower_regularized_incomplete_beta
 from .families import constant_like, full_as, real_transcendental
-from .gamma import (
-    lgamma,
-    no_derivative,
-)
-from .gamma_functions import (
+from .formulas import Formula
+from .incomplete import (
     lower_igamma,
     lower_igamma_grad_a,
     lower_igammac,
     lower_random_gamma_grad,
+    lower_regularized_incomplete_beta,
 )
-from .iteration import Formula
 from .logical import gt, select
-from .transcendental import exp, log1p
+from .transcendental import (
+    exp,
+    lgamma,
+    log1p,
+    no_derivative,
+)
 
 # Error functions ----------------------------------------------------------------------------------
 
@@ -81,7 +82,7 @@ erf_inv_p = real_transcendental(
 def igamma(a: Any, x: Any) -> Any:
     """Regularized lower incomplete gamma function P(a, x), element by element.
 
-    Source: DLMF, section 8.2; `gamma_functions` describes the method.
+    Source: DLMF, section 8.2; `incomplete` describes the method.
 
     >>> print(f"{float(igamma(np.float32(1), np.float32(2))):.4f}")
     0.8647
@@ -145,7 +146,7 @@ random_gamma_grad_p = real_transcendental("random_gamma_grad", lower_random_gamm
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """Regularized incomplete beta function I(a, b, x), element by element; there is no derivative by `a` or `b`.
 
-    Source: DLMF, section 8.17; `beta_functions` describes the method.
+    Source: DLMF, section 8.17; `incomplete` describes the method.
 
     >>> print(f"{float(betainc(np.float32(1), np.float32(1), np.float32(0.25))):.4f}")
     0.2500

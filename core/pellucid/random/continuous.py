@@ -10,9 +10,9 @@ import numpy as np
 from pellucid import numpy as jnp
 from pellucid.base import dtypes
 from pellucid.primitives.arithmetic import abs as absolute, integer_pow, log, neg, sign, sqrt
-from pellucid.primitives.broadcasting import broadcast_to
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import FLOATING, constant_like
+from pellucid.primitives.movement import broadcast_to
 from pellucid.primitives.transcendental import exp, log1p, tan
 
 from .keys import split_keys

@@ -13,8 +13,7 @@ from pellucid.higher_order.loops import scan, while_loop
 from pellucid.primitives.arithmetic import abs as absolute, ceil, floor, log, neg, sqrt
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import FLOATING, INTEGER, constant_like
-from pellucid.primitives.gamma import lgamma
-from pellucid.primitives.transcendental import log1p
+from pellucid.primitives.transcendental import lgamma, log1p
 from pellucid.tracing import type_of
 
 from .continuous import drawn, of_dtype

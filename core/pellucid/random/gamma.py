@@ -9,10 +9,9 @@ from pellucid.base import ArgumentValueError, DtypeError, ShapeError
 from pellucid.higher_order.loops import while_loop
 from pellucid.ir import Zero, shaped_array, words
 from pellucid.primitives.arithmetic import abs as absolute, log, max as larger, sqrt
-from pellucid.primitives.broadcasting import broadcast_to
 from pellucid.primitives.conversion import convert_element_type, stop_gradient
 from pellucid.primitives.families import FLOATING, constant_like, full_as, kind_of
-from pellucid.primitives.movement import move_axis, reshape
+from pellucid.primitives.movement import broadcast_to, move_axis, reshape
 from pellucid.primitives.special import random_gamma_grad
 from pellucid.primitives.transcendental import exp
 from pellucid.tracing import bind1, type_of

@@ -12,14 +12,12 @@ import numpy as np
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, UnsupportedError, config, dtypes
 from pellucid.primitives.arithmetic import mul
-from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.concatenation import concatenate, stack
+from pellucid.primitives.assembly import concatenate, slice as static_slice, stack
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import broadcasted_iota, iota
 from pellucid.primitives.families import constant_like
 from pellucid.primitives.logical import bitwise_or, bitwise_xor, shift_left, shift_right_logical
-from pellucid.primitives.movement import reshape
-from pellucid.primitives.padding import slice as static_slice
+from pellucid.primitives.movement import broadcast_in_dim, reshape
 from pellucid.primitives.random_bits import rng_bit_generator
 from pellucid.primitives.slicing import index_in_dim
 from pellucid.tracing import type_of

@@ -22,10 +22,14 @@ from pellucid.ir import (
     words,
 )
 from pellucid.numpy.compiled import numpy_function
-from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_shapes, broadcast_to
 from pellucid.primitives.counts import threefry_rounds
 from pellucid.primitives.families import kind_of
-from pellucid.primitives.movement import move_axis
+from pellucid.primitives.movement import (
+    aligned_for_batch,
+    broadcast_shapes,
+    broadcast_to,
+    move_axis,
+)
 from pellucid.primitives.staging import optimization_barrier
 from pellucid.runtime.extended import of_words
 from pellucid.runtime.transfer import from_host

@@ -7,8 +7,8 @@ from typing import Any
 
 from pellucid import numpy as jnp
 from pellucid.base import ArgumentValueError, ShapeError
-from pellucid.primitives.broadcasting import broadcast_shapes
 from pellucid.primitives.families import COMPLEX, FLOATING
+from pellucid.primitives.movement import broadcast_shapes
 from pellucid.tracing import type_of
 
 from .sampling import (

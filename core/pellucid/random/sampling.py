@@ -13,11 +13,11 @@ import numpy as np
 from pellucid.base import ArgumentTypeError, ArgumentValueError, ShapeError, config, dtypes
 from pellucid.compilation import key_reuse
 from pellucid.numpy.compiled import numpy_function
-from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, broadcast_to
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import checked_shape
 from pellucid.primitives.families import kind_of
-from pellucid.primitives.sharding_constraint import with_out_sharding
+from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes, broadcast_to
+from pellucid.primitives.placement import with_out_sharding
 from pellucid.runtime.extended import of_words
 from pellucid.tracing import Tracer, as_operand, bind1, context, is_array_like, type_of
 from pellucid.xla.arrays import ArrayImpl, ExtendedArray

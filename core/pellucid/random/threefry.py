@@ -10,11 +10,11 @@ import numpy as np
 from pellucid.base import DtypeError, Ints, Shape, ShapeError
 from pellucid.ir import Primitive, Traits, pointwise, shaped_array
 from pellucid.primitives.arithmetic import add
-from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_shapes
 from pellucid.primitives.counts import threefry_rounds
 from pellucid.primitives.creation import checked_shape
 from pellucid.primitives.families import constant_like, texts
 from pellucid.primitives.logical import bitwise_or, bitwise_xor, shift_left, shift_right_logical
+from pellucid.primitives.movement import aligned_for_batch, broadcast_shapes
 from pellucid.tracing import bind
 
 _WORD = np.dtype(np.uint32)

@@ -8,9 +8,9 @@ from typing import Any
 from pellucid.base import ArgumentTypeError, DtypeError, ShapeError, dtypes
 from pellucid.higher_order.bodies import widens
 from pellucid.ir import AbstractRef, shaped_array
-from pellucid.primitives.broadcasting import broadcast_to
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import zeros
+from pellucid.primitives.movement import broadcast_to
 from pellucid.tracing import bind, bind1, is_array_like, is_reference, type_of
 
 from . import index as indexing

@@ -17,20 +17,17 @@ from pellucid.base import (
 )
 from pellucid.ir import Operands, Values
 from pellucid.primitives.arithmetic import add, mul
-from pellucid.primitives.broadcasting import broadcast_shapes, broadcast_to
-from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives.assembly import concatenate, slice as static_slice
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import iota
 from pellucid.primitives.dslice import Slice
-from pellucid.primitives.gather import gather
+from pellucid.primitives.gather_scatter import gather, scatter, scatter_add
 from pellucid.primitives.index_dims import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
-from pellucid.primitives.movement import reshape
-from pellucid.primitives.padding import slice as static_slice
-from pellucid.primitives.scatter import scatter, scatter_add
+from pellucid.primitives.movement import broadcast_shapes, broadcast_to, reshape
 from pellucid.primitives.slicing import dynamic_slice, dynamic_update_slice, wrapped
 from pellucid.tracing import is_array_like, type_of
 

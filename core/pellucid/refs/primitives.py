@@ -33,9 +33,8 @@ from pellucid.ir import (
     shaped_array,
     write_effect,
 )
-from pellucid.primitives.broadcasting import broadcast, broadcast_to
 from pellucid.primitives.creation import empty, instantiate, iota
-from pellucid.primitives.movement import move_axis, reshape
+from pellucid.primitives.movement import broadcast, broadcast_to, move_axis, reshape
 from pellucid.tracing import Cell, bind, bind1, type_of, types_of
 
 from . import index as indexing

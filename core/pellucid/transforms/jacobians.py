@@ -9,13 +9,11 @@ import numpy as np
 
 from pellucid.base import Function, Shape, dtypes, strict_zip
 from pellucid.ir import Avals, BatchAxis, Values
-from pellucid.primitives.broadcasting import brought_to
-from pellucid.primitives.complex_parts import real
-from pellucid.primitives.concatenation import split
-from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.assembly import split
+from pellucid.primitives.conversion import convert_element_type, real
 from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.logical import eq
-from pellucid.primitives.movement import reshape
+from pellucid.primitives.movement import brought_to, reshape
 from pellucid.primitives.slicing import index_in_dim
 from pellucid.tracing import type_of, use_transformation
 

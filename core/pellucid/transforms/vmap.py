@@ -35,8 +35,8 @@ from pellucid.ir import (
     is_always_transformed,
 )
 from pellucid.ir.axis_names import axis_names
-from pellucid.primitives.broadcasting import brought_to, reduce_sum
-from pellucid.primitives.sharding_constraint import ReshardParams, reshard_p
+from pellucid.primitives.movement import brought_to, reduce_sum
+from pellucid.primitives.placement import ReshardParams, reshard_p
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing import (

@@ -8,7 +8,7 @@ from typing import Any
 from pellucid.ir import Avals, Mask, Operands, Results, Values, Zero, is_linear, registry
 from pellucid.primitives.creation import instantiate, ones, zeros
 from pellucid.primitives.families import add_tangents
-from pellucid.primitives.sharding_constraint import ReshardParams, reshard_p
+from pellucid.primitives.placement import ReshardParams, reshard_p
 from pellucid.primitives.varying import recast
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec

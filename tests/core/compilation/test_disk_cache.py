@@ -24,7 +24,7 @@ from pellucid.experimental import serialize_executable
 from pellucid.higher_order.jitted import jit
 from pellucid.introspect import recording
 from pellucid.primitives.arithmetic import add, mul
-from pellucid.primitives.broadcasting import reduce_sum
+from pellucid.primitives.movement import reduce_sum
 from pellucid.primitives.transcendental import sin
 from pellucid.xla import serialized
 from pellucid.xla.compile import JaxRuntimeError, compile_options, deserialize

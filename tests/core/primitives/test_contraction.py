@@ -10,7 +10,7 @@ from pellucid.base import config
 from pellucid.base.errors import CompilationError, DtypeError
 from pellucid.ir.rewriting import constants_as_inputs
 from pellucid.lowering.module import ModuleOptions, lower_module
-from pellucid.primitives.precision import product_dtype
+from pellucid.primitives.contraction import product_dtype
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import type_of
 

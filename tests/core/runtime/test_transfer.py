@@ -16,7 +16,7 @@ from pellucid.base.errors import (
 from pellucid.base.events import TransferFinished, counting
 from pellucid.base.tree import TreeStructureError
 from pellucid.higher_order.jitted import jit
-from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.runtime import platforms
 from pellucid.runtime.memory import described_live_arrays, live_arrays, memory_of
 from pellucid.runtime.transfer import (

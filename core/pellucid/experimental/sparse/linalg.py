@@ -18,7 +18,7 @@ from pellucid.higher_order.linear_calls import custom_linear_solve
 from pellucid.higher_order.loops import while_loop
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.numpy.promotion import promote_dtypes_inexact
-from pellucid.primitives.precision import Precision
+from pellucid.primitives.contraction import Precision
 
 __all__ = ["lobpcg_standard", "spsolve"]
 

@@ -15,7 +15,7 @@ from pellucid.higher_order.remat_policies import name_p as name_p
 from pellucid.lax import *
 from pellucid.lax.linalg import *
 from pellucid.primitives.families import add_any_p as add_jaxvals_p
-from pellucid.primitives.sharding_constraint import sharding_constraint_p as sharding_constraint_p
+from pellucid.primitives.placement import sharding_constraint_p as sharding_constraint_p
 from pellucid.random.gamma import random_gamma_p as random_gamma_p
 from pellucid.random.key_primitives import (
     random_bits_p as random_bits_p,

@@ -7,7 +7,7 @@ from typing import Any
 from pellucid.base import ShapeError
 from pellucid.numpy.creation import asarray
 from pellucid.numpy.promotion import promote_dtypes_inexact
-from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes
+from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes
 from pellucid.tracing import operand_lines, type_of
 
 Shape = tuple[int, ...]

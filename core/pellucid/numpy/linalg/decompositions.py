@@ -17,7 +17,7 @@ from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.elementwise import abs as absolute, sign
 from pellucid.numpy.manipulation import flip, matrix_transpose
 from pellucid.numpy.sorting import argsort
-from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.primitives.sorting import taken_along
 from pellucid.tracing import type_of
 

@@ -46,7 +46,7 @@ from pellucid.numpy.manipulation import (
 from pellucid.numpy.products import matmul
 from pellucid.numpy.promotion import aval_of
 from pellucid.numpy.reductions import max as greatest, prod, sum as total
-from pellucid.primitives.precision import Precision
+from pellucid.primitives.contraction import Precision
 from pellucid.tracing import type_of
 
 from .arguments import common_batch, inexact, matrices, repeated, square_matrices

@@ -25,8 +25,8 @@ from pellucid.numpy.products import (
 )
 from pellucid.numpy.promotion import aval_of, promote_dtypes_numeric
 from pellucid.numpy.reductions import trace as numpy_trace
+from pellucid.primitives.contraction import Precision
 from pellucid.primitives.movement import canonical_axis
-from pellucid.primitives.precision import Precision
 from pellucid.tracing import operand_lines, type_of
 
 from .equations import inv

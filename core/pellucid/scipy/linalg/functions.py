@@ -21,7 +21,7 @@ from pellucid.linalg.svd import svd
 from pellucid.linalg.triangular import triangular_solve
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.linalg.arguments import inexact, matrices, square_matrices
-from pellucid.primitives.padding import pad
+from pellucid.primitives.assembly import pad
 from pellucid.tracing import type_of
 from pellucid.transforms.jvp import jvp
 from pellucid.transforms.vmap import vmap

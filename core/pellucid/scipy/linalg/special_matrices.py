@@ -12,7 +12,7 @@ import pellucid.numpy as jnp
 from pellucid.base import ArgumentValueError, ShapeError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes
-from pellucid.primitives.padding import pad
+from pellucid.primitives.assembly import pad
 from pellucid.tracing import type_of
 
 

@@ -14,7 +14,7 @@ from pellucid import numpy as jnp
 from pellucid.base import ArgumentTypeError, ArgumentValueError, ShapeError, tree_map
 from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.numpy.promotion import aval_of
-from pellucid.primitives.precision import Precision
+from pellucid.primitives.contraction import Precision
 from pellucid.tracing import type_of
 from pellucid.transforms.arguments import check_callable
 from pellucid.transforms.gradient import value_and_grad

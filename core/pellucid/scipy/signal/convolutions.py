@@ -15,7 +15,7 @@ from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.convolutions import direct_convolution, window_of_mode
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.primitives.precision import canonical_precision
+from pellucid.primitives.contraction import canonical_precision
 from pellucid.tracing import type_of
 
 _MODES = ("full", "same", "valid")

@@ -17,8 +17,7 @@ from pellucid import numpy as jnp
 from pellucid.base import ArgumentValueError, ShapeError, dtypes
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.primitives.broadcasting import broadcast_shapes
-from pellucid.primitives.movement import canonical_axis
+from pellucid.primitives.movement import broadcast_shapes, canonical_axis
 from pellucid.tracing import is_array_like, type_of
 
 from .trends import detrend as detrended

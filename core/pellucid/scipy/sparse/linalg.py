@@ -26,7 +26,7 @@ from pellucid.base import (
 from pellucid.higher_order.linear_calls import custom_linear_solve
 from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.numpy.promotion import promote_dtypes_inexact
-from pellucid.primitives.precision import Precision
+from pellucid.primitives.contraction import Precision
 from pellucid.tracing import is_array_like, type_of
 from pellucid.transforms.ravel import ravel_pytree
 

@@ -11,7 +11,7 @@ import pellucid.numpy as jnp
 from pellucid.higher_order.custom_jvp import custom_jvp
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
-from pellucid.primitives.complex_parts import complex as complex_of
+from pellucid.primitives.conversion import complex as complex_of
 from pellucid.primitives.formulas import Term, cos, exp, floor, maximum, select, sin, square
 from pellucid.tracing import type_of
 

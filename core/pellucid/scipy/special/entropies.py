@@ -15,7 +15,7 @@ from pellucid.numpy.promotion import promote_arguments_inexact
 from pellucid.numpy.reductions import Axis
 from pellucid.primitives import transcendental
 from pellucid.primitives.formulas import Term, exp, is_nan, log, log1p, select
-from pellucid.primitives.gamma_functions import deviance
+from pellucid.primitives.incomplete import deviance
 
 from .real_functions import real_function, with_partials
 

@@ -18,7 +18,7 @@ from pellucid.numpy.promotion import broadcast_arrays, promote_dtypes_inexact
 from pellucid.primitives import arithmetic, conversion, formulas, reduction
 from pellucid.primitives.families import full_as
 from pellucid.primitives.formulas import Term, chebyshev, exp, select
-from pellucid.primitives.gamma import no_derivative
+from pellucid.primitives.transcendental import no_derivative
 from pellucid.tracing import operand_lines, type_of
 from pellucid.transforms.jvp import jvp
 

@@ -14,7 +14,7 @@ import numpy as np
 import pellucid.numpy as jnp
 from pellucid.numpy.compiled import numpy_function
 from pellucid.primitives.formulas import Term, log, maximum, select
-from pellucid.primitives.gamma_functions import log_power
+from pellucid.primitives.incomplete import log_gamma_power as log_power
 from pellucid.scipy.special.real_functions import promoted_reals
 
 from .distributions import Distribution, gamma_above

@@ -1,9 +1,10 @@
-"""The incomplete gamma functions, their derivative by the parameter, and that of gamma samples.
+"""The incomplete gamma functions, their derivative by the parameter, that of gamma samples, and the incomplete beta function.
 
 P(a, x) is computed by its power series for small x, Q(a, x) = 1 - P(a, x) by its continued fraction for
 large x; derivatives by `a` differentiate the terms of either (DLMF, sections 8.7 and 8.9; Moore, Algorithm
 AS 187, Applied Statistics 31, 1982; Figurnov, Mohamed and Mnih, Implicit Reparameterization Gradients, 2018).
-Both need O(√a) steps where x is near a.
+Both need O(√a) steps where x is near a. The incomplete beta function is computed by its continued fraction (DLMF
+8.17.22), which converges fast for x < (a + 1) / (a + b + 2); elsewhere I(a, b, x) = 1 - I(b, a, 1 - x).
 """
 
 from __future__ import annotations
@@ -12,8 +13,20 @@ import math
 
 import numpy as np
 
-from .formulas import Term, digamma, exp, is_nan, lgamma, log, maximum, polynomial, select, square
-from .iteration import MAX_STEPS, Iteration
+from .formulas import (
+    MAX_STEPS,
+    Iteration,
+    Term,
+    digamma,
+    exp,
+    is_nan,
+    lgamma,
+    log,
+    maximum,
+    polynomial,
+    select,
+    square,
+)
 
 # Prefactors, without the cancellation of a log x - x - lgamma(a) for large a --------------------------
 
@@ -42,7 +55,7 @@ def deviance(a: Term, m: Term, difference: Term) -> Term:
     return select(abs(r) < 0.1, near, far)
 
 
-def log_power(a: Term, x: Term) -> Term:
+def log_gamma_power(a: Term, x: Term) -> Term:
     """log(xᵃ e⁻ˣ / Γ(a))."""
     scale = 0.5 * log(a * (1 / (2 * math.pi)))
     return scale - stirling_error(a) - deviance(a, x, x - a)
@@ -56,12 +69,12 @@ def beyond(a: Term, x: Term) -> Term:
     return (x > 1) & (x > a)
 
 
-def regular(a: Term, x: Term) -> Term:
+def is_regular_gamma(a: Term, x: Term) -> Term:
     """Where a > 0 and x > 0 are finite, so that there is something to compute."""
     return ((a > 0) & (x > 0)) & ((a < np.inf) & (x < np.inf))
 
 
-def undefined(a: Term, x: Term) -> Term:
+def is_undefined_gamma(a: Term, x: Term) -> Term:
     """Where an argument is negative or NaN, or both are zero."""
     return (a < 0) | (x < 0) | ((a == 0) & (x == 0)) | (is_nan(a) | is_nan(x))
 
@@ -74,7 +87,7 @@ def undefined(a: Term, x: Term) -> Term:
 # ds, dp, dq are derivatives by a.
 
 
-def start(a: Term, x: Term) -> list[Term]:
+def start_gamma(a: Term, x: Term) -> list[Term]:
     """The state before the first step."""
     zero, one = x.filled(0), x.filled(1)
     far = beyond(a, x)
@@ -83,11 +96,11 @@ def start(a: Term, x: Term) -> list[Term]:
     dd = square(d)
     p = select(far, 1 / x.limits.tiny, one)
     return [
-        regular(a, x), x.constant(1), a, x, select(far, d, one), select(far, dd, zero), p, zero, d, dd,
+        is_regular_gamma(a, x), x.constant(1), a, x, select(far, d, one), select(far, dd, zero), p, zero, d, dd,
     ]  # fmt: skip
 
 
-def step(
+def step_gamma(
     active: Term, n: Term, a: Term, x: Term, s: Term, ds: Term, p: Term, dp: Term, q: Term, dq: Term
 ) -> list[Term]:
     """One more term of the series, or one more level of the continued fraction."""
@@ -135,7 +148,7 @@ def step(
 
 def tails(a: Term, x: Term, s: Term) -> tuple[Term, Term]:
     """(P(a, x), Q(a, x)) from the sum or fraction `s`."""
-    weight = exp(log_power(a, x))
+    weight = exp(log_gamma_power(a, x))
     near = weight / a * s  # P = xᵃ e⁻ˣ / Γ(a + 1) · Σ
     far = weight * s  # Q = xᵃ e⁻ˣ / Γ(a) · K
     is_far = beyond(a, x)
@@ -145,8 +158,8 @@ def tails(a: Term, x: Term, s: Term) -> tuple[Term, Term]:
 def at_edges(a: Term, x: Term, value: Term, at_zero: float, at_infinity: float) -> Term:
     """`value` where it was computed; its limits for x = 0 or a = ∞, and for x = ∞ or a = 0; or NaN."""
     limit = select((x == np.inf) | (a == 0), at_infinity, value.filled(at_zero))
-    limit = select(undefined(a, x), np.nan, limit)
-    return select(regular(a, x), value, limit)
+    limit = select(is_undefined_gamma(a, x), np.nan, limit)
+    return select(is_regular_gamma(a, x), value, limit)
 
 
 def finish_igamma(a: Term, x: Term, *state: Term) -> Term:
@@ -167,7 +180,7 @@ def slope(a: Term, x: Term, state: tuple[Term, ...]) -> Term:
 
 def finish_igamma_grad_a(a: Term, x: Term, *state: Term) -> Term:
     """∂P/∂a."""
-    weight = exp(log_power(a, x))
+    weight = exp(log_gamma_power(a, x))
     weight = select(beyond(a, x), -weight, weight / a)
     value = at_edges(a, x, weight * slope(a, x, state), 0, 0)
     return select(a == 0, np.nan, value)
@@ -178,10 +191,94 @@ def finish_random_gamma_grad(a: Term, x: Term, *state: Term) -> Term:
     part = slope(a, x, state)
     value = x * select(beyond(a, x), part, -(part / a))
     limit = select((x == 0) & (a > 0), 0, value.filled(np.nan))
-    return select(regular(a, x), value, limit)
+    return select(is_regular_gamma(a, x), value, limit)
 
 
-lower_igamma = Iteration(start, step, finish_igamma)
-lower_igammac = Iteration(start, step, finish_igammac)
-lower_igamma_grad_a = Iteration(start, step, finish_igamma_grad_a)
-lower_random_gamma_grad = Iteration(start, step, finish_random_gamma_grad)
+lower_igamma = Iteration(start_gamma, step_gamma, finish_igamma)
+lower_igammac = Iteration(start_gamma, step_gamma, finish_igammac)
+lower_igamma_grad_a = Iteration(start_gamma, step_gamma, finish_igamma_grad_a)
+lower_random_gamma_grad = Iteration(start_gamma, step_gamma, finish_random_gamma_grad)
+
+
+def log_beta_power(a: Term, b: Term, x: Term, y: Term) -> Term:
+    """log(xᵃ yᵇ / B(a, b)) with y = 1 - x, without the cancellation of logarithms of gamma functions.
+
+    With n = a + b it is log √(ab / 2πn), minus n times the divergence of (a/n, b/n) from (x, y), plus errors
+    of Stirling's formula (Loader, Fast and Accurate Computation of Binomial Probabilities, 2000).
+    """
+    n = a + b
+    away = b * x - a * y  # n x - a
+    divergence = deviance(a, n * x, away) + deviance(b, n * y, -away)
+    scale = 0.5 * log(a / n * (b * (1 / (2 * math.pi))))
+    errors = stirling_error(n) - (stirling_error(a) + stirling_error(b))
+    return scale + errors - divergence
+
+
+def mirrored(a: Term, b: Term, x: Term) -> tuple[Term, Term, Term, Term, Term]:
+    """(whether, a, b, x, 1 - x), where `a`, `b` and `x`, 1 - `x` change places if the fraction would be slow."""
+    y = 1 - x
+    slow = x * (a + b + 2) > a + 1
+    return slow, select(slow, b, a), select(slow, a, b), select(slow, y, x), select(slow, x, y)
+
+
+def is_regular_beta(a: Term, b: Term, x: Term) -> Term:
+    """Where a > 0 and b > 0 are finite and 0 < x < 1, so that there is something to compute."""
+    return (x > 0) & (x < 1) & ((a > 0) & (a < np.inf)) & ((b > 0) & (b < np.inf))
+
+
+def is_undefined_beta(a: Term, b: Term, x: Term) -> Term:
+    """Where parameters are negative, both zero or both infinite, or x is not from 0 to 1."""
+    result = (x < 0) | (x > 1)
+    for n in (a, b, x):
+        result = result | ((n < 0) | is_nan(n))
+    for limit in (0, np.inf):
+        result = result | ((a == limit) & (b == limit))
+    return result
+
+
+def start_beta(a: Term, b: Term, x: Term) -> list[Term]:
+    """The state (active, m, a, b, x, p, q, s): ratios p, q and value s of Lentz's modified method.
+
+    Source: Press et al., Numerical Recipes, 3rd ed., sections 5.2 and 6.4.
+    """
+    active = is_regular_beta(a, b, x)
+    _, a, b, x, _ = mirrored(a, b, x)
+    q = 1 / away_from_zero(1 - (a + b) * x / (a + 1))
+    return [active, x.constant(1), a, b, x, x.filled(1), q, q]
+
+
+def step_beta(
+    active: Term, m: Term, a: Term, b: Term, x: Term, p: Term, q: Term, s: Term
+) -> list[Term]:
+    """Two more levels of the continued fraction."""
+    twice = a + 2 * m
+    even = m * (b - m) * x / ((twice - 1) * twice)
+    odd = -((a + m) * (a + b + m) * x / (twice * (twice + 1)))
+    new_p, new_q, new_s = p, q, s
+    for c in (even, odd):
+        new_q = 1 / away_from_zero(1 + c * new_q)
+        new_p = away_from_zero(1 + c / new_p)
+        factor = new_p * new_q
+        new_s = new_s * factor
+    unfinished = (abs(factor - 1) > 4 * x.limits.eps) & (m < MAX_STEPS)
+    ratios = [select(active, new, old) for new, old in ((new_p, p), (new_q, q), (new_s, s))]
+    return [active & unfinished, m + 1, a, b, x, *ratios]
+
+
+def away_from_zero(x: Term) -> Term:
+    """`x` with the smallest normal number in place of zeros."""
+    return select(x == 0, x.limits.tiny, x)
+
+
+def finish_beta(a: Term, b: Term, x: Term, *state: Term) -> Term:
+    """I(a, b, x) from the fraction, its limits, or NaN."""
+    slow, a_, b_, x_, y_ = mirrored(a, b, x)
+    part = exp(log_beta_power(a_, b_, x_, y_)) / a_ * state[-1]
+    value = select(slow, 1 - part, part)
+    at_one = ((x == 1) | ((a == 0) | (b == np.inf))) & (x != 0)
+    limit = select(at_one, 1, x.filled(0))
+    limit = select(is_undefined_beta(a, b, x), np.nan, limit)
+    return select(is_regular_beta(a, b, x), value, limit)
+
+
+lower_regularized_incomplete_beta = Iteration(start_beta, step_beta, finish_beta)
