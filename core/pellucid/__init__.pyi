@@ -71,16 +71,16 @@ from pellucid.base.dtypes import float0 as float0
 from pellucid.base.events import Observer as Observer, observe as observe
 from pellucid.base.user_context import make_user_context as make_user_context
 from pellucid.callbacks.pure import pure_callback as pure_callback
-from pellucid.higher_order.custom_jvp import custom_jvp as custom_jvp
-from pellucid.higher_order.custom_vjp import (
+from pellucid.higher_order.custom_derivatives import (
     closure_convert as closure_convert,
     custom_gradient as custom_gradient,
+    custom_jvp as custom_jvp,
     custom_vjp as custom_vjp,
 )
 from pellucid.higher_order.jitted import jit as jit
 from pellucid.higher_order.misses import explain_misses as explain_misses
-from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct as ShapeDtypeStruct
 from pellucid.higher_order.stages import (
+    ShapeDtypeStruct as ShapeDtypeStruct,
     eval_shape as eval_shape,
     make_jaxpr as make_jaxpr,
     typeof as typeof,
@@ -98,7 +98,7 @@ from pellucid.refs.access import (
     freeze as freeze,
     new_ref as new_ref,
 )
-from pellucid.refs.reference import Ref as Ref
+from pellucid.refs.primitives import Ref as Ref
 from pellucid.runtime.array import Shard as Shard
 from pellucid.runtime.assembly import (
     make_array_from_callback as make_array_from_callback,

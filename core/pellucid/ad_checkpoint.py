@@ -1,6 +1,6 @@
 """Rematerialization and its policies, under the names of `jax.ad_checkpoint`."""
 
-from pellucid.higher_order.remat_policies import (
+from pellucid.higher_order.remat import (
     Offloadable as Offloadable,
     Recompute as Recompute,
     Saveable as Saveable,

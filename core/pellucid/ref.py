@@ -11,4 +11,4 @@ from pellucid.refs.access import (
     set as set,
     swap as swap,
 )
-from pellucid.refs.reference import Ref as Ref
+from pellucid.refs.primitives import Ref as Ref

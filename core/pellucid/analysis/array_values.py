@@ -13,7 +13,7 @@ from pellucid import numpy
 from pellucid.base import ArgumentValueError, by_tool
 from pellucid.base.dtypes import ExtendedDType
 from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.reduce import reduce
+from pellucid.higher_order.scalar_functions import reduce
 from pellucid.introspect import schema
 from pellucid.introspect.values import short_text
 from pellucid.tracing import type_of

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, by_tool, tree_flatten
 from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
-from pellucid.higher_order.stages import Compiled, Traced
+from pellucid.higher_order.stages import Compiled, ShapeDtypeStruct, Traced
 from pellucid.introspect import schema
 from pellucid.sharding import (
     AbstractMesh,

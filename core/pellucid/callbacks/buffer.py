@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from pellucid.base import ArgumentValueError, CallbackError, CompilationError, UnsupportedError
-from pellucid.higher_order.vmap_methods import check_vmap_method
+from pellucid.higher_order.custom_vmap import check_vmap_method
 from pellucid.ir import HOST, Primitive, ShapedArray, Shown, derived_types, io_effect, no_effects
 from pellucid.lowering.custom_calls import TYPED, custom_call
 from pellucid.runtime.failures import marked

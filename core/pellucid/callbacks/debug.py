@@ -12,7 +12,7 @@ import numpy as np
 
 from pellucid.base import ArgumentTypeError, Function, Keywords, capture, user_frame
 from pellucid.base.formats import check_fields
-from pellucid.higher_order.vmap_methods import each_element
+from pellucid.higher_order.custom_vmap import each_element
 from pellucid.ir import Operands, Values, debug_effect, ordered_debug_effect
 from pellucid.lowering.custom_calls import host_call
 from pellucid.runtime.tokens import tokens

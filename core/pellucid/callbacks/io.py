@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pellucid.base import EffectsError
-from pellucid.higher_order.vmap_methods import each_element
+from pellucid.higher_order.custom_vmap import each_element
 from pellucid.ir import ShapedArray, io_effect, ordered_io_effect
 from pellucid.lowering.custom_calls import host_call
 from pellucid.runtime.tokens import tokens

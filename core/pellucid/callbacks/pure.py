@@ -12,7 +12,7 @@ from pellucid.base import (
     Keywords,
     UnsupportedError,
 )
-from pellucid.higher_order.vmap_methods import batched_call, check_vmap_method
+from pellucid.higher_order.custom_vmap import batched_call, check_vmap_method
 from pellucid.ir import (
     HOST,
     Operands,

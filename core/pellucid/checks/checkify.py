@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import ArgumentTypeError, Function
-from pellucid.higher_order.calls import ClosedCallParams, Defined, closed_call_p
+from pellucid.higher_order.calls import (
+    ClosedCallParams,
+    Defined,
+    Structured,
+    bind_programs,
+    closed_call_p,
+)
 from pellucid.higher_order.custom_rules import CustomCall
-from pellucid.higher_order.structured import Structured, bind_programs
 from pellucid.ir import (
     ClosedJaxpr,
     DebugInfo,
@@ -27,8 +32,7 @@ from pellucid.ir import (
     rearranged,
     uses_references,
 )
-from pellucid.parallel.local_types import REPLICATED
-from pellucid.parallel.manual import shard_map_p
+from pellucid.parallel.manual import REPLICATED, shard_map_p
 from pellucid.primitives.arithmetic import neg
 from pellucid.primitives.logical import ne, select_n
 from pellucid.primitives.movement import broadcast

@@ -20,8 +20,7 @@ from pellucid import lax, nn, random
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Axes, Function, Shape
-from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
-from pellucid.higher_order.stages import eval_shape
+from pellucid.higher_order.stages import ShapeDtypeStruct, eval_shape
 from pellucid.nn import log_softmax as logsoftmax
 from pellucid.nn.initializers import glorot_normal as glorot, normal as randn, ones, zeros
 

@@ -14,7 +14,7 @@ from pellucid.base.errors import UnsupportedError
 from pellucid.base.typing import Function
 from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
 from pellucid.ir.rules import Effect, Zero, is_linear as is_undefined_primal
-from pellucid.refs.view import RefView as TransformedRef
+from pellucid.refs.access import RefView as TransformedRef
 from pellucid.tracing.current import context
 from pellucid.tracing.trace import Tracer, is_array_like, type_of
 from pellucid.transforms.zeros import instantiate as instantiate_zeros

@@ -18,7 +18,7 @@ import numpy as np
 from pellucid import numpy as jnp
 from pellucid.base.errors import ArgumentTypeError, ShapeError
 from pellucid.base.tree import tree_leaves, tree_map
-from pellucid.higher_order.custom_vjp import closure_convert, custom_vjp
+from pellucid.higher_order.custom_derivatives import closure_convert, custom_vjp
 from pellucid.higher_order.loops import fori_loop, scan, while_loop
 from pellucid.primitives.slicing import dynamic_update_index_in_dim
 from pellucid.tracing.trace import is_array_like, type_of

@@ -10,7 +10,7 @@ import pellucid.numpy as jnp
 from pellucid import random
 from pellucid.base.typing import Shape
 from pellucid.refs.access import new_ref
-from pellucid.refs.reference import Ref
+from pellucid.refs.primitives import Ref
 from pellucid.tree_util import register_dataclass
 
 

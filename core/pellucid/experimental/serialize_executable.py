@@ -16,8 +16,7 @@ import numpy as np
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
-from pellucid.higher_order.stages import Compiled
+from pellucid.higher_order.stages import Compiled, ShapeDtypeStruct
 from pellucid.primitives.creation import zeros
 from pellucid.runtime import platforms
 from pellucid.runtime.executable import Executable, serialized_executable

@@ -19,7 +19,7 @@ from pellucid.base import (
     strict_zip,
     structure_differences,
 )
-from pellucid.higher_order.custom_vjp import custom_vjp
+from pellucid.higher_order.custom_derivatives import custom_vjp
 from pellucid.ir import Avals, Operands, Primitive, Shown, Traits, Values, aval_at, derived_types
 from pellucid.tracing import bind
 from pellucid.xla import lapack

@@ -7,8 +7,7 @@ from typing import Any
 
 from pellucid.base import ArgumentTypeError, UnsupportedError
 from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
-from pellucid.higher_order.stages import Traced
+from pellucid.higher_order.stages import ShapeDtypeStruct, Traced
 from pellucid.ir import Values
 from pellucid.lowering.module import ordered
 from pellucid.runtime import platforms as known_platforms

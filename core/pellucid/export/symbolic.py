@@ -13,7 +13,7 @@ from pellucid.base import (
     is_none,
     strict_zip,
 )
-from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid.higher_order.stages import ShapeDtypeStruct
 from pellucid.tracing import type_of
 from pellucid.xla.pytree import flatten
 

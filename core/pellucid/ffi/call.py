@@ -18,7 +18,7 @@ from pellucid.base import (
     dtypes,
     strict_zip,
 )
-from pellucid.higher_order.vmap_methods import batched_call, check_vmap_method
+from pellucid.higher_order.custom_vmap import batched_call, check_vmap_method
 from pellucid.ir import (
     AbstractToken,
     Effect,

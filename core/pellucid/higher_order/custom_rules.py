@@ -55,7 +55,7 @@ from pellucid.transforms.arguments import check_callable, described, flat_argume
 from pellucid.transforms.vmap import batch_flat
 from pellucid.transforms.zeros import instantiate, nonzero, nonzero_mask, zeros
 
-from .structured import Structured
+from .calls import Structured
 
 # Symbolic zeros -----------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""`custom_vmap`: a function whose batching the user defines; `sequential_vmap`."""
+"""`custom_vmap`: a function whose batching the user defines; `sequential_vmap`; the values of `vmap_method`."""
 
 from __future__ import annotations
 
@@ -7,20 +7,32 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from pellucid.base import BatchingRuleError, Function, TreeError, broadcast_prefix_to, strict_zip
+from pellucid.base import (
+    ArgumentValueError,
+    BatchingRuleError,
+    CallbackBatchingError,
+    Function,
+    TreeError,
+    broadcast_prefix_to,
+    strict_zip,
+)
 from pellucid.ir import (
     BatchAxis,
     ClosedJaxpr,
+    Dims,
     Linearized,
     Mask,
     Operands,
+    Primitive,
     Results,
     Shown,
     Values,
     is_linear,
     rearranged,
 )
-from pellucid.primitives.movement import brought_to
+from pellucid.primitives.assembly import stack
+from pellucid.primitives.movement import broadcast, brought_to, move_axis
+from pellucid.primitives.slicing import index_in_dim
 from pellucid.tracing import bind, name_of, type_of, types_of
 from pellucid.transforms.arguments import (
     check_callable,
@@ -45,8 +57,8 @@ from pellucid.xla.pytree import flatten
 
 from .bodies import traced
 from .custom_rules import CustomCall, ForwardsDefinitions, Signature, as_pair
+from .loop_primitives import transposed_flat
 from .loops import map as sequential_map
-from .scan import transposed_flat
 
 FlatResults = tuple[list[Any], list[bool]]
 """Results, and which of them are batched."""
@@ -349,3 +361,85 @@ def sequential_vmap(f: Function) -> custom_vmap:
         return result, out_tree.unflatten([True] * out_tree.num_leaves)
 
     return sequential
+
+
+# How vmap treats calls of functions that are no programs --------------------------------------------
+
+
+VMAP_METHODS = (
+    "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None,
+)  # fmt: skip
+
+
+def check_vmap_method(caller: str, method: Any) -> None:
+    """Raise ArgumentValueError for a `vmap_method` that doesn't exist."""
+    if method not in VMAP_METHODS:
+        raise ArgumentValueError(
+            f"{caller} doesn't know this vmap_method.",
+            got=repr(method),
+            do=f"Choose one of {', '.join(map(repr, VMAP_METHODS))}.",
+        )
+
+
+def batched_call(
+    primitive: Primitive[Any],
+    axis: BatchAxis,
+    operands: Operands,
+    dims: Dims,
+    params: Any,
+    with_batch: Callable[[Mask], Any],
+    described: str,
+) -> tuple[Values, Sequence[int]]:
+    """Batching rule of a call whose params have `vmap_method`: (results, their dims, which are 0).
+
+    `with_batch(mask)` returns the params of one call for the whole batch, whose results have it as leading axis, and
+    those operands that the mask names. `described` names the call in errors.
+
+    Raises: CallbackBatchingError where `vmap_method` is None.
+    """
+    method = params.vmap_method
+    if method is None:
+        raise CallbackBatchingError(
+            f"vmap of {primitive.name} needs to know how its function treats batches.",
+            got=f"{described} with vmap_method=None",
+            do='Give vmap_method: "sequential" calls the function for each element; "broadcast_all" and '
+            '"expand_dims" call it once, with a new leading axis.',
+        )
+    if method.startswith("sequential"):
+        unrolled = method == "sequential_unrolled"
+        results = each_element(primitive, axis, operands, dims, params, unrolled=unrolled)
+        return results, [0] * len(results)
+    mask = [d is not None or method != "legacy_vectorized" for d in dims]
+    size = axis.size if method == "broadcast_all" else 1
+    inputs: Values = []
+    for x, dim, has_axis in strict_zip(operands, dims, mask):
+        if dim is not None:
+            x = move_axis(x, dim, 0)
+        elif has_axis:
+            x = broadcast(x, (size,))
+        inputs.append(x)
+    results = list(bind(primitive, *inputs, params=with_batch(mask)))
+    return results, [0] * len(results)
+
+
+def each_element(
+    primitive: Primitive[Any],
+    axis: BatchAxis,
+    operands: Operands,
+    dims: Dims,
+    params: Any,
+    *,
+    unrolled: bool,
+) -> Values:
+    """Results of the equation for each element of a batch, one after another, stacked along a leading axis."""
+    batched = [move_axis(x, d, 0) for x, d in strict_zip(operands, dims) if d is not None]
+
+    def one(elements: Operands) -> Values:
+        rest = iter(elements)
+        chosen = [x if d is None else next(rest) for x, d in strict_zip(operands, dims)]
+        return list(bind(primitive, *chosen, params=params))
+
+    if unrolled:
+        results = [one([index_in_dim(x, i, 0, False) for x in batched]) for i in range(axis.size)]
+        return [stack(parts, 0) for parts in strict_zip(*results)]
+    return sequential_map(one, batched)

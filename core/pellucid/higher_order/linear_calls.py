@@ -44,10 +44,9 @@ from pellucid.transforms.zeros import (
 from pellucid.xla.pytree import flatten, treedef_tuple
 
 from .bodies import Body, body_of, body_of_flat, differing_types, type_lines
-from .calls import ClosedCallParams, closed_call_p
-from .custom_jvp import CustomJvpCall
+from .calls import ClosedCallParams, closed_call_p, with_common_consts, with_common_inputs
+from .custom_derivatives import CustomJvpCall
 from .custom_rules import CustomCall
-from .structured import with_common_consts, with_common_inputs
 
 # linear_call ---------------------------------------------------------------------------------------
 

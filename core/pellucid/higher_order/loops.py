@@ -39,8 +39,7 @@ from pellucid.transforms.vmap import vmap
 from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
 
 from .bodies import Adapted, Body, as_result, check_carry, settled, stand_in, traced, unchanged
-from .scan import ScanParams, scan_p, stacked, unstacked
-from .while_loop import WhileParams, while_p
+from .loop_primitives import ScanParams, WhileParams, scan_p, stacked, unstacked, while_p
 
 # What messages call the arguments.
 _SCAN = stand_in("scan", "init", "xs")

@@ -9,7 +9,7 @@ from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Function
 from pellucid.extend.linear_util import WrappedFun
 from pellucid.higher_order.calls import closed_call_p, jit_p
-from pellucid.higher_order.custom_jvp import CustomJvpCall
+from pellucid.higher_order.custom_derivatives import CustomJvpCall
 from pellucid.interpreters.tables import RuleTable, checked_list
 from pellucid.ir.jaxpr import Equation, Jaxpr, JaxprEqn
 from pellucid.ir.primitive import Primitive, called

@@ -9,8 +9,7 @@ from typing import Any
 from pellucid.base import ArgumentValueError
 from pellucid.higher_order.jitted import Jitted, Program, all_jitted
 from pellucid.higher_order.misses import Key
-from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
-from pellucid.higher_order.stages import Traced
+from pellucid.higher_order.stages import ShapeDtypeStruct, Traced
 from pellucid.ir import AbstractRef
 
 from . import schema

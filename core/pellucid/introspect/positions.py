@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.ir import ClosedJaxpr, Jaxpr, Values, Var
-from pellucid.parallel.local_types import whole_type
-from pellucid.parallel.manual import ShardMapParams, shard_map_p
+from pellucid.parallel.manual import ShardMapParams, shard_map_p, whole_type
 from pellucid.primitives.movement import broadcast, reshape
 from pellucid.primitives.placement import device_put
 from pellucid.primitives.varying import (

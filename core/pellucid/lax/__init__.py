@@ -2,18 +2,19 @@
 
 from types import ModuleType as _Module
 
-from pellucid.higher_order.branching import (
+from pellucid.higher_order.calls import composite as composite
+from pellucid.higher_order.cond import (
     cond as cond,
+    cond_p as cond_p,
     platform_dependent as platform_dependent,
     switch as switch,
 )
-from pellucid.higher_order.composite import composite as composite
-from pellucid.higher_order.cond import cond_p as cond_p
 from pellucid.higher_order.linear_calls import (
     custom_linear_solve as custom_linear_solve,
     custom_root as custom_root,
     linear_solve_p as linear_solve_p,
 )
+from pellucid.higher_order.loop_primitives import scan_p as scan_p, while_p as while_p
 from pellucid.higher_order.loops import (
     associative_scan as associative_scan,
     fori_loop as fori_loop,
@@ -21,21 +22,26 @@ from pellucid.higher_order.loops import (
     scan as scan,
     while_loop as while_loop,
 )
-from pellucid.higher_order.reduce import (
+from pellucid.higher_order.scalar_functions import (
     reduce as reduce,
     reduce_p as reduce_p,
     reduce_window as reduce_window,
     reduce_window_p as reduce_window_p,
+    scatter_apply as scatter_apply,
 )
-from pellucid.higher_order.scan import scan_p as scan_p
-from pellucid.higher_order.scatter_apply import scatter_apply as scatter_apply
-from pellucid.higher_order.while_loop import while_p as while_p
 from pellucid.lax import linalg as linalg
 from pellucid.parallel.axes import (
     axis_index as axis_index,
     axis_index_p as axis_index_p,
     axis_size as axis_size,
     pcast as pcast,
+    pmax as pmax,
+    pmax_p as pmax_p,
+    pmean as pmean,
+    pmin as pmin,
+    pmin_p as pmin_p,
+    psum as psum,
+    psum_p as psum_p,
 )
 from pellucid.parallel.exchange import (
     all_to_all as all_to_all,
@@ -43,6 +49,8 @@ from pellucid.parallel.exchange import (
     pbroadcast as pbroadcast,
     ppermute as ppermute,
     ppermute_p as ppermute_p,
+    precv as precv,
+    psend as psend,
     pshuffle as pshuffle,
     pswapaxes as pswapaxes,
     ragged_all_to_all as ragged_all_to_all,
@@ -52,16 +60,6 @@ from pellucid.parallel.gathering import (
     all_gather as all_gather,
     all_gather_p as all_gather_p,
     psum_scatter as psum_scatter,
-)
-from pellucid.parallel.point_to_point import precv as precv, psend as psend
-from pellucid.parallel.reductions import (
-    pmax as pmax,
-    pmax_p as pmax_p,
-    pmean as pmean,
-    pmin as pmin,
-    pmin_p as pmin_p,
-    psum as psum,
-    psum_p as psum_p,
 )
 from pellucid.primitives.arithmetic import (
     RoundingMethod as RoundingMethod,

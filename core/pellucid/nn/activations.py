@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid import numpy as jnp
 from pellucid.base import ArgumentValueError, dtypes
-from pellucid.higher_order.custom_jvp import custom_jvp
+from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.movement import canonical_axis

@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid import numpy as jnp
 from pellucid.base import ArgumentValueError, DtypeError, ShapeError, dtypes
-from pellucid.higher_order.custom_vjp import custom_vjp
+from pellucid.higher_order.custom_derivatives import custom_vjp
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives.contraction import dot_general
 from pellucid.primitives.conversion import bitcast_convert_type

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pellucid.base import ArgumentTypeError, ShapeError, cached, dtypes
-from pellucid.higher_order.scatter_apply import scatter_apply
+from pellucid.higher_order.scalar_functions import scatter_apply
 from pellucid.ir import AbstractRef
 from pellucid.primitives.creation import ones
 from pellucid.primitives.gather_scatter import (

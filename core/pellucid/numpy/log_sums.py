@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.higher_order.custom_jvp import custom_jvp
+from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.tracing import type_of
 

@@ -20,7 +20,7 @@ from pellucid.base import (
 from pellucid.compilation.shardy import ShardyAttributes
 from pellucid.higher_order.bodies import Body, known_body
 from pellucid.higher_order.custom_rules import ForwardsDefinitions
-from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid.higher_order.stages import ShapeDtypeStruct
 from pellucid.ir import (
     CONTROL,
     ClosedJaxpr,
@@ -351,6 +351,3 @@ class custom_partitioning(ForwardsDefinitions):
             self._sharding_rule, static,
         )  # fmt: skip
         return body.out_tree.unflatten(bind(custom_partitioning_p, *leaves, params=params))
-
-
-__all__ = ["custom_partitioning", "custom_partitioning_p"]

@@ -1,5 +1,5 @@
 """Values that change places along named axes: permutations, broadcasts, transpositions with an array's own axis, parts of
-different lengths.
+different lengths, and sending and receiving apart.
 """
 
 from __future__ import annotations
@@ -10,14 +10,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import CollectiveError, DtypeError, Ints, expecting, tree_map
+from pellucid.base import (
+    ArgumentTypeError,
+    CollectiveError,
+    DtypeError,
+    Ints,
+    UnsupportedError,
+    expecting,
+    tree_map,
+)
 from pellucid.ir import (
     COLLECTIVE,
     BatchAxis,
     Collective,
+    P,
     Primitive,
+    ShapedArray,
     Shown,
     Zero,
+    abstract_token,
     is_linear,
     shaped_array,
 )
@@ -48,9 +59,8 @@ from pellucid.tracing import bind1, bound_axes, context, stage, type_of, types_o
 from pellucid.transforms.transpose import backward_pass
 from pellucid.transforms.vmap import batch_flat
 
-from .axes import AxisNames, Exchange, axis_index, checked_groups, listed_axes, size_along
+from .axes import AxisNames, Exchange, axis_index, checked_groups, listed_axes, psum_p, size_along
 from .gathering import GatherAxesParams, all_gather_p, folded, split
-from .reductions import psum_p
 
 Pairs = tuple[tuple[int, int], ...]
 _INDEX = np.dtype(np.int32)
@@ -522,3 +532,123 @@ def ragged_all_to_all(
             )
     operands = [vary(x, axes) for x in (operand, output, *layout)]
     return bind1(ragged_all_to_all_p, *operands, params=RaggedExchangeParams(axes, groups))
+
+
+# Two halves of a ppermute, joined by a token --------------------------------------------------------
+
+
+_PLATFORMS = ("cuda", "gpu", "rocm")
+
+
+class PSendParams(NamedTuple):
+    """`perm` holds pairs (source, destination) of positions along the axes."""
+
+    axis_name: AxisNames
+    perm: Pairs
+
+
+class PRecvParams(NamedTuple):
+    """`out_shape` is the type of what comes."""
+
+    axis_name: AxisNames
+    out_shape: ShapedArray
+    perm: Pairs
+
+
+class PointToPoint(Collective, Primitive[P]):
+    """One half of an exchange along `params.axis_name`."""
+
+    traits = COLLECTIVE.replace(linear=None)
+
+    def attributes(self, ctx: Any, params: Any) -> dict[str, Any]:
+        """Attributes of the StableHLO operation.
+
+        Raises: UnsupportedError on platforms whose devices can't do it.
+        """
+        if ctx.platform not in _PLATFORMS:
+            raise UnsupportedError(
+                f"{self.name}: devices of the platform {ctx.platform!r} don't send and receive apart.",
+                do="Use `ppermute`, which does both.",
+            )
+        pairs = np.array(params.perm, np.int64).reshape(-1, 2)
+        pairs = device_groups(ctx, params.axis_name)[:, pairs].reshape(-1, 2)
+        return {
+            "channel_handle": ctx.attribute("#stablehlo.channel_handle<handle = 1, type = 1>"),
+            "source_target_pairs": ctx.int_matrix(pairs),
+        }
+
+
+class PSend(PointToPoint[PSendParams]):
+    """Sends its operand; the result is a token."""
+
+    name = "psend"
+
+    def abstract_eval(self, avals, params):
+        return [abstract_token]
+
+    def lower(self, ctx, operands, params):
+        attributes = self.attributes(ctx, params)
+        token = ctx.op1("stablehlo.create_token", abstract_token, [])
+        return [ctx.op1("stablehlo.send", abstract_token, [*operands, token], attributes)]
+
+
+class PRecv(PointToPoint[PRecvParams]):
+    """Receives an array after what its operand, a token, waits for."""
+
+    name = "precv"
+
+    def abstract_eval(self, avals, params):
+        if avals[0] is not abstract_token:
+            raise ArgumentTypeError(
+                "precv takes a token.",
+                got=avals[0].text(),
+                do="Give what `psend` gave, or `create_token()`.",
+            )
+        return [params.out_shape]
+
+    def lower(self, ctx, operands, params):
+        types = [ctx.type(params.out_shape), ctx.type(abstract_token)]
+        return [ctx.op("stablehlo.recv", types, operands, self.attributes(ctx, params)).results[0]]
+
+
+psend_p = PSend()
+precv_p = PRecv()
+
+
+def psend(x: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:
+    """Send `x` (arrays in a tree) along `axis_name`; gives a token for each array.
+
+    `perm` is as in `ppermute`. GPUs only; a program that does it can't be lowered for others.
+
+    Raises: what `ppermute` raises.
+
+    >>> from pellucid import make_jaxpr
+    >>> make_jaxpr(lambda x: psend(x, "i", [(0, 1)]), axis_env=[("i", 2)])(1.0)
+    { lambda ; a:f32[]. let b:Tok = psend[axis_name=('i',) perm=((0, 1),)] a in (b,) }
+    """
+    axes, pairs = axes_and_pairs("psend", axis_name, perm)
+    return tree_map(
+        lambda leaf: bind1(psend_p, vary(leaf, axes), params=PSendParams(axes, pairs)), x
+    )
+
+
+def precv(token: Any, out_shape: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:
+    """The value that `psend` sent along `axis_name`, with shape and dtype of `out_shape` (in a tree), received after `token`.
+
+    Raises: what `ppermute` raises; ArgumentTypeError for what is no token.
+
+    >>> from pellucid import make_jaxpr
+    >>> make_jaxpr(lambda x: precv(psend(x, "i", [(0, 1)]), x, "i", [(0, 1)]), axis_env=[("i", 2)])(1.0)
+    { lambda ; a:f32[]. let
+        b:Tok = psend[axis_name=('i',) perm=((0, 1),)] a
+        c:f32[] = precv[axis_name=('i',) out_shape=float32[] perm=((0, 1),)] b
+      in (c,) }
+    """
+    axes, pairs = axes_and_pairs("precv", axis_name, perm)
+
+    def received(out):
+        aval: Any = out if hasattr(out, "shape") and hasattr(out, "dtype") else type_of(out)
+        params = PRecvParams(axes, shaped_array(tuple(aval.shape), np.dtype(aval.dtype)), pairs)
+        return vary(bind1(precv_p, token, params=params), axes)
+
+    return tree_map(received, out_shape)

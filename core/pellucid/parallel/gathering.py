@@ -26,8 +26,15 @@ from pellucid.primitives.varying import vary
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.tracing import bind1, context, type_of
 
-from .axes import AxisNames, Exchange, axis_index, checked_groups, listed_axes, size_along
-from .reductions import are_addends
+from .axes import (
+    AxisNames,
+    Exchange,
+    are_addends,
+    axis_index,
+    checked_groups,
+    listed_axes,
+    size_along,
+)
 
 
 class GatherAxesParams(NamedTuple):

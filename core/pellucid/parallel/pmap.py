@@ -36,7 +36,7 @@ from pellucid.transforms.vmap import batch_size, input_dims
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten
 
-from .local_types import REPLICATED
+from .manual import REPLICATED
 from .multihost import global_array_to_host_local_array, host_local_array_to_global_array
 from .shard_map import shard_map
 

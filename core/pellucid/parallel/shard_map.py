@@ -47,8 +47,14 @@ from pellucid.transforms.arguments import (
 from pellucid.xla.pytree import flatten
 
 from .divergence import check_no_divergence
-from .local_types import REPLICATED, check_is_array, checked_local_type
-from .manual import ShardMapParams, manual_axes_bound, shard_map_p
+from .manual import (
+    REPLICATED,
+    ShardMapParams,
+    check_is_array,
+    checked_local_type,
+    manual_axes_bound,
+    shard_map_p,
+)
 
 
 class InferFromArgs:

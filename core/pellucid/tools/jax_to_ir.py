@@ -23,7 +23,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError
 from pellucid.base.typing import Function
 from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid.higher_order.stages import ShapeDtypeStruct
 from pellucid.numpy.creation import asarray
 from pellucid.xla.compile import to_hlo
 from pellucid.xla.mlir import portable_artifact

@@ -8,7 +8,7 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid.base.errors import DeletedArrayError, EffectsError
-from pellucid.refs.reference import Ref
+from pellucid.refs.primitives import Ref
 
 X = np.arange(4, dtype=np.float32)
 

@@ -19,7 +19,7 @@ import numpy as np
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Shape
-from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid.higher_order.stages import ShapeDtypeStruct
 from pellucid.runtime.assembly import make_array_from_callback
 from pellucid.runtime.extended import ExtendedArray
 from pellucid.sharding.layout import Format

@@ -14,8 +14,7 @@ from pellucid.experimental.sparse.bcoo import BCOO, bcoo_fromdense, checked
 from pellucid.experimental.sparse.indices import in_bounds, padded, zeroed
 from pellucid.experimental.sparse.layouts import bcoo_update_layout
 from pellucid.experimental.sparse.movement import bcoo_reshape
-from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
-from pellucid.higher_order.stages import eval_shape
+from pellucid.higher_order.stages import ShapeDtypeStruct, eval_shape
 
 
 def _vector(mat: Any, n: int) -> BCOO:

@@ -16,7 +16,7 @@ from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.compressed import CSR
 from pellucid.higher_order.linear_calls import custom_linear_solve
 from pellucid.higher_order.loops import while_loop
-from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid.higher_order.stages import ShapeDtypeStruct
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.primitives.contraction import Precision
 

@@ -38,8 +38,7 @@ from pellucid.experimental.sparse.operation import (
     over_mapped,
     stretched,
 )
-from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
-from pellucid.higher_order.stages import eval_shape
+from pellucid.higher_order.stages import ShapeDtypeStruct, eval_shape
 from pellucid.transforms.vmap import vmap
 
 Numbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]

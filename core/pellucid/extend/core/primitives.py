@@ -5,13 +5,12 @@ from pellucid.higher_order.calls import (
     closed_call_p as closed_call_p,
     jit_p as jit_p,
 )
-from pellucid.higher_order.custom_jvp import custom_jvp_call_p as custom_jvp_call_p
-from pellucid.higher_order.custom_vjp import (
+from pellucid.higher_order.custom_derivatives import (
+    custom_jvp_call_p as custom_jvp_call_p,
     custom_lin_p as custom_lin_p,
     custom_vjp_call_p as custom_vjp_call_p,
 )
-from pellucid.higher_order.remat import remat_p as remat_p
-from pellucid.higher_order.remat_policies import name_p as name_p
+from pellucid.higher_order.remat import name_p as name_p, remat_p as remat_p
 from pellucid.lax import *
 from pellucid.lax.linalg import *
 from pellucid.primitives.families import add_any_p as add_jaxvals_p

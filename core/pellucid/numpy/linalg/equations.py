@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import ArgumentValueError, ShapeError
-from pellucid.higher_order.branching import cond
-from pellucid.higher_order.custom_jvp import custom_jvp
+from pellucid.higher_order.cond import cond
+from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.higher_order.custom_vmap import custom_vmap
 from pellucid.linalg import (
     lu as lu_module,

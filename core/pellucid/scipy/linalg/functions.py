@@ -10,7 +10,7 @@ import numpy as np
 
 import pellucid.numpy as jnp
 from pellucid.base import ArgumentValueError, ShapeError, dtypes
-from pellucid.higher_order.branching import cond
+from pellucid.higher_order.cond import cond
 from pellucid.higher_order.loops import fori_loop, scan
 from pellucid.linalg import reductions
 from pellucid.linalg.matrices import H, product

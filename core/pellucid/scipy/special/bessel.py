@@ -10,7 +10,7 @@ import numpy as np
 
 import pellucid.numpy as jnp
 from pellucid.base import ArgumentValueError
-from pellucid.higher_order.custom_jvp import custom_jvp
+from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.higher_order.loops import scan
 from pellucid.numpy.compiled import numpy_function
 from pellucid.primitives import special

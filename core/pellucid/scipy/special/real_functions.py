@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import DtypeError, dtypes
-from pellucid.higher_order.custom_jvp import custom_jvp
+from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.higher_order.custom_rules import SymbolicZero
 from pellucid.higher_order.loops import while_loop
 from pellucid.numpy.compiled import numpy_function
