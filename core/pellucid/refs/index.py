@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +13,6 @@ from pellucid.base import (
     IndexingError,
     NonConcreteBooleanIndexError,
     inserted,
-    resized,
     strict_zip,
 )
 from pellucid.ir import Operands, Values
@@ -27,7 +27,8 @@ from pellucid.primitives.index_dims import (
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
-from pellucid.primitives.movement import broadcast_shapes, broadcast_to, reshape
+from pellucid.primitives.logical import clamp
+from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes, reshape
 from pellucid.primitives.slicing import dynamic_slice, dynamic_update_slice, wrapped
 from pellucid.tracing import is_array_like, type_of
 
@@ -224,169 +225,99 @@ def _starts(index: RefIndex, operands: Operands) -> Values:
     ]
 
 
-class _Settled(NamedTuple):
-    """The part of an array that windows with traced starts select, the index within it, and the part's position."""
-
-    part: Any
-    index: RefIndex
-    operands: Values
-    starts: Values
+def _spans(index: RefIndex) -> Shape:
+    return tuple([1 if e is None else e.span for e in index.entries])
 
 
-def _settled(array, index: RefIndex, operands: Operands) -> _Settled:
-    """The part of `array` that windows with traced starts select."""
-    starts: Values = []
-    rest: Values = []
-    shape: list[int] = []
-    entries: list[Window | None] = []
-    values = iter(operands)
-    for entry, dim in strict_zip(index.entries, index.shape):
-        is_moving = entry is not None and entry.start is None
-        starts.append(next(values) if is_moving else np.int32(0))
-        shape.append(entry.span if entry is not None and is_moving else dim)
-        entries.append(entry._replace(start=0) if entry is not None and is_moving else entry)
-        if entry is None:
-            rest.append(next(values))
-    part = dynamic_slice(array, starts, shape)
-    return _Settled(part, RefIndex(tuple(shape), tuple(entries), index.position), rest, starts)
+def _strides(index: RefIndex) -> Shape:
+    return tuple([1 if e is None else e.stride for e in index.entries])
 
 
-def _has_moving_windows(index: RefIndex) -> bool:
-    return any(e is not None and e.start is None for e in index.entries)
-
-
-def _sizes(index: RefIndex) -> Shape:
-    return tuple([1 if e is None else e.size for e in index.entries])
-
-
-def _is_block(index: RefIndex, operands: Operands) -> bool:
-    """Whether the index selects a contiguous block, at a position that may be traced."""
-    return all(e is None or e.stride == 1 for e in index.entries) and not any(
-        type_of(x).shape for x in operands
-    )
+def _has_vectors(operands: Operands) -> bool:
+    return any(type_of(x).shape for x in operands)
 
 
 def read(array: Any, index: RefIndex, operands: Operands) -> Any:
     """`array[index]`; positions outside are moved to the nearest inside."""
     if index.is_full:
         return array
-    shape = index.result_shape([type_of(x).shape for x in operands])
-    if operands and _is_block(index, operands):
-        return reshape(dynamic_slice(array, _starts(index, operands), _sizes(index)), shape)
-    if _has_moving_windows(index):
-        array, index, operands, _ = _settled(array, index, operands)
-    array, index = _sliced(array, index), _whole_windows(index)
-    if not operands:
-        return array
-    sizes = tuple([1 if e is None else e.size for e in index.entries])
-    return gather(
-        array, _vectors(index, operands), _gather_numbers(index, operands), sizes,
-        mode=GatherScatterMode.CLIP,
-    )  # fmt: skip
+    if _has_vectors(operands):
+        points, numbers, sizes = _points(index, operands)
+        return gather(array, points, numbers, sizes, mode=GatherScatterMode.CLIP)
+    starts, spans, strides = _starts(index, operands), _spans(index), _strides(index)
+    if operands:
+        array, starts = dynamic_slice(array, starts, spans), [0] * len(spans)
+    if not operands or max(strides) > 1:
+        array = static_slice(array, starts, [*map(operator.add, starts, spans)], strides)
+    return reshape(array, index.result_shape([type_of(x).shape for x in operands]))
 
 
 def written(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
     """`array` with `new` at `index`; positions outside are dropped."""
     if index.is_full:
         return new
-    if _is_block(index, operands):
-        block = reshape(new, _sizes(index))
-        return dynamic_update_slice(array, block, _starts(index, operands))
-    return _combined(array, index, operands, new, scatter)
+    if not _is_block(index, operands):
+        return _scattered(array, index, operands, new, scatter)
+    return dynamic_update_slice(array, reshape(new, _spans(index)), _starts(index, operands))
 
 
 def added(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
     """`array` with `new` added at `index`, several times where positions are repeated."""
-    if _is_block(index, operands):
-        return written(array, index, operands, add(read(array, index, operands), new))
-    return _combined(array, index, operands, new, scatter_add)
+    if not _is_block(index, operands):
+        return _scattered(array, index, operands, new, scatter_add)
+    return written(array, index, operands, add(read(array, index, operands), new))
 
 
-def _combined(array, index: RefIndex, operands: Operands, new, combine):
-    if not _has_moving_windows(index):
-        return _updated(array, index, operands, new, combine)
-    part, inner, rest, starts = _settled(array, index, operands)
-    return dynamic_update_slice(array, _updated(part, inner, rest, new, combine), starts)
+def _is_block(index: RefIndex, operands: Operands) -> bool:
+    """Whether the index selects a contiguous block, at a position that may be traced."""
+    return not _has_vectors(operands) and set(_strides(index)) <= {1}
 
 
-def _sliced(array, index: RefIndex):
-    """The windows of `array`, with the axes whole that have operands."""
-    windows = [Window(0, d) if e is None else e for e, d in strict_zip(index.entries, index.shape)]
-    if all(w.covers(d) for w, d in strict_zip(windows, index.shape)):
-        return array
-    starts: Values = [w.start for w in windows]
-    stops = [min(s + w.size * w.stride, d) for s, w, d in strict_zip(starts, windows, index.shape)]
-    return static_slice(array, starts, stops, [w.stride for w in windows])
+def _scattered(array, index: RefIndex, operands: Operands, new, combine):
+    points, (offsets, collapsed, axes, *_), _ = _points(index, operands)
+    numbers = ScatterDimensionNumbers(offsets, collapsed, axes)
+    return combine(array, points, new, numbers, unique_indices=not _has_vectors(operands))
 
 
-def _whole_windows(index: RefIndex) -> RefIndex:
-    """The index of the same part within the windows."""
-    pairs = list(strict_zip(index.entries, index.shape))
-    return RefIndex(
-        tuple([d if e is None else e.size for e, d in pairs]),
-        tuple([None if e is None else Window(0, e.size) for e, _ in pairs]),
-        index.position,
-    )
+def _points(index: RefIndex, operands: Operands) -> tuple[Any, GatherDimensionNumbers, Shape]:
+    """(index vectors along a new last axis, what their components and the axes of the part are, sizes of the windows).
 
-
-def _vectors(index: RefIndex, operands: Operands):
-    """Index vectors along a new last axis; negative positions count from the end."""
-    shape = broadcast_shapes((), *[type_of(x).shape for x in operands])
-    dims = [d for e, d in strict_zip(index.entries, index.shape) if e is None]
+    Windows without gaps move as a whole, from starts that are moved to the nearest inside; negative positions count
+    from the end.
+    """
+    shape = index.result_shape([type_of(x).shape for x in operands])
+    end = index.position + len(shape) - len(index.windows)
+    vector_axes = range(index.position, end)
+    window_axes = iter([*range(index.position), *range(end, len(shape))])
+    # By axis of the array: sizes of windows that move as a whole, with their axis of the part; positions along the others,
+    # and starts of windows, with the axes of the part along which they lie.
+    windows: dict[int, tuple[int, int]] = {}
+    positions: dict[int, tuple[Any, Sequence[int]]] = {}
+    starts = _starts(index, operands)
+    for i, (entry, dim, start) in enumerate(strict_zip(index.entries, index.shape, starts)):
+        if entry is None or entry.start is None:
+            start = wrapped(convert_element_type(start, _INT32), dim)
+        if entry is None:
+            positions[i] = start, vector_axes[len(vector_axes) - type_of(start).ndim :]
+            continue
+        axis = next(window_axes)
+        if entry.start is None:
+            start = clamp(np.int32(0), start, np.int32(dim - entry.span))
+        if entry.stride > 1:
+            steps = mul(iota(_INT32, entry.size), np.int32(entry.stride))
+            positions[i] = add(steps, start), (axis,)
+            continue
+        windows[i] = entry.size, axis
+        if not entry.covers(dim):
+            positions[i] = start, ()
+    offsets = tuple([axis for _, axis in windows.values()])
+    sizes = tuple([windows[i][0] if i in windows else 1 for i in range(len(starts))])
+    collapsed = tuple([i for i in range(len(starts)) if i not in windows])
+    outer = [axis for axis in range(len(shape)) if axis not in offsets]
+    column = (*[shape[axis] for axis in outer], 1)
     columns = [
-        reshape(broadcast_to(wrapped(convert_element_type(x, _INT32), d), shape), (*shape, 1))
-        for x, d in strict_zip(operands, dims)
+        broadcast_in_dim(x, column, [outer.index(axis) for axis in axes])
+        for x, axes in positions.values()
     ]
-    return concatenate(columns, len(shape)) if len(columns) > 1 else columns[0]
-
-
-def _offset_axes(index: RefIndex, operands: Operands) -> Shape:
-    """Axes of the part that come from windows."""
-    n_vector = len(broadcast_shapes((), *[type_of(x).shape for x in operands]))
-    p, n_windows = index.position, len(index.windows)
-    return (*range(p), *range(p + n_vector, n_windows + n_vector))
-
-
-def _operand_axes(index: RefIndex) -> Shape:
-    return tuple([i for i, e in enumerate(index.entries) if e is None])
-
-
-def _gather_numbers(index: RefIndex, operands: Operands) -> GatherDimensionNumbers:
-    axes = _operand_axes(index)
-    return GatherDimensionNumbers(_offset_axes(index, operands), axes, axes)
-
-
-def _updated(array, index: RefIndex, operands: Operands, new, combine):
-    """`array` with `new` scattered by `combine` into the whole windows, one axis after another."""
-    partial = [
-        i
-        for i, (e, d) in enumerate(strict_zip(index.entries, index.shape))
-        if e is not None and not e.covers(d)
-    ]
-    if not partial:
-        if not operands:
-            return new if combine is scatter else add(array, new)
-        axes = _operand_axes(index)
-        numbers = ScatterDimensionNumbers(_offset_axes(index, operands), axes, axes)
-        return combine(array, _vectors(index, operands), new, numbers)
-    axis = partial[0]
-    window: Any = index.entries[axis]
-    start, size, stride = window
-    along = tuple([window if i == axis else Window(0, d) for i, d in enumerate(index.shape)])
-    inner = RefIndex(
-        resized(index.shape, axis, size),
-        resized(index.entries, axis, Window(0, size)),
-        index.position,
-    )
-    part = _sliced(array, RefIndex(index.shape, along, 0))
-    part = _updated(part, inner, operands, new, combine)
-    if stride == 1:
-        return dynamic_update_slice(
-            array, part, [np.int32(start if i == axis else 0) for i in range(len(along))]
-        )
-    positions = add(mul(iota(_INT32, size), np.int32(stride)), np.int32(start))
-    back = RefIndex(index.shape, resized(along, axis, None), axis)
-    numbers = ScatterDimensionNumbers(_offset_axes(back, [positions]), (axis,), (axis,))
-    return scatter(
-        array, _vectors(back, [positions]), part, numbers, unique_indices=True, indices_are_sorted=True
-    )  # fmt: skip
+    vectors = concatenate(columns, len(outer)) if len(columns) > 1 else columns[0]
+    return vectors, GatherDimensionNumbers(offsets, collapsed, tuple(positions)), sizes
