@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ from pellucid.tracing import bind, bind1, is_array_like, is_reference, type_of
 from . import index as indexing
 from .index import RefIndex, parsed
 from .primitives import (
+    Accessed,
     EmptyRefParams,
     NewRefParams,
     PartParams,
@@ -128,11 +128,11 @@ def _cast(array, dtype, new_dtype):
 # Views ----------------------------------------------------------------------------------------------
 
 
-Step = tuple[RefIndex | Transform, tuple[Any, ...]]
-"""An index or a transformation, and the operands of the index."""
+Step = tuple[Any, tuple[Any, ...]]
+"""A RefIndex or a Transform, and the operands of the index."""
 
 
-class RefView:
+class RefView(Accessed):
     """A reference to a part of the value of `ref`: `steps` lead to it, each from the part before it.
 
     The first is an index, which may be that of the whole.
@@ -165,30 +165,10 @@ class RefView:
     def size(self) -> int:
         return math.prod(self.shape)
 
-    @property
-    def at(self) -> RefIndexer:
-        return RefIndexer(self)
-
-    @property
-    def T(self) -> RefView:
-        return transposed(self)
-
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a 0-dimensional reference")
         return self.shape[0]
-
-    def __getattr__(self, name: str) -> Any:
-        method = AbstractRef.methods.get(name)
-        if method is None:
-            raise AttributeError(f"'RefView' object has no attribute {name!r}")
-        return functools.partial(method, self)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.get(index)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self.set(value, index)
 
     def __repr__(self) -> str:
         return f"RefView({self.ref.aval.text()}, shape={list(self.shape)})"
@@ -203,8 +183,7 @@ class RefIndexer:
         self.ref = ref
 
     def __getitem__(self, index: Any) -> RefView:
-        base, steps = steps_of("at", self.ref, index)
-        return RefView(base, tuple(steps))
+        return view_of("at", self.ref, index)
 
     def __repr__(self) -> str:
         return f"RefIndexer({self.ref!r})"
@@ -255,30 +234,30 @@ def bitcast(ref: Any, dtype: Any) -> RefView:
 
 
 def _transformed(caller: str, ref, transform: Transform) -> RefView:
-    base, steps = steps_of(caller, ref, ...)
-    return RefView(base, (*steps, (transform, ())))
+    view = view_of(caller, ref, ...)
+    return RefView(view.ref, (*view.steps, (transform, ())))
 
 
-def steps_of(caller: str, ref: Any, index: Any) -> tuple[Any, list[Step]]:
-    """(the reference behind `ref`, which may be a view of it, the steps that lead to `ref[index]`, the last an index)."""
+def view_of(caller: str, ref: Any, index: Any) -> RefView:
+    """The view `ref[index]` of a reference, or of the one behind a view; its last step is an index."""
+    last, operands = parsed(caller, index, ref.shape)
+    step: Step = last, tuple(operands)
     if type(ref) is not RefView:
-        parsed_index, operands = parsed(caller, index, ref.shape)
-        return ref, [(parsed_index, tuple(operands))]
-    steps = list(ref.steps)
+        return RefView(ref, (step,))
+    steps = ref.steps
     if steps[0][0].shape != ref.ref.shape:
         raise ArgumentTypeError(
             f"{caller}: the reference has another shape than the one of which this is a part.",
             got=f"a reference of shape {list(ref.ref.shape)}, a part of one of shape {list(steps[0][0].shape)}",
             do="Pass the reference itself where it is batched or cut, and take the part inside.",
         )
-    last, operands = parsed(caller, index, ref.shape)
     if not last.is_full or type(steps[-1][0]) is not RefIndex:
-        steps.append((last, tuple(operands)))
-    return ref.ref, steps
+        steps = (*steps, step)
+    return RefView(ref.ref, steps)
 
 
-def _unflattened(kinds, children) -> RefView:
-    return RefView(children[0], tuple(zip(kinds, children[1:], strict=True)))
+def _unflattened(steps, children) -> RefView:
+    return RefView(children[0], tuple(zip(steps, children[1:], strict=True)))
 
 
 register_pytree_node(
@@ -369,8 +348,8 @@ def get(ref: Any, idx: Any = None) -> Any:
     >>> get(new_ref(np.arange(4)), slice(1, 3))
     Array([1, 2], dtype=int32)
     """
-    base, steps = _steps("get", ref, idx)
-    return _read(_get(base, steps[0]), steps[1:])
+    view = _view("get", ref, idx)
+    return _read(_got(view), view.steps[1:])
 
 
 def set(ref: Any, idx: Any, value: Any) -> None:
@@ -383,7 +362,7 @@ def set(ref: Any, idx: Any, value: Any) -> None:
     >>> ref
     Ref(2., dtype=float32)
     """
-    _swap("set", ref, idx, value)
+    swap(ref, idx, value, "set")
 
 
 def swap(ref: Any, idx: Any, value: Any, _function_name: str = "swap") -> Any:
@@ -394,24 +373,19 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "swap") -> Any:
     >>> swap(new_ref(1.0), ..., 2.0)
     Array(1., dtype=float32)
     """
-    return _swap(_function_name, ref, idx, value)
+    view = _view(_function_name, ref, idx)
+    return _replaced(view, _fitting(_function_name, view, value), indexing.written)
 
 
-def _swap(caller: str, ref, idx, value):
-    base, steps = _steps(caller, ref, idx)
-    value = _fitting(caller, RefView(base, tuple(steps)), value)
-    return _replaced(base, steps, value, indexing.written)
-
-
-def _replaced(base, steps: list[Step], value, update: Callable[..., Any]):
-    """The old part of `base` at `steps`, which `update(array, index, operands, value)` changes."""
-    first, *inner = steps
-    if not inner:
-        return bind1(swap_p, base, value, *first[1], params=_params(first))
-    part = _get(base, first)
-    new = _updated(part, inner, value, update)
-    bind(swap_p, base, new, *first[1], params=_params(first))
-    return _read(part, inner)
+def _replaced(view: RefView, value, update: Callable[..., Any]):
+    """The old part of the reference that is viewed, which `update(array, index, operands, value)` changes."""
+    (index, operands), *inner = view.steps
+    if inner:
+        part = _got(view)
+        new = _updated(part, inner, value, update)
+        bind(swap_p, view.ref, new, *operands, params=PartParams(index))
+        return _read(part, inner)
+    return bind1(swap_p, view.ref, value, *operands, params=PartParams(index))
 
 
 def addupdate(ref: Any, idx: Any, x: Any) -> None:
@@ -425,16 +399,16 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     >>> ref
     Ref([2., 0., 1.], dtype=float32)
     """
-    base, steps = _steps("addupdate", ref, idx)
-    first, *inner = steps
-    x = _fitting("addupdate", RefView(base, tuple(steps)), x)
+    view = _view("addupdate", ref, idx)
+    (index, operands), *inner = view.steps
+    x = _fitting("addupdate", view, x)
     if any(type(step) is Bitcast for step, _ in inner):  # sums of bits aren't bits of sums
-        _replaced(base, steps, x, indexing.added)
+        _replaced(view, x, indexing.added)
         return
     if inner:
-        shape = first[0].result_shape([type_of(i).shape for i in first[1]])
-        x = _updated(zeros(shaped_array(shape, base.dtype)), inner, x, indexing.added)
-    bind(addupdate_p, base, x, *first[1], params=_params(first))
+        shape = index.result_shape([type_of(i).shape for i in operands])
+        x = _updated(zeros(shaped_array(shape, view.ref.dtype)), inner, x, indexing.added)
+    bind(addupdate_p, view.ref, x, *operands, params=PartParams(index))
 
 
 def _reference(caller: str, ref):
@@ -443,22 +417,17 @@ def _reference(caller: str, ref):
     return ref
 
 
-def _steps(caller: str, ref, idx) -> tuple[Any, list[Step]]:
-    """(the reference, the steps that lead to its part `ref[idx]`), for a reference or a view of one."""
+def _view(caller: str, ref, idx) -> RefView:
+    """The view `ref[idx]` of a reference or of a view of one."""
     if type(ref) is not RefView:
         _reference(caller, ref)
-    return steps_of(caller, ref, ... if idx is None else idx)
+    return view_of(caller, ref, ... if idx is None else idx)
 
 
-def _params(step: Step) -> PartParams:
-    """Params of the access to a reference by the first of its steps, which is an index."""
-    index, _ = step
-    assert isinstance(index, RefIndex)
-    return PartParams(index)
-
-
-def _get(ref, step: Step):
-    return bind1(get_p, ref, *step[1], params=_params(step))
+def _got(view: RefView):
+    """The part of the reference to which the first step of a view leads."""
+    index, operands = view.steps[0]
+    return bind1(get_p, view.ref, *operands, params=PartParams(index))
 
 
 def _read(part, steps: Sequence[Step]):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from pellucid.ir import (
     Operands,
     P,
     Primitive,
+    Results,
     Runs,
     Shown,
     Traits,
@@ -72,7 +74,35 @@ class _RefType(type):
         return type.__instancecheck__(cls, x) or type(getattr(x, "aval", None)) is AbstractRef
 
 
-class Ref(Described, metaclass=_RefType):
+class Accessed:
+    """Base class of references and of views of them: indexed, and with the methods of references."""
+
+    __slots__ = ()
+
+    @property
+    def at(self) -> Any:
+        """`ref.at[index]` is a reference to a part of the value."""
+        return AbstractRef.methods["at"](self)
+
+    @property
+    def T(self) -> Any:
+        """A view of the value with its axes reversed."""
+        return AbstractRef.methods["T"](self)
+
+    def __getattr__(self, name: str) -> Any:
+        method = AbstractRef.methods.get(name)
+        if method is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return functools.partial(method, self)
+
+    def __getitem__(self, index: Any) -> Any:
+        return AbstractRef.methods["get"](self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        AbstractRef.methods["set"](self, value, index)
+
+
+class Ref(Accessed, Described, metaclass=_RefType):
     """A mutable cell that holds an array; made by `new_ref`, read and written by `ref[...]`.
 
     A compiled function that takes it, or uses it from outside, reads and changes what it holds. Compared and hashed by
@@ -111,16 +141,6 @@ class Ref(Described, metaclass=_RefType):
         return value
 
     @property
-    def at(self) -> Any:
-        """`ref.at[index]` is a reference to a part of the value."""
-        return AbstractRef.methods["at"](self)
-
-    @property
-    def T(self) -> Any:
-        """A view of the value with its axes reversed."""
-        return AbstractRef.methods["T"](self)
-
-    @property
     def sharding(self) -> Any:
         return self.value.sharding
 
@@ -143,18 +163,6 @@ class Ref(Described, metaclass=_RefType):
 
     def __len__(self) -> int:
         return len(self.value)
-
-    def __getattr__(self, name: str) -> Any:
-        method = AbstractRef.methods.get(name)
-        if method is None:
-            raise AttributeError(f"'Ref' object has no attribute {name!r}")
-        return method.__get__(self)
-
-    def __getitem__(self, index: Any) -> Any:
-        return AbstractRef.methods["get"](self, index)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        AbstractRef.methods["set"](self, value, index)
 
     def __iter__(self) -> Any:
         return iter(self[...])
@@ -212,20 +220,20 @@ class NewRef(Linearized, OfReference[NewRefParams]):
         return [Ref(owned(operands[0]))]
 
     def jvp(self, primals, tangents, params):
-        results = bind(self, *primals, params=params)
-        tangent_type = type_of(results[0]).tangent()
-        if type(tangent_type) is not AbstractRef:
-            return results, [Zero(tangent_type)]
-        return results, bind(self, instantiate(tangents[0]), params=params)
+        return self.beside(
+            primals, params, lambda: bind(self, instantiate(tangents[0]), params=params)
+        )
 
     def linearize(self, trace, primals, tangents, params):
         # A reference to a constant may hold a differentiated value later.
+        tangent = lambda: trace.stage_linear(self, (trace.linear_value(tangents[0]),), params)
+        return self.beside(primals, params, tangent)
+
+    def beside(self, primals: Operands, params: Any, tangent: Callable[[], Results]) -> Any:
+        """(the reference, that to its tangent: what `tangent()` returns, or `Zero` for one without tangents)."""
         results = bind(self, *primals, params=params)
-        tangent_type = type_of(results[0]).tangent()
-        if type(tangent_type) is not AbstractRef:
-            return results, [Zero(tangent_type)]
-        tangent = trace.linear_value(tangents[0])
-        return results, trace.stage_linear(self, (tangent,), params)
+        aval = type_of(results[0]).tangent()
+        return results, tangent() if type(aval) is AbstractRef else [Zero(aval)]
 
     def batch(self, axis, operands, dims, params):
         # A reference without a batch axis may hold another value for each element later.
@@ -421,14 +429,14 @@ class Write(Shown, OfReference[PartParams]):
             "differentiated function.",
         )
 
-    def batched(
-        self,
-        axis: BatchAxis,
-        operands: Operands,
-        dims: tuple[BatchDim, ...],
-        params: PartParams,
-    ) -> tuple[Values, int]:
-        """(results for the whole batch, position of the part's batch axis)."""
+    def jvp(self, primals, tangents, params):
+        tangent = self.tangent(primals, tangents)
+        results = bind(self, *primals, params=params)
+        if tangent is None:
+            return results, [Zero(type_of(x).tangent()) for x in results]
+        return results, bind(self, tangents[0], tangent, *primals[2:], params=params)
+
+    def batch(self, axis, operands, dims, params):
         (ref, new, *rest), (dim, new_dim, *rest_dims) = operands, dims
         if dim is None:
             raise EffectsError(
@@ -445,11 +453,11 @@ class Write(Shown, OfReference[PartParams]):
         index, rest, out = batched_index(axis, params.index, dim, rest, rest_dims)
         full = inserted(shape, out, axis.size)
         if new_dim is None:
-            new = reshape(new, inserted(shape, out, 1))
-            new = broadcast_to(new, full)
+            new = broadcast_to(reshape(new, inserted(shape, out, 1)), full)
         else:
             new = move_axis(new, new_dim, out)
-        return bind(self, ref, new, *rest, params=PartParams(index)), out
+        results = bind(self, ref, new, *rest, params=PartParams(index))
+        return results, [out] * len(results)
 
 
 class Swap(Write):
@@ -469,17 +477,6 @@ class Swap(Write):
         swapped = _compiled(_swapped, params.index, donates=True)
         ref.value, old = swapped(ref.value, rest, new)
         return [old]
-
-    def jvp(self, primals, tangents, params):
-        tangent = self.tangent(primals, tangents)
-        results = bind(self, *primals, params=params)
-        if tangent is None:
-            return results, [Zero(type_of(x).tangent()) for x in results]
-        return results, bind(self, tangents[0], tangent, *primals[2:], params=params)
-
-    def batch(self, axis, operands, dims, params):
-        results, out = self.batched(axis, operands, dims, params)
-        return results, [out]
 
     def discharge(self, operands, params):
         cell, new, *rest = operands
@@ -515,17 +512,6 @@ class AddUpdate(Write):
         ref, new, *rest = operands
         ref.value = _compiled(indexing.added, params.index, donates=True)(ref.value, rest, new)
         return []
-
-    def jvp(self, primals, tangents, params):
-        tangent = self.tangent(primals, tangents)
-        bind(self, *primals, params=params)
-        if tangent is not None:
-            bind(self, tangents[0], tangent, *primals[2:], params=params)
-        return [], []
-
-    def batch(self, axis, operands, dims, params):
-        self.batched(axis, operands, dims, params)
-        return [], []
 
     def discharge(self, operands, params):
         cell, new, *rest = operands
