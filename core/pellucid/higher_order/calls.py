@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
-from itertools import chain, compress
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, compress, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from pellucid.ir import (
     OnReferences,
     Operands,
     P,
+    Primitive,
     Programs,
     Results,
     Role,
@@ -41,10 +42,13 @@ from pellucid.ir import (
     remove_dead_equations,
 )
 from pellucid.lowering.custom_calls import typed_attribute
+from pellucid.primitives.logical import select_n
+from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.tracing import Cell, Tracer, bind, discharged, held, type_of, types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
+from pellucid.transforms.derived import D
 from pellucid.transforms.jvp import jvp_jaxpr
-from pellucid.transforms.linearize import linearize_jaxpr
+from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
@@ -118,8 +122,6 @@ class Structured(OnReferences, Programs[P]):
         return results[len(cells) :]
 
     def dead_code(self, used, equation):
-        if not any(used) and not equation.effects:
-            return [False] * len(equation.operands), None
         slots = self.slots(equation.params)
         first, *others = [slot.program.jaxpr for slot in slots.programs]
         key = ("dead code", tuple(used), slots.operands, tuple(others))
@@ -241,6 +243,50 @@ def with_common_inputs(program: ClosedJaxpr, positions: Sequence[int], avals: Av
     return rearranged(program, [*front, *range(len(positions), len(program.jaxpr.invars))])
 
 
+# What derived programs share --------------------------------------------------------------------------------
+
+
+def consecutive(sizes: Iterable[int], values: Operands) -> list[Values]:
+    """Consecutive parts of `values` of these sizes, and the rest."""
+    rest = iter(values)
+    return [*([*islice(rest, n)] for n in sizes), [*rest]]
+
+
+def marks(derived: Any) -> list[bool]:
+    """For each result of a derived program, whether it has a tangent, a cotangent or a batch axis."""
+    mask = derived.nonzero_out if isinstance(derived, LinearizedJaxpr) else derived.mask
+    return [m is not None and m is not False for m in mask]  # a batch axis may be 0
+
+
+def with_settled_carry(derive: Callable[[list[bool]], D], carried: Mask) -> tuple[D, list[bool]]:
+    """(what `derive` gives for a mask of carries, the mask), from `carried` on, once a step marks the carries that it takes."""
+    while True:
+        derived = derive([*carried])
+        returned = marks(derived)[: len(carried)]
+        if returned == [*carried]:
+            return derived, returned
+        carried = returned
+
+
+def with_linear_part(
+    trace: Any, primitive: Primitive[P], results: Values, mask: Mask, operands: Operands, params: P
+) -> tuple[Values, Values]:
+    """(results, their tangents): an equation of the linear program gives those that `mask` marks, if there are any.
+
+    `results` may go on with residuals.
+    """
+    tangents: Results = ()
+    if any(mask) or primitive.effects((), params):
+        tangents = trace.stage_linear(primitive, operands, params)
+    return paired([*results[: len(mask)], *tangents], mask)
+
+
+def chosen(which: Any, *cases: Any) -> Any:
+    """One of `cases` for each element along axis 0, as the vector `which` says."""
+    shape = type_of(cases[0]).shape
+    return select_n(broadcast_in_dim(which, shape, (0,)) if len(shape) > 1 else which, *cases)
+
+
 # Calls of one program -------------------------------------------------------------------------------
 
 
@@ -273,11 +319,9 @@ class Call(Linearized, OneProgram[P], Structured[P]):
             ),
             *results[n:],
         ]
-        out_tangents: Results = ()
-        if any(parts.nonzero_out) or parts.linear.effects:
-            operands = (*parts.residuals(primals, results), *nonzero(tangents))
-            out_tangents = trace.stage_linear(self, operands, params.on(parts.linear))
-        return paired([*results[:n], *out_tangents], parts.nonzero_out)
+        operands = (*parts.residuals(primals, results), *nonzero(tangents))
+        linear = params.on(parts.linear)
+        return with_linear_part(trace, self, results, parts.nonzero_out, operands, linear)
 
     def transpose(self, cotangents, operands, params: Any):
         linear, avals, residuals = linear_parts(operands, cotangents)
@@ -382,8 +426,7 @@ class Defined(Call[P]):
     def discharge(self, operands, params):
         return self.definition.discharge(operands, params.as_call())
 
-    def dead_code(self, used, equation):
-        return [True] * len(equation.operands), equation
+    dead_code = Programs.dead_code
 
 
 # composite ------------------------------------------------------------------------------------------

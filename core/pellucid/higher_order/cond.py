@@ -7,6 +7,7 @@ to vary before it: the transpose of that cast sums over devices, which they can 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +35,6 @@ from pellucid.ir import (
     Mask,
     Operands,
     Primitive,
-    Results,
     Role,
     Shown,
     Slot,
@@ -46,8 +46,8 @@ from pellucid.ir import (
 from pellucid.lowering.loops import case
 from pellucid.lowering.module import ordered
 from pellucid.primitives.conversion import convert_element_type, stop_gradient
-from pellucid.primitives.logical import clamp, eq, select_n
-from pellucid.primitives.movement import broadcast_in_dim, brought_to
+from pellucid.primitives.logical import clamp, eq
+from pellucid.primitives.movement import brought_to
 from pellucid.primitives.staging import stage
 from pellucid.primitives.varying import pvary_p, vary
 from pellucid.tracing import (
@@ -79,7 +79,14 @@ from pellucid.transforms.zeros import (
 )
 
 from .bodies import Body, check_batched_effects, differing_types, layout_advice, traced, type_lines
-from .calls import Structured, with_common_consts, with_common_inputs
+from .calls import (
+    Structured,
+    chosen,
+    marks,
+    with_common_consts,
+    with_common_inputs,
+    with_linear_part,
+)
 
 Platforms = tuple[tuple[str, ...] | None, ...]
 
@@ -141,17 +148,11 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         results = bind(
             self, index, *parts.consts, *inputs, params=params._replace(branches=parts.primal)
         )
-        n = len(parts.mask)
-        out_tangents: Results = ()
-        if any(parts.mask) or any(b.effects for b in parts.linear):
-            sources = {"input": inputs, "result": results, "constant": parts.constants}
-            residuals = [sources[place.kind][place.index] for place in parts.places]
-            out_tangents = trace.stage_linear(
-                self,
-                (index, *residuals, *nonzero(tangents[1:])),
-                params._replace(branches=parts.linear),
-            )
-        return paired([*results[:n], *out_tangents], parts.mask)
+        sources = {"input": inputs, "result": results, "constant": parts.constants}
+        residuals = [sources[place.kind][place.index] for place in parts.places]
+        operands = (index, *residuals, *nonzero(tangents[1:]))
+        linear = params._replace(branches=parts.linear)
+        return with_linear_part(trace, self, results, parts.mask, operands, linear)
 
     def transpose(self, cotangents, operands, params):
         linear, avals, residuals = linear_parts(operands, cotangents)
@@ -167,9 +168,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         if dims[0] is not None:
             return _all_branches(axis, operands, dims, params)
         derived, mask = _agreeing(
-            params,
-            lambda jaxpr, want: batch_jaxpr(jaxpr, axis, dims[1:], want),
-            lambda d: [x is not None for x in d.mask],
+            params, lambda jaxpr, want: batch_jaxpr(jaxpr, axis, dims[1:], want)
         )
         return self.bind_derived(derived, operands, params), [0 if m else None for m in mask]
 
@@ -200,14 +199,10 @@ def platform_branch(platform: str, platforms: Platforms) -> int:
 # Making branches agree ----------------------------------------------------------------------------------
 
 
-def _agreeing(
-    params: CondParams,
-    derive: Callable[[Jaxpr, Mask], Any],
-    mask_of: Callable[[Any], Mask] = lambda d: d.mask,
-) -> tuple[Values, list[bool]]:
+def _agreeing(params: CondParams, derive: Callable[[Jaxpr, Any], Any]) -> tuple[Values, list[bool]]:
     """(the program that `derive(branch, results to instantiate)` gives for each branch, the mask that all share)."""
     jaxprs = [b.jaxpr for b in params.branches]
-    masks = [mask_of(derive(jaxpr, False)) for jaxpr in jaxprs]  # type: ignore[arg-type]
+    masks = [marks(derive(jaxpr, False)) for jaxpr in jaxprs]
     mask = [any(column) for column in strict_zip(*masks)]
     return [derive(jaxpr, mask) for jaxpr in jaxprs], mask
 
@@ -237,38 +232,9 @@ def split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
 
 
 def _split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
-    parts, mask = _agreeing(
-        params, lambda jaxpr, want: linearize_jaxpr(jaxpr, nonzero, want), lambda p: p.nonzero_out
-    )
+    parts, mask = _agreeing(params, lambda jaxpr, want: linearize_jaxpr(jaxpr, nonzero, want))
     n_results = len(mask)
     shared_avals, shared_of = _shared_residuals(params, parts, n_results)
-    places: list[Source] = []
-    avals: Avals = []
-    constants: Values = []
-    positions_of: list[list[int]] = []  # for each branch, those of its residuals in `places`
-    for part, shared in strict_zip(parts, shared_of):
-        shared_positions = {source: position for position, source in shared.items()}
-        positions = []
-        for source in part.sources:
-            place, aval = source, None
-            if source in shared_positions:
-                place = Source("result", n_results + shared_positions[source])
-                aval = shared_avals[shared_positions[source]]
-            elif source.kind == "constant":
-                constants.append(part.constants[source.index])
-                place = Source("constant", len(constants) - 1)
-                aval = type_of(constants[-1])
-            elif place not in places:
-                is_input = source.kind == "input"
-                source_avals = (
-                    params.branches[0].in_avals if is_input else parts[0].primal.out_avals
-                )
-                aval = source_avals[source.index]
-            if place not in places:
-                places.append(place)
-                avals.append(aval)
-            positions.append(places.index(place))
-        positions_of.append(positions)
     primal, consts = with_common_consts(
         [
             _with_shared_residuals(p, shared, shared_avals, n_results)
@@ -276,10 +242,27 @@ def _split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
         ],
         [p.consts for p in parts],
     )
+    constants: Values = []
+    places_of: list[list[Any]] = []  # for each branch, those of its residuals
+    for part, shared in strict_zip(parts, shared_of):
+        moved: dict[Any, Source] = {
+            s: Source("result", n_results + position) for position, s in shared.items()
+        }
+        n = len(constants)
+        moved |= {
+            Source("constant", i): Source("constant", n + i) for i in range(len(part.constants))
+        }
+        constants += part.constants
+        places_of.append([moved.get(source, source) for source in part.sources])
+    places = [*dict.fromkeys(chain(*places_of))]
+    avals_by_kind = {
+        "input": params.branches[0].in_avals, "result": primal[0].out_avals, "constant": types_of(constants)
+    }  # fmt: skip
+    avals = [avals_by_kind[place.kind][place.index] for place in places]
     linear = tuple(
         [
-            with_common_inputs(p.linear, positions, avals)
-            for p, positions in strict_zip(parts, positions_of)
+            with_common_inputs(p.linear, [*map(places.index, own)], avals)
+            for p, own in strict_zip(parts, places_of)
         ]
     )
     return SplitBranches(primal, consts, linear, places, constants, mask)
@@ -356,16 +339,10 @@ def _all_branches(
     results = []
     for i, branch in enumerate(params.branches):
         is_chosen = eq(index, dtype.type(i))
-        guarded = [_select(is_chosen, stop_gradient(x), x) for x in inputs]
+        guarded = [chosen(is_chosen, stop_gradient(x), x) for x in inputs]
         program, consts, _ = batch_jaxpr(branch.jaxpr, axis, [0] * len(inputs), True)
         results.append(replay(program.jaxpr, (), *consts, *guarded))
-    return [_select(index, *cases) for cases in strict_zip(*results)], [0] * len(results[0])
-
-
-def _select(which, *cases):
-    """One of `cases` for each element along axis 0."""
-    shape = type_of(cases[0]).shape
-    return select_n(broadcast_in_dim(which, shape, (0,)) if len(shape) > 1 else which, *cases)
+    return [chosen(index, *cases) for cases in strict_zip(*results)], [0] * len(results[0])
 
 
 # The platform ---------------------------------------------------------------------------------------------

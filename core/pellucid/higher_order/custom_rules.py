@@ -34,6 +34,7 @@ from pellucid.ir import (
     OneProgram,
     Operands,
     P,
+    Programs,
     Results,
     Shown,
     Values,
@@ -375,9 +376,7 @@ class CustomCall(OneProgram[P], Structured[P]):
         # Only compilation comes after this, so the user's rules are no longer needed.
         return inline_on_cells(self.program(params).jaxpr, operands)
 
-    def dead_code(self, used, equation):
-        remaining = equation if any(used) or equation.effects else None
-        return [remaining is not None] * len(equation.operands), remaining
+    dead_code = Programs.dead_code
 
 
 class DerivativeCall(Shown, CustomCall[P]):
@@ -399,9 +398,7 @@ class DerivativeCall(Shown, CustomCall[P]):
         return call.bind(operands), out_dims
 
     def dead_code(self, used, equation):
-        used_operands, remaining = super().dead_code(used, equation)
-        if remaining is None:
-            return used_operands, None
+        used_operands = [True] * len(equation.operands)
         jaxpr = equation.params.call_jaxpr.jaxpr
         key = ("used results", tuple(used))
         if key not in jaxpr.memo:

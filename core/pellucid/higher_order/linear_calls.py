@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import chain, islice
+from collections.abc import Callable
+from itertools import chain
 from typing import Any, NamedTuple
 
 from pellucid.base import ArgumentTypeError, DerivativeRuleError, Function, strict_zip
@@ -44,7 +44,13 @@ from pellucid.transforms.zeros import (
 from pellucid.xla.pytree import flatten, treedef_tuple
 
 from .bodies import Body, body_of, body_of_flat, differing_types, type_lines
-from .calls import ClosedCallParams, closed_call_p, with_common_consts, with_common_inputs
+from .calls import (
+    ClosedCallParams,
+    closed_call_p,
+    consecutive,
+    with_common_consts,
+    with_common_inputs,
+)
 from .custom_derivatives import CustomJvpCall
 from .custom_rules import CustomCall
 
@@ -195,18 +201,12 @@ class LinearSolveParams(NamedTuple):
 
     def split(self, values: Operands) -> tuple[LinearSolveTuple, Values]:
         """`values`, one for each operand: (those for the constants, those for the right-hand side)."""
-        *consts, b = _split(self.const_lengths, values)
+        *consts, b = consecutive(self.const_lengths, values)
         return LinearSolveTuple(*consts), b
 
     def transposed(self) -> LinearSolveParams:
         """Params of the transposed system."""
         return LinearSolveParams(self.const_lengths.transposed(), self.jaxprs.transposed())
-
-
-def _split(sizes: Sequence[int], values: Operands) -> list[Values]:
-    """Consecutive parts of `values` of these sizes, and the rest."""
-    rest = iter(values)
-    return [*(list(islice(rest, n)) for n in sizes), list(rest)]
 
 
 class LinearSolve(Programs[LinearSolveParams]):
@@ -285,10 +285,6 @@ class LinearSolve(Programs[LinearSolveParams]):
     def lower(self, ctx, operands, params):
         consts, b = params.split(operands)
         return ctx.inline(params.jaxprs.solve.jaxpr, (), [*consts.solve, *b])
-
-    def dead_code(self, used, equation):
-        remaining = equation if any(used) or equation.effects else None
-        return [remaining is not None] * len(equation.operands), remaining
 
 
 linear_solve_p = LinearSolve()
@@ -439,13 +435,13 @@ def custom_root(
     sizes, n = [len(part.consts) for part in parts], len(avals)
 
     def function(*operands):
-        _, consts, _, guess = _split(sizes, operands)
+        _, consts, _, guess = consecutive(sizes, operands)
         return replay(solver, (), *consts, *guess)
 
     def rule(primals: Operands, tangents: Operands) -> tuple[Values, Values]:
         results = call.bind(tuple(primals))
         root = results[:n]
-        f_consts, _, tangent_consts, _ = _split(sizes, primals)
+        f_consts, _, tangent_consts, _ = consecutive(sizes, primals)
         _, right, _ = jvp_flat(
             lambda *consts: (replay(of_f, (), *consts, *root), ()),
             f_consts,

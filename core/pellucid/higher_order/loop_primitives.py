@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import compress
+from collections.abc import Callable
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,14 +47,12 @@ from pellucid.lowering.loops import (
     with_element_at,
 )
 from pellucid.lowering.module import ordered
-from pellucid.primitives.logical import select_n
-from pellucid.primitives.movement import broadcast_in_dim, brought_to, move_axis
+from pellucid.primitives.movement import brought_to, move_axis
 from pellucid.primitives.reduction import reduce_or
 from pellucid.tracing import bind, replay, type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open, unnamed
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import (
-    LinearizedJaxpr,
     Source,
     linearize_flat,
     linearize_jaxpr,
@@ -73,7 +71,7 @@ from pellucid.transforms.zeros import (
 )
 
 from .bodies import check_batched_effects
-from .calls import Structured
+from .calls import Structured, chosen, consecutive, with_linear_part, with_settled_carry
 
 
 class ScanParams(NamedTuple):
@@ -132,15 +130,15 @@ class Scan(Linearized, Structured[ScanParams]):
     # Derivatives ----------------------------------------------------------------------------------
 
     def jvp(self, primals, tangents, params):
-        mask = nonzero_mask(tangents)
-        body = _jvp_body(params, mask)
         consts, carry, xs = params.split(primals)
         t_consts, t_carry, t_xs = params.split(tangents)
+        body = _jvp_body(params.jaxpr.jaxpr, *map(nonzero_mask, (t_consts, t_carry, t_xs)))
+        t_consts = nonzero(t_consts)
         t_carry = map(instantiate, compress(t_carry, body.carried))
-        n_consts = len(body.consts) + params.num_consts + sum(mask[: params.num_consts])
+        n_consts = len(body.consts) + len(consts) + len(t_consts)
         n, n_tangents, n_ys = params.num_carry, sum(body.carried), len(body.mask) - params.num_carry
         results = bind(
-            self, *body.consts, *consts, *nonzero(t_consts), *carry, *t_carry, *xs, *nonzero(t_xs),
+            self, *body.consts, *consts, *t_consts, *carry, *t_carry, *xs, *nonzero(t_xs),
             params=params._replace(jaxpr=body.program, num_consts=n_consts, num_carry=n + n_tangents),
         )  # fmt: skip
         ys = results[n + n_tangents :]
@@ -156,26 +154,18 @@ class Scan(Linearized, Structured[ScanParams]):
             self, *constants, *hoisted, *carry, *xs,
             params=params._replace(jaxpr=parts.primal, num_consts=len(constants) + len(hoisted)),
         )  # fmt: skip
-        n = len(parts.mask)
-        out_tangents: Results = ()
-        if any(parts.mask) or parts.linear.effects:
-            sources = {
-                "const": constants, "hoisted": hoisted, "xs": xs, "result": results,
-                "constant": parts.constants,
-            }  # fmt: skip
-            fixed = [sources[place.kind][place.index] for place in parts.fixed]
-            per_step = [sources[place.kind][place.index] for place in parts.per_step]
-            t_consts, t_carry, t_xs = params.split(tangents)
-            t_consts = nonzero(t_consts)
-            t_carry = [*map(trace.linear_value, compress(t_carry, parts.carried))]
-            linear = params._replace(
-                jaxpr=parts.linear,
-                num_consts=len(fixed) + len(t_consts),
-                num_carry=len(t_carry),
-            )
-            operands = (*fixed, *t_consts, *t_carry, *per_step, *nonzero(t_xs))
-            out_tangents = trace.stage_linear(self, operands, linear)
-        return paired([*results[:n], *out_tangents], parts.mask)
+        sources = {
+            "const": constants, "hoisted": hoisted, "xs": xs, "result": results,
+            "constant": parts.constants,
+        }  # fmt: skip
+        fixed = [sources[place.kind][place.index] for place in parts.fixed]
+        per_step = [sources[place.kind][place.index] for place in parts.per_step]
+        t_consts, t_carry, t_xs = params.split(tangents)
+        fixed += nonzero(t_consts)
+        t_carry = [*map(trace.linear_value, compress(t_carry, parts.carried))]
+        linear = params._replace(jaxpr=parts.linear, num_consts=len(fixed), num_carry=len(t_carry))
+        operands = (*fixed, *t_carry, *per_step, *nonzero(t_xs))
+        return with_linear_part(trace, self, results, parts.mask, operands, linear)
 
     def transpose(self, cotangents, operands, params):
         is_operand = [*map(is_linear, operands)]
@@ -218,14 +208,16 @@ class Scan(Linearized, Structured[ScanParams]):
         const_dims, carry_dims, xs_dims = params.split(dims)
         inner_xs_dims = [None if d is None else max(d - 1, 0) for d in xs_dims]
         n = params.num_carry
-        batched = [d is not None for d in carry_dims]
-        while True:
-            inner_dims = [*const_dims, *(0 if b else None for b in batched), *inner_xs_dims]
-            want = [*batched, *[False] * (len(params.jaxpr.out_avals) - n)]
-            program, more, out_dims = batch_jaxpr(params.jaxpr.jaxpr, axis, inner_dims, want)
-            if [d is not None for d in out_dims[:n]] == batched:
-                break
-            batched = [d is not None for d in out_dims[:n]]
+        n_ys = len(params.jaxpr.out_avals) - n
+        (program, more, out_dims), batched = with_settled_carry(
+            lambda batched: batch_jaxpr(
+                params.jaxpr.jaxpr,
+                axis,
+                [*const_dims, *(0 if b else None for b in batched), *inner_xs_dims],
+                [*batched, *[False] * n_ys],
+            ),
+            [d is not None for d in carry_dims],
+        )
         carry = [
             brought_to(axis, x, d, 0) if b else x
             for x, d, b in strict_zip(carry, carry_dims, batched)
@@ -327,34 +319,32 @@ class _JvpBody(NamedTuple):
     carried: Mask
 
 
-def _jvp_body(params: ScanParams, nonzero: Mask) -> _JvpBody:
+def _jvp_body(jaxpr: Jaxpr, consts: Mask, carry: Mask, xs: Mask = ()) -> _JvpBody:
     """The body of values and tangents: inputs and results are (values, tangents) within each of their groups."""
-    jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
-    consts_nz, carry_nz, xs_nz = params.split(list(nonzero))
-    n_ys = len(jaxpr.outvars) - n_carry
-    while True:
-        derived = jvp_jaxpr(jaxpr, [*consts_nz, *carry_nz, *xs_nz], [*carry_nz, *[False] * n_ys])
-        if list(derived.mask[:n_carry]) == list(carry_nz):
-            break
-        carry_nz = list(derived.mask[:n_carry])
-    first = len(derived.consts)
-    sizes = [params.num_consts, n_carry, len(xs_nz)]
-    tangent_sizes = [sum(consts_nz), sum(carry_nz), sum(xs_nz)]
-    inputs = [*range(first), *interleaved(first, sizes, tangent_sizes)]
-    results = interleaved(
-        0, [n_carry, n_ys], [sum(derived.mask[:n_carry]), sum(derived.mask[n_carry:])]
+    n = len(carry)
+    n_ys = len(jaxpr.outvars) - n
+    derived, carried = with_settled_carry(
+        lambda carried: jvp_jaxpr(jaxpr, [*consts, *carried, *xs], [*carried, *[False] * n_ys]),
+        carry,
     )
+    first = len(derived.consts)
+    inputs = [*range(first), *_interleaved(first, consts, carried, xs)]
+    results = _interleaved(0, carried, derived.mask[n:])
     program = rearranged(derived.program, inputs, results)
-    return _JvpBody(program, derived.consts, derived.mask, tuple(carry_nz))
+    return _JvpBody(program, derived.consts, derived.mask, carried)
 
 
-def interleaved(start: int, sizes: Sequence[int], tangent_sizes: Sequence[int]) -> list[int]:
-    """Positions of (values, tangents) group by group, where all values come first, from `start`, then all tangents."""
+def _interleaved(start: int, *masks: Mask) -> list[int]:
+    """Positions of (values, tangents) group by group, where all values come first, from `start`, then all tangents.
+
+    A mask for each group marks the values that have tangents.
+    """
     order = []
-    value, tangent = start, start + sum(sizes)
-    for size, tangent_size in strict_zip(sizes, tangent_sizes):
-        order += [*range(value, value + size), *range(tangent, tangent + tangent_size)]
-        value, tangent = value + size, tangent + tangent_size
+    value, tangent = start, start + sum(map(len, masks))
+    for mask in masks:
+        n, n_tangents = len(mask), sum(mask)
+        order += [*range(value, value + n), *range(tangent, tangent + n_tangents)]
+        value, tangent = value + n, tangent + n_tangents
     return order
 
 
@@ -374,8 +364,8 @@ class ScanParts(NamedTuple):
     consts: Values
     hoisted: Jaxpr
     linear: ClosedJaxpr
-    fixed: tuple[Source, ...]
-    per_step: tuple[Source, ...]
+    fixed: list[Source]
+    per_step: list[Source]
     constants: Values
     mask: Mask
     carried: Mask
@@ -391,44 +381,60 @@ def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
 
 
 def _split_scan(params: ScanParams, nonzero: Mask, worth: Worth) -> ScanParts:
-    jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
-    consts_nz, carried, xs_nz = params.split(list(nonzero))
-    n_ys = len(jaxpr.outvars) - n_carry
-    while True:
-        parts = linearize_jaxpr(
-            jaxpr,
+    consts_nz, carried, xs_nz = params.split(nonzero)
+    n_carry = params.num_carry
+    n_ys = len(params.jaxpr.out_avals) - n_carry
+    parts, carried = with_settled_carry(
+        lambda carried: linearize_jaxpr(
+            params.jaxpr.jaxpr,
             [*consts_nz, *carried, *xs_nz],
             [*carried, *[False] * n_ys],
             recompute=worth,
-        )
-        out_carried = list(parts.nonzero_out[:n_carry])
-        if out_carried == carried:
-            break
-        carried = out_carried
+        ),
+        carried,
+    )
     body = parts.primal.jaxpr
-    n_consts = len(parts.consts) + params.num_consts
+    n_consts, n_results = len(parts.consts) + params.num_consts, n_carry + n_ys
     invariant = _invariant_atoms(body, n_consts)
+    inputs: dict[Any, int] = {v: i for i, v in enumerate(body.invars)}
+    outputs = body.outvars[n_carry:n_results]
     hoisted: Values = []
-    per_step: Values = []
-    places = [
-        _place(parts, source, params, invariant, hoisted, per_step) for source in parts.sources
-    ]
-    results = [*body.outvars[: n_carry + n_ys], *per_step]
-    primal, hoist = _with_hoisted(body, n_consts, results, hoisted)
+    stacked_atoms: Values = []
+
+    def place(source: Source) -> Source:
+        """Where a residual is found; notes in the lists what must be hoisted or stacked for it."""
+        if source.kind == "constant":
+            return source
+        is_input = source.kind == "input"
+        atom = (
+            body.invars[len(parts.consts) + source.index]
+            if is_input
+            else body.outvars[source.index]
+        )
+        if atom in invariant:
+            if atom in inputs:
+                return Source("const", inputs[atom])
+            return Source("hoisted", _index_of(atom, hoisted))
+        if inputs.get(atom, -1) >= n_consts + n_carry:
+            return Source("xs", inputs[atom] - n_consts - n_carry)
+        if atom in outputs:
+            return Source("result", n_carry + outputs.index(atom))
+        return Source("result", n_results + _index_of(atom, stacked_atoms))
+
+    places = [place(source) for source in parts.sources]
+    primal, hoist = _with_hoisted(
+        body, n_consts, [*body.outvars[:n_results], *stacked_atoms], hoisted
+    )
     is_fixed = [p.kind in ("const", "hoisted", "constant") for p in places]
-    n_res, n_tc, n_tcarry = len(places), sum(consts_nz), sum(carried)
-    inputs = [
-        *(i for i in range(n_res) if is_fixed[i]),
-        *range(n_res, n_res + n_tc + n_tcarry),
-        *(i for i in range(n_res) if not is_fixed[i]),
-        *range(n_res + n_tc + n_tcarry, len(parts.linear.jaxpr.invars)),
-    ]
-    linear = rearranged(parts.linear, inputs)
+    fixed = [i for i, f in enumerate(is_fixed) if f]
+    per_step = [i for i, f in enumerate(is_fixed) if not f]
+    n_inputs = len(parts.linear.in_avals)
+    first_xs = len(places) + sum(consts_nz) + sum(carried)
+    order = [*fixed, *range(len(places), first_xs), *per_step, *range(first_xs, n_inputs)]
     return ScanParts(
-        primal, parts.consts, hoist, linear,
-        tuple([p for p, f in strict_zip(places, is_fixed) if f]),
-        tuple([p for p, f in strict_zip(places, is_fixed) if not f]),
-        parts.constants, parts.nonzero_out, tuple(carried),
+        primal, parts.consts, hoist, rearranged(parts.linear, order),
+        [places[i] for i in fixed], [places[i] for i in per_step],
+        parts.constants, parts.nonzero_out, carried,
     )  # fmt: skip
 
 
@@ -441,36 +447,6 @@ def _invariant_atoms(body: Jaxpr, n_consts: int) -> set[Any]:
         ):
             invariant.update(equation.results)
     return invariant
-
-
-def _place(
-    parts: LinearizedJaxpr,
-    source,
-    params: ScanParams,
-    invariant: set[Any],
-    hoisted: Values,
-    per_step: Values,
-) -> Source:
-    """Where the residual from `source` is found; notes in the lists what must be hoisted or stacked for it."""
-    if source.kind == "constant":
-        return source
-    body = parts.primal.jaxpr
-    n_consts, n_carry = params.num_consts, params.num_carry
-    if source.kind == "input":
-        atom: Any = body.invars[len(parts.consts) + source.index]
-        if source.index >= n_consts + n_carry:
-            return Source("xs", source.index - n_consts - n_carry)
-    else:
-        atom = body.outvars[source.index]
-    if atom in invariant:
-        if atom in body.invars:
-            return Source("const", body.invars.index(atom))
-        return Source("hoisted", _index_of(atom, hoisted))
-    n_results = len(parts.nonzero_out)
-    outputs = body.outvars[n_carry:n_results]
-    if atom in outputs:
-        return Source("result", n_carry + outputs.index(atom))
-    return Source("result", n_results + _index_of(atom, per_step))
 
 
 def _index_of(atom, atoms: Values) -> int:
@@ -558,30 +534,20 @@ def _transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Trans
             break
         carry_mask = out_mask
     consts_mask, xs_mask = derived.mask[:n_consts], derived.mask[n_consts + n_carry :]
-    n_sums = sum(consts_mask)
-    carry_ct_avals, ys_ct_avals = (
-        [a for a in group if a is not None] for group in (avals, ys_avals)
-    )
+    n_sums, transposed = sum(consts_mask), derived.program
     residual_avals = [a for a, is_linear in strict_zip(jaxpr.in_avals, linear) if not is_linear]
     n_residual_consts = params.num_consts - n_consts
-    sum_avals = list(derived.program.out_avals[:n_sums])
-    n_derived = len(derived.consts)
+    groups = [
+        transposed.in_avals[: len(derived.consts)], residual_avals[:n_residual_consts],
+        transposed.out_avals[:n_sums], [a for a in (*avals, *ys_avals) if a is not None],
+    ]  # fmt: skip
 
     def body(*arguments):
-        parts = iter(arguments)
-        take = lambda n: [next(parts) for _ in range(n)]
-        consts, residual_consts, sums, carry_cts, ys_cts = map(
-            take, (n_derived, n_residual_consts, n_sums, len(carry_ct_avals), len(ys_ct_avals))
-        )
-        cts = replay(
-            derived.program.jaxpr, (), *consts, *residual_consts, *parts, *carry_cts, *ys_cts
-        )
+        consts, residual_consts, sums, cts, residual_xs = consecutive(map(len, groups), arguments)
+        cts = replay(transposed.jaxpr, (), *consts, *residual_consts, *residual_xs, *cts)
         return [*map(add_tangents, sums, cts[:n_sums]), *cts[n_sums:]]
 
-    avals = [
-        *derived.program.in_avals[:n_derived], *residual_avals[:n_residual_consts], *sum_avals,
-        *carry_ct_avals, *ys_ct_avals, *residual_avals[n_residual_consts:],
-    ]  # fmt: skip
+    avals = [*chain(*groups), *residual_avals[n_residual_consts:]]
     program, consts = stage_open(body, avals, derived.program.jaxpr.debug)
     return TransposedBody(program, [*consts, *derived.consts], consts_mask, carry_mask, xs_mask)
 
@@ -653,9 +619,8 @@ class While(Linearized, Structured[WhileParams]):
     # Derivatives ----------------------------------------------------------------------------------
 
     def jvp(self, primals, tangents, params):
-        loop = _DifferentiatedLoop(params, tangents)
-        results = bind(self, *loop.operands(primals, instantiate), params=loop.params)
-        return paired(results, loop.carried)
+        operands, both, carried = _differentiated(params, primals, tangents, instantiate)
+        return paired(bind(self, *operands, params=both), carried)
 
     def linearize(self, trace, primals, tangents, params):
         if any(isinstance(effect, StateEffect) for effect in self.effects((), params)):
@@ -664,13 +629,12 @@ class While(Linearized, Structured[WhileParams]):
                 do="Use `scan`, or `fori_loop` with bounds that are Python ints; forward mode (jvp) works as it is.",
             )
         results = bind(self, *primals, params=params)
-        loop = _DifferentiatedLoop(params, tangents)
+        # The number of steps is not known, so residuals have no size: the linear loop computes all again.
+        operands, both, carried = _differentiated(params, primals, tangents, trace.linear_value)
         out_tangents: Results = ()
-        if any(loop.carried):
-            # The number of steps is not known, so residuals have no size: the linear loop computes all again.
-            operands = loop.operands(primals, trace.linear_value)
-            out_tangents = trace.stage_linear(self, operands, loop.params)[len(results) :]
-        return paired([*results, *out_tangents], loop.carried)
+        if any(carried):
+            out_tangents = trace.stage_linear(self, operands, both)[len(results) :]
+        return paired([*results, *out_tangents], carried)
 
     def transpose(self, cotangents, operands, params):
         raise IrreversibleLoopError(
@@ -740,39 +704,24 @@ while_p = While()
 _BOOL = shaped_array((), np.dtype(bool))
 
 
-class _DifferentiatedLoop:
-    """The loop over values and tangents: constants and carries are followed by their tangents."""
+def _differentiated(
+    params: WhileParams, primals: Operands, tangents: Operands, as_value: Callable[[Any], Any]
+) -> tuple[Values, WhileParams, Mask]:
+    """(operands and params of the loop over values and tangents, the carries that have tangents).
 
-    def __init__(self, params: WhileParams, tangents: Operands) -> None:
-        jaxpr = params.body_jaxpr.jaxpr
-        self.source = params
-        _, consts, carry = params.split(nonzero_mask(tangents))
-        while True:
-            derived = jvp_jaxpr(jaxpr, [*consts, *carry], carry)
-            if list(derived.mask) == list(carry):
-                break
-            carry = derived.mask
-        self.carried = list(carry)
-        self.tangents = params.split(tangents)
-        self.consts = derived.consts
-        n_consts, n_carry, first = params.body_nconsts, len(jaxpr.outvars), len(derived.consts)
-        sizes, tangent_sizes = [n_consts, n_carry], [sum(consts), sum(carry)]
-        inputs = [*range(first), *interleaved(first, sizes, tangent_sizes)]
-        tangent_avals = [a.tangent() for a, c in strict_zip(jaxpr.out_avals, carry) if c]
-        tested = range(len(params.cond_jaxpr.jaxpr.invars))
-        self.params = WhileParams(
-            rearranged(derived.program, inputs), first + n_consts + sum(consts),
-            rearranged(params.cond_jaxpr, [*tested, *tangent_avals]), params.cond_nconsts,
-        )  # fmt: skip
-
-    def operands(self, primals: Operands, carried: Callable[[Any], Any]) -> tuple[Any, ...]:
-        """Operands of the loop; `carried` makes an array of a tangent that the loop carries."""
-        cond_consts, body_consts, carry = self.source.split(primals)
-        _, const_tangents, carry_tangents = self.tangents
-        return (
-            *cond_consts, *self.consts, *body_consts, *nonzero(const_tangents), *carry,
-            *map(carried, compress(carry_tangents, self.carried)),
-        )  # fmt: skip
+    Constants and carries are followed by their tangents; `as_value` makes an array of one that the loop carries.
+    """
+    tested, consts, carry = params.split(primals)
+    _, t_consts, t_carry = params.split(tangents)
+    body = _jvp_body(params.body_jaxpr.jaxpr, nonzero_mask(t_consts), nonzero_mask(t_carry))
+    t_carry = map(as_value, compress(t_carry, body.carried))
+    constants = [*body.consts, *consts, *nonzero(t_consts)]
+    tangent_avals = [a.tangent() for a in compress(params.body_jaxpr.out_avals, body.carried)]
+    condition = rearranged(
+        params.cond_jaxpr, [*range(len(params.cond_jaxpr.in_avals)), *tangent_avals]
+    )
+    both = WhileParams(body.program, len(constants), condition, params.cond_nconsts)
+    return [*tested, *constants, *carry, *t_carry], both, body.carried
 
 
 def _ending_apart(
@@ -784,45 +733,25 @@ def _ending_apart(
     the condition, then its own.
     """
     check_batched_effects("while_loop", while_p.effects((), params))
-    jaxpr = body.program.jaxpr
-    test = remembered(
-        jaxpr, ("any goes on", condition.program.jaxpr), lambda: _any_goes_on(condition)
-    )
-    step = remembered(
-        jaxpr,
-        ("step of those that go on", condition.program.jaxpr),
-        lambda: _guarded_step(condition, body),
-    )
-    return test, step
+    tested, jaxpr = condition.program.jaxpr, body.program.jaxpr
+    n_carry = len(jaxpr.outvars)
+    n_tested = len(tested.invars) - n_carry
 
+    def any_goes_on(*values):
+        return [reduce_or(replay(tested, (), *values)[0], (0,))]
 
-def _any_goes_on(condition: Derived) -> Derived:
-    jaxpr = condition.program.jaxpr
-    program, consts = stage_open(
-        lambda *values: [reduce_or(replay(jaxpr, (), *values)[0], (0,))],
-        jaxpr.in_avals,
-        jaxpr.debug,
-    )
-    return Derived(program, consts, (None,))
-
-
-def _guarded_step(condition: Derived, body: Derived) -> Derived:
-    cond_jaxpr, body_jaxpr = condition.program.jaxpr, body.program.jaxpr
-    n_carry = len(body_jaxpr.outvars)
-    n_cond = len(cond_jaxpr.invars) - n_carry
-
-    def step(*values):
+    def guarded(*values):
         carry = values[len(values) - n_carry :]
-        [goes_on] = replay(cond_jaxpr, (), *values[:n_cond], *carry)
-        new = replay(body_jaxpr, (), *values[n_cond:])
-        return [_chosen(goes_on, x, y) for x, y in strict_zip(carry, new)]
+        [goes_on] = replay(tested, (), *values[:n_tested], *carry)
+        new = replay(jaxpr, (), *values[n_tested:])
+        return [chosen(goes_on, x, y) for x, y in strict_zip(carry, new)]
 
-    avals = [*cond_jaxpr.in_avals[:n_cond], *body_jaxpr.in_avals]
-    program, consts = stage_open(step, avals, body_jaxpr.debug)
-    return Derived(program, consts, body.mask)
+    def derived(what: str, function: Any, avals: Avals, mask: Any) -> Derived:
+        stage = lambda: Derived(*stage_open(function, avals, jaxpr.debug), mask)
+        return remembered(jaxpr, (what, tested), stage)
 
-
-def _chosen(goes_on, old, new):
-    """`new` for the elements of a batch that go on, `old` for the others."""
-    shape = type_of(new).shape
-    return select_n(broadcast_in_dim(goes_on, shape, (0,)) if len(shape) > 1 else goes_on, old, new)
+    step_avals = [*tested.in_avals[:n_tested], *jaxpr.in_avals]
+    return (
+        derived("any goes on", any_goes_on, tested.in_avals, (None,)),
+        derived("step of those that go on", guarded, step_avals, body.mask),
+    )
