@@ -9,6 +9,7 @@ from pellucid.ir import (
     AbstractRef,
     Avals,
     Operands,
+    Placed,
     Primitive,
     Programs,
     Runs,
@@ -127,7 +128,7 @@ def _applied(primitive: Primitive[Any], params, operands: Operands):
     program = _program(primitive, params, avals, positions, trace_context())
     values = program.operands(operands)
     place = where(values, primitive.name, placements_of(primitive, params))
-    executable = _executable(program, primitive.name, place)
+    executable = _executable(program, primitive.name, place, _stated(primitive, params))
     stepped = None
     if interception.runner and isinstance(primitive, Programs):
         allow_calls = compiled_primitive(primitive, params)._clear_cache
@@ -166,10 +167,16 @@ def _program(
     return ValueProgram(constants_as_inputs(forget_sources(jaxpr)), consts)
 
 
+def _stated(primitive: Primitive[Any], params: Any) -> tuple[Any, ...] | None:
+    return primitive.stated_results(params) if isinstance(primitive, Placed) else None
+
+
 @cached(8192)
-def _executable(program: ValueProgram, name: str, place: Where) -> Executable:
+def _executable(
+    program: ValueProgram, name: str, place: Where, results: tuple[Any, ...] | None
+) -> Executable:
     request = Request(
-        name, place.placement, place.shardings, None,
+        name, place.placement, place.shardings, results,
         donated=program.donated(()), committed=place.committed, mesh=place.mesh,
     )  # fmt: skip
     return compile_program(program.closed, request)
@@ -191,7 +198,7 @@ def compile_ahead(primitive: Primitive[Any], params: Any, operands: Operands) ->
     """Compiles what a later call of `primitive` runs on `operands`, arrays or `Planned` values; gives the planned results."""
     program = _program(primitive, params, tuple(types_of(operands)), None, trace_context())
     place = where(operands, primitive.name, placements_of(primitive, params))
-    executable = _executable(program, primitive.name, place)
+    executable = _executable(program, primitive.name, place, _stated(primitive, params))
     # Keys are committed wherever they lie.
     return [
         Planned(aval, sharding if executable.committed or is_wrapped(aval) else None)

@@ -23,8 +23,7 @@ from pellucid.sharding.errors import ShardingTypeError
 from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.stated import sharding_for
-from pellucid.tracing import bind1, bottom, context, type_of
-from pellucid.xla.arrays import ARRAY_TYPES
+from pellucid.tracing import Tracer, bind1, bottom, context, type_of
 
 from .conversion import convert_element_type
 from .families import NUMBER, constant_like, kind_of, scalar
@@ -218,14 +217,18 @@ def _check_real(x, dtype, name: str) -> None:
 def layout_of(x: Any, shape: Shape) -> Any:
     """The sharding of arrays of `shape` like `x`: its own if the user put it there, or what its type shows; else None.
 
-    An array of another shape shares the device of `x` only, not how it is cut.
+    `x` may have a sharding without being an array, as a ShapeDtypeStruct. An array of another shape shares the device of
+    `x` only, not how it is cut.
     """
     same = type_of(x).shape == shape
     if not context.trace.is_eager:
         return type_of(x).shown_sharding if same else None
-    if type(x) not in ARRAY_TYPES or not x._committed:
+    sharding = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
+    if not isinstance(sharding, Sharding) or not getattr(x, "_committed", True):
         return None
-    return x._sharding if same or x._sharding.num_devices == 1 else None
+    if getattr(sharding, "is_abstract", False):
+        return None
+    return sharding if same or sharding.num_devices == 1 else None
 
 
 def _filled(sizes: Shape, scalar, sharding):

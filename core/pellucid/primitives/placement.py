@@ -352,6 +352,11 @@ class ShardingConstraint(Placed, Identity[ShardingConstraintParams]):
     def placed(self, params):
         return (params.sharding,)
 
+    def stated_results(self, params):
+        spec = getattr(params.sharding, "spec", ())
+        is_open = UNCONSTRAINED in spec or getattr(params.sharding, "is_abstract", False)
+        return None if is_open else (params.sharding,)
+
     def undo(self, cotangent, aval, params):
         return bind1(self, cotangent, params=params)
 

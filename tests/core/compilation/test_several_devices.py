@@ -212,6 +212,17 @@ def test_why_a_program_was_compiled_again_names_the_argument(mesh):
     assert (reason.kind, reason.new) == ("device", "on cpu:1")
 
 
+class Variable:
+    """An array of a library's, with a placement."""
+
+    def __init__(self, value):
+        self.value = value
+        self.sharding = value.sharding
+
+    def __jax_array__(self):
+        return self.value
+
+
 def test_arrays_like_others_are_laid_out_alike(mesh):
     x = put(mesh, "x")
     for like in (
@@ -219,8 +230,13 @@ def test_arrays_like_others_are_laid_out_alike(mesh):
         jnp.full_like(x, 2.5),
         pl.lax.full_like(x, 1),
         jnp.ones_like(x, dtype=int),
+        jnp.zeros_like(pl.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding)),
+        jnp.ones_like(Variable(x)),
     ):
         assert like.sharding == x.sharding
+    abstract = NamedSharding(AbstractMesh((2,), ("x",)), P("x"))
+    planned = jnp.zeros_like(pl.ShapeDtypeStruct(x.shape, x.dtype, sharding=abstract))
+    assert planned.sharding.num_devices == 1
     assert jnp.zeros_like(x, shape=(3,)).sharding.num_devices == 1
     np.testing.assert_array_equal(jnp.full_like(x, 2.5), np.full_like(X, 2.5))
     zeros = pl.jit(lambda: jnp.zeros((8, 4), device=x.sharding))()

@@ -55,7 +55,10 @@ def test_values_are_laid_out_as_stated(over):
 
 def test_outside_of_programs_values_move(over):
     assert with_sharding_constraint(X, over("x")).sharding.spec == P("x")
-    assert with_sharding_constraint(pl.device_put(X, over("x")), over("y")).sharding.spec == P("y")
+    moved = with_sharding_constraint(pl.device_put(X, over("x")), over("y", None))
+    assert moved.sharding == over("y", None) != over("y")
+    open_spec = over("y", P.UNCONSTRAINED)
+    assert with_sharding_constraint(X, open_spec).sharding.spec == P("y")
     check_message(
         lambda: with_sharding_constraint(pl.device_put(X, pl.devices()[1]), over("x")),
         DeviceError,
