@@ -166,4 +166,54 @@ def tables(jax):
     return results
 
 
-PROGRAMS = [several_results, linear, bilinear, axis_rules, effects, tables]
+class Columns:
+    """Columns of a table of any width, each with an offset; no pytree."""
+
+    def __init__(self, table, offsets):
+        self.table, self.offsets = table, offsets
+
+
+class Along:
+    """The batch axis of the tables of `Columns`."""
+
+    def __init__(self, axis):
+        self.axis = axis
+
+
+def containers(jax):
+    batching = submodule(submodule(jax, "interpreters"), "batching")
+
+    def to_elt(element_of, index, columns, along):
+        offsets = element_of(columns.offsets, 0), index()
+        return Columns(element_of(columns.table, along.axis), offsets)
+
+    def from_elt(stacked, axis_size, columns, along):
+        table = stacked(axis_size, columns.table, along.axis)
+        return Columns(table, stacked(axis_size, columns.offsets, 0) * axis_size)
+
+    batching.register_vmappable(Columns, Along, int, to_elt, from_elt, None)
+
+    def f(columns, x):
+        offset = sum(columns.offsets)
+        return Columns(columns.table * x + offset, offset), x + 1
+
+    def mapped(table, x, in_axis, out_axis):
+        offsets = np.arange(3, dtype=np.int32)
+        axes = (Along(in_axis), None), (Along(out_axis), None)
+        columns, y = jax.vmap(f, *axes, axis_size=3)(Columns(table, offsets), x)
+        return columns.table, columns.offsets, y
+
+    def loss(table):
+        return mapped(table, 2.0, 1, 0)[0].sum()
+
+    results = (
+        mapped(X, 2.0, 1, 0), jax.jit(mapped, static_argnums=(2, 3))(X, 2.0, -1, 1), jax.grad(loss)(X),
+        jax.vmap(lambda x: mapped(X, x, 1, 1))(W),
+        jax.vmap(lambda c: c.table.sum() + c.offsets[0], in_axes=Along(1), axis_size=3)(Columns(X, W)),
+        jax.vmap(lambda cs, x: cs["a"].table @ x, ({"a": Along(0)}, 0))({"a": Columns(X, W[:2])}, X),
+    )  # fmt: skip
+    batching.unregister_vmappable(Columns)
+    return results
+
+
+PROGRAMS = [several_results, linear, bilinear, axis_rules, effects, tables, containers]

@@ -6,7 +6,7 @@ the position of the batch axis, or None where a value has none.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError, UnsupportedError
 from pellucid.base.functional import strict_zip
@@ -17,6 +17,7 @@ from pellucid.ir.primitive import Primitive, params_of
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.movement import aligned_for_batch, brought_to
 from pellucid.tracing.trace import type_of
+from pellucid.transforms import vmappable
 
 
 def _adapted(primitive: Primitive[Any], rule: Function) -> Function:
@@ -146,23 +147,56 @@ def register_vmappable(
     to_elt: Function,
     from_elt: Function,
     make_iota: Function | None,
-) -> NoReturn:
-    """The reference's hook for containers that `vmap` takes apart by functions.
+) -> None:
+    """Let `vmap` take containers of class `data_type` apart by functions; axes in `in_axes` may be a `spec_type` for them.
 
-    Raises: UnsupportedError: here containers are pytrees.
+    `to_elt(element_of, index, container, spec)` returns one element of the batch from arrays by `element_of(array, axis)`
+    and from its position, `index()`. `from_elt(stacked, axis_size, element, spec)` returns a container from a result of
+    this class, by `stacked(axis_size, array, axis)`. A container has no size of its own: `axis_size` or another
+    argument has it; `make_iota(axis_size)` are the positions where a size is an `axis_size_type`.
 
-    >>> register_vmappable(set, int, int, abs, abs, None)
-    Traceback (most recent call last):
-        ...
-    pellucid.base.errors.UnsupportedError: vmap can't take apart containers by functions.
-      set
-      Register the class as a pytree whose leaves are its arrays: `tree_util.register_pytree_node`.
+    Raises: ArgumentTypeError for classes that are none, and for what isn't callable.
+
+    >>> from typing import Any, NamedTuple
+    >>> class Rows(NamedTuple):
+    ...     table: Any
+    >>> class Along:
+    ...     def __init__(self, axis):
+    ...         self.axis = axis
+    >>> register_vmappable(
+    ...     Rows, Along, int,
+    ...     lambda element_of, index, rows, along: element_of(rows.table, along.axis),
+    ...     lambda stacked, axis_size, row, along: stacked(axis_size, row, along.axis),
+    ...     None,
+    ... )
+    >>> pl.vmap(lambda row: row.sum(), in_axes=Along(0), axis_size=2)(Rows(np.ones((2, 3))))
+    Array([3., 3.], dtype=float32)
+    >>> unregister_vmappable(Rows)
     """
-    raise UnsupportedError(
-        "vmap can't take apart containers by functions.",
-        got=data_type.__name__,
-        do="Register the class as a pytree whose leaves are its arrays: `tree_util.register_pytree_node`.",
-    )
+    classes = {"data_type": data_type, "spec_type": spec_type, "axis_size_type": axis_size_type}
+    for name, value in classes.items():
+        if not isinstance(value, type):
+            raise ArgumentTypeError(
+                f"register_vmappable: {name} must be a class.", got=f"got {value!r:.80}"
+            )
+    for function in (to_elt, from_elt, make_iota):
+        if function is not None and not callable(function):
+            raise ArgumentTypeError(
+                "register_vmappable takes functions that take a container apart and put it together.",
+                got=f"got {function!r:.80}",
+            )
+    vmappable.registered[data_type] = vmappable.Vmappable(to_elt, from_elt)
+    vmappable.spec_types.add(spec_type)
+    if make_iota is not None:
+        vmappable.iotas[axis_size_type] = make_iota
+
+
+def unregister_vmappable(data_type: type) -> None:
+    """Forget what `register_vmappable` was told of `data_type`; nothing where it is unknown.
+
+    >>> unregister_vmappable(dict)
+    """
+    vmappable.registered.pop(data_type, None)
 
 
 def defbroadcasting(prim: Primitive[Any]) -> None:
@@ -205,5 +239,5 @@ def broadcast(x: Any, sz: int, axis: int) -> Any:
 
 __all__ = [
     "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting", "defreducer",
-    "defvectorized", "fancy_primitive_batchers", "primitive_batchers", "register_vmappable",
+    "defvectorized", "fancy_primitive_batchers", "primitive_batchers", "register_vmappable", "unregister_vmappable",
 ]  # fmt: skip

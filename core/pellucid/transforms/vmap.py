@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -35,6 +37,7 @@ from pellucid.ir import (
     is_always_transformed,
 )
 from pellucid.ir.axis_names import axis_names
+from pellucid.primitives.creation import iota
 from pellucid.primitives.movement import brought_to, reduce_sum
 from pellucid.primitives.placement import ReshardParams, reshard_p
 from pellucid.sharding.named_sharding import NamedSharding
@@ -57,9 +60,11 @@ from pellucid.tracing import (
 )
 from pellucid.xla.pytree import flatten
 
+from . import vmappable
 from .arguments import argument_paths, check_callable, checked_leaves, result_leaves, wraps
 from .derived import Derived, derivation, listed, stage_open
 from .jvp import JvpTracer
+from .vmappable import Whole
 
 
 def batch_flat(
@@ -193,35 +198,48 @@ def vmap(
 
     @wraps(fun, "Batched form")
     def batched(*args: Any, **kwargs: Any) -> Any:
+        if vmappable.registered:
+            args, kwargs = vmappable.with_leaves((args, kwargs))
         leaves, tree = flatten((args, kwargs))
-        in_dims = input_dims("vmap", fun, in_axes, args, kwargs, tree)
+        specs = input_dims("vmap", fun, in_axes, args, kwargs, tree)
+        in_dims = [None if type(x) is Whole else d for x, d in strict_zip(leaves, specs)]
         leaves = checked_leaves(leaves, "vmap", fun, args, kwargs, [d is None for d in in_dims])
         size, dims = batch_size("vmap", fun, args, kwargs, leaves, in_dims, axis_size)
         axis = BatchAxis(size, axis_name, spmd_axis_name, _shown_sharding(leaves, dims))
         out_tree: Any = None
 
+        def dims_of_results() -> list[Any]:
+            if type(out_axes) is int:
+                return [out_axes] * out_tree.num_leaves
+            return broadcast_prefix_to(
+                out_axes, out_tree, is_none, caller="vmap out_axes", name="result"
+            )
+
+        def place(x, dim: BatchDim, out_axis, i: int):
+            return _placed(fun, axis, x, dim, out_axis, out_tree, i, sum_match)
+
         def flat(*xs):
             nonlocal out_tree
+            if vmappable.registered:
+                xs = _elements(context.trace, xs, specs)
             inner_args, inner_kwargs = _with_containers(
                 lambda node, dims: node.element(dims), tree, xs, in_dims
             )
             result = named_call(fun, inner_args, inner_kwargs)
-            results, out_tree = result_leaves(result, "vmap", fun)
-            return results
+            if not vmappable.registered:
+                results, out_tree = result_leaves(result, "vmap", fun)
+                return results
+            results, out_tree = flatten(vmappable.with_leaves(result))
+            result_leaves([x for x in results if type(x) is not Whole], "vmap", fun)
+            return _stacked(context.trace, results, dims_of_results(), place)
 
         lanes = Lanes(axis)
         with use_transformation("vmap", lanes):
             results, result_dims = batch_flat(flat, axis, leaves, dims, users=fun, lanes=lanes)
-        out_dims = (
-            [out_axes] * len(results)
-            if type(out_axes) is int
-            else broadcast_prefix_to(
-                out_axes, out_tree, is_none, caller="vmap out_axes", name="result"
-            )
-        )
+        out_dims = dims_of_results()
         with plumbing("vmap"), use_transformation("vmap"):
             placed = [
-                _placed(fun, axis, x, d, w, out_tree, i, sum_match)
+                x.value if type(x) is Whole else place(x, d, w, i)
                 for i, (x, d, w) in enumerate(strict_zip(results, result_dims, out_dims))
             ]
         return _with_containers(
@@ -229,6 +247,51 @@ def vmap(
         )
 
     return batched
+
+
+def _elements(trace: Any, leaves: Operands, specs: Sequence[Any]) -> Values:
+    """`leaves` with one element of the batch in place of each container that `vmap` takes apart."""
+    positions: list[BatchTracer] = []
+
+    def index():
+        if not positions:
+            size = trace.axis.size
+            make = vmappable.iotas.get(type(size))
+            values = iota(np.int32, size) if make is None else make(size)
+            positions.append(BatchTracer(trace, values, 0))
+        return positions[0]
+
+    def element_of(x, spec):
+        if vmappable.is_registered(x):
+            return vmappable.registered[type(x)].to_elt(element_of, index, x, spec)
+        ndim = type_of(x).ndim
+        if spec is None:
+            return x
+        if not isinstance(spec, int) or not -ndim <= spec < ndim:
+            raise ArgumentValueError(
+                "to_elt of a container asked for an element along what is no axis.",
+                got=f"axis {spec!r} of {type_of(x).text()}",
+            )
+        return BatchTracer(trace, x, spec % ndim)
+
+    return [element_of(x.value, s) if type(x) is Whole else x for x, s in strict_zip(leaves, specs)]
+
+
+def _stacked(trace: Any, results: Values, specs: Sequence[Any], place: Function) -> Values:
+    """`results` with containers of the whole batch in place of those of one element."""
+
+    def container(element, spec, i: int) -> Whole:
+        def stacked(axis_size, x, spec):
+            if vmappable.is_registered(x):
+                return vmappable.registered[type(x)].from_elt(stacked, axis_size, x, spec)
+            return place(*trace.split(x), spec, i)
+
+        return Whole(stacked(trace.axis.size, element, spec))
+
+    return [
+        container(x.value, s, i) if type(x) is Whole else x
+        for i, (x, s) in enumerate(strict_zip(results, specs))
+    ]
 
 
 def _shown_sharding(leaves: Operands, dims: Dims) -> NamedSharding | None:
@@ -248,14 +311,17 @@ def _shown_sharding(leaves: Operands, dims: Dims) -> NamedSharding | None:
 
 
 def _check_axes(what: str, axes) -> None:
-    if not (axes is None or isinstance(axes, (int, tuple)) or what == "out_axes") or isinstance(
+    kinds = (int, tuple, *vmappable.spec_types)
+    if not (axes is None or isinstance(axes, kinds) or what == "out_axes") or isinstance(
         axes, bool
     ):
         raise ArgumentTypeError(
             f"vmap {what} must be an int, None, or a tuple with one entry for each positional argument.",
             got=f"got {axes!r}",
         )
-    bad = [x for x in tree_leaves(axes) if type(x) is not int]
+    bad = [
+        x for x in tree_leaves(axes) if type(x) is not int and type(x) not in vmappable.spec_types
+    ]
     if bad:
         raise ArgumentTypeError(
             f"vmap {what} must be ints or None, or trees of them.",

@@ -10,7 +10,7 @@ from message_checks import check_message
 
 import pellucid as pl
 from pellucid import lax
-from pellucid.base.errors import ArgumentTypeError, MissingRule
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, MissingRule
 from pellucid.extend.core import Primitive
 from pellucid.interpreters import ad, batching, mlir, xla
 from pellucid.introspect.program import read_jaxpr
@@ -180,3 +180,45 @@ def test_records_have_a_users_primitive() -> None:
     primitive = new("mirror")
     record = read_jaxpr(pl.make_jaxpr(lambda x: primitive.bind(x, by=3))(X).jaxpr).record
     assert record.kinds["mirror"] == "custom"
+
+
+def test_containers_are_refused_with_what_is_wrong_of_them() -> None:
+    Columns, Along = user_primitives.Columns, user_primitives.Along
+    register = functools.partial(batching.register_vmappable, Columns, Along, int)
+    check_message(lambda: register(3, abs, None), ArgumentTypeError, "takes functions", "got 3")
+    check_message(
+        lambda: batching.register_vmappable(Columns, 1, int, abs, abs, None),
+        ArgumentTypeError,
+        "spec_type must be a class",
+    )
+    with pytest.raises(ArgumentTypeError, match="must be ints or None"):
+        pl.vmap(lambda c: c, in_axes=(Columns(X, X),))
+    register(
+        lambda element_of, index, columns, along: element_of(columns.table, along.axis),
+        lambda stacked, size, columns, along: stacked(size, columns.table, along.axis), None,
+    )  # fmt: skip
+    try:
+        check_message(
+            lambda: pl.vmap(lambda c: c, Along(2), axis_size=3)(Columns(X, X)),
+            ArgumentValueError, "asked for an element along what is no axis", "axis 2 of f32[3]",
+        )  # fmt: skip
+        check_message(
+            lambda: pl.vmap(lambda c: c, Along(0))(Columns(X, X)),
+            ArgumentValueError,
+            "how long the batch is",
+        )
+        check_message(
+            lambda: pl.vmap(lambda x: Columns(x, x), 0, Along(None))(X),
+            ArgumentValueError,
+            "out_axes says None",
+        )
+        check_message(
+            lambda: pl.vmap(lambda x: (Columns(x, x), "a"), 0, Along(0))(X),
+            ArgumentTypeError,
+            "not an array",
+        )
+    finally:
+        batching.unregister_vmappable(Columns)
+    check_message(
+        lambda: pl.vmap(lambda c: c, in_axes=0)(Columns(X, X)), ArgumentTypeError, "Columns"
+    )
