@@ -88,6 +88,9 @@ def exports(jax) -> dict[str, bytes]:
         "uniform": export(jitted(uniform))(jax.random.key(1)).serialize(),
         "symbolic": export(jitted(symbolic))(*sized).serialize(vjp_order=1),
         "dtypes": export(jax.jit(lambda *xs: xs))(*many).serialize(),
+        "symbolic_products": export(jitted(products, in_shardings=argument, out_shardings=result))(
+            struct((8 * c, 2 * b), np.float32)
+        ).serialize(vjp_order=1),
         "products": export(jitted(products, in_shardings=argument, out_shardings=result))(
             CUT
         ).serialize(vjp_order=1),

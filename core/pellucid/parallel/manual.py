@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
-from pellucid.base import CollectiveError, UnsupportedError, inserted, strict_zip
+from pellucid.base import CollectiveError, UnsupportedError, inserted, is_static, strict_zip
 from pellucid.ir import (
     CONTROL,
     BatchAxis,
@@ -315,6 +315,12 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, OneProgram[ShardMap
 
     def lower(self, ctx, operands, params):
         jaxpr = params.jaxpr.jaxpr
+        if not all(is_static(aval.shape) for aval in (*ctx.avals_in, *ctx.avals_out)):
+            raise UnsupportedError(
+                "shard_map can't be lowered with symbolic dimensions: XLA refines no shapes within it.",
+                got=f"operands: {', '.join(aval.text() for aval in ctx.avals_in)}",
+                do="Export it for the sizes that are needed, or cut the program by `in_shardings` of jit.",
+            )
         self.check_when_compiled(ctx, params)
         operand_parts = Parts(params.in_specs, ctx.avals_in, jaxpr.in_avals)
         result_parts = Parts(params.out_specs, ctx.avals_out, jaxpr.out_avals)

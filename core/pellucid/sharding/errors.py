@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.base import PellucidError, Shape
+from pellucid.base import PellucidError, Shape, is_static
 
 
 class ShardingError(PellucidError, ValueError):
@@ -63,10 +63,14 @@ def updated(caller: str, fields: dict[str, Any], changes: dict[str, Any]) -> dic
 def indivisible_error(got: str, shape: Shape, dim: int, count: int, over: str) -> IndivisibleError:
     """The error for dimension `dim` of `shape`, which `count` parts over the mesh axes `over` do not divide."""
     parts = f"{count} parts over {over}" if over else f"{count} parts"
+    if is_static((shape[dim],)):
+        remedy = f"Pad it to {-(-shape[dim] // count) * count}, or shard another dimension."
+    else:
+        remedy = f"State it as a multiple, such as `{count}*n`, or shard another dimension."
     return IndivisibleError(
         f"dimension {dim} of size {shape[dim]} can't be split evenly into {parts}.",
         got=got,
-        do=f"Pad it to {-(-shape[dim] // count) * count}, or shard another dimension.",
+        do=remedy,
     )
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base import Shape, inserted
+from pellucid.base import Shape, exact_quotient, inserted
 
 from .errors import PartitionSpecError, ShardingArgumentError, ShardingTypeError, indivisible_error
 from .mesh import AbstractMesh, AnyMesh, AxisName, AxisType
@@ -150,7 +150,7 @@ def check_divisible(shape: Shape, spec: PartitionSpec, mesh: AnyMesh, what: str 
     """Raise IndivisibleError, which begins its facts with `what`, if the mesh axes of a dimension do not divide its size."""
     for dim, (size, axes) in enumerate(zip(shape, spec.axes_per_dim, strict=False)):
         count = parts_of(axes, mesh)
-        if size % count:
+        if exact_quotient(size, count) is None:
             got = f"{what}{type_text('', shape, spec)} over {mesh}"
             raise indivisible_error(got, shape, dim, count, axes_text(axes))
 

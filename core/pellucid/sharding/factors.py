@@ -30,7 +30,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base import Shape, strict_zip
+from pellucid.base import Shape, exact_quotient, strict_zip
 
 from .errors import ShardingArgumentError, ShardingTypeError
 from .explicit_types import (
@@ -135,7 +135,7 @@ class Operation(NamedTuple):
         for dims, shape in strict_zip(self.rule.results, shapes):
             entries = [self.joined(factors, axes, shape) for factors in dims]
             for dim, (entry, size) in enumerate(strict_zip(entries, shape)):
-                if size % parts_of(entry, self.mesh):
+                if exact_quotient(size, parts_of(entry, self.mesh)) is None:
                     raise self.uneven(dim, size, entry)
             specs.append(
                 result_spec(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pellucid.base import Shape, cached, strict_zip
+from pellucid.base import Shape, cached, exact_quotient, strict_zip
 from pellucid.xla import shardings
 from pellucid.xla.shardings import Device, DeviceList, HloSharding
 
@@ -176,7 +176,7 @@ def _even_tiles(sharding: Sharding, shape: Shape) -> Tiles:
     sharding.check_compatible_aval(shape)
     tiling = tiles(sharding, len(shape))
     for dim, (size, count) in enumerate(strict_zip(shape, tiling.counts)):
-        if size % count:
+        if exact_quotient(size, count) is None:
             over = sharding._axes_text(dim)
             raise indivisible_error(f"shape {shape}, {sharding}", shape, dim, count, over)
     return tiling

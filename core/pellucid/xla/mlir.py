@@ -121,7 +121,7 @@ def portable_artifact(module: ir.Module) -> bytes:
     version = stablehlo.get_version_from_compatibility_requirement(
         stablehlo.StablehloCompatibilityRequirement.WEEK_4
     )
-    return serialize_artifact(copy, version)
+    return serialize_artifact(copy, version, True)
 
 
 def module_of_artifact(data: bytes, context: ir.Context) -> ir.Module:

@@ -63,8 +63,9 @@ def test_derivatives_in_files_of_jax_are_used():
     np.testing.assert_allclose(result, pl.grad(norm)(X), rtol=1e-4, atol=1e-6)
 
 
-def test_programs_of_jax_over_a_mesh_run_here():
-    y, is_placed, gradient = programs.over_devices(pl, artifact("products"))
+@pytest.mark.parametrize("name", ["products", "symbolic_products"])
+def test_programs_of_jax_over_a_mesh_run_here(name):
+    y, is_placed, gradient = programs.over_devices(pl, artifact(name))
     np.testing.assert_allclose(y, CUT @ CUT.T, rtol=1e-6)
     np.testing.assert_allclose(gradient, np.broadcast_to(2 * CUT.sum(0), CUT.shape), rtol=1e-6)
     assert is_placed
@@ -95,7 +96,7 @@ def test_jax_runs_our_symbolic_programs(ours, oracle_8_devices):
         np.testing.assert_allclose(leaf.array, y, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", [*CALLS, "products", "dtypes", "symbolic"])
+@pytest.mark.parametrize("name", [*CALLS, "products", "dtypes", "symbolic", "symbolic_products"])
 def test_files_say_the_same_as_those_of_jax(name, ours):
     mine, theirs = (programs.types(pl, blob) for blob in (ours[name], artifact(name)))
     assert mine == theirs
@@ -136,9 +137,10 @@ def test_jax_uses_our_derivatives_and_shardings(ours, oracle_8_devices):
     np.testing.assert_allclose(
         second.array, programs.second_derivative(pl, ours["layer"]), rtol=1e-4, atol=1e-6
     )
-    y, is_placed, gradient = oracle_8_devices.run(programs.over_devices, ours["products"]).leaves
-    np.testing.assert_allclose(y.array, CUT @ CUT.T, rtol=1e-6)
-    np.testing.assert_allclose(
-        gradient.array, np.broadcast_to(2 * CUT.sum(0), CUT.shape), rtol=1e-6
-    )
-    assert is_placed.text == "True"
+    for name in ("products", "symbolic_products"):
+        y, is_placed, gradient = oracle_8_devices.run(programs.over_devices, ours[name]).leaves
+        np.testing.assert_allclose(y.array, CUT @ CUT.T, rtol=1e-6)
+        np.testing.assert_allclose(
+            gradient.array, np.broadcast_to(2 * CUT.sum(0), CUT.shape), rtol=1e-6
+        )
+        assert is_placed.text == "True"

@@ -2,13 +2,16 @@
 
 import numpy as np
 import pytest
+from message_checks import check_message
 
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import export, lax
 from pellucid.base.dims import InconclusiveSizeError
-from pellucid.base.errors import CompilationError
+from pellucid.base.errors import CompilationError, UnsupportedError
 from pellucid.export import ExportError, symbolic_args_specs, symbolic_shape
+from pellucid.sharding import AxisType, NamedSharding, PartitionSpec, set_mesh
+from pellucid.sharding.errors import IndivisibleError
 from pellucid.xla.mlir import ir, module_of_artifact, new_context, with_static_shapes
 from tests.corpus.symbolic import (
     FUNCTIONS,
@@ -191,3 +194,56 @@ def test_what_needs_numbers_is_refused_by_name():
         with pytest.raises(Exception, match=message) as caught:
             export.export(pl.jit(function))(x)
         assert isinstance(caught.value, (NotImplementedError, ValueError, CompilationError))
+
+
+@pytest.mark.parametrize("axis_type", [AxisType.Auto, AxisType.Explicit])
+def test_programs_over_several_devices(axis_type):
+    mesh = pl.make_mesh((2,), ("x",), axis_types=(axis_type,))
+    rows, whole = (
+        NamedSharding(mesh, PartitionSpec("x", None)),
+        NamedSharding(mesh, PartitionSpec()),
+    )
+    n, m = symbolic_shape("2*n, m")
+
+    def product(x, w):
+        return jnp.tanh(x @ w) + x.sum(1, keepdims=True)
+
+    function = pl.jit(product, in_shardings=(rows, whole), out_shardings=rows)
+    structs = pl.ShapeDtypeStruct((n, m), np.float32), pl.ShapeDtypeStruct((m, 3), np.float32)
+    again = export.deserialize(export.export(function)(*structs).serialize(vjp_order=1))
+    for sizes in ((4, 5), (6, 2)):
+        x, w = (
+            np.linspace(-1, 1, a * b, dtype=np.float32).reshape(a, b)
+            for a, b in (sizes, (sizes[1], 3))
+        )
+        placed = pl.device_put(x, rows), pl.device_put(w, whole)
+        y = pl.jit(again.call)(*placed)
+        assert y.sharding.is_equivalent_to(rows, 2)
+        np.testing.assert_allclose(y, product(x, w), rtol=1e-5)
+        with set_mesh(mesh):
+            gradient = pl.grad(lambda x, w: again.call(x, w).sum())(*placed)
+        assert gradient.sharding.is_equivalent_to(rows, 2)
+        expected = pl.grad(lambda x, w: product(x, w).sum())(x, w)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ExportError, match="leaves the remainder 1"):
+        again.call(np.ones((5, 2), np.float32), np.ones((2, 3), np.float32))
+
+
+def test_over_several_devices_a_symbolic_size_must_be_a_multiple_and_shard_map_is_refused():
+    mesh = pl.make_mesh((2,), ("x",))
+    rows = NamedSharding(mesh, PartitionSpec("x"))
+    n, even = symbolic_shape("n, 2*k")
+
+    def exporting(function, size):
+        return lambda: export.export(pl.jit(function, in_shardings=rows))(
+            pl.ShapeDtypeStruct((size,), np.float32)
+        )
+
+    check_message(
+        exporting(jnp.sin, n), IndivisibleError,
+        "dimension 0 of size n can't be split evenly into 2 parts over 'x'", "such as `2*n`",
+    )  # fmt: skip
+    mapped = pl.shard_map(jnp.sin, mesh=mesh, in_specs=rows.spec, out_specs=rows.spec)
+    check_message(
+        exporting(mapped, even), UnsupportedError, "shard_map", "symbolic dimensions", "f32[2*k"
+    )
