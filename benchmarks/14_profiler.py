@@ -63,8 +63,9 @@ def runs_of(jax: Any) -> Runs:
     def steps(count: int) -> float:
         state = jax.block_until_ready(step(weights))
         start = time.perf_counter()
-        for _ in range(count):
-            state = step(state)
+        for i in range(count):
+            with jax.profiler.StepTraceAnnotation("train", step_num=i):
+                state = step(state)
         jax.block_until_ready(state)
         return time.perf_counter() - start
 
@@ -122,14 +123,18 @@ FIRST_VIEW = f"first view of {STEPS} steps"
 OVERHEAD = "recorded by unrecorded, "
 ROUNDS = 24
 """Rounds of runs, recorded and not, whose ratio has a median."""
+LOOP_STEPS, RECORDED_STEPS = 500, 20
+"""Steps of a loop, and how many of them a session records."""
 LONG_VIEW = f"{LONG_STEPS} steps, "
 
 
-def _in_turns(run: Callable[[], float], *recorders: Callable[[], float]) -> np.ndarray:
+def _in_turns(
+    run: Callable[[], float], *recorders: Callable[[], float], rounds: int = ROUNDS
+) -> np.ndarray:
     """Seconds [rounds, 1 + recorders] of `run` and of its recorded runs, each behind an unrecorded one, in rotating order."""
     measured = (run, *recorders)
-    seconds = np.zeros((ROUNDS, len(measured)))
-    for i in range(ROUNDS):
+    seconds = np.zeros((rounds, len(measured)))
+    for i in range(rounds):
         for k in np.roll(np.arange(len(measured)), i):
             run()  # what a session before left in the caches is no part of this one
             seconds[i, k] = measured[k]()
@@ -153,11 +158,16 @@ def _xlas_session(pl: Any) -> Any:
 
 
 def _recorded_by_pellucid(
-    pl: Any, run: Callable[[], float], *, perfetto: bool = False, **_: bool
+    pl: Any,
+    run: Callable[[], float],
+    *,
+    perfetto: bool = False,
+    steps: int | None = None,
+    **_: bool,
 ) -> tuple[float, float]:
     """Seconds of (the run, the processor from its end to its first view or its trace for Perfetto)."""
     with tempfile.TemporaryDirectory() as folder:
-        with pl.profiler.profile() as session:
+        with pl.profiler.profile(steps=steps) as session:
             seconds = run()
             start = time.process_time()
         if perfetto:
@@ -238,6 +248,14 @@ def _overheads(pl: Any) -> Iterator[Row]:
         yield Row(f"{OVERHEAD}{name}", float(np.median(ours / plain)), OVERHEADS[name])
         yield Row("  XLA's recorder alone", float(np.median(xla / plain)), OVERHEADS[name])
         yield Row("  ours by XLA's recorder alone", float(np.median(ours / xla)), 1.02)
+    steps = runs_of(pl).steps
+    plain, ours = _in_turns(
+        lambda: steps(LOOP_STEPS),
+        lambda: _recorded_by_pellucid(pl, lambda: steps(LOOP_STEPS), steps=RECORDED_STEPS)[0],
+        rounds=ROUNDS // 4,
+    ).T
+    name = f"{OVERHEAD}{RECORDED_STEPS} of {LOOP_STEPS} steps"
+    yield Row(name, float(np.median(ours / plain)), OVERHEADS["a step of 1,000 operations"])
 
 
 def _speed() -> Iterator[Row]:

@@ -54,25 +54,39 @@ class Observed(NamedTuple):
 
 
 class Conversion:
-    """The thread that makes a session of XLA's: it collects the events, reads the programs that ran, and joins them."""
+    """The threads that make a session of XLA's: one collects the events, one reads the programs that ran, and joins them."""
 
-    def __init__(self, session: Any, executables: list[Any], observed: Observed) -> None:
+    def __init__(
+        self, session: Any, executables: list[Any], observed: Observed, *, is_held: bool = False
+    ) -> None:
+        """Held, it collects events, which takes no Python; the rest begins with `release`."""
         self.recorded: Future[bytes] = Future()
         """The recording, a serialized XSpace."""
         self.progress = Progress()
-        self._session: Any = session
         self._executables, self._observed = executables, observed
-        self._start()
+        self._lock = threading.Lock()
+        self._result: Future[Session] | None = None
+        """None until it was released."""
+        threading.Thread(target=self._collect, args=(session,), name="pellucid events").start()
+        if not is_held:
+            self.release()
 
-    def _start(self) -> None:
-        self._result: Future[Session] = Future()
-        threading.Thread(target=self._run, name="pellucid profiler").start()
+    def release(self) -> Future[Session]:
+        """The session to come, for which events and programs are read from now on; again if that was interrupted."""
+        with self._lock:
+            result = self._result
+            if result is None or (result.done() and isinstance(result.exception(), Interrupted)):
+                result = self._result = Future()
+                threading.Thread(target=self._run, args=(result,), name="pellucid profiler").start()
+            return result
 
     @property
     def result(self) -> Session | None:
         """The session, if it is there."""
-        is_there = self._result.done() and self._result.exception() is None
-        return self._result.result() if is_there else None
+        result = self._result
+        if result is None or not result.done() or result.exception() is not None:
+            return None
+        return result.result()
 
     def wait(self, timeout_seconds: float | None = None) -> Session:
         """The session, once it is there; how far it is is shown meanwhile.
@@ -80,37 +94,29 @@ class Conversion:
         An interrupt ends the wait and the conversion, which begins again when it is waited for again.
         """
         self.progress.resume()
-        if self._result.done() and isinstance(self._result.exception(), Interrupted):
-            self._start()
         try:
-            return shown(self._result, self.progress, timeout_seconds)
+            return shown(self.release(), self.progress, timeout_seconds)
         except KeyboardInterrupt:
             self.progress.interrupt()
             raise
 
-    def _run(self) -> None:
-        result = self._result
+    def _collect(self, session: Any) -> None:
         try:
-            if not self.recorded.done():
-                self._collect()
+            self.recorded.set_result(session.stop())
+        except BaseException as error:  # raised where the session is asked for
+            self.recorded.set_exception(error)
+
+    def _run(self, result: Future[Session]) -> None:
+        try:
+            self._read_ahead()
             programs = functools.partial(_programs_of, self._executables)
             recorded = self.recorded.result()
             result.set_result(session_of(recorded, programs, self._observed, self.progress))
-        except BaseException as error:  # raised where the session is asked for
+        except BaseException as error:
             result.set_exception(error)
 
-    def _collect(self) -> None:
-        # XLA collects without Python, so that another thread has the interpreter.
-        ahead = threading.Thread(target=self._read_ahead, name="pellucid programs")
-        ahead.start()
-        try:
-            self.recorded.set_result(self._session.stop())
-        except BaseException as error:
-            self.recorded.set_exception(error)
-        self._session = None
-        ahead.join()
-
     def _read_ahead(self) -> None:
+        """Reads programs while XLA collects its events, without Python, so that this thread has the interpreter."""
         newest = (
             each for each in self._executables
             if each not in _read and each.hlo_modules()[0].name != f"jit_{recording.DRAINING}"

@@ -44,14 +44,15 @@ class Profile:
     def __init__(
         self, *, options: Any = None, lines: bool = False, limit: StepLimit | None = None
     ) -> None:
-        """With a `limit` the recording ends when it is reached, if lines are marked, rather than with its block."""
+        """With a `limit` the recording ends when it is reached, rather than with its block."""
         self._options = options
         self._limit = limit
         self.has_begun_again = False
         """Whether it discarded a warm-up that compiled."""
         self.is_cut = False
         """Whether the limit ended the recording."""
-        self._marks = LineMarks(None if limit is None else self._line_begins) if lines else None
+        watches_lines = limit is not None and limit.n_steps is None
+        self._marks = LineMarks(self._line_begins if watches_lines else None) if lines else None
         self._remarks: list[str] = []
         self._begin_ns = 0
         self._session: Any = None
@@ -99,27 +100,38 @@ class Profile:
     def _line_begins(self, code: CodeType, line: int) -> bool:
         """Ends the recording if it has enough steps, or begins it again if they compiled; whether it has ended."""
         assert self._limit is not None
-        if not self._limit.is_reached(code, line):
+        if not self._limit.is_reached_by_line(code, line):
             return False
         if not self.has_begun_again and compilations_since(self._begin_ns):
             self._begin_again()
             return False
-        self.add_remark(self._limit.text(code, line, is_warmed_up=self.has_begun_again))
         self.is_cut = True
         self._stop()
         return True
 
+    def step_ends(self) -> None:
+        """Counts a named step: the recording ends with enough of them, and begins again behind first ones that compile."""
+        if self._limit is None:
+            return
+        is_enough = self._limit.is_reached_by_step()
+        if self._limit.count == 1 and compilations_since(self._begin_ns):
+            self._begin_again()
+        elif is_enough:
+            self.is_cut = True
+            self._stop()
+
     def _begin_again(self) -> None:
         """Discards what was recorded, a warm-up with its compilations."""
         global _current
-        assert self._marks is not None
-        self._marks.pause()
+        assert self._limit is not None
+        if self._marks is not None:
+            self._marks.pause()
         recording.wait_for_devices()
         with _lock:
             self._end_logs()
             self._session = _current = None  # XLA's session ends with its object
             self._begin()
-        self._limit, self.has_begun_again = StepLimit(), True
+        self._limit, self.has_begun_again = StepLimit(self._limit.n_steps), True
 
     def _end_logs(self) -> None:
         assert self._arrays is not None
@@ -132,7 +144,14 @@ class Profile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:  # fmt: skip
+        limit = self._limit
+        if limit is not None and limit.n_steps is not None and not limit.count and kind is None:
+            self.add_remark(
+                "All of the block is recorded, because it named no steps: `with pl.profiler.step(i):` around each step does."
+            )
         self._stop()
+        if self._conversion is not None:
+            self._conversion.release()
 
     def _stop(self) -> None:
         global _current
@@ -148,6 +167,8 @@ class Profile:
         remarks = ["The wait for the devices was interrupted, so what they still ran is missing."]
         try:
             remarks = [_still_running(each) for each in recording.wait_for_devices()]
+            if self._limit is not None and self.is_cut:
+                self.add_remark(self._limit.text(is_warmed_up=self.has_begun_again))
             time.sleep(LAST_EVENTS_SECONDS)
         finally:
             self._end_logs()
@@ -171,7 +192,7 @@ class Profile:
                 self._arrays,
                 [*self._remarks, *remarks],
             )
-            self._conversion = Conversion(session, executables, observed)
+            self._conversion = Conversion(session, executables, observed, is_held=self.is_cut)
 
     def wait(self, timeout_seconds: float | None = None) -> Session:
         """The session, once the recording is converted; meanwhile a bar under the cell, or a line, says how far it is.
@@ -223,15 +244,18 @@ class Profile:
         return report(session)
 
 
-def profile(*, lines: bool = False, python: bool = False, programs: bool = False) -> Profile:
+def profile(
+    *, lines: bool = False, python: bool = False, programs: bool = False, steps: int | None = None
+) -> Profile:
     """Records what runs in a `with` block: operations of devices, calls, compilation, annotations.
 
     It begins when the devices have done what was started before, and ends when they have done what was started in it.
     `lines` marks the lines that this thread runs, so that eager operations, whose programs all lines share, count for the
     line that calls them; each line takes about 1 us longer. `python` also records calls of Python functions, which makes
-    them about 0.2 us slower each; `programs` puts programs into the recording, for `to_xspace`.
+    them about 0.2 us slower each; `programs` puts programs into the recording, for `to_xspace`. With `steps` so many of a
+    loop's steps are recorded, those that `step` names, behind first ones that compile; the rest runs at its full speed.
 
-    Raises: ArgumentValueError if a session is being recorded already: there is one for a process.
+    Raises: ArgumentValueError if a session is being recorded already: there is one for a process; for `steps` below 1.
 
     >>> f, x = pl.jit(lambda x: jnp.sin(x) @ x), jnp.ones((64, 64))
     >>> with profile() as session:
@@ -239,7 +263,11 @@ def profile(*, lines: bool = False, python: bool = False, programs: bool = False
     >>> len(session.calls)
     1
     """
-    return Profile(options=recording_options(python=python, programs=programs), lines=lines)
+    if steps is not None and steps < 1:
+        raise ArgumentValueError("profile records one step at least.", got=f"steps={steps}")
+    limit = None if steps is None else StepLimit(steps)
+    options = recording_options(python=python, programs=programs)
+    return Profile(options=options, lines=lines, limit=limit)
 
 
 def recording_options(*, python: bool = False, programs: bool = False) -> Any:
@@ -295,6 +323,15 @@ def _still_running(device: Any) -> str:
     )
 
 
+class NamedStep(recording.Annotation):
+    """A context manager that names a step of a loop in recordings, and counts it where their steps are limited."""
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        if _current is not None:
+            _current.step_ends()
+
+
 def annotate(name: str, **details: Any) -> Any:
     """A context manager that names a part of the host's time in recordings; `details` are numbers and texts.
 
@@ -315,8 +352,10 @@ def annotate(name: str, **details: Any) -> Any:
 def step(number: int) -> Any:
     """A context manager around step `number` of a loop: sessions have the time of each in `steps`, and XProf shows them.
 
+    `profile(steps=20)` records as many of them.
+
     >>> for i in range(2):
     ...     with step(i):
     ...         pass
     """
-    return annotate("step", step_num=number)
+    return NamedStep("step", step_num=number)

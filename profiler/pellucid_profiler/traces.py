@@ -96,7 +96,7 @@ def trace(
         stop_trace()
 
 
-class StepTraceAnnotation(TraceAnnotation):
+class StepTraceAnnotation(recorder.NamedStep):
     """A context manager around a step of training, by which XProf divides recordings; `step_num` is its number.
 
     >>> with StepTraceAnnotation("train", step_num=1):
