@@ -23,7 +23,7 @@ from pellucid.xla.compile import peak_bytes
 
 from .hlo import RUNS_PROGRAMS, Instruction, Module
 from .hlo_program import HloReading, read_hlo
-from .kernels import category_of, instructions_within
+from .kernels import instructions_within, kernels
 from .opcodes import is_free
 
 
@@ -126,20 +126,43 @@ def _memory(stats: Any) -> schema.CompiledMemoryRecord:
 
 def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
     """The kernels in the order of the program, those of loops and branches among them."""
-    columns = {column.name: column.values for column in reading.record.costs}
-    for computation in dict.fromkeys(run.computation.name for run in reading.module.runs()):
-        for instruction in reading.module.by_name[computation].instructions:
-            if instruction.opcode in RUNS_PROGRAMS or is_free(instruction.opcode):
-                continue
-            row = reading.rows[instruction.name]
-            yield schema.KernelRecord(
-                name=instruction.name,
-                category=category_of(instruction),
-                hlo_equation=reading.record.equations.id[row],
-                equations=_equations(reading.module, instruction),
-                flops=columns["flops"][row],
-                bytes_accessed=columns["bytes"][row],
-            )
+    record, module = reading.record, reading.module
+    columns = {column.name: column.values for column in record.costs}
+    instructions = [
+        each
+        for computation in dict.fromkeys(run.computation.name for run in module.runs())
+        for each in module.by_name[computation].instructions
+        if each.opcode not in RUNS_PROGRAMS and not is_free(each.opcode)
+    ]
+    row_of_origin = _rows_of_origins(reading)
+    read = kernels(module, {each.name for each in instructions})
+    for instruction in instructions:
+        row, kernel = reading.rows[instruction.name], read[instruction.name]
+        members = [each for each in kernel.members if each.equation in row_of_origin]
+        line_row = -1
+        if members and record.equations.span[row] < 0:
+            line_row = row_of_origin[max(members, key=lambda each: each.share).equation]
+        yield schema.KernelRecord(
+            name=instruction.name,
+            category=kernel.category,
+            hlo_equation=record.equations.id[row],
+            equations=_equations(module, instruction),
+            flops=columns["flops"][row],
+            bytes_accessed=columns["bytes"][row],
+            line_equation=record.equations.id[line_row] if line_row >= 0 else None,
+            is_line_inferred=line_row >= 0 and kernel.attribution == "inferred",
+        )
+
+
+def _rows_of_origins(reading: HloReading) -> dict[int | None, int]:
+    """By user's equation, a row of the optimized program that has its line."""
+    rows: dict[int | None, int] = {}
+    for computation in reading.module.computations:
+        for each in computation.instructions:
+            row = reading.rows.get(each.name, -1)
+            if each.equation is not None and reading.record.equations.span[row] >= 0 <= row:
+                rows.setdefault(each.equation, row)
+    return rows
 
 
 def _equations(module: Module, instruction: Instruction) -> list[int]:

@@ -170,9 +170,9 @@ class _Reader:
         weights, cost = self.members(instruction)
         attribution: Attribution = "own"
         if not any(member.frame for member in weights):
-            near = self.near(instruction)
-            if near is not None:
-                weights, attribution = self.members(near)[0], "inferred"
+            near = self.members_near(instruction)
+            if near:
+                weights, attribution = near, "inferred"
             elif not weights:
                 attribution = "none"
         total = sum(weights.values())
@@ -215,8 +215,13 @@ class _Reader:
         )
         return weights, total._replace(bytes=bytes_moved)
 
-    def near(self, instruction: Instruction) -> Instruction | None:
-        """The nearest instruction with a line: an operand, a user, theirs, and so on."""
+    def members_near(self, instruction: Instruction) -> dict[Member, float]:
+        """Weights of the nearest instruction with a line: an operand, a user, theirs, and so on; empty if there is none.
+
+        Of those equally near it is one named after the same operation, if there is any: where XLA replaces an operation,
+        the bitcast of its result may keep the name, as that of `dot_general` in the fusion that takes a vector's product.
+        """
+        opcode = opcode_of(instruction.opcode)
         seen, ring = {instruction.name}, [instruction.name]
         for _ in range(MAX_INFERENCE_STEPS):
             ring = [
@@ -225,12 +230,19 @@ class _Reader:
                 for name in (*self.by_name[each].operands, *self.users.get(each, ()))
                 if name not in seen and not seen.add(name)
             ]
-            for name in ring:
-                each = self.by_name[name]
+            nearest: Instruction | None = None
+            for each in (self.by_name[name] for name in ring):
                 within = (one for _, one, _ in instructions_within(self.module, each))
-                if not is_program(each) and any(one.frame for one in (each, *within)):
-                    return each
-        return None
+                named = [one for one in (each, *within) if one.frame]
+                if not named or is_program(each):
+                    continue
+                nearest = nearest or each
+                for one in named:
+                    if opcode_of(one.path.rpartition("/")[2]) == opcode:
+                        return {Member(one.path, one.equation, one.frame, 0): 1.0}
+            if nearest is not None:
+                return self.members(nearest)[0]
+        return {}
 
     @property
     def users(self) -> dict[str, list[str]]:

@@ -362,6 +362,10 @@ class KernelRecord(Record):
     """Stable ids of the user's equations that it computes."""
     flops: float | None
     bytes_accessed: float | None
+    line_equation: int | None = None
+    """Stable id in the optimized program of what has its line, if it has none itself; None where no line is known."""
+    is_line_inferred: bool = False
+    """Whether the line is that of kernels beside it."""
     seconds: float | None = None
     """In one run of the executable on one device, all of its executions together; None where nobody measured it."""
 

@@ -273,6 +273,12 @@ export interface KernelRecord {
   readonly flops: number | null;
   readonly bytes_accessed: number | null;
   /**
+   * Stable id in the optimized program of what has its line, if it has none itself; None where no line is known.
+   */
+  readonly line_equation: number | null;
+  /** Whether the line is that of kernels beside it. */
+  readonly is_line_inferred: boolean;
+  /**
    * In one run of the executable on one device, all of its executions together; None where nobody measured it.
    */
   readonly seconds: number | null;

@@ -67,3 +67,21 @@ def test_what_is_no_executable_is_refused():
 )
 def test_categories(line, category):
     assert category_of(parse_instruction(line)) == category
+
+
+def test_a_product_without_metadata_has_the_line_that_its_result_names():
+    def f(w, x):
+        def body(i, c):
+            product = lax.dot(w, c)
+            return lax.div(lax.tanh(product), 2.0)
+
+        return lax.fori_loop(0, 4, body, x)
+
+    record = analysis.compiled(f, np.ones((64, 64), np.float32), np.ones(64, np.float32))
+    [dot] = [each for each in record.kernels if each.category == "library"]
+    assert dot.equations == []
+    assert dot.is_line_inferred
+    columns = record.program.equations
+    spans, row = record.program.spans, columns.id.index(dot.line_equation)
+    assert spans.line[columns.span[row]] == f.__code__.co_firstlineno + 2
+    assert {each.line_equation for each in record.kernels if each.equations} == {None}

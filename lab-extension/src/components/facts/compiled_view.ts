@@ -90,7 +90,7 @@ function passesTable({ phases }: CompiledRecord): HTMLElement | null {
 function linesOf(program: Program, kernels: readonly KernelRecord[]): LineWork[] {
   const lines = new Map<string, LineWork>();
   for (const kernel of kernels) {
-    const row = program.equationOfId(kernel.hlo_equation) ?? -1;
+    const row = program.equationOfId(kernel.line_equation ?? kernel.hlo_equation) ?? -1;
     const span = row < 0 ? null : program.spanOf(row);
     const source = span === null ? undefined : program.sources[span.source];
     const key = span === null ? '' : `${span.source}:${span.line}`;
@@ -134,7 +134,9 @@ function linesSection(
     const sorted = [...lines].sort((a, b) => amount(b, by) - amount(a, by));
     const rows = sorted.slice(0, isWhole ? undefined : FIRST_LINES).map((line): Content[] => {
       const share = total > 0 ? amount(line, by) / total : 0;
-      const kernels = counted(line.kernels.length, 'kernel');
+      const inferred = line.kernels.filter(kernel => kernel.is_line_inferred).length;
+      const note = inferred > 0 ? `, of ${inferred} the line is inferred` : '';
+      const kernels = counted(line.kernels.length, 'kernel') + note;
       return [
         [
           el('code', {}, oneLine(line.text, 90)),
@@ -198,7 +200,9 @@ function kernelsTable(kernels: readonly KernelRecord[]): HTMLElement {
       .slice(0, MOST_KERNELS)
       .map(kernel => [
         el('code', {}, oneLine(kernel.name, 80)),
-        kernel.category,
+        kernel.is_line_inferred
+          ? `${kernel.category}, line inferred from kernels beside`
+          : kernel.category,
         kernel.flops === null ? '' : quantity(kernel.flops, 'flop'),
         kernel.bytes_accessed === null ? '' : quantity(kernel.bytes_accessed, 'B'),
         ...(isTimed ? [duration(kernel.seconds ?? 0)] : []),
