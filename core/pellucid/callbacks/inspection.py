@@ -57,7 +57,7 @@ class InspectSharding(Runs, WithoutResults[InspectShardingParams]):
         )
 
     def lower(self, ctx, operands, params):
-        [aval], replicated = ctx.avals_in, ctx.replicated
+        [aval], replicated = ctx.avals_in, ctx.options.replicated
         if ctx.sharding_attributes is None:
             params.call(replicated)
             return ()

@@ -139,9 +139,9 @@ class ShardyAttributes:
         symbol = self._symbols.get(mesh)
         if symbol is None:
             ctx = self._ctx
-            symbol = self._symbols[mesh] = ctx.module_lowering.unique_name("mesh")
-            body = ctx.module_lowering.module.body
-            with ir.InsertionPoint.at_block_begin(body), ir.Location.unknown(ctx.mlir_context):
+            symbol = self._symbols[mesh] = ctx.unique_name("mesh")
+            start = ir.InsertionPoint.at_block_begin(ctx.module.body)
+            with start, ir.Location.unknown(ctx.context):
                 ir.Operation.create(
                     "sdy.mesh",
                     attributes={"sym_name": ctx.string(symbol), "mesh": ctx.attribute(_mesh_text(mesh))},

@@ -20,7 +20,17 @@ from pellucid.base import (
     structure_differences,
 )
 from pellucid.higher_order.custom_derivatives import custom_vjp
-from pellucid.ir import Avals, Operands, Primitive, Shown, Traits, Values, aval_at, derived_types
+from pellucid.ir import (
+    Avals,
+    Operands,
+    Primitive,
+    Shown,
+    Traits,
+    Values,
+    abstract_token,
+    aval_at,
+    derived_types,
+)
 from pellucid.tracing import bind
 from pellucid.xla import lapack
 from pellucid.xla.mlir import ir, module_of_artifact, with_static_shapes
@@ -87,13 +97,13 @@ class CallExported(Shown, Primitive[CallExportedParams]):
             for i in positions
         ]
         types = [x.type for x in arguments] if is_refined else []
-        symbol = ctx.module_lowering.symbol_of_module(
+        symbol = ctx.symbol_of_module(
             (exported, *types),
             f"call_exported_{exported.fun_name}",
             lambda: _module(exported, ctx, types),
         )
         out_avals = ctx.avals_out if is_refined else exported.out_avals
-        result_types = [ctx.token_type] * len(effects) + ctx.types(out_avals)
+        result_types = ctx.types([*[abstract_token] * len(effects), *out_avals])
         callee = ir.FlatSymbolRefAttr.get(symbol)
         results = list(ctx.op("func.call", result_types, arguments, {"callee": callee}).results)
         ctx.tokens.update(zip(effects, results, strict=False))
@@ -121,7 +131,7 @@ def _reshaped(ctx: Any, x: ir.Value, aval: Any) -> ir.Value:
 
 def _module(exported: Any, ctx: Any, types: Sequence[ir.Type]) -> ir.Module:
     """The module of an exported program, refined to arguments of these types if there are any."""
-    module = module_of_artifact(exported.mlir_module_serialized, ctx.mlir_context)
+    module = module_of_artifact(exported.mlir_module_serialized, ctx.context)
     if types:
         try:
             module = with_static_shapes(module, types)

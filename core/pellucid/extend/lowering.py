@@ -1,6 +1,6 @@
 """Lowering, under the names of `jax.extend.lowering`."""
 
-from pellucid.lowering.context import LoweringContext as LoweringRuleContext
+from pellucid.lowering.module import LoweringContext as LoweringRuleContext
 from pellucid.xla.mlir import dialects as upstream_dialects, ir
 
 JaxIrContext = ir.Context

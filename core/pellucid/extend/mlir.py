@@ -6,7 +6,7 @@ from typing import Any
 
 from pellucid.base.errors import ArgumentValueError
 from pellucid.base.typing import Function
-from pellucid.lowering.context import LoweringContext
+from pellucid.lowering.module import LoweringContext
 from pellucid.xla import mlir
 from pellucid.xla.mlir import MLIRError, ir
 

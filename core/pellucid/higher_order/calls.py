@@ -481,7 +481,7 @@ class Composite(Defined[CompositeParams]):
             arrays = [x.array if isinstance(x, ArrayAttribute) else x for x in leaves]
             if (value := structure.unflatten(arrays)) is not None:
                 attributes[name] = typed_attribute(ctx, value)
-        symbol = ctx.module_lowering.symbol(params.jaxpr.jaxpr, params.name)
+        symbol = ctx.symbol_of(params.jaxpr.jaxpr, params.name)
         operation = ctx.op(
             "stablehlo.composite",
             ctx.types(ctx.avals_out),

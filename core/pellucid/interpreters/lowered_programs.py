@@ -16,9 +16,8 @@ from pellucid.extend.source_info_util import as_name_stack
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
 from pellucid.ir.rewriting import constants_as_inputs
 from pellucid.ir.rules import Effect, OrderedIOEffect
-from pellucid.lowering.context import LoweringContext
 from pellucid.lowering.custom_calls import host_call
-from pellucid.lowering.module import ModuleOptions, lower_module, ordered
+from pellucid.lowering.module import LoweringContext, ModuleOptions, lower_module, ordered
 from pellucid.lowering.rule_context import TokenSet
 from pellucid.xla.mlir import ir, load_operation_classes
 
@@ -109,13 +108,12 @@ def jaxpr_subcomp(
     >>> pl.jit(p.bind)(np.float32(0))
     Array(1., dtype=float32)
     """
-    lowering = ctx.module_lowering
     inner = as_name_stack(name_stack)[len(as_name_stack(ctx.name_stack)) :]
     outer = ctx.tokens
     ctx.tokens = outer | dict(tokens.items())
     try:
-        with lowering.named(f"{inner}/" if inner else ""):
-            results = lowering.lower_equations(jaxpr, consts_for_constvars, args)
+        with ctx.named(f"{inner}/" if inner else ""):
+            results = ctx.inline(jaxpr, consts_for_constvars, args)
         return results, TokenSet(ctx.tokens).subset(tokens.effects())
     finally:
         ctx.tokens = outer
@@ -154,7 +152,7 @@ def lower_jaxpr_to_fun(
     """
     _refuse("lower_jaxpr_to_fun", options | {"num_const_args": num_const_args})
     _check_types("lower_jaxpr_to_fun", jaxpr, in_avals)
-    symbol = ctx.module_lowering.add_function(
+    symbol = ctx.add_function(
         name, jaxpr.jaxpr, tuple(effects), public=main_function, constants=jaxpr.consts
     )
     load_operation_classes("func")

@@ -28,10 +28,11 @@ from pellucid.interpreters.lowered_programs import (
 )
 from pellucid.interpreters.tables import register, registered_in
 from pellucid.interpreters.user_primitive import Keywords
-from pellucid.ir.avals import shaped_array
+from pellucid.ir.avals import abstract_token, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import Effect
-from pellucid.lowering.context import LoweringContext as LoweringRuleContext
+from pellucid.lowering.module import LoweringContext as LoweringRuleContext
+from pellucid.lowering.operations import OperationBuilder
 from pellucid.lowering.rule_context import TokenSet
 from pellucid.sharding.mesh import Mesh
 from pellucid.xla.mlir import bytecode, ir, new_context as make_ir_context
@@ -162,9 +163,9 @@ def lower_fun(fun: Function, multiple_results: bool = True) -> Function:
 # Values, types and attributes in the context that is being lowered ------------------------------------
 
 
-def _here() -> LoweringRuleContext:
+def _here() -> OperationBuilder:
     current: Any = ir  # the stubs of these class properties have no types
-    context = LoweringRuleContext(current.Context.current, ("",))
+    context = OperationBuilder(current.Context.current, ("",))
     context.location = current.Location.current
     return context
 
@@ -332,7 +333,7 @@ def token_type() -> ir.Type:
     ...     print(token_type())
     !stablehlo.token
     """
-    return _here().token_type
+    return _here().type(abstract_token)
 
 
 def shape_tensor(ctx: Any, sizes: Sequence[int | ir.Value]) -> ir.Value:

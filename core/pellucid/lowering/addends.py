@@ -17,10 +17,10 @@ from pellucid.sharding.partition_spec import NO_AXES, PartitionSpec
 from pellucid.sharding.shardy import axis_texts
 from pellucid.xla.mlir import ir
 
-from .context import Values
+from .operations import Values
 
 if TYPE_CHECKING:
-    from .context import LoweringContext
+    from .module import LoweringContext
 
 
 def compute_with_addends(ctx: LoweringContext, operands: Values, results: Values) -> None:

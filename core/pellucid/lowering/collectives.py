@@ -16,8 +16,8 @@ from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.shardy import axis_texts
 from pellucid.xla.mlir import ir
 
-from .context import LoweringContext
 from .faults import SUMMED_COMPLEX_CONSTANT
+from .module import LoweringContext
 
 Groups = tuple[tuple[int, ...], ...]
 

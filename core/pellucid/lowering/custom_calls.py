@@ -21,7 +21,7 @@ from pellucid.sharding.sharding_rule import parse_rule
 from pellucid.xla.mlir import ir
 from pellucid.xla.shardings import Device
 
-from .context import LoweringContext
+from .module import LoweringContext
 
 TYPED = 4
 """The version of custom calls whose attributes are a dictionary of typed values."""
@@ -48,7 +48,7 @@ def typed_attribute(ctx: LoweringContext, value: Any) -> ir.Attribute:
     if isinstance(value, int):
         return ctx.integer(value)
     if isinstance(value, float) and not isinstance(value, np.generic):
-        return ir.FloatAttr.get(ir.F64Type.get(ctx.mlir_context), value, loc=ctx.location)
+        return ir.FloatAttr.get(ir.F64Type.get(ctx.context), value, loc=ctx.location)
     if isinstance(value, (str, bytes)):
         return ctx.string(value)
     if isinstance(value, np.generic) and value.dtype.kind != "c":
@@ -61,7 +61,7 @@ def typed_attribute(ctx: LoweringContext, value: Any) -> ir.Attribute:
     if isinstance(value, Mapping):
         return ctx.dictionary({str(k): typed_attribute(ctx, v) for k, v in value.items()})
     if isinstance(value, (tuple, list)):
-        return ir.ArrayAttr.get([typed_attribute(ctx, v) for v in value], context=ctx.mlir_context)
+        return ir.ArrayAttr.get([typed_attribute(ctx, v) for v in value], context=ctx.context)
     raise ArgumentTypeError(
         "attributes of operations are bools, numbers, strings, arrays, and mappings and sequences of them.",
         got=f"got {type(value).__name__}",

@@ -16,7 +16,8 @@ from pellucid.ir import physical, shaped_array
 from pellucid.xla.mlir import ir
 
 if TYPE_CHECKING:
-    from .context import LoweringContext
+    from .module import LoweringContext
+    from .operations import OperationBuilder
 
 Values = Sequence[ir.Value]
 SIZE = shaped_array((), np.dtype(np.int32))
@@ -27,7 +28,7 @@ _BOOL = shaped_array((), np.dtype(bool))
 class SizeValue:
     """A size as a value of the module; it computes with others and with integers as Python's integers do."""
 
-    def __init__(self, ctx: LoweringContext, value: ir.Value) -> None:
+    def __init__(self, ctx: OperationBuilder, value: ir.Value) -> None:
         self.ctx, self.value = ctx, value
 
     def _binary(self, name: str, other: Any, *, is_reversed: bool = False) -> SizeValue:
@@ -60,7 +61,7 @@ class SizeValue:
         return size_value(self.ctx, other) // self
 
 
-def size_value(ctx: LoweringContext, size: Any) -> SizeValue:
+def size_value(ctx: OperationBuilder, size: Any) -> SizeValue:
     """A size, an integer or a symbol, as a value of the function at hand."""
     if isinstance(size, SizeValue):
         return size
@@ -74,12 +75,12 @@ def size_value(ctx: LoweringContext, size: Any) -> SizeValue:
     return SizeValue(ctx, ctx.constant(np.int32(size)))
 
 
-def _variables(ctx: LoweringContext) -> Mapping[str, SizeValue]:
+def _variables(ctx: OperationBuilder) -> Mapping[str, SizeValue]:
     values = ctx.globals[len(ctx.globals) - len(ctx.dimensions) :]
     return {name: SizeValue(ctx, x) for name, x in zip(ctx.dimensions, values, strict=True)}
 
 
-def sizes_value(ctx: LoweringContext, sizes: Iterable[Size]) -> ir.Value:
+def sizes_value(ctx: OperationBuilder, sizes: Iterable[Size]) -> ir.Value:
     """Sizes as an int32 vector."""
     sizes = tuple(sizes)
     if not any(isinstance(size, (Symbol, SizeValue)) for size in sizes):
@@ -89,7 +90,7 @@ def sizes_value(ctx: LoweringContext, sizes: Iterable[Size]) -> ir.Value:
     return ctx.op1("stablehlo.concatenate", many, parts, {"dimension": 0})
 
 
-def pairs_value(ctx: LoweringContext, pairs: Sequence[tuple[Size, Size]]) -> ir.Value:
+def pairs_value(ctx: OperationBuilder, pairs: Sequence[tuple[Size, Size]]) -> ir.Value:
     """Pairs of sizes as an int32 matrix."""
     flat = sizes_value(ctx, [size for pair in pairs for size in pair])
     return ctx.op1("stablehlo.reshape", SIZE.update(shape=(len(pairs), 2)), [flat])
@@ -106,7 +107,7 @@ def _with_shape(name: str) -> Callable[..., Form | None]:
     """The form of an operation that takes the shape of its result as one more operand."""
 
     def form(
-        ctx: LoweringContext, result: Any, operands: Values, attributes: Attributes
+        ctx: OperationBuilder, result: Any, operands: Values, attributes: Attributes
     ) -> Form | None:
         shape = physical(result).shape
         return (
@@ -120,7 +121,7 @@ def _with_sizes(name: str, fields: Sequence[str]) -> Callable[..., Form | None]:
     """The form of an operation that takes the sizes in some of its attributes as operands."""
 
     def form(
-        ctx: LoweringContext, result: Any, operands: Values, attributes: Attributes
+        ctx: OperationBuilder, result: Any, operands: Values, attributes: Attributes
     ) -> Form | None:
         if all(is_static(attributes[field]) for field in fields):
             return None
@@ -132,7 +133,7 @@ def _with_sizes(name: str, fields: Sequence[str]) -> Callable[..., Form | None]:
 
 
 def _dynamic_slice(
-    ctx: LoweringContext, result: Any, operands: Values, attributes: Attributes
+    ctx: OperationBuilder, result: Any, operands: Values, attributes: Attributes
 ) -> Form | None:
     sizes: Ints = attributes["slice_sizes"]
     if is_static(sizes):
@@ -150,7 +151,7 @@ def _dynamic_slice(
 
 
 def _convolution(
-    ctx: LoweringContext, result: Any, operands: Values, attributes: Attributes
+    ctx: OperationBuilder, result: Any, operands: Values, attributes: Attributes
 ) -> Form | None:
     pads = attributes["padding"]
     if isinstance(pads, ir.Attribute):
@@ -177,7 +178,7 @@ _FORMS: dict[str, Callable[..., Form | None]] = {
 
 
 def dynamic_form(
-    ctx: LoweringContext, name: str, result: Any, operands: Values, attributes: Attributes
+    ctx: OperationBuilder, name: str, result: Any, operands: Values, attributes: Attributes
 ) -> Form:
     """The operation itself, or the one that takes as operands the symbolic sizes that it would need as attributes."""
     make = _FORMS.get(name)
@@ -204,7 +205,7 @@ def reduce_window(
     if isinstance(pads, ir.Attribute):
         pads = np.asarray(ir.DenseIntElementsAttr(pads)).tolist()
     sizes = [sizes_value(ctx, attributes[field]) for field in fields]
-    function = ctx.module_lowering.combination([a.update(shape=()) for a in results], fill)
+    function = ctx.combination([a.update(shape=()) for a in results], fill)
     call = ctx.op(
         "stablehlo.custom_call", ctx.types(results), [*operands, *sizes, pairs_value(ctx, pads)],
         {"call_target_name": "stablehlo.dynamic_reduce_window", "api_version": ctx.integer(2, 32),
@@ -214,7 +215,7 @@ def reduce_window(
 
 
 def shape_operands(
-    ctx: LoweringContext, results: Sequence[Any], n_operands: int
+    ctx: OperationBuilder, results: Sequence[Any], n_operands: int
 ) -> tuple[list[ir.Value], Attributes]:
     """(further operands, attributes) of a custom call that state the shapes of its results, if sizes are symbolic."""
     shapes = [physical(result).shape for result in results]
@@ -226,7 +227,7 @@ def shape_operands(
     }
 
 
-def dimension_size(ctx: LoweringContext, x: ir.Value, dim: int) -> ir.Value:
+def dimension_size(ctx: OperationBuilder, x: ir.Value, dim: int) -> ir.Value:
     """The size of one dimension of a value, an int32 scalar."""
     return ctx.op1("stablehlo.get_dimension_size", SIZE, [x], {"dimension": dim})
 
@@ -234,7 +235,7 @@ def dimension_size(ctx: LoweringContext, x: ir.Value, dim: int) -> ir.Value:
 # The entry of a module ----------------------------------------------------------------------------------
 
 
-def solved_variables(ctx: LoweringContext, equations: Any, arguments: Values) -> list[ir.Value]:
+def solved_variables(ctx: OperationBuilder, equations: Any, arguments: Values) -> list[ir.Value]:
     """The values of a module's dimension variables by the sizes of its arguments, which are checked."""
 
     def size_at(argument: int, dim: int) -> SizeValue:

@@ -16,7 +16,7 @@ from pellucid.xla.mlir import ir
 from .faults import UPDATE_READS_ITSELF
 
 if TYPE_CHECKING:
-    from .context import LoweringContext
+    from .module import LoweringContext
 
 MAX_VISITED_OPERATIONS = 64
 """Operations between an array and its update that are looked at; beyond them, the array counts as read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from pellucid.base import fits
 from pellucid.ir import Avals, Effect, abstract_token, physical, shaped_array
 from pellucid.xla.mlir import ir
 
-from .context import LoweringContext
+if TYPE_CHECKING:
+    from .module import LoweringContext
 
 Values = Sequence[Any]
 

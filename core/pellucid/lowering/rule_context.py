@@ -49,8 +49,10 @@ class TokenSet:
 class RuleContext:
     """Base class of `LoweringContext`: what rules of libraries read of the module and of the equation at hand."""
 
-    mlir_context: ir.Context
-    module_lowering: Any
+    __slots__ = ()
+    context: ir.Context
+    module: ir.Module
+    equation: Any
     tokens: dict[Effect, Any]
     keep_alive: list[Any]
 
@@ -58,16 +60,6 @@ class RuleContext:
     def module_context(self) -> Any:
         """The context of the whole module, which is this."""
         return self
-
-    @property
-    def context(self) -> ir.Context:
-        """The MLIR context."""
-        return self.mlir_context
-
-    @property
-    def module(self) -> ir.Module:
-        """The module that is being built."""
-        return self.module_lowering.module
 
     @property
     def ip(self) -> ir.InsertionPoint:
@@ -82,20 +74,17 @@ class RuleContext:
     @property
     def primitive(self) -> Any:
         """The primitive of the equation at hand; None outside of equations."""
-        equation = self.module_lowering.equation
-        return None if equation is None else equation.primitive
+        return getattr(self.equation, "primitive", None)
 
     @property
     def name_stack(self) -> Any:
         """The names in force at the equation at hand; None for none."""
-        equation = self.module_lowering.equation
-        return None if equation is None else equation.scope
+        return getattr(self.equation, "scope", None)
 
     @property
     def traceback(self) -> Any:
         """Where the equation at hand was made."""
-        equation = self.module_lowering.equation
-        return None if equation is None else equation.source
+        return getattr(self.equation, "source", None)
 
     @property
     def keepalives(self) -> list[Any]:
@@ -161,3 +150,7 @@ class _Replaced:
     @property
     def module_context(self) -> Any:
         return self.whole.module_context
+
+    def inline(self, *program: Any) -> Any:
+        """As `LoweringContext.inline`: each equation of a program has what belongs to it in the context of the module."""
+        return self.whole.inline(*program)

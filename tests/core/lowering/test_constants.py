@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pellucid.lowering.context import LoweringContext
+from pellucid.lowering.operations import OperationBuilder
 from pellucid.xla.mlir import ir, new_context
 
 ELEMENTS = ([0, 1, 1], [1, 1, 1], [0], [1], [1, 0] * 5, [[0, 1], [1, 0]])
@@ -18,7 +18,7 @@ def constant_text(array: np.ndarray) -> str:
     with context, ir.Location.unknown(context):
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
-            value = LoweringContext(context, ("cpu",)).constant(array)
+            value = OperationBuilder(context, ("cpu",)).constant(array)
         return str(value.owner.attributes["value"])
 
 

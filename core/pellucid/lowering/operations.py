@@ -1,4 +1,4 @@
-"""The context of lowering rules: types, constants and operations of the module being built.
+"""What lowering rules build with: types, constants, layouts and operations of the module being built.
 
 `ctx.avals_in`, `ctx.avals_out` and `ctx.location` belong to the equation at hand; the same object serves
 the whole module, so that lowering an equation allocates nothing but its operation.
@@ -9,16 +9,18 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from pellucid.base import CompilationError, Function, Ints, Shape, Size, Symbol, describe, dtypes
+from pellucid.base import CompilationError, Ints, Shape, Size, Symbol, describe, dtypes
 from pellucid.ir import (
-    AbstractToken,
     Avals,
     Effect,
+    Equation,
     ShapedArray,
+    abstract_token,
     element_shape,
     physical,
     shaped_array,
@@ -42,67 +44,56 @@ Attributes: TypeAlias = dict[str, Any]
 Values: TypeAlias = Sequence[ir.Value]
 
 
-class LoweringContext(RuleContext):
-    """The state of one lowering, and the building blocks that rules use.
+@dataclass(slots=True, eq=False)
+class OperationBuilder(RuleContext):
+    """Base class of `LoweringContext`: the building blocks that rules use.
 
     Operations are made by name (`ctx.op`, `ctx.op1`): generated op classes cost three times as much and
     change between releases.
-
-    >>> from pellucid.extend.core import Primitive
-    >>> from pellucid.interpreters.mlir import register_lowering
-    >>> p = Primitive("negated")
-    >>> _ = p.def_abstract_eval(lambda x: x)
-    >>> _ = register_lowering(p, lambda ctx, x: [ctx.op1("stablehlo.negate", ctx.avals_out[0], [x])])
-    >>> pl.jit(p.bind)(np.float32(2))
-    Array(-2., dtype=float32)
     """
 
-    def __init__(self, context: ir.Context, platforms: tuple[str, ...]) -> None:
-        self.mlir_context = context
-        self.platforms = platforms
-        """The platforms that the equation at hand is lowered for; see `platform`."""
-        self.reads_platform = False
-        """Whether the rule of the equation at hand has asked for the platform."""
-        self.global_avals: tuple[Any, ...] = ()
-        """Types of values that every function of the module takes in front of its own arguments."""
-        self.globals: Values = ()
-        """Those values in the function at hand: which one of several platforms the program runs on, and its sizes."""
-        self.dimensions: tuple[str, ...] = ()
-        """The dimension variables of the program, whose values are the last ones of `globals`."""
-        self.location: ir.Location = ir.Location.unknown(context)
-        self.avals_in: tuple[Any, ...] = ()
-        self.avals_out: tuple[Any, ...] = ()
-        self.tokens: dict[Effect, ir.Value] = {}
-        self.host_callbacks: list[Any] = []
-        """Python functions that the compiled program calls, by index."""
-        self.host_failures: list[list[Exception] | None] = []
-        """For each of them, where it puts its failures instead of raising them; None where it raises."""
-        self.keep_alive: list[Any] = []
-        """Objects that must live as long as the executable."""
-        self.checks: list[Callable[[Any], None]] = []
-        """Checks of the compiled program before it runs."""
-        self.self_updates: list[Any] = []
-        """Updates of arrays that read their array, settled when the module is whole."""
-        self.largest_contraction = 0.0
-        """Most products that one matrix multiplication takes, infinite if one is in a loop; see `note_contraction`."""
-        self.loop_depth = 0
-        self.sharding_groups = 0
-        """Number of groups of values that Shardy gives one sharding."""
-        self.is_slow_in_calls = False
-        """Whether XLA has fast kernels for some operation only where the call around it is inlined."""
-        self.sharding_attributes: Any = None
-        self.frontend_attributes: dict[str, ir.Attribute] = {}
-        """The frontend attributes of the equation at hand: metadata that the user passes to XLA."""
-        self.replicated: Any = None
-        """The placement of a value that each device of the program holds in full."""
-        self.manual: Any = None
-        """The manual region being lowered (`lowering.collectives`), if there is one."""
-        self.module_lowering: Any = None
-        """The owner of functions and locations (`lowering.module`)."""
-        self._types: dict[Any, ir.Type] = {}
-        self._element_types: dict[Any, ir.Type] = {}
-        self._attributes: dict[Any, ir.Attribute] = {}
-        self.token_type: ir.Type = ir.Type.parse("!stablehlo.token", context)
+    context: ir.Context
+    platforms: tuple[str, ...]
+    """The platforms that the equation at hand is lowered for; see `platform`."""
+    reads_platform: bool = False
+    """Whether the rule of the equation at hand has asked for the platform."""
+    globals: Values = ()
+    """Values that every function of the module takes in front of its own arguments: which one of several platforms the
+    program runs on, and its sizes."""
+    dimensions: tuple[str, ...] = ()
+    """The dimension variables of the program, whose values are the last ones of `globals`."""
+    equation: Equation | None = None
+    """The equation at hand."""
+    location: ir.Location = field(default_factory=ir.Location.unknown)
+    avals_in: tuple[Any, ...] = ()
+    avals_out: tuple[Any, ...] = ()
+    tokens: dict[Effect, ir.Value] = field(default_factory=dict)
+    host_callbacks: list[Any] = field(default_factory=list)
+    """Python functions that the compiled program calls, by index."""
+    host_failures: list[list[Exception] | None] = field(default_factory=list)
+    """For each of them, where it puts its failures instead of raising them; None where it raises."""
+    keep_alive: list[Any] = field(default_factory=list)
+    """Objects that must live as long as the executable."""
+    checks: list[Callable[[Any], None]] = field(default_factory=list)
+    """Checks of the compiled program before it runs."""
+    self_updates: list[Any] = field(default_factory=list)
+    """Updates of arrays that read their array, settled when the module is whole."""
+    largest_contraction: float = 0.0
+    """Most products that one matrix multiplication takes, infinite if one is in a loop; see `note_contraction`."""
+    loop_depth: int = 0
+    sharding_groups: int = 0
+    """Number of groups of values that Shardy gives one sharding."""
+    is_slow_in_calls: bool = False
+    """Whether XLA has fast kernels for some operation only where the call around it is inlined."""
+    sharding_attributes: Any = None
+    frontend_attributes: dict[str, ir.Attribute] = field(default_factory=dict)
+    """The frontend attributes of the equation at hand: metadata that the user passes to XLA."""
+    manual: Any = None
+    """The manual region being lowered (`lowering.collectives`), if there is one."""
+    _remembered: dict[Any, Any] = field(
+        default_factory=lambda: {abstract_token: ir.Type.parse("!stablehlo.token")}
+    )
+    """MLIR's types and attributes by what they are made of: an aval, a dtype, a text, or a kind and values."""
 
     @property
     def platform(self) -> str:
@@ -117,23 +108,14 @@ class LoweringContext(RuleContext):
 
     def type(self, aval: Any) -> ir.Type:
         """The MLIR type of values of type `aval`."""
-        mlir_type = self._types.get(aval)
+        mlir_type = self._remembered.get(aval)
         if mlir_type is None:
-            if isinstance(aval, AbstractToken):
-                mlir_type = self.token_type
-            else:
-                aval = physical(aval)
-                shape = (
-                    [self._type_size(size) for size in aval.shape]
-                    if self.dimensions
-                    else aval.shape
-                )
-                mlir_type = ir.RankedTensorType.get(shape, self.element_type(aval.dtype))
-            self._types[aval] = mlir_type
+            array = physical(aval)
+            dynamic = ir.ShapedType.get_dynamic_size()
+            shape = [dynamic if isinstance(size, Symbol) else size for size in array.shape]
+            mlir_type = ir.RankedTensorType.get(shape, self.element_type(array.dtype))
+            self._remembered[aval] = mlir_type
         return mlir_type
-
-    def _type_size(self, size: Size) -> int:
-        return ir.ShapedType.get_dynamic_size() if isinstance(size, Symbol) else size
 
     def types(self, avals: Avals) -> list[ir.Type]:
         """The MLIR types of `avals`."""
@@ -141,7 +123,7 @@ class LoweringContext(RuleContext):
 
     def element_type(self, dtype: Any) -> ir.Type:
         """The MLIR type of one element."""
-        element_type = self._element_types.get(dtype)
+        element_type = self._remembered.get(dtype)
         if element_type is None:
             make = element_types.get(dtype)
             if make is None:
@@ -149,7 +131,7 @@ class LoweringContext(RuleContext):
                     f"arrays of dtype {dtypes.short_name(dtype)} can't be compiled.",
                     do="Convert to a dtype that XLA has.",
                 )
-            element_type = self._element_types[dtype] = make()
+            element_type = self._remembered[dtype] = make()
         return element_type
 
     def tensor(self, shape: Ints, dtype: Any) -> ir.Type:
@@ -169,7 +151,7 @@ class LoweringContext(RuleContext):
     def refuse_symbols(self, what: str, values: Iterable[Any]) -> None:
         symbols = [x for x in values if isinstance(x, Symbol)]
         if symbols:
-            equation = self.module_lowering.equation
+            equation = self.equation
             name = "the program" if equation is None else f"`{equation.primitive.name}`"
             raise CompilationError(
                 f"{name} can't be lowered for a symbolic dimension: {what} must be known when it is compiled.",
@@ -183,10 +165,10 @@ class LoweringContext(RuleContext):
     def ints(self, values: Ints) -> ir.Attribute:
         """`array<i64: ...>`."""
         key = ("ints", tuple(values))
-        attribute = self._attributes.get(key)
+        attribute = self._remembered.get(key)
         if attribute is None:
             self.refuse_symbols("these sizes", values)
-            attribute = self._attributes[key] = ir.DenseI64ArrayAttr.get(list(values))
+            attribute = self._remembered[key] = ir.DenseI64ArrayAttr.get(list(values))
         return attribute
 
     def bools(self, values: Sequence[bool]) -> ir.Attribute:
@@ -202,10 +184,10 @@ class LoweringContext(RuleContext):
     def integer(self, value: int, width: int = 64) -> ir.Attribute:
         """`value : iN`."""
         key = ("integer", value, width)
-        attribute = self._attributes.get(key)
+        attribute = self._remembered.get(key)
         if attribute is None:
             attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(width), value)
-            self._attributes[key] = attribute
+            self._remembered[key] = attribute
         return attribute
 
     def boolean(self, value: bool) -> ir.Attribute:
@@ -218,13 +200,23 @@ class LoweringContext(RuleContext):
 
     def dictionary(self, attributes: Attributes) -> ir.Attribute:
         """A dictionary of attributes."""
-        return ir.DictAttr.get(attributes)
+        return ir.DictAttr.get(self.attributes(attributes))
+
+    def attributes(self, attributes: Attributes) -> dict[str, ir.Attribute]:
+        """MLIR attributes for those that a rule states, some as Python values."""
+        converted = {}
+        for name, x in attributes.items():
+            make = _ATTRIBUTE_OF.get(type(x))
+            if make is None and self.dimensions:
+                self.refuse_symbols(f"`{name}`", [x])
+            converted[name] = x if make is None else make(self, x)
+        return converted
 
     def attribute(self, text: str) -> ir.Attribute:
         """An attribute by its text, remembered: `#stablehlo<comparison_direction LT>`."""
-        attribute = self._attributes.get(text)
+        attribute = self._remembered.get(text)
         if attribute is None:
-            attribute = self._attributes[text] = ir.Attribute.parse(text, self.mlir_context)
+            attribute = self._remembered[text] = ir.Attribute.parse(text, self.context)
         return attribute
 
     def enum(self, kind: str, value: str) -> ir.Attribute:
@@ -244,7 +236,8 @@ class LoweringContext(RuleContext):
         """A new operation at the insertion point; `.results`, `.regions`."""
         return _create(
             name, results=result_types, operands=operands,
-            attributes=self._completed(attributes), regions=regions, loc=self.location,
+            attributes=self.frontend_attributes | self.attributes(attributes) if attributes else self.frontend_attributes,
+            regions=regions, loc=self.location,
         )  # fmt: skip
 
     def op1(
@@ -261,7 +254,8 @@ class LoweringContext(RuleContext):
             )
         return _create(
             name, results=[self.type(result)], operands=operands,
-            attributes=self._completed(attributes), loc=self.location,
+            attributes=self.frontend_attributes | self.attributes(attributes) if attributes else self.frontend_attributes,
+            loc=self.location,
         ).result  # fmt: skip
 
     def note_metadata(self, x: ir.Value, texts: dict[str, str]) -> None:
@@ -271,20 +265,7 @@ class LoweringContext(RuleContext):
         attributes = x.owner.attributes
         metadata: Any = attributes[FRONTEND] if FRONTEND in attributes else ()  # noqa: SIM401  (it has no get)
         merged = {entry.name: entry.attr for entry in metadata}
-        merged |= {key: self.string(text) for key, text in texts.items()}
-        attributes[FRONTEND] = self.dictionary(merged)
-
-    def _completed(self, attributes: Attributes | None) -> dict[str, ir.Attribute] | None:
-        """MLIR attributes for those that a rule states, some as Python values, with the user's metadata."""
-        if attributes is None:
-            return self.frontend_attributes or None
-        completed = self.frontend_attributes.copy()
-        for name, x in attributes.items():
-            make = _ATTRIBUTE_OF.get(type(x))
-            if make is None and self.dimensions:
-                self.refuse_symbols(f"`{name}`", [x])
-            completed[name] = x if make is None else make(self, x)
-        return completed
+        attributes[FRONTEND] = self.dictionary(merged | texts)
 
     def constant(self, value: Any, dtype: Any = None) -> ir.Value:
         """A constant from a NumPy array or scalar, or a symbolic size; `dtype` if it isn't the value's own."""
@@ -391,7 +372,7 @@ class LoweringContext(RuleContext):
         """A new block in `region` with arguments of types `avals`; of the last ones, locations hold their `names`."""
         types = self.types(avals)
         locations = [self.location] * (len(types) - len(names))
-        locations += [ir.Location.name(name, context=self.mlir_context) for name in names]
+        locations += [ir.Location.name(name, context=self.context) for name in names]
         return ir.Block.create_at_start(region, types, locations)
 
     def constrain(self, x: ir.Value, sharding: Any, aval: Any, **options: Any) -> ir.Value:
@@ -534,51 +515,11 @@ class LoweringContext(RuleContext):
         with self.inside(region, [aval, aval]) as operands:
             self.op("stablehlo.return", [], [self.op1(op, aval, operands)])
 
-    def jaxpr_body(self, region: ir.Region, jaxpr: Any, consts: Values = ()) -> None:
-        """Fill `region` with the program `jaxpr` (its arguments are the block's) and return its results."""
-        with self.inside(region, jaxpr.in_avals) as operands:
-            self.op("stablehlo.return", [], self.inline(jaxpr, consts, operands))
 
-    # Programs ---------------------------------------------------------------------------------
-
-    def named(
-        self, scope: str, operation: str | None = None
-    ) -> contextlib.AbstractContextManager[None]:
-        """Name what is built in the block, as in `with ctx.named("while/cond/", "lt")`."""
-        return self.module_lowering.named(scope, operation)
-
-    def inline(self, jaxpr: Any, consts: Values, operands: Values) -> list[ir.Value]:
-        """Lower the equations of `jaxpr` here; the values of its results."""
-        return self.module_lowering.lower_equations(jaxpr, consts, operands)
-
-    def call(self, jaxpr: Any, name: str, operands: Values, **more: Any) -> list[ir.Value]:
-        """Call `jaxpr` as a function of the module, lowered once however often it is called."""
-        return self.module_lowering.lower_call(jaxpr, name, operands, **more)
-
-    def symbol(self, jaxpr: Any, name: str) -> str:
-        """The reference `@name` to `jaxpr`, of scalars, as a function for operations that call by reference."""
-        with self.without_globals():
-            return f"@{self.module_lowering.symbol(jaxpr, name)}"
-
-    @contextlib.contextmanager
-    def without_globals(self) -> Iterator[None]:
-        """Build functions in the block that take their own arguments only."""
-        outer = self.global_avals, self.dimensions
-        self.global_avals, self.dimensions = (), ()
-        try:
-            yield
-        finally:
-            self.global_avals, self.dimensions = outer
-
-    def from_python(self, function: Function, operands: Values, params: Any = ()) -> list[ir.Value]:
-        """Lower by tracing `function(*operands, *params)`, a definition by other primitives."""
-        return self.module_lowering.lower_python(function, operands, params, self.avals_in)
-
-
-_ATTRIBUTE_OF: dict[type, Callable[[LoweringContext, Any], ir.Attribute]] = {
-    bool: LoweringContext.boolean,
-    int: LoweringContext.integer,
-    **dict.fromkeys((str, bytes), LoweringContext.string),
-    **dict.fromkeys((tuple, list, range), LoweringContext.ints),
+_ATTRIBUTE_OF: dict[type, Callable[[OperationBuilder, Any], ir.Attribute]] = {
+    bool: OperationBuilder.boolean,
+    int: OperationBuilder.integer,
+    **dict.fromkeys((str, bytes), OperationBuilder.string),
+    **dict.fromkeys((tuple, list, range), OperationBuilder.ints),
 }
 """How values of Python become attributes; numbers are integers of 64 bits, several of them an array."""
