@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pellucid.base import ArgumentTypeError, MissingRule, cached, strict_zip
 from pellucid.sharding.explicit_types import operand_of, sharding_type_error, shown_sharding
-from pellucid.sharding.factors import Linearity, Operation, mesh_of, rule_of
+from pellucid.sharding.factors import Operation, mesh_of, rule_of
 from pellucid.sharding.named_sharding import NamedSharding
 
 from .avals import AbstractRef, AbstractValue, ShapedArray
@@ -205,7 +205,9 @@ class Primitive(Interpreted, Generic[P]):
             rule_of(factors),
             [*map(operand_of, avals)],
             mesh,
-            Linearity(linear, self.traits.passive_operands(len(avals)), is_contraction),
+            linear,
+            self.traits.passive_operands(len(avals)),
+            is_contraction,
             isinstance(self, LaidOut),
         )
         shapes = [result.shape for result in results]

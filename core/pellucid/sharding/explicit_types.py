@@ -14,11 +14,9 @@ from .named_sharding import NamedSharding, check_spec
 from .partition_spec import (
     NO_AXES,
     AxisSet,
-    Entry,
     PartitionSpec,
     axes_text,
     rank_error,
-    repeated_axes,
 )
 
 
@@ -118,32 +116,6 @@ def sharding_type_error(
         f"operand {i}: {operand}: {in_words(operand, mesh)}" for i, operand in enumerate(operands)
     ]
     return ShardingTypeError(f"{name}: {what}", got=got, do=do)
-
-
-def result_spec(
-    name: str,
-    operands: Sequence[Operand],
-    mesh: AbstractMesh,
-    entries: Sequence[Entry],
-    *,
-    unreduced: AxisSet = NO_AXES,
-    reduced: AxisSet = NO_AXES,
-) -> PartitionSpec:
-    """The spec of a result, unless one mesh axis would have two roles in it.
-
-    Raises: ShardingTypeError then.
-    """
-    plain = PartitionSpec(*entries)
-    twice = repeated_axes(plain) or sorted_axes(plain.axis_names & unreduced)
-    if twice:
-        raise sharding_type_error(
-            name,
-            f"mesh axis {twice[0]!r} would have two places in the result {plain!r}.",
-            operands,
-            mesh,
-            f"Free {twice[0]!r} in one operand first: reshard(operand, PartitionSpec(...)).",
-        )
-    return plain.update(unreduced=unreduced, reduced=reduced)
 
 
 def check_divisible(shape: Shape, spec: PartitionSpec, mesh: AnyMesh, what: str = "") -> None:

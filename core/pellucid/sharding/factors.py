@@ -38,12 +38,12 @@ from .explicit_types import (
     checked_out_spec,
     operand_of,
     parts_of,
-    result_spec,
     sharding_type_error,
+    sorted_axes,
 )
 from .mesh import AbstractMesh, AxisName
 from .named_sharding import NamedSharding
-from .partition_spec import NO_AXES, AxisSet, PartitionSpec, axes_text
+from .partition_spec import NO_AXES, AxisSet, PartitionSpec, axes_text, repeated_axes
 
 Axes = tuple[AxisName, ...]
 Dims = tuple[tuple[str, ...], ...]
@@ -98,18 +98,6 @@ def rule_of(factors: Sequence[Any]) -> Rule:
     return Rule(sides[0], sides[1], marks, *(sizes or [{}]))
 
 
-class Linearity(NamedTuple):
-    """In which operands an operation is linear; it decides which of them may be unreduced."""
-
-    linear: Any
-    """`"all"`: jointly in all that are not passive; `"each"`: in each of them, the others fixed; positions: jointly
-    in these; None: in none."""
-    passive: tuple[int, ...] = ()
-    """Positions of operands that select elements."""
-    contracts: bool = False
-    """Whether it is a product whose operands have loops of their own, so that none passes `reduced` on."""
-
-
 class Operation(NamedTuple):
     """An operation on operands of sharded types: what the derivations and their errors are about."""
 
@@ -117,7 +105,13 @@ class Operation(NamedTuple):
     rule: Rule
     operands: Sequence[Operand]
     mesh: AbstractMesh
-    linearity: Linearity
+    linear: Any
+    """In which operands it is linear, which decides which of them may be unreduced. `"all"`: jointly in all that are not
+    passive; `"each"`: in each of them, the others fixed; positions: jointly in these; None: in none."""
+    passive: tuple[int, ...] = ()
+    """Positions of operands that select elements."""
+    contracts: bool = False
+    """Whether it is a product whose operands have loops of their own, so that none passes `reduced` on."""
     takes_out_sharding: bool = False
     """Whether its users can state the layout of the result."""
 
@@ -135,106 +129,113 @@ class Operation(NamedTuple):
         for dims, shape in strict_zip(self.rule.results, shapes):
             entries = [self.joined(factors, axes, shape) for factors in dims]
             for dim, (entry, size) in enumerate(strict_zip(entries, shape)):
-                if exact_quotient(size, parts_of(entry, self.mesh)) is None:
-                    raise self.uneven(dim, size, entry)
-            specs.append(
-                result_spec(
-                    self.name, self.operands, self.mesh, entries, unreduced=unreduced, reduced=reduced
+                parts = parts_of(entry, self.mesh)
+                if exact_quotient(size, parts) is None:
+                    raise self.error(
+                        f"dimension {dim} would have size {size}, which {axes_text(entry)} "
+                        f"({parts} parts) does not divide.",
+                        f"Gather dimension {dim} first: reshard(x, PartitionSpec(...)) with None there.",
+                    )
+            spec = PartitionSpec(*entries)
+            twice = repeated_axes(spec) or sorted_axes(spec.axis_names & unreduced)
+            if twice:
+                raise self.error(
+                    f"mesh axis {twice[0]!r} would have two places in the result {spec!r}.",
+                    f"Free {twice[0]!r} in one operand first: reshard(operand, PartitionSpec(...)).",
                 )
-            )  # fmt: skip
+            specs.append(spec.update(unreduced=unreduced, reduced=reduced))
         return specs
 
     def axes_of_factors(self) -> dict[str, Axes]:
         """For each factor of the operands the mesh axes that cut it."""
-        axes, cutters = {}, {}
-        for i, dim, factor, part in self.shares():
+        axes: dict[str, Axes] = {}
+        cut: dict[str, list[tuple[int, int]]] = {}  # the dimensions where some axis cuts a factor
+        for place, factor, part in self.shares():
             mark = self.rule.marks.get(factor, "")
-            place = (i, dim)
+            before = axes.setdefault(factor, part)
             if part and "!" in mark:
-                raise self.must_be_whole(place)
-            if factor not in axes:
-                axes[factor], cutters[factor] = part, [place]
-                continue
-            if "=" in mark and part != axes[factor]:
+                raise self.must_be_whole(*place)
+            if part != before and "=" in mark:
                 raise self.error(
                     "the operands must be laid out alike.",
                     f"For example reshard(operand, {self.operands[0].spec!r}).",
                 )
             if not part:
                 continue
-            if axes[factor] and part != axes[factor]:
-                raise self.cut_differently(cutters[factor][0], place)
-            if not axes[factor] and "^" in mark:
-                raise self.cut_alone(place)
-            if axes[factor] or "<" in mark:
-                cutters[factor].append(place)
-            else:
-                axes[factor], cutters[factor] = part, [place]
-        result_factors = {factor for dims in self.rule.results for dim in dims for factor in dim}
-        for factor, part in axes.items():
-            if part and factor not in result_factors and len(cutters[factor]) > 1:
+            if before and part != before:
+                raise self.cut_differently(cut[factor][0], place)
+            if not before and "^" in mark:
+                raise self.error(
+                    f"{self.which(*place)} may be sharded only where operand 0 is sharded alike.",
+                    _RESHARD,
+                )
+            if "<" not in mark:
+                axes[factor] = part
+            cut.setdefault(factor, []).append(place)
+        for factor, dims in cut.items():
+            if len(dims) > 1 and factor not in self.kept:
                 raise self.error(
                     "both operands' contracting dimensions are sharded; devices would hold addends.",
                     "Give out_sharding=PartitionSpec(...) to have them summed, with "
-                    f"unreduced={{{axes_text(part)}}} to keep them.",
+                    f"unreduced={{{axes_text(axes[factor])}}} to keep them.",
                 )
         return axes
 
-    def shares(self) -> Iterator[tuple[int, int, str, Axes]]:
-        """(operand, dimension, factor, the mesh axes that cut it there), for all factors of all operands."""
+    @property
+    def kept(self) -> set[str]:
+        """The factors that the results have; the others are reduced."""
+        return {factor for dims in self.rule.results for dim in dims for factor in dim}
+
+    def shares(self) -> Iterator[tuple[tuple[int, int], str, Axes]]:
+        """((operand, dimension), factor, the mesh axes that cut it there), for all factors of all operands."""
         for i, (dims, operand) in enumerate(strict_zip(self.rule.operands, self.operands)):
             for dim, (factors, axes) in enumerate(strict_zip(dims, operand.axes_per_dim)):
-                if len(factors) == 1:
-                    yield i, dim, factors[0], axes
-                elif factors:
-                    yield from ((i, dim, *share) for share in self.handed_out(i, factors, axes))
+                shares = [axes] if len(factors) == 1 else self.handed_out(factors, axes)
+                for factor, part in strict_zip(factors, shares):
+                    yield (i, dim), factor, part
 
-    def handed_out(self, i: int, factors: tuple[str, ...], axes: Axes) -> list[tuple[str, Axes]]:
-        """The mesh axes of one dimension, of operand number `i`, handed to its factors, major first."""
-        left, shares = list(axes), dict[str, Axes](dict.fromkeys(factors, ()))
-        for factor in factors:
-            size = self.size(factor)
+    def handed_out(self, factors: tuple[str, ...], axes: Axes) -> list[Axes]:
+        """The mesh axes of one dimension handed to its factors, major first."""
+        left = list(axes)
+        shares: list[Axes] = [()] * len(factors)
+        for i, size in enumerate(map(self.size, factors)):
             while left and size % self.mesh.shape[left[0]] == 0:
                 size //= self.mesh.shape[left[0]]
-                shares[factor] += (left.pop(0),)
+                shares[i] += (left.pop(0),)
             if size > 1:
                 break  # partly cut: no axis may follow
-        if left:
+        if left and factors:
             raise self.ambiguous()
-        return list(shares.items())
+        return shares
 
     def joined(self, factors: tuple[str, ...], axes: Mapping[str, Axes], shape: Shape) -> Axes:
-        """The mesh axes of a dimension of the result that is made of `factors`."""
-        parts = [axes.get(factor, ()) for factor in factors]
-        if len(factors) > 1 and not self.in_place(factors, parts) and not self.merged(parts):
-            raise self.ambiguous(shape)
-        return tuple(itertools.chain.from_iterable(parts))
+        """The mesh axes of a dimension of the result that is made of `factors`.
 
-    def in_place(self, factors: tuple[str, ...], parts: Sequence[Axes]) -> bool:
-        """Whether each factor before one that is cut is cut fully, so that no data moves."""
+        No data moves if each factor before one that is cut is cut fully. Where dimensions are only merged, and none
+        before the last cut one is whole, the result is cut over the axes of all of them, as in the reference, though data
+        may move.
+        """
+        parts = [axes.get(factor, ()) for factor in factors]
         last = max((i for i, part in enumerate(parts) if part), default=0)
-        return all(
-            parts_of(part, self.mesh) == self.size(factor)
+        cut_partly = any(
+            parts_of(part, self.mesh) != self.size(factor)
             for factor, part in strict_zip(factors[:last], parts[:last])
         )
-
-    def merged(self, parts: Sequence[Axes]) -> bool:
-        """Whether dimensions are only merged, and none before the last cut one is whole.
-
-        Then the result is cut over the axes of all of them, as in the reference, though data may move.
-        """
-        splits = any(len(factors) > 1 for dims in self.rule.operands for factors in dims)
-        return not splits and not any(b and not a for a, b in itertools.pairwise(parts))
+        if cut_partly and (
+            any(len(factors) > 1 for dims in self.rule.operands for factors in dims)
+            or not all(parts[:last])
+        ):
+            raise self.ambiguous(f" of shape {shape}")
+        return tuple(itertools.chain.from_iterable(parts))
 
     def size(self, factor: str) -> int:
         """The size of `factor`: that of the first dimension that it is alone, or stated."""
         if factor in self.rule.sizes:
             return self.rule.sizes[factor]
         return next(
-            operand.shape[dim]
+            operand.shape[dims.index((factor,))]
             for dims, operand in strict_zip(self.rule.operands, self.operands)
-            for dim, factors in enumerate(dims)
-            if factors == (factor,)
+            if (factor,) in dims
         )
 
     # The layout that the user stated ---------------------------------------------------------------
@@ -249,35 +250,28 @@ class Operation(NamedTuple):
         """
         spec = checked_out_spec(self.name, out_sharding, shape, self.mesh)
         unreduced = self.unreduced()
-        if spec.unreduced:
-            summed = self.summed_axes()
-            is_product = len(self.operands) > 1
-            possible = NO_AXES if summed is None else unreduced | summed
-            if is_product and spec.unreduced != possible:
-                raise self.error(
-                    f"the result can't be unreduced over {axes_text(spec.unreduced)}: both operands' "
-                    "contracting dimensions must be sharded over just those axes."
-                )
-            if spec.unreduced - possible:
-                raise self.error(
-                    f"the result can't be unreduced over {axes_text(spec.unreduced - possible)}: "
-                    "no dimension that is summed is sharded over it."
-                )
-        return spec.update(reduced=NO_AXES) if self.linearity.contracts else spec
+        summed = self.summed_axes() if spec.unreduced else NO_AXES
+        possible = NO_AXES if summed is None else unreduced | summed
+        if spec.unreduced and len(self.operands) > 1 and spec.unreduced != possible:
+            raise self.error(
+                f"the result can't be unreduced over {axes_text(spec.unreduced)}: both operands' "
+                "contracting dimensions must be sharded over just those axes."
+            )
+        if spec.unreduced - possible:
+            raise self.error(
+                f"the result can't be unreduced over {axes_text(spec.unreduced - possible)}: "
+                "no dimension that is summed is sharded over it."
+            )
+        return spec.update(reduced=NO_AXES) if self.contracts else spec
 
     def summed_axes(self) -> AxisSet | None:
         """The mesh axes that cut reduced factors; None where operands cut one of these differently."""
-        result_factors = {factor for dims in self.rule.results for dim in dims for factor in dim}
-        axes = {}
+        axes, kept = {}, self.kept
         for dims, operand in strict_zip(self.rule.operands, self.operands):
             for factors, part in strict_zip(dims, operand.axes_per_dim):
-                if (
-                    len(factors) != 1
-                    or factors[0] in result_factors
-                    or "!" in self.rule.marks.get(factors[0], "")
-                ):
+                if len(factors) != 1 or "!" in self.rule.marks.get(factors[0], ""):
                     continue
-                if axes.setdefault(factors[0], part) != part:
+                if factors[0] not in kept and axes.setdefault(factors[0], part) != part:
                     return None
         return frozenset(itertools.chain.from_iterable(axes.values()))
 
@@ -291,16 +285,24 @@ class Operation(NamedTuple):
         holders = [i for i, operand in enumerate(self.operands) if operand.spec.unreduced]
         if not holders:
             return NO_AXES
-        linear = self.linearity.linear
-        if linear is None:
-            raise self.does_not_commute(holders[0])
-        selecting = [i for i in holders if i in self.linearity.passive]
-        if selecting:
-            raise self.does_not_commute(selecting[0])
+        for i in holders:
+            if self.linear is None or i in self.passive:
+                spec = self.operands[i].spec
+                raise self.error(
+                    f"operand {i} is unreduced over {axes_text(spec.unreduced)}, and the operation does not "
+                    "commute with sums.",
+                    f"Sum it first: reshard(x, {spec.update(unreduced=NO_AXES)!r}).",
+                )
         axes = self.operands[holders[0]].spec.unreduced
-        active = [i for i in range(len(self.operands)) if i not in self.linearity.passive]
-        group = active if linear == "all" else holders[:1] if linear == "each" else linear
-        if (len(holders) > 1 and linear == "each") or not set(holders) <= set(group):
+        active = [i for i in range(len(self.operands)) if i not in self.passive]
+        group = (
+            active
+            if self.linear == "all"
+            else holders[:1]
+            if self.linear == "each"
+            else self.linear
+        )
+        if not set(holders) <= set(group):
             raise self.error(
                 "at most one operand may be unreduced, and the operation must be linear in it.",
                 "Sum the addends first with reshard.",
@@ -327,81 +329,53 @@ class Operation(NamedTuple):
         Scalars and operands that are unreduced need not be; an axis over which the results are `unreduced` isn't
         passed on.
         """
-        if self.linearity.contracts:
+        if self.contracts:
             return NO_AXES
-        active = [o for i, o in enumerate(self.operands) if i not in self.linearity.passive]
-        marks = [operand.spec.reduced - unreduced for operand in active]
-        stated = {axes for axes in marks if axes}
-        if len(stated) > 1 or (
-            stated
-            and any(
-                o.shape and not (o.spec.unreduced or axes) for o, axes in strict_zip(active, marks)
-            )
-        ):
+        marks = {
+            o.spec.reduced - unreduced
+            for i, o in enumerate(self.operands)
+            if i not in self.passive
+            and (o.spec.reduced - unreduced or (o.shape and not o.spec.unreduced))
+        }
+        if len(marks) > 1:
             raise self.error(
                 "all operands must be reduced over the same mesh axes, or none.",
                 "Give the others the same `reduced` with reshard.",
             )
-        return stated.pop() if stated else NO_AXES
+        return marks.pop() if marks else NO_AXES
 
     # Errors -------------------------------------------------------------------------------------------
 
     def error(self, what: str, do: str | None = None) -> ShardingTypeError:
         return sharding_type_error(self.name, what, self.operands, self.mesh, do)
 
-    def which(self, place: tuple[int, int]) -> str:
+    def which(self, operand: int, dim: int) -> str:
         """A dimension in words."""
-        operand, dim = place
         return f"dimension {dim}" + (f" of operand {operand}" if len(self.operands) > 1 else "")
 
     def cut_differently(self, a: tuple[int, int], b: tuple[int, int]) -> ShardingTypeError:
         if a[1] == b[1]:
             what = f"dimension {a[1]} is sharded differently in different operands."
         else:
-            what = (
-                f"{self.which(a)} and {self.which(b)} belong together, and are sharded differently."
-            )
+            what = f"{self.which(*a)} and {self.which(*b)} belong together, and are sharded differently."
         return self.error(what, _RESHARD)
 
-    def must_be_whole(self, place: tuple[int, int]) -> ShardingTypeError:
-        operand, dim = self.operands[place[0]], place[1]
-        entries = [None if i == dim else e for i, e in enumerate(operand.spec.partitions)]
-        gathered = f"reshard(x, {operand.spec.update(partitions=entries)!r})"
+    def must_be_whole(self, operand: int, dim: int) -> ShardingTypeError:
+        spec = self.operands[operand].spec
+        entries = [None if i == dim else entry for i, entry in enumerate(spec.partitions)]
         return self.error(
-            f"{self.which(place)}, along which it works, must not be sharded.",
-            f"Gather it first: {gathered}{self.or_state_it()}.",
+            f"{self.which(operand, dim)}, along which it works, must not be sharded.",
+            f"Gather it first: reshard(x, {spec.update(entries)!r}){self.or_state_it()}.",
         )
 
-    def cut_alone(self, place: tuple[int, int]) -> ShardingTypeError:
+    def ambiguous(self, of_shape: str = "") -> ShardingTypeError:
         return self.error(
-            f"{self.which(place)} may be sharded only where operand 0 is sharded alike.",
-            _RESHARD,
-        )
-
-    def uneven(self, dim: int, size: int, axes: Axes) -> ShardingTypeError:
-        return self.error(
-            f"dimension {dim} would have size {size}, which {axes_text(axes)} "
-            f"({parts_of(axes, self.mesh)} parts) does not divide.",
-            f"Gather dimension {dim} first: reshard(x, PartitionSpec(...)) with None there.",
-        )
-
-    def ambiguous(self, shape: Shape | None = None) -> ShardingTypeError:
-        to = "" if shape is None else f" of shape {shape}"
-        return self.error(
-            f"it is ambiguous how a result{to} is sharded.",
+            f"it is ambiguous how a result{of_shape} is sharded.",
             f"Gather the operand first: reshard(x, PartitionSpec()){self.or_state_it()}.",
         )
 
     def or_state_it(self) -> str:
         return ", or give out_sharding=PartitionSpec(...)" if self.takes_out_sharding else ""
-
-    def does_not_commute(self, i: int) -> ShardingTypeError:
-        spec = self.operands[i].spec
-        return self.error(
-            f"operand {i} is unreduced over {axes_text(spec.unreduced)}, and the operation does not "
-            "commute with sums.",
-            f"Sum it first: reshard(x, {spec.update(unreduced=NO_AXES)!r}).",
-        )
 
 
 def mesh_of(name: str, avals: Sequence[Any]) -> AbstractMesh:

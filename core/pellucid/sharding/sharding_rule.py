@@ -20,7 +20,9 @@ BATCHING = "…"
 
 _FACTOR = re.compile(r"[^\W\d_]\w*")
 _GROUP = re.compile(rf"{BATCHING}\d*")
-_WORD = re.compile(rf"{_GROUP.pattern}|\w+|\S")
+_WORD = re.compile(rf"\(([^()]*)\)|({_GROUP.pattern}|\w+|\S)")
+"""Factors in brackets, or one word outside of brackets."""
+_KINDS = ("reduction_factors", "need_replication_factors", "permutation_factors")
 
 
 class CompoundFactor(tuple[str, ...]):
@@ -99,29 +101,18 @@ class SdyShardingRule:
         self.need_replication_factors = tuple(need_replication_factors)
         self.permutation_factors = tuple(permutation_factors)
         self.factor_sizes = factor_sizes
-        self._check()
-
-    def _check(self) -> None:
         dims = [dim for mapping in self._mappings for dim in mapping]
         whole = {dim for dim in dims if isinstance(dim, str)}
         parts = {f for dim in dims if isinstance(dim, CompoundFactor) for f in dim}
-        listed = [
-            *self.reduction_factors,
-            *self.need_replication_factors,
-            *self.permutation_factors,
-        ]
-        for factor in (*listed, *self.factor_sizes):
-            if factor not in whole | parts:
-                raise self._error(f"factor {factor!r} is not used in the rule.")
-        for factor in listed:
-            if listed.count(factor) > 1:
-                raise self._error(f"factor {factor!r} is said to be two things.")
-        for factor in sorted(parts - whole):
-            if factor not in self.factor_sizes:
-                raise self._error(f"factor {factor!r} needs a size: no dimension is it alone.")
-        for factor in self.factor_sizes:
-            if factor in whole:
-                raise self._error(f"factor {factor!r} has the size of its dimension already.")
+        listed = [factor for kind in _KINDS for factor in getattr(self, kind)]
+        for factors, fault in (
+            ([f for f in (*listed, *factor_sizes) if f not in whole | parts], "is not used in the rule."),
+            ([f for f in listed if listed.count(f) > 1], "is said to be two things."),
+            (sorted(parts - whole - factor_sizes.keys()), "needs a size: no dimension is it alone."),
+            ([f for f in factor_sizes if f in whole], "has the size of its dimension already."),
+        ):  # fmt: skip
+            if factors:
+                raise self._error(f"factor {factors[0]!r} {fault}")
 
     @property
     def _mappings(self) -> tuple[ArrayMapping, ...]:
@@ -131,20 +122,11 @@ class SdyShardingRule:
         return ShardingArgumentError(f"SdyShardingRule: {what}", got=f"{self}")
 
     def __repr__(self) -> str:
-        def side(mappings: Sequence[ArrayMapping]) -> str:
-            return ", ".join(map(_mapping_text, mappings))
-
-        kinds = [f"{kind}={factors}" for kind, factors in self._kinds().items() if factors]
+        sides = (self.operand_mappings, self.result_mappings)
+        rule = " -> ".join(", ".join(map(_mapping_text, side)) for side in sides)
+        kinds = [f"{kind}={factors}" for kind in _KINDS if (factors := getattr(self, kind))]
         sizes = [f"{factor}={size}" for factor, size in self.factor_sizes.items()]
-        rule = f"{side(self.operand_mappings)} -> {side(self.result_mappings)}"
         return f"SdyShardingRule({', '.join([repr(rule), *kinds, *sizes])})"
-
-    def _kinds(self) -> dict[str, tuple[str, ...]]:
-        return {
-            "reduction_factors": self.reduction_factors,
-            "need_replication_factors": self.need_replication_factors,
-            "permutation_factors": self.permutation_factors,
-        }
 
     def attribute_text(self, operands: Sequence[Shape], results: Sequence[Shape]) -> str:
         """`#sdy.op_sharding_rule<…>` for operands and results of these shapes.
@@ -154,45 +136,38 @@ class SdyShardingRule:
         >>> parse_rule("i k, k j -> i j", reduction_factors=("k",)).attribute_text([(8, 4), (4, 2)], [(8, 2)])
         '#sdy.op_sharding_rule<([i, j], [j, k])->([i, k]) {i=8, j=4, k=2} reduction={j}, custom>'
         """
-        for what, mappings, shapes in (
+        for what, mappings, values in (
             ("operands", self.operand_mappings, operands),
             ("results", self.result_mappings, results),
         ):
-            if len(mappings) != len(shapes):
+            if len(mappings) != len(values):
                 raise self._error(
-                    f"it is about {len(mappings)} {what}, and the function has {len(shapes)}."
+                    f"it is about {len(mappings)} {what}, and the function has {len(values)}."
                 )
         shapes = [*operands, *results]
         expanded = [self._expanded(m, s) for m, s in strict_zip(self._mappings, shapes)]
         sizes = self._sizes(expanded, shapes)
         symbols = {factor: _symbol(i) for i, factor in enumerate(sizes)}
-
-        def side(mappings: Sequence[Sequence[tuple[str, ...]]]) -> str:
-            return ", ".join(
-                f"[{', '.join(''.join(symbols[f] for f in dim) for dim in mapping)}]"
-                for mapping in mappings
-            )
-
+        arrays = [
+            f"[{', '.join(''.join(symbols[f] for f in dim) for dim in dims)}]" for dims in expanded
+        ]
         n = len(operands)
         shown_sizes = ", ".join(f"{symbols[factor]}={size}" for factor, size in sizes.items())
         kinds = "".join(
             f" {kind.removesuffix('_factors')}={{{', '.join(sorted(symbols[f] for f in factors))}}}"
-            for kind, factors in self._kinds().items()
-            if factors
+            for kind in _KINDS
+            if (factors := getattr(self, kind))
         )
         return (
-            f"#sdy.op_sharding_rule<({side(expanded[:n])})->({side(expanded[n:])})"
+            f"#sdy.op_sharding_rule<({', '.join(arrays[:n])})->({', '.join(arrays[n:])})"
             f" {{{shown_sizes}}}{kinds}, custom>"
         )
 
     def _expanded(self, mapping: ArrayMapping, shape: Shape) -> list[tuple[str, ...]]:
         """For each dimension its factors; those of a leading group get names of their own."""
-        words = list(mapping)
-        leading = []
-        if words and isinstance(words[0], str) and _GROUP.fullmatch(words[0]):
-            group = words.pop(0)
-            leading = [(f"{group}.{i}",) for i in range(len(shape) - len(words))]
-        dims = leading + [(d,) if isinstance(d, str) else tuple(d) for d in words]
+        dims = [(d,) if isinstance(d, str) else tuple(d) for d in mapping]
+        if mapping and isinstance(mapping[0], str) and _GROUP.fullmatch(mapping[0]):
+            dims[:1] = [(f"{mapping[0]}.{i}",) for i in range(len(shape) - len(mapping) + 1)]
         if len(dims) != len(shape):
             raise self._error(f"`{_mapping_text(mapping)}` is not for an array of shape {shape}.")
         return dims
@@ -201,21 +176,21 @@ class SdyShardingRule:
         self, expanded: Sequence[Sequence[tuple[str, ...]]], shapes: Sequence[Shape]
     ) -> dict[str, int]:
         """The size of each factor, in order of appearance; the least where it has several."""
-        sizes = {}
-        for dims, shape in strict_zip(expanded, shapes):
-            for factors, size in strict_zip(dims, shape):
-                for factor in factors:
-                    stated_size = self.factor_sizes.get(
-                        factor, size if len(factors) == 1 else math.inf
-                    )
-                    sizes[factor] = min(sizes.get(factor, math.inf), stated_size)  # type: ignore[assignment]
-        for dims, shape in strict_zip(expanded, shapes):
-            for factors, size in strict_zip(dims, shape):
-                if len(factors) > 1 and math.prod(sizes[f] for f in factors) != size:
-                    raise self._error(
-                        f"a dimension of size {size} can't be made of {' '.join(factors)}, of sizes "
-                        f"{', '.join(str(sizes[f]) for f in factors)}."
-                    )
+        dims = [
+            pair for mapping, shape in strict_zip(expanded, shapes) for pair in strict_zip(mapping, shape)
+        ]  # fmt: skip
+        sizes: dict[str, Any] = {}
+        for factors, size in dims:
+            for factor in factors:
+                alone = size if len(factors) == 1 else math.inf
+                stated = self.factor_sizes.get(factor, alone)
+                sizes[factor] = min(sizes.get(factor, math.inf), stated)
+        for factors, size in dims:
+            if len(factors) > 1 and math.prod(sizes[f] for f in factors) != size:
+                raise self._error(
+                    f"a dimension of size {size} can't be made of {' '.join(factors)}, of sizes "
+                    f"{', '.join(str(sizes[f]) for f in factors)}."
+                )
         return sizes
 
 
@@ -242,21 +217,12 @@ def parse_rule(rule: str, **options: Any) -> SdyShardingRule:
 
 def _parsed(text: str, rule: str) -> ArrayMapping:
     dims = []
-    shared: list[str] | None = None
-    for word in _WORD.findall(text):
-        if word == "(" and shared is None:
-            shared = []
-        elif word == ")" and shared is not None:
-            dims.append(CompoundFactor(*shared))
-            shared = None
-        elif word in "()":
+    for shared, word in _WORD.findall(text):
+        if word and word in "()":
             raise ShardingArgumentError(
                 "sharding rule: brackets must be balanced, and hold no others.", got=f"{rule!r}"
             )
-        else:
-            (dims if shared is None else shared).append(word)
-    if shared is not None:
-        raise ShardingArgumentError("sharding rule: a bracket is not closed.", got=f"{rule!r}")
+        dims.append(word or CompoundFactor(*shared.split()))
     return ArrayMapping(*dims)
 
 

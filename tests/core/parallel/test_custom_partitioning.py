@@ -178,7 +178,7 @@ def test_many_factors_have_names():
     [
         ("i j", {}, "write factors of operands"),
         ("i .. -> i", {}, "write factors of operands"),
-        ("i (j -> i", {}, "not closed"),
+        ("i (j -> i", {}, "balanced"),
         ("i ) -> i", {}, "balanced"),
         ("i (j) -> i", {}, "at least two factors"),
         ("i ... -> i", {}, "leading dimensions only"),

@@ -18,7 +18,7 @@ from pellucid.ir.primitive import params_of, registry
 from pellucid.sharding.current_mesh import use_abstract_mesh
 from pellucid.sharding.errors import ShardingArgumentError, ShardingTypeError
 from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.factors import Linearity, Operation, Rule, rule_of
+from pellucid.sharding.factors import Operation, Rule, rule_of
 from pellucid.sharding.hlo_shardings import tiles_of
 from pellucid.sharding.mesh import AbstractMesh, AxisType
 from pellucid.sharding.named_sharding import NamedSharding
@@ -48,7 +48,7 @@ def parse(text: str) -> Rule:
 
 def laid_out(text: str, *operands: Operand, shape: tuple[int, ...], linear: Any = None) -> Any:
     """The spec of the one result, of `shape`, by the rule `text`."""
-    [spec] = Operation("f", parse(text), operands, MESH, Linearity(linear)).specs([shape])
+    [spec] = Operation("f", parse(text), operands, MESH, linear).specs([shape])
     return spec
 
 
@@ -430,7 +430,7 @@ def test_a_reshape_moves_no_data_unless_it_only_merges(
     mesh, x, new = case
     rule = rule_of(regrouping(x.shape, new))
     try:
-        [spec] = Operation("reshape", rule, [x], mesh, Linearity("all")).specs([new])
+        [spec] = Operation("reshape", rule, [x], mesh, "all").specs([new])
     except ShardingTypeError:
         assume(False)
         return
