@@ -15,11 +15,12 @@ from pellucid.sharding import mesh_context
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.placement import Sharding, same_devices
-from pellucid.sharding.single_device import (
+from pellucid.sharding.placement import (
     GSPMDSharding,
+    Sharding,
     SingleDeviceSharding,
     make_single_device_sharding,
+    same_devices,
 )
 from pellucid.sharding.stated import check_fits, placement_text
 from pellucid.tracing import type_of

@@ -13,14 +13,13 @@ from pellucid.ir import Avals, ShapedArray, element_shape
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.placement import Sharding
+from pellucid.sharding.placement import GSPMDSharding, Sharding
 from pellucid.sharding.shardy import (
     DimensionDescription,
     MeshDescription,
     describe,
     describe_mesh,
 )
-from pellucid.sharding.single_device import GSPMDSharding
 from pellucid.xla.mlir import ir
 from pellucid.xla.shardings import Device, DeviceList, HloSharding, OpSharding
 

@@ -36,9 +36,8 @@ from pellucid.lowering.module import ModuleOptions, lower_module
 from pellucid.sharding.errors import ShardingArgumentError
 from pellucid.sharding.mesh import Mesh
 from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
-from pellucid.sharding.placement import Sharding
+from pellucid.sharding.placement import GSPMDSharding, Sharding
 from pellucid.sharding.sharding_rule import SdyShardingRule, parse_rule
-from pellucid.sharding.single_device import GSPMDSharding
 from pellucid.tracing import (
     FunctionSpec,
     Tracer,

@@ -34,8 +34,12 @@ from pellucid.sharding.errors import LayoutError, ShardingError
 from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.memory import MemorySpace
 from pellucid.sharding.named_sharding import is_unreduced, summed
-from pellucid.sharding.placement import Sharding, addressable_parts
-from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
+from pellucid.sharding.placement import (
+    Sharding,
+    SingleDeviceSharding,
+    addressable_parts,
+    make_single_device_sharding,
+)
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
 from pellucid.tracing import Tracer, as_operand, type_of, type_of_numpy, types_of
 from pellucid.xla import arrays

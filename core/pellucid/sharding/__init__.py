@@ -14,8 +14,7 @@ from pellucid.sharding.manual_axis_type import ManualAxisType
 from pellucid.sharding.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.placement import Sharding
-from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
+from pellucid.sharding.placement import Sharding, SingleDeviceSharding, make_single_device_sharding
 
 auto_axes: Any
 explicit_axes: Any

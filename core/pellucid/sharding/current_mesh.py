@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 from pellucid.xla import flags
 
@@ -51,27 +50,19 @@ class set_mesh:
                 else "Make one with `make_mesh(sizes, names)`.",
             )
         _refuse_under_trace("set_mesh", "`with use_abstract_mesh(mesh.abstract_mesh):`")
-        self._previous_concrete = mesh_context.concrete.swap_local(None if mesh.empty else mesh)
-        self._previous_abstract = mesh_context.abstract.swap_local(
+        self.prev_mesh = mesh_context.concrete.swap_local(None if mesh.empty else mesh)
+        """The Mesh of this thread before."""
+        self.prev_abstract_mesh = mesh_context.abstract.swap_local(
             None if mesh.empty else mesh.abstract_mesh
         )
-
-    @property
-    def prev_mesh(self) -> Any:
-        """The Mesh of this thread before."""
-        return self._previous_concrete
-
-    @property
-    def prev_abstract_mesh(self) -> Any:
         """The AbstractMesh of this thread before."""
-        return self._previous_abstract
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, *exception: object) -> None:
-        mesh_context.concrete.set_local(self._previous_concrete)
-        mesh_context.abstract.set_local(self._previous_abstract)
+        mesh_context.concrete.set_local(self.prev_mesh)
+        mesh_context.abstract.set_local(self.prev_abstract_mesh)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from .mesh import AnyMesh, AxisName, AxisType
 from .partition_spec import PartitionSpec, rank_error
 
 
+@cached(4096)
 def hlo_sharding_of_spec(mesh: AnyMesh, spec: PartitionSpec, ndim: int) -> HloSharding:
     """The tile assignment that `spec` over `mesh` means for a value of `ndim` dimensions.
 

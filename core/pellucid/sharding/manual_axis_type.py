@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .errors import ShardingError
 from .mesh import AnyMesh
-from .partition_spec import NO_AXES, AxisSet, checked_axis_set
-
-if TYPE_CHECKING:
-    pass
+from .partition_spec import NO_AXES, AxisSet, axes_text, checked_axis_set
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +36,7 @@ class ManualAxisType:
             if both:
                 raise ShardingError(
                     f"ManualAxisType: a value can't be both varying and {name} over an axis.",
-                    got=f"both: {', '.join(sorted(map(repr, both)))}",
+                    got=f"both: {axes_text(both)}",
                 )
 
     @property

@@ -70,6 +70,19 @@ def _all_axes_are(axis_type: AxisType) -> functools.cached_property[bool]:
     )
 
 
+def _of_devices(attribute: str) -> Any:
+    """Property that an AbstractMesh lacks: it raises AbstractPlacementError."""
+
+    def refuse(mesh: AbstractMesh) -> NoReturn:
+        raise AbstractPlacementError(
+            f"an AbstractMesh has no {attribute}: it stands for any mesh of its shape.",
+            got=repr(mesh),
+            do=f"Ask the Mesh of devices for `{attribute}`.",
+        )
+
+    return property(refuse)
+
+
 class _NamedAxes(Interned):
     """Named, sized and typed axes: the base of meshes and abstract meshes.
 
@@ -217,47 +230,22 @@ class AbstractMesh(_NamedAxes):
             axis_types=[name_to_type.get(n, t) for n, t in self.axis_type_by_name.items()]
         )
 
-    def _no_devices(self, attribute: str) -> AbstractPlacementError:
-        return AbstractPlacementError(
-            f"an AbstractMesh has no {attribute}: it stands for any mesh of its shape.",
-            got=repr(self),
-            do=f"Ask the Mesh of devices for `{attribute}`.",
-        )
-
-    @property
-    def devices(self) -> np.ndarray:
-        raise self._no_devices("devices")
-
-    @property
-    def device_ids(self) -> np.ndarray:
-        raise self._no_devices("device_ids")
-
-    @property
-    def local_devices(self) -> list[Device]:
-        raise self._no_devices("local_devices")
-
-    @property
-    def local_mesh(self) -> Mesh:
-        raise self._no_devices("local_mesh")
-
-    @property
-    def is_multi_process(self) -> bool:
-        raise self._no_devices("is_multi_process")
+    devices = _of_devices("devices")
+    device_ids = _of_devices("device_ids")
+    local_devices = _of_devices("local_devices")
+    local_mesh = _of_devices("local_mesh")
+    is_multi_process = _of_devices("is_multi_process")
 
     @property
     def _internal_device_list(self) -> DeviceList | None:
         return None
 
     def __enter__(self) -> NoReturn:
-        raise self._not_entered()
-
-    def __exit__(self, *exception: object) -> NoReturn:
-        raise self._not_entered()
-
-    def _not_entered(self) -> MeshError:
-        return MeshError(
+        raise MeshError(
             "an AbstractMesh can't be entered itself.", do="Write `with use_abstract_mesh(mesh):`."
         )
+
+    __exit__ = __enter__
 
 
 class Mesh(_NamedAxes, contextlib.ContextDecorator):
@@ -359,9 +347,8 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
     @functools.cached_property
     def local_devices(self) -> list[Device]:
         """The devices that belong to this process, in order."""
-        if self.empty:
-            return []
-        return [d for d in self.devices.flat if d.process_index == d.client.process_index()]
+        devices = () if self.empty else self.devices.flat
+        return [d for d in devices if d.process_index == d.client.process_index()]
 
     @functools.cached_property
     def is_multi_process(self) -> bool:

@@ -20,8 +20,7 @@ from .partition_spec import (
     check_axes_are_used_once,
     rank_error,
 )
-from .placement import checked_memory_kind
-from .single_device import GSPMDSharding
+from .placement import GSPMDSharding, checked_memory_kind
 
 _WHOLE = HloSharding.replicate()
 
@@ -44,7 +43,6 @@ class NamedSharding(GSPMDSharding):
         "spec",
         "memory_kind",
         "_internal_device_list",
-        "_hlo_shardings",
         "__weakref__",
     )
 
@@ -52,7 +50,6 @@ class NamedSharding(GSPMDSharding):
     spec: PartitionSpec
     memory_kind: str | None
     _internal_device_list: DeviceList | None
-    _hlo_shardings: dict[int, HloSharding]
 
     def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
         cls, mesh: AnyMesh, spec: PartitionSpec, memory_kind: str | None = None
@@ -68,10 +65,8 @@ class NamedSharding(GSPMDSharding):
         _check_types(mesh, spec)
         check_spec(mesh, spec)
         memory_kind = checked_memory_kind(mesh._internal_device_list, memory_kind)
-        full_key = (mesh, spec, memory_kind)
-        sharding = _shardings.get(full_key)
-        if sharding is None:
-            sharding = _shardings.add(full_key, _new_sharding(*full_key))
+        parts = (mesh, spec, memory_kind)
+        sharding = _shardings.get(parts) or _shardings.add(parts, _new_sharding(*parts))
         # The devices' default kind of memory may be named or left out.
         return _shardings.add(key, sharding)
 
@@ -138,10 +133,7 @@ class NamedSharding(GSPMDSharding):
             raise rank_error(self.spec, len(aval_shape), f"shape {aval_shape}")
 
     def _to_xla_hlo_sharding(self, ndim: int) -> HloSharding:
-        sharding = self._hlo_shardings.get(ndim)
-        if sharding is None:
-            sharding = self._hlo_shardings[ndim] = hlo_sharding_of_spec(self.mesh, self.spec, ndim)
-        return sharding
+        return hlo_sharding_of_spec(self.mesh, self.spec, ndim)
 
 
 _shardings: InternTable[NamedSharding] = InternTable()
@@ -159,7 +151,6 @@ def _new_sharding(mesh: AnyMesh, spec: PartitionSpec, memory_kind: str | None) -
         spec=spec,
         memory_kind=memory_kind,
         _internal_device_list=devices,
-        _hlo_shardings={},
     )
 
 
@@ -209,8 +200,8 @@ def check_spec(mesh: AnyMesh, spec: PartitionSpec) -> None:
             if axis not in types:
                 raise axis_not_in_mesh_error(repr(spec), axis, mesh, PartitionSpecError)
     check_axes_are_used_once(spec)
-    for name, axes in (("unreduced", spec.unreduced), ("reduced", spec.reduced)):
-        for axis in axes:
+    for name in ("unreduced", "reduced"):
+        for axis in getattr(spec, name):
             if types[axis] is AxisType.Auto:
                 raise PartitionSpecError(
                     f"{spec!r}: only an Explicit mesh axis can be {name}; {axis!r} is {types[axis]!r}.",

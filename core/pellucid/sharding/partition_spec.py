@@ -49,11 +49,12 @@ class PartitionSpec(Interned):
     True
     """
 
-    __slots__ = ("_partitions", "unreduced", "reduced", "axes_per_dim", "axis_names", "__weakref__")
+    __slots__ = ("partitions", "unreduced", "reduced", "axes_per_dim", "axis_names", "__weakref__")
 
     UNCONSTRAINED: ClassVar[Unconstrained] = UNCONSTRAINED
 
-    _partitions: tuple[Entry, ...]
+    partitions: tuple[Entry, ...]
+    """The entries."""
     unreduced: AxisSet
     """Mesh axes over which devices hold addends of the value."""
     reduced: AxisSet
@@ -93,13 +94,8 @@ class PartitionSpec(Interned):
         # What was written is found at once the next time, also where it was not the canonical form.
         return spec if written is None else _specs.add(written, spec)
 
-    @property
-    def partitions(self) -> tuple[Entry, ...]:
-        """The entries as a plain tuple."""
-        return self._partitions
-
     def __repr__(self) -> str:
-        parts = [repr(entry) for entry in self._partitions]
+        parts = [repr(entry) for entry in self.partitions]
         axis_sets = {"unreduced": self.unreduced, "reduced": self.reduced}
         sets = [f"{name}={{{axes_text(axes)}}}" for name, axes in axis_sets.items() if axes]
         text = ", ".join(parts + sets)
@@ -107,17 +103,17 @@ class PartitionSpec(Interned):
 
     def __reduce__(self) -> Any:
         make = functools.partial(PartitionSpec, unreduced=self.unreduced, reduced=self.reduced)
-        return make, self._partitions
+        return make, self.partitions
 
     def __len__(self) -> int:
-        return len(self._partitions)
+        return len(self.partitions)
 
     @overload
     def __getitem__(self, i: int) -> Entry: ...
     @overload
     def __getitem__(self, i: slice) -> tuple[Entry, ...]: ...
     def __getitem__(self, i: int | slice) -> Entry:
-        return self._partitions[i]
+        return self.partitions[i]
 
     def __iter__(self) -> Iterator[Entry]:
         if self.unreduced or self.reduced:
@@ -125,35 +121,35 @@ class PartitionSpec(Interned):
                 f"{self!r} can't be unpacked: its items alone lose `unreduced` and `reduced`.",
                 do="Iterate over `spec.partitions` if that is what you want.",
             )
-        return iter(self._partitions)
+        return iter(self.partitions)
 
     def __contains__(self, entry: Entry) -> bool:
-        return _canonical_entry(entry) in self._partitions
+        return _canonical_entry(entry) in self.partitions
 
     def __add__(self, other: PartitionSpec | tuple[Entry, ...]) -> PartitionSpec:
         if isinstance(other, PartitionSpec):
             return PartitionSpec(
-                *self._partitions,
-                *other._partitions,
+                *self.partitions,
+                *other.partitions,
                 unreduced=self.unreduced | other.unreduced,
                 reduced=self.reduced | other.reduced,
             )
         if isinstance(other, tuple):
-            return self.update(partitions=self._partitions + other)
+            return self.update(partitions=self.partitions + other)
         return NotImplemented
 
     def __radd__(self, other: tuple[Entry, ...]) -> PartitionSpec:
         if isinstance(other, tuple):
-            return self.update(partitions=other + self._partitions)
+            return self.update(partitions=other + self.partitions)
         return NotImplemented
 
     def index(self, value: Entry) -> int:
         """Position of the first entry equal to `value`; raises ValueError if there is none."""
-        return self._partitions.index(_canonical_entry(value))
+        return self.partitions.index(_canonical_entry(value))
 
     def count(self, value: Entry) -> int:
         """How many entries equal `value`."""
-        return self._partitions.count(_canonical_entry(value))
+        return self.partitions.count(_canonical_entry(value))
 
     def update(
         self,
@@ -167,7 +163,7 @@ class PartitionSpec(Interned):
         P('x', unreduced={'y'})
         """
         return PartitionSpec(
-            *(self._partitions if partitions is None else partitions),
+            *(self.partitions if partitions is None else partitions),
             unreduced=self.unreduced if unreduced is None else unreduced,
             reduced=self.reduced if reduced is None else reduced,
         )
@@ -180,12 +176,12 @@ class PartitionSpec(Interned):
         >>> PartitionSpec("x").padded(3)
         P('x', None, None)
         """
-        missing = ndim - len(self._partitions)
+        missing = ndim - len(self.partitions)
         if missing == 0:
             return self
         if missing < 0:
             raise rank_error(self, ndim)
-        return self.update(partitions=self._partitions + (None,) * missing)
+        return self.update(partitions=self.partitions + (None,) * missing)
 
     def to_tangent_spec(self) -> PartitionSpec:
         """The spec of tangents of a value with this one: the same."""
@@ -216,7 +212,7 @@ def _new_spec(entries: tuple[Entry, ...], unreduced: AxisSet, reduced: AxisSet) 
     axis_names = frozenset(axis for axes in axes_per_dim for axis in axes)
     spec = made(
         object.__new__(PartitionSpec),
-        _partitions=entries,
+        partitions=entries,
         unreduced=unreduced,
         reduced=reduced,
         axes_per_dim=axes_per_dim,

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from .errors import ShardingError
 from .hlo_shardings import tiles_of
-from .mesh import AnyMesh, AxisName
+from .mesh import AnyMesh, AxisName, AxisType, Mesh
 from .named_sharding import NamedSharding
-from .partition_spec import UNCONSTRAINED, rank_error
+from .partition_spec import NO_AXES, UNCONSTRAINED, PartitionSpec, rank_error
 
 if TYPE_CHECKING:
     from pellucid.xla.shardings import DeviceList
@@ -69,9 +71,28 @@ def describe(
     >>> describe(NamedSharding(mesh, PartitionSpec("x")), 2).dims[0]
     DimensionDescription(axes=('x',), is_open=False)
     """
-    if isinstance(sharding, NamedSharding):
-        return _describe_named(sharding, ndim, assignment, leave_auto_open)
-    return _describe_tiles(sharding, ndim, assignment)
+    if not isinstance(sharding, NamedSharding):
+        devices = sharding._devices_for("describe")
+        sharding, assignment = _over_mesh(sharding, ndim, devices), assignment or devices
+    mesh, spec = sharding.mesh, sharding.spec
+    if len(spec) > ndim:
+        raise rank_error(spec, ndim)
+    texts = axis_texts(mesh)
+    all_open = leave_auto_open and bool(mesh.auto_axes)
+    dims = tuple(
+        DimensionDescription(
+            tuple(texts[axis] for axis in axes), all_open or entry is UNCONSTRAINED
+        )
+        for entry, axes in zip(spec.partitions, spec.axes_per_dim, strict=True)
+    )
+    dims += (DimensionDescription((), all_open),) * (ndim - len(spec))
+    is_open = any(dim.is_open for dim in dims)
+    replicated = sharding.replicated_axes.intersection(mesh.explicit_axes if is_open else ())
+    of_replicated, of_unreduced = (
+        tuple(texts[axis] for axis in mesh.axis_names if axis in axes)
+        for axes in (replicated, spec.unreduced)
+    )
+    return ShardingDescription(describe_mesh(mesh, assignment), dims, of_replicated, of_unreduced)
 
 
 def describe_mesh(mesh: AnyMesh, assignment: DeviceList | None = None) -> MeshDescription:
@@ -81,7 +102,19 @@ def describe_mesh(mesh: AnyMesh, assignment: DeviceList | None = None) -> MeshDe
     devices = mesh._internal_device_list
     if devices is None or assignment is None or devices == assignment:
         return MeshDescription(axes)
-    return MeshDescription(axes, _positions(list(range(len(devices))), devices, assignment))
+    position = {device: i for i, device in enumerate(assignment)}
+    missing = [device for device in devices if device not in position]
+    if missing or len(devices) != len(assignment):
+        raise ShardingError(
+            "a value's devices are not those that the program runs on.",
+            got=[
+                f"the value is on {len(devices)} devices, first {devices[0]!r}",
+                f"the program runs on {len(assignment)} devices, first {assignment[0]!r}",
+                *([f"not among the latter: {missing[0]!r}"] if missing else []),
+            ],
+            do="Put all operands on the same devices, for example with `device_put(x, sharding)`.",
+        )
+    return MeshDescription(axes, tuple(position[device] for device in devices))
 
 
 def axis_texts(mesh: AnyMesh) -> dict[AxisName, str]:
@@ -99,73 +132,22 @@ def axis_texts(mesh: AnyMesh) -> dict[AxisName, str]:
     return texts
 
 
-def _describe_named(
-    sharding: NamedSharding, ndim: int, assignment: DeviceList | None, leave_auto_open: bool
-) -> ShardingDescription:
-    mesh, spec = sharding.mesh, sharding.spec
-    if len(spec) > ndim:
-        raise rank_error(spec, ndim)
-    texts = axis_texts(mesh)
-    all_open = leave_auto_open and bool(mesh.auto_axes)
-    dims = tuple(
-        DimensionDescription(
-            tuple(texts[axis] for axis in axes), all_open or entry is UNCONSTRAINED
-        )
-        for entry, axes in zip(spec.partitions, spec.axes_per_dim, strict=True)
-    )
-    dims += (DimensionDescription((), all_open),) * (ndim - len(spec))
-    replicated = (
-        tuple(texts[axis] for axis in mesh.explicit_axes if axis in sharding.replicated_axes)
-        if any(dim.is_open for dim in dims)
-        else ()
-    )
-    unreduced = tuple(texts[axis] for axis in mesh.axis_names if axis in spec.unreduced)
-    return ShardingDescription(describe_mesh(mesh, assignment), dims, replicated, unreduced)
-
-
-def _describe_tiles(
-    sharding: Sharding, ndim: int, assignment: DeviceList | None
-) -> ShardingDescription:
-    """A tile assignment over a mesh made for it: one axis for each dimension that is sharded.
+def _over_mesh(sharding: Sharding, ndim: int, devices: DeviceList) -> NamedSharding:
+    """A tile assignment as a spec over a mesh made for it: one axis for each dimension that is sharded.
 
     The mesh lists the devices tile by tile, so any order of devices can be described.
     """
-    devices = sharding._devices_for("describe")
-    hlo_sharding = sharding._to_xla_hlo_sharding(ndim)
-    tiles = tiles_of(hlo_sharding, ndim, len(devices))
+    tiles = tiles_of(sharding._to_xla_hlo_sharding(ndim), ndim, len(devices))
     if tiles.programs.any():
         raise ShardingError(
             "a manual sharding says nothing about parts of a value.", got=repr(sharding)
         )
     by_tile = sorted(range(len(devices)), key=lambda i: (*tiles.positions[i], tiles.addends[i], i))
-    axes = {f"dim{i}": count for i, count in enumerate(tiles.counts) if count > 1}
-    dims = tuple(
-        DimensionDescription((f"dim{i}",) if count > 1 else ())
-        for i, count in enumerate(tiles.counts)
-    )
+    names = [f"dim{i}" if count > 1 else None for i, count in enumerate(tiles.counts)]
     addends = int(tiles.addends.max(initial=0)) + 1
-    copies = len(devices) // (addends * math.prod(axes.values()))
-    axes |= {name: n for name, n in (("addends", addends), ("copies", copies)) if n > 1}
-    ids = _positions(by_tile, devices, devices if assignment is None else assignment)
-    unreduced = ("addends",) if addends > 1 else ()
-    return ShardingDescription(MeshDescription(tuple(axes.items()), ids), dims, (), unreduced)
-
-
-def _positions(
-    order: list[int], devices: DeviceList, assignment: DeviceList
-) -> tuple[int, ...] | None:
-    """Positions in `assignment` of `devices` taken in `order`; None if they are 0, 1, 2, …"""
-    position = {device: i for i, device in enumerate(assignment)}
-    missing = [device for device in devices if device not in position]
-    if missing or len(devices) != len(assignment):
-        raise ShardingError(
-            "a value's devices are not those that the program runs on.",
-            got=[
-                f"the value is on {len(devices)} devices, first {devices[0]!r}",
-                f"the program runs on {len(assignment)} devices, first {assignment[0]!r}",
-                *([f"not among the latter: {missing[0]!r}"] if missing else []),
-            ],
-            do="Put all operands on the same devices, for example with `device_put(x, sharding)`.",
-        )
-    ids = tuple(position[devices[i]] for i in order)
-    return None if ids == tuple(range(len(ids))) else ids
+    copies = len(devices) // (addends * math.prod(tiles.counts))
+    sizes = zip([*names, "addends", "copies"], [*tiles.counts, addends, copies], strict=True)
+    axes = {name: size for name, size in sizes if size > 1}
+    array = np.array([devices[i] for i in by_tile]).reshape(tuple(axes.values()))
+    spec = PartitionSpec(*names, unreduced={"addends"} if addends > 1 else NO_AXES)
+    return NamedSharding(Mesh(array, tuple(axes), (AxisType.Explicit,) * len(axes)), spec)

@@ -20,8 +20,7 @@ from .layout import AutoLayout, Format, Layout
 from .memory import MemorySpace
 from .named_sharding import NamedSharding
 from .partition_spec import PartitionSpec, axes_text
-from .placement import Sharding
-from .single_device import make_single_device_sharding
+from .placement import Sharding, make_single_device_sharding
 
 
 def stated_layout(stated: Any) -> Layout | AutoLayout | None:
@@ -135,20 +134,20 @@ def placement_text(sharding: object) -> str:
 
 def sharding_for(device: Any, caller: str = "device_put") -> Any:
     """The sharding that `device`, as users state it to `caller`, stands for; None for None."""
-    if device is None or isinstance(device, Sharding):
-        if getattr(device, "_internal_device_list", True) is None:
-            raise ArgumentValueError(
-                f"{caller}: the sharding's mesh has no devices.",
-                got=f"device: {device}",
-                do="Give the sharding a Mesh: `sharding.update(mesh=mesh)`.",
-            )
-        return device
     if isinstance(device, Device):
         return make_single_device_sharding(device)
-    if isinstance(device, PartitionSpec):
-        return sharding_for(stated_sharding(caller, device), caller)
     if isinstance(device, Format):
         return device.sharding
+    if isinstance(device, PartitionSpec):
+        device = stated_sharding(caller, device)
+    if getattr(device, "_internal_device_list", True) is None:
+        raise ArgumentValueError(
+            f"{caller}: the sharding's mesh has no devices.",
+            got=f"device: {device}",
+            do="Give the sharding a Mesh: `sharding.update(mesh=mesh)`.",
+        )
+    if device is None or isinstance(device, Sharding):
+        return device
     raise ShardingArgumentError(
         f"{caller} takes a device, a sharding, a format or None, or a tree of these.",
         got=f"device: {type(device).__name__} ({device!r:.60})",

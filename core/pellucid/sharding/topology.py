@@ -1,20 +1,26 @@
-"""Orders of devices for a mesh of a given shape, so that mesh axes follow the links between devices."""
+"""Orders of devices for a mesh of a given shape, so that mesh axes follow the links between devices.
+
+Communication along a mesh axis is fastest where neighbours are linked. Devices with coordinates form a
+grid whose axes are rings of links, so each mesh axis should take whole axes of the grid.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from pellucid.base import Ints, Shape
+from pellucid.base import Ints, Shape, strict_zip
 from pellucid.base.late import late
 
-from . import torus
 from .errors import MeshError, ShardingArgumentError
 from .mesh import AxisName, AxisType, Mesh
-from .torus import Grid
+
+Grid = np.ndarray
+"""An array of devices, one dimension for each axis."""
 
 
 def make_mesh(
@@ -32,7 +38,7 @@ def make_mesh(
     """
     sizes = _checked_shape("make_mesh", axis_shapes)
     needed = math.prod(sizes)
-    available = _devices_or_default("make_mesh", devices)
+    available = _devices_or_default(devices)
     if len(available) < needed:
         raise MeshError(
             f"make_mesh: a mesh of {_times(sizes)} needs {needed} devices.",
@@ -62,7 +68,7 @@ def create_device_mesh(
     arrangement exists.
     """
     shape = _checked_shape("create_device_mesh", mesh_shape)
-    available = _devices_or_default("create_device_mesh", devices)
+    available = _devices_or_default(devices)
     if len(available) != math.prod(shape):
         raise MeshError(
             f"create_device_mesh: a mesh of {_times(shape)} has {math.prod(shape)} places.",
@@ -70,14 +76,14 @@ def create_device_mesh(
             do="Pass just the devices to use: create_device_mesh(shape, devices[:n]).",
         )
     if getattr(available[0], "coords", None) is None:
-        candidates = [_array(available).reshape(shape)]
+        candidates = [np.array(available, object).reshape(shape)]
     else:
         handler = device_kind_handler_dict.get(available[0].device_kind)
         ordered = None if handler is None else handler(shape, available)
         candidates = (
-            torus.layouts(torus.grid_of(available), shape, split=allow_split_physical_axes)
+            layouts(grid_of(available), shape, split=allow_split_physical_axes)
             if ordered is None
-            else [_array(ordered).reshape(shape)]
+            else [np.array(ordered, object).reshape(shape)]
         )
     for candidate in candidates:
         if not contiguous_submeshes or _processes_fill_boxes(candidate):
@@ -112,7 +118,7 @@ def create_hybrid_device_mesh(
         )
     key = "process_index" if process_is_granule else "slice_index"
     granules = {}
-    for device in _devices_or_default("create_hybrid_device_mesh", devices):
+    for device in _devices_or_default(devices):
         if getattr(device, key, None) is None:
             raise MeshError(
                 f"create_hybrid_device_mesh: devices have no {key}.",
@@ -138,23 +144,23 @@ def create_hybrid_device_mesh(
 
 def _ring_of_small_slice(shape: Shape, devices: Sequence[Any]) -> list[Any] | None:
     """Slices too small to wrap around have no rings along their axes, but one through all devices."""
-    grid = torus.grid_of(devices)
+    grid = grid_of(devices)
     is_line = sum(size > 1 for size in shape) <= 1
     fits = (
         grid.ndim == 3 and grid.shape[2] == 1 and (grid.size <= 8 or (grid.size == 16 and is_line))
     )
-    return torus.ring(grid[:, :, 0]) if fits and grid.shape[1] % 2 == 0 else None
+    return ring(grid[:, :, 0]) if fits and grid.shape[1] % 2 == 0 else None
 
 
 def _ring_of_cube(shape: Shape, devices: Sequence[Any]) -> list[Any] | None:
     """A cube of 2x2x2 chips does not wrap around either."""
-    grid = torus.grid_of(devices)
-    return torus.ring(grid) if grid.shape == (2, 2, 2) else None
+    grid = grid_of(devices)
+    return ring(grid) if grid.shape == (2, 2, 2) else None
 
 
 def _rings_of_trays(shape: Shape, devices: Sequence[Any]) -> list[Any] | None:
     """Trays of 2x2 chips with two cores each: a ring through each where the mesh asks for trays."""
-    grid = torus.grid_of(devices)
+    grid = grid_of(devices)
     if grid.ndim != 4 or (grid.shape[:2] != (2, 2) and shape[-1] != 8):
         return None
     if grid.shape[0] % 2 or grid.shape[1] % 2:
@@ -164,7 +170,7 @@ def _rings_of_trays(shape: Shape, devices: Sequence[Any]) -> list[Any] | None:
         for z in range(grid.shape[2])
         for y in range(0, grid.shape[1], 2)
         for x in range(0, grid.shape[0], 2)
-        for chip in torus.ring(_chips(grid[x : x + 2, y : y + 2, z]))
+        for chip in ring(_chips(grid[x : x + 2, y : y + 2, z]))
         for device in chip
     ]
 
@@ -192,13 +198,7 @@ device_kind_handler_dict: dict[str, Callable[[Shape, Sequence[Any]], list[Any] |
 devices in order, or None where the grid is best."""
 
 
-def _array(devices: Sequence[Any]) -> Grid:
-    array = np.empty(len(devices), dtype=object)
-    array[:] = devices
-    return array
-
-
-def _devices_or_default(caller: str, devices: Sequence[Any] | None) -> list[Any]:
+def _devices_or_default(devices: Sequence[Any] | None) -> list[Any]:
     if devices is not None:
         return list(np.asarray(devices, dtype=object).flat)
     return list(late("devices")())
@@ -230,7 +230,7 @@ def _processes_fill_boxes(devices: Grid) -> bool:
 def _no_arrangement_error(
     shape: Shape, devices: Sequence[Any], contiguous: bool, split: bool
 ) -> MeshError:
-    grid = torus.grid_of(devices)
+    grid = grid_of(devices)
     condition = " with one box for each process" if contiguous else ""
     return MeshError(
         f"create_device_mesh: {_times(shape)} can't be laid onto the devices' grid{condition}.",
@@ -242,3 +242,92 @@ def _no_arrangement_error(
 
 def _times(shape: Ints) -> str:
     return "x".join(map(str, shape)) or "one device"
+
+
+# The grid of devices with coordinates -----------------------------------------------------------------
+
+
+def grid_of(devices: Sequence[Any]) -> Grid:
+    """The devices by their coordinates x, y, z and, where a chip has several cores, the core.
+
+    Raises: MeshError if the coordinates do not fill a box.
+    """
+    places = [(*device.coords, getattr(device, "core_on_chip", 0)) for device in devices]
+    low, high = np.min(places, axis=0), np.max(places, axis=0)
+    grid = np.full(high - low + 1, None, dtype=object)
+    for place, device in strict_zip(places, devices):
+        grid[tuple(np.subtract(place, low))] = device
+    if grid.size != len(devices) or any(device is None for device in grid.flat):
+        raise MeshError(
+            "the devices' coordinates do not fill a box, so they have no grid.",
+            got=f"{len(devices)} devices in a box of {'x'.join(map(str, grid.shape))}",
+            do="Give all devices of the box, or make the array of devices yourself.",
+        )
+    return grid[..., 0] if grid.shape[-1] == 1 else grid
+
+
+def ring(grid: Grid) -> list[Any]:
+    """The devices of a plane in an order in which each is linked to the next, the last to the first.
+
+    Goes along the first row, then back and forth through the others without their first column, and home
+    along that. Layers, if there are several, are gone through one after the other, forth and back.
+
+    Raises: MeshError if the grid has no such order: an odd number of rows.
+    """
+    if grid.ndim == 3:
+        layers = [ring(grid[:, :, z]) for z in range(grid.shape[2])]
+        return [d for z, layer in enumerate(layers) for d in (layer if z % 2 == 0 else layer[::-1])]
+    columns, rows = grid.shape
+    if columns == 1 or rows == 1:
+        return list(grid.flat)
+    if rows % 2:
+        raise MeshError("a plane with an odd number of rows has no ring.", got=f"{columns}x{rows}")
+    order = [grid[x, 0] for x in range(columns)]
+    for y in range(1, rows):
+        inner = range(1, columns) if y % 2 == 0 else range(columns - 1, 0, -1)
+        order += [grid[x, y] for x in inner]
+    return order + [grid[0, y] for y in range(rows - 1, 0, -1)]
+
+
+def layouts(grid: Grid, mesh_shape: Ints, *, split: bool) -> Iterator[Grid]:
+    """The devices of `grid` in arrays of `mesh_shape`, best first.
+
+    The last mesh axis, which communicates most, chooses first. It takes whole axes of the grid, as many as
+    possible; with `split`, also a factor of an axis.
+    """
+    ndim = len(mesh_shape)
+    for factors in _assignments(grid.shape, tuple(mesh_shape), grid.shape, split):
+        by_grid_axis = grid.reshape([f[j] for j in range(grid.ndim) for f in factors])
+        order = [j * ndim + i for i in range(ndim) for j in range(grid.ndim)]
+        yield by_grid_axis.transpose(order).reshape(mesh_shape)
+
+
+def _assignments(
+    physical: Shape, logical: Shape, left: Shape, split: bool
+) -> Iterator[list[Shape]]:
+    """For each logical axis the factors of the physical axes that it takes, where `left` remains."""
+    if not logical:
+        if math.prod(left) == 1:
+            yield []
+        return
+    for factors in _choices(physical, left, logical[-1], split):
+        rest = tuple(size // factor for size, factor in strict_zip(left, factors))
+        for others in _assignments(physical, logical[:-1], rest, split):
+            yield [*others, factors]
+
+
+def _choices(physical: Shape, left: Shape, size: int, split: bool) -> list[Shape]:
+    """Factors of the physical axes whose product is `size`, best first."""
+    allowed = [
+        [f for f in range(1, available + 1) if available % f == 0]
+        if split
+        else [1, available if available == axis else 1]
+        for axis, available in strict_zip(physical, left)
+    ]
+    fitting = {factors for factors in itertools.product(*allowed) if math.prod(factors) == size}
+
+    def rank(factors: Shape) -> Any:
+        whole = [f for f, axis in strict_zip(factors, physical) if f == axis > 1]
+        return math.prod(whole), len(whole), factors
+
+    return sorted(fitting, key=rank, reverse=True)

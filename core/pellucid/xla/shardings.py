@@ -7,10 +7,12 @@ the same tile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxlib import _hlo, _jax  # isort: skip
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from enum import Enum
@@ -177,3 +179,13 @@ def extend(cls: type, source: type) -> None:
     for name, attribute in vars(source).items():
         if name not in ("__module__", "__dict__", "__weakref__", "__doc__", "__qualname__"):
             setattr(cls, name, attribute)
+
+
+def extending(cls: Any) -> Callable[[type[T]], type[T]]:
+    """Decorator of a Python class that stands for the C++ class `cls`, which gets its methods: see `extend`."""
+
+    def extended(source: type[T]) -> type[T]:
+        extend(cls, source)
+        return cls
+
+    return extended

@@ -13,7 +13,7 @@ from pellucid.analysis import propagation
 from pellucid.base.errors import CompilationError
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid.sharding import AbstractMesh, Mesh
-from pellucid.sharding.single_device import GSPMDSharding
+from pellucid.sharding.placement import GSPMDSharding
 from pellucid.xla import plugins
 
 MESH = AbstractMesh((2, 4), ("data", "model"))

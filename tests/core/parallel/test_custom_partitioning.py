@@ -26,8 +26,8 @@ from pellucid.experimental.custom_partitioning import (
 )
 from pellucid.sharding import NamedSharding
 from pellucid.sharding.errors import ShardingArgumentError
+from pellucid.sharding.placement import GSPMDSharding
 from pellucid.sharding.sharding_rule import parse_rule
-from pellucid.sharding.single_device import GSPMDSharding
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4)
 

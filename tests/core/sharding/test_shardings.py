@@ -22,9 +22,9 @@ from pellucid.sharding.hlo_shardings import spec_of_hlo_sharding, tiles_of
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
 from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.placement import Sharding
-from pellucid.sharding.single_device import (
+from pellucid.sharding.placement import (
     GSPMDSharding,
+    Sharding,
     SingleDeviceSharding,
     make_single_device_sharding,
 )

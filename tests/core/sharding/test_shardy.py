@@ -11,6 +11,7 @@ from pellucid.sharding.hlo_shardings import means_the_same
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.placement import GSPMDSharding, make_single_device_sharding
 from pellucid.sharding.shardy import (
     DimensionDescription,
     MeshDescription,
@@ -19,7 +20,6 @@ from pellucid.sharding.shardy import (
     describe,
     describe_mesh,
 )
-from pellucid.sharding.single_device import GSPMDSharding, make_single_device_sharding
 from pellucid.xla.shardings import DeviceList, HloSharding
 
 from jaxlib import _jax  # isort: skip

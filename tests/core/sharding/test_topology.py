@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pellucid.sharding import torus
+from pellucid.sharding import topology
 from pellucid.sharding.errors import MeshError
 from pellucid.sharding.topology import create_device_mesh, create_hybrid_device_mesh
 
@@ -37,15 +37,15 @@ def are_linked(a: Any, b: Any) -> bool:
 
 @pytest.mark.parametrize("shape", [(2, 2, 1), (4, 2, 1), (4, 4, 1), (3, 4, 1), (2, 2, 2)])
 def test_neighbours_in_a_ring_are_linked(shape: tuple[int, int, int]) -> None:
-    grid = torus.grid_of(grid_devices(shape))
-    ring = torus.ring(grid if shape[2] > 1 else grid[:, :, 0])
+    grid = topology.grid_of(grid_devices(shape))
+    ring = topology.ring(grid if shape[2] > 1 else grid[:, :, 0])
     assert sorted(device.id for device in ring) == list(range(math.prod(shape)))
     assert all(are_linked(a, b) for a, b in itertools.pairwise([*ring, ring[0]]))
 
 
 def test_an_odd_plane_has_no_ring() -> None:
     with pytest.raises(MeshError, match="odd number of rows"):
-        torus.ring(torus.grid_of(grid_devices((4, 3, 1)))[:, :, 0])
+        topology.ring(topology.grid_of(grid_devices((4, 3, 1)))[:, :, 0])
 
 
 @settings(deadline=None, max_examples=100)
