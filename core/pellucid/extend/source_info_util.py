@@ -115,7 +115,7 @@ def current_name_stack() -> NameStack:
     return as_name_stack(context.scope)
 
 
-def _with_entry(name: str, is_transformation: bool) -> use_scope:
+def _with_entry(name: str, is_transformation: bool) -> contextlib.AbstractContextManager[None]:
     return use_scope(Stack(context.scope, name, (), is_transformation))
 
 

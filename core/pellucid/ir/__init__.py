@@ -13,7 +13,6 @@ from .avals import (
     physical,
     shaped_array,
 )
-from .axis_names import axis_names_of
 from .checking import check_jaxpr
 from .factors import (
     Words,
@@ -35,9 +34,13 @@ from .jaxpr import (
     Lineage,
     Literal,
     Var,
+    axis_names,
+    axis_names_of,
     next_id,
+    programs_of,
     subjaxprs,
     uses_references,
+    values_of,
 )
 from .primitive import (
     NO_PARAMS,

@@ -22,7 +22,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
         bound.add(var)
 
     def use(atom: Atom, user: Any) -> None:
-        if type(atom) is not Literal and atom not in bound:
+        if not isinstance(atom, Literal) and atom not in bound:
             raise JaxprTypeError(
                 "a variable is used before it is bound.", got=f"{atom!r} in {user!r}"
             )

@@ -6,13 +6,15 @@ import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pellucid.base.late import late
 
 from .avals import AbstractRef, AbstractValue
 from .primitive import Primitive, Programs, params_of
-from .rules import Effects, Operands, StateEffect, no_effects
+from .rules import Collective, Effects, Operands, StateEffect, Values, no_effects
+
+T = TypeVar("T")
 
 
 class Var:
@@ -195,13 +197,17 @@ class Jaxpr:
         self.memo: dict[Any, Any] = {}
         """Programs derived from this one (its derivative, its batched form), by what was asked."""
 
+    def remembered(self, key: Any, derive: Callable[[], T]) -> T:
+        """`derive()`, which is called once for each `key`."""
+        derived = self.memo.get(key)
+        if derived is None:
+            derived = self.memo[key] = derive()
+        return derived
+
     @property
     def eqns(self) -> list[JaxprEqn]:
         """The equations as the reference shows them."""
-        equations = self.memo.get("eqns")
-        if equations is None:
-            equations = self.memo["eqns"] = [JaxprEqn(equation) for equation in self.equations]
-        return equations
+        return self.remembered("eqns", lambda: [*map(JaxprEqn, self.equations)])
 
     @property
     def debug_info(self) -> DebugInfo | None:
@@ -350,11 +356,7 @@ class DebugInfo:
 
 def joined_effects(equations: Sequence[Equation]) -> Effects:
     """All effects of `equations`."""
-    effects = no_effects
-    for equation in equations:
-        if equation.effects:
-            effects = effects | equation.effects
-    return effects
+    return no_effects.union(*(e.effects for e in equations if e.effects))
 
 
 def _seen_outside(effects: Effects, inputs: Sequence[Var]) -> Effects:
@@ -366,18 +368,42 @@ def _seen_outside(effects: Effects, inputs: Sequence[Var]) -> Effects:
 
 def uses_references(jaxpr: Jaxpr) -> bool:
     """Whether `jaxpr`, or a program in it, makes or uses references."""
-    uses = jaxpr.memo.get("uses references")
-    if uses is None:
-        uses = jaxpr.memo["uses references"] = any(map(_uses_references, jaxpr.equations))
-    return uses
-
-
-def _uses_references(equation: Equation) -> bool:
-    if equation.effects and any(isinstance(e, StateEffect) for e in equation.effects):
-        return True
-    return isinstance(equation.primitive, Programs) and any(
-        map(uses_references, subjaxprs(equation.params))
+    return jaxpr.remembered(
+        "uses references",
+        lambda: any(
+            any(isinstance(effect, StateEffect) for effect in e.effects)
+            or any(map(uses_references, programs_of(e)))
+            for e in jaxpr.equations
+        ),
     )
+
+
+def axis_names(primitive: Primitive[Any], params: Any) -> frozenset[Any]:
+    """The named axes that an equation refers to and does not bind."""
+    programs = subjaxprs(params) if isinstance(primitive, Programs) else ()
+    inner = _NO_AXES.union(*map(axis_names_of, programs))
+    return primitive.axis_names(params, inner) if isinstance(primitive, Collective) else inner
+
+
+def axis_names_of(jaxpr: Jaxpr) -> frozenset[Any]:
+    """The named axes that a program's equations refer to and do not bind."""
+    return jaxpr.remembered(
+        "axis names",
+        lambda: _NO_AXES.union(*(axis_names(e.primitive, e.params) for e in jaxpr.equations)),
+    )
+
+
+_NO_AXES: frozenset[Any] = frozenset()
+
+
+def programs_of(equation: Equation) -> Sequence[Jaxpr]:
+    """The programs that an equation runs."""
+    return subjaxprs(equation.params) if isinstance(equation.primitive, Programs) else ()
+
+
+def values_of(atoms: Sequence[Atom], values: Mapping[Any, Any]) -> Values:
+    """The values of `atoms`, those of variables taken from `values`."""
+    return [a.val if type(a) is Literal else values[a] for a in atoms]
 
 
 def subjaxprs(params: Any) -> list[Jaxpr]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import itertools
 import string
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,8 +50,8 @@ class Names:
 
     def suggest(self, var: Atom, like: Atom) -> None:
         """Let `var` have the name of `like`, unless it has one."""
-        if type(var) is not Literal and type(like) is not Literal and like in self.given:
-            self.given.setdefault(var, self.given[like])  # type: ignore[arg-type, index]
+        if isinstance(var, Var) and isinstance(like, Var) and like in self.given:
+            self.given.setdefault(var, self.given[like])
 
 
 def text(
@@ -70,13 +72,8 @@ def text(
     `names` may name variables. `custom_pp_eqn_rules` and `use_color` are accepted for the reference's sake.
     """
     del custom_pp_eqn_rules, use_color
-    program = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
-    printer = _Printer(
-        Names(names), source_info=source_info, name_stack=name_stack, equation_ids=equation_ids,
-        shapes=print_shapes,
-    )  # fmt: skip
-    shared = printer.declare_shared(program)
-    return layout(concat(*shared, printer.jaxpr(program)), width)
+    printer = _Printer(Names(names), source_info, name_stack, equation_ids, print_shapes)
+    return layout(printer.whole(jaxpr), width)
 
 
 class Listing(NamedTuple):
@@ -91,13 +88,9 @@ class Listing(NamedTuple):
 
 def listing(jaxpr: Jaxpr | ClosedJaxpr, width: int = 80) -> Listing:
     """The text of a program, the equation of each of its lines and the names of its variables."""
-    program = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
-    printer = _Printer(
-        Names(), source_info=False, name_stack=False, equation_ids=False, shapes=True
-    )
-    shared = printer.declare_shared(program)
+    printer = _Printer(Names())
     marks: list[tuple[int, Equation | None]] = []
-    shown = layout(concat(*shared, printer.jaxpr(program)), width, marks)
+    shown = layout(printer.whole(jaxpr), width, marks)
     equations: list[Equation | None] = [None] * (shown.count("\n") + 1)
     open_equations: list[Equation] = []
     reached = 0
@@ -114,42 +107,40 @@ def listing(jaxpr: Jaxpr | ClosedJaxpr, width: int = 80) -> Listing:
     return Listing(shown, equations, printer.names.given)
 
 
+@dataclass
 class _Printer:
-    def __init__(
-        self, names: Names, *, source_info: bool, name_stack: bool, equation_ids: bool, shapes: bool
-    ) -> None:
-        self.names = names
-        self.source_info = source_info
-        self.name_stack = name_stack
-        self.equation_ids = equation_ids
-        self.shapes = shapes
-        self.shared: dict[Jaxpr, str] = {}
+    names: Names
+    source_info: bool = False
+    name_stack: bool = False
+    equation_ids: bool = False
+    shapes: bool = True
+    shared: dict[Jaxpr, str] = field(default_factory=dict)
+    """The names of programs that occur more than once."""
 
-    def declare_shared(self, program: Jaxpr) -> list[Doc]:
-        """Definitions of the programs that occur more than once; they are then shown by name."""
-        counts: dict[Jaxpr, int] = {}
+    def whole(self, program: Jaxpr | ClosedJaxpr) -> Doc:
+        """The program, behind definitions of those that occur in it more than once; they are shown by name."""
+        program = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+        counts: Counter[Jaxpr] = Counter()
         order: list[tuple[Jaxpr, str]] = []
 
         def visit(jaxpr: Jaxpr) -> None:
             for equation in jaxpr.equations:
                 for inner in subjaxprs(equation.params):
-                    counts[inner] = counts.get(inner, 0) + 1
+                    counts[inner] += 1
                     if counts[inner] == 1:
                         visit(inner)
                         order.append((inner, getattr(equation.params, "name", None) or "jaxpr"))
 
         visit(program)
-        uses: dict[str, int] = {}
+        uses: Counter[str] = Counter()
         definitions: list[Doc] = []
         for inner, base in order:
-            if counts[inner] < 2:
-                continue
-            number = uses.get(base, 0)
-            uses[base] = number + 1
-            name = base if number == 0 else f"{base}{number}"
-            definitions.append(concat(f"let {name} = ", self.jaxpr(inner), " in", Text("\n")))
-            self.shared[inner] = name
-        return definitions
+            if counts[inner] > 1:
+                name = f"{base}{uses[base] or ''}"
+                uses[base] += 1
+                definitions.append(concat(f"let {name} = ", self.jaxpr(inner), " in", Text("\n")))
+                self.shared[inner] = name
+        return concat(*definitions, self.jaxpr(program))
 
     def jaxpr(self, jaxpr: Jaxpr) -> Doc:
         """`{ lambda consts; arguments. let equations in (results) }`."""
@@ -157,28 +148,23 @@ class _Printer:
             return Text(self.shared[jaxpr])
         consts = " ".join(map(self.binder, jaxpr.constvars))
         arguments = " ".join(map(self.binder, jaxpr.invars))
-        head = (
-            f"{{ lambda {consts}; {arguments}. let" if consts else f"{{ lambda ; {arguments}. let"
-        )
-        used = {a for e in jaxpr.equations for a in e.operands if type(a) is not Literal}
-        used.update(a for a in jaxpr.outvars if type(a) is not Literal)
+        head = f"{{ lambda {consts}; {arguments}. let"
+        used = {*jaxpr.outvars, *(a for e in jaxpr.equations for a in e.operands)}
         equations = [self.equation(e, used) for e in jaxpr.equations]
         results = self.tuple([self.atom(a) for a in jaxpr.outvars])
         body = Nest(4, concat(Break(), join(Break("; "), equations)))
         return Group(concat(head, body, Nest(2, concat(Break(), f"in {results} }}"))))
 
-    def dropped(self, var: Var) -> str:
-        """A result that nothing uses."""
-        return f"_:{var.aval.text()}" if self.shapes else "_"
+    def typed(self, text: str, atom: Atom) -> str:
+        """`text` for `atom`, with its type."""
+        return f"{text}:{atom.aval.text()}" if self.shapes else text
 
     def binder(self, var: Var) -> str:
-        name = self.names[var]
-        return f"{name}:{var.aval.text()}" if self.shapes else name
+        return self.typed(self.names[var], var)
 
     def atom(self, atom: Atom) -> str:
-        if type(atom) is Literal:
-            return f"{literal_text(atom)}:{atom.aval.text()}" if self.shapes else literal_text(atom)
-        return self.names[atom]  # type: ignore[index]
+        text = self.short(atom)
+        return self.typed(text, atom) if type(atom) is Literal else text
 
     def short(self, atom: Atom) -> str:
         """An operand without its type."""
@@ -190,7 +176,7 @@ class _Printer:
 
     def equation(self, equation: Equation, used: set[Any]) -> Doc:
         results = " ".join(
-            self.binder(v) if v in used else self.dropped(v) for v in equation.results
+            self.binder(v) if v in used else self.typed("_", v) for v in equation.results
         )
         for inner in subjaxprs(equation.params):
             if equation.primitive.name == "jit" and inner not in self.shared:
@@ -211,9 +197,8 @@ class _Printer:
 
     def _share_names(self, equation: Equation, inner: Jaxpr) -> None:
         for operand, var in strict_zip(equation.operands, inner.invars):
-            if type(operand) is not Literal:
-                self.names[operand]  # pyright: ignore[reportArgumentType]
-                self.names.suggest(var, operand)
+            self.short(operand)  # which gives it its name
+            self.names.suggest(var, operand)
         for result, atom in strict_zip(equation.results, inner.outvars):
             self.names.suggest(atom, result)
 
@@ -237,10 +222,8 @@ class _Printer:
 
     def value(self, value: Any) -> Doc:
         """A param's value."""
-        if isinstance(value, ClosedJaxpr):
-            return self.jaxpr(value.jaxpr)
-        if isinstance(value, Jaxpr):
-            return self.jaxpr(value)
+        if isinstance(value, (Jaxpr, ClosedJaxpr)):
+            return self.jaxpr(value.jaxpr if isinstance(value, ClosedJaxpr) else value)
         if type(value) is tuple and any(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value):
             inner = join(Break(), [self.value(v) for v in value])
             return Group(concat("(", Nest(2, concat(Break(""), inner)), Break(""), ")"))

@@ -8,7 +8,7 @@ from typing import Any
 from pellucid.base import strict_zip
 
 from .avals import AbstractValue
-from .jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
+from .jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Var
 
 
 def remove_dead_equations(
@@ -23,7 +23,7 @@ def remove_dead_equations(
     """
     used = [True] * len(jaxpr.outvars) if used_outputs is None else list(used_outputs)
     outvars = [v for v, u in strict_zip(jaxpr.outvars, used) if u]
-    live: set[Atom] = {v for v in outvars if type(v) is not Literal}
+    live: set[Atom] = {*outvars}
     equations: list[Equation] = []
     for equation in reversed(jaxpr.equations):
         if live.isdisjoint(equation.results) and not has_lasting_effects(equation):
@@ -37,7 +37,7 @@ def remove_dead_equations(
                 continue
             operands = [a for a, u in strict_zip(operands, used_operands) if u]
         equations.append(remaining)
-        live.update([a for a in operands if type(a) is not Literal])
+        live.update(operands)
     equations.reverse()
     keep = [keep_inputs] * len(jaxpr.invars) if isinstance(keep_inputs, bool) else keep_inputs
     used_inputs = [k or v in live for v, k in strict_zip(jaxpr.invars, keep)]
@@ -91,20 +91,18 @@ def rearranged(
     jaxpr = program.jaxpr
     if results is None:
         results = range(len(jaxpr.outvars))
-    if tuple(inputs) == tuple(range(len(jaxpr.invars))) and tuple(results) == tuple(
-        range(len(jaxpr.outvars))
-    ):
+    key = tuple(inputs), tuple(results)
+    if key == (tuple(range(len(jaxpr.invars))), tuple(range(len(jaxpr.outvars)))):
         return program
-    key = ("rearranged", tuple(inputs), tuple(results))
-    derived = jaxpr.memo.get(key)
-    if derived is None:
+
+    def derive() -> ClosedJaxpr:
         invars = [jaxpr.invars[i] if isinstance(i, int) else Var(i) for i in inputs]
         outvars = [jaxpr.outvars[i] if i >= 0 else jaxpr.invars[~i] for i in results]
         positions = [i if isinstance(i, int) else None for i in inputs]
         debug = jaxpr.debug and jaxpr.debug.rearranged(len(jaxpr.invars), positions, results)
-        changed = jaxpr.replace(invars=invars, outvars=outvars, debug=debug)
-        derived = jaxpr.memo[key] = ClosedJaxpr(changed)
-    return derived
+        return ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars, debug=debug))
+
+    return jaxpr.remembered(("rearranged", *key), derive)
 
 
 def without_forwarded(
@@ -114,9 +112,7 @@ def without_forwarded(
     places = []
     for program in programs:
         positions: dict[Any, int] = {v: i for i, v in enumerate(program.jaxpr.invars)}
-        places.append(
-            [None if type(a) is Literal else positions.get(a) for a in program.jaxpr.outvars]
-        )
+        places.append([positions.get(a) for a in program.jaxpr.outvars])
     forwarded = [column[0] if len({*column}) == 1 else None for column in strict_zip(*places)]
     computed = [i for i, f in enumerate(forwarded) if f is None]
     inputs = range(len(programs[0].jaxpr.invars))
@@ -130,15 +126,9 @@ def with_known(jaxpr: Jaxpr, variables: Sequence[Var], results: Sequence[Atom]) 
     """
     inputs: dict[Atom, Var] = {v: Var(v.aval) for v in variables}
     n = len(jaxpr.invars)
-
-    def read(atom: Atom) -> Atom:
-        return atom if type(atom) is Literal else inputs.get(atom, atom)
-
-    equations = (
-        [e.replace(operands=[read(a) for a in e.operands]) for e in jaxpr.equations]
-        if variables
-        else jaxpr.equations
-    )
+    equations = jaxpr.equations
+    if variables:
+        equations = [e.replace(operands=[inputs.get(a, a) for a in e.operands]) for e in equations]
     debug = jaxpr.debug
     if debug is not None:
         same = zip(results, jaxpr.outvars, strict=False)  # further results are residuals
@@ -148,7 +138,7 @@ def with_known(jaxpr: Jaxpr, variables: Sequence[Var], results: Sequence[Atom]) 
         jaxpr.constvars,
         [*jaxpr.invars, *inputs.values()],
         equations,
-        [read(a) for a in results],
+        [inputs.get(a, a) for a in results],
         debug=debug,
     )
     return remove_dead_equations(program, keep_inputs=True)[0]
@@ -164,31 +154,26 @@ def inlined(
     equations: list[Equation] = []
     constvars = list(jaxpr.constvars)
     consts: list[Any] = []
-    renamed: dict[Atom, Atom] = {}
-
-    def rename(atom: Atom) -> Atom:
-        return atom if type(atom) is Literal else renamed.get(atom, atom)
+    renamed: dict[Atom, Any] = {}
 
     def visit(source: Sequence[Equation]) -> None:
         for equation in source:
-            operands = [rename(a) for a in equation.operands]
+            operands = [renamed.get(a, a) for a in equation.operands]
             body = body_of(equation)
             if body is None:
                 results = [renamed.pop(v, v) for v in equation.results]
                 equations.append(equation.replace(operands=operands, results=results))
                 continue
-            fresh: dict[Atom, Atom] = {}
-            for var, const in strict_zip(body.jaxpr.constvars, body.consts):
-                fresh[var] = Var(var.aval)
-                constvars.append(fresh[var])  # type: ignore[arg-type]
-                consts.append(const)
+            fresh: dict[Atom, Any] = {v: Var(v.aval) for v in body.jaxpr.constvars}
+            constvars.extend(fresh.values())
+            consts.extend(body.consts)
             fresh.update(strict_zip(body.jaxpr.invars, operands))
             for inner in body.jaxpr.equations:
                 for v in inner.results:
                     fresh[v] = type(v)(v.aval) if type(v) is DropVar else Var(v.aval)
             copied = [
                 inner.replace(
-                    operands=[a if type(a) is Literal else fresh[a] for a in inner.operands],
+                    operands=[fresh.get(a, a) for a in inner.operands],
                     results=[fresh[v] for v in inner.results],
                     scope=equation.scope if inner.scope is None else inner.scope.on(equation.scope),
                 )
@@ -196,10 +181,9 @@ def inlined(
             ]
             visit(copied)
             for var, inner_atom in strict_zip(equation.results, body.jaxpr.outvars):
-                renamed[var] = rename(
-                    inner_atom if type(inner_atom) is Literal else fresh[inner_atom]
-                )
+                atom = fresh.get(inner_atom, inner_atom)
+                renamed[var] = renamed.get(atom, atom)
 
     visit(jaxpr.equations)
-    outvars = [rename(a) for a in jaxpr.outvars]
+    outvars = [renamed.get(a, a) for a in jaxpr.outvars]
     return Jaxpr(constvars, jaxpr.invars, equations, outvars, debug=jaxpr.debug), consts

@@ -14,9 +14,9 @@ from pellucid.ir import (
     Programs,
     ShapedArray,
     Slots,
+    axis_names,
     subjaxprs,
 )
-from pellucid.ir.axis_names import axis_names
 from pellucid.xla.hlo import permuted_equations
 
 from .exchange import PPermute

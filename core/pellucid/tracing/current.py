@@ -101,23 +101,29 @@ def take_current_trace() -> Iterator[Any]:
         yield trace
 
 
-class use_lineage:
-    """Note `lineage` on the equations made until the block ends."""
+class _Override:
+    """Put `value` into `field` of the context until the block ends."""
 
-    __slots__ = ("lineage", "previous")
+    __slots__ = ("field", "value")
 
-    def __init__(self, lineage: Lineage | None) -> None:
-        self.lineage = lineage
+    def __init__(self, field: str, value: Any) -> None:
+        self.field, self.value = field, value
 
     def __enter__(self) -> None:
-        self.previous = context.lineage
-        context.lineage = self.lineage
+        previous = getattr(context, self.field)
+        setattr(context, self.field, self.value)
+        self.value = previous
 
     def __exit__(self, *exception: object) -> None:
-        context.lineage = self.previous
+        setattr(context, self.field, self.value)
 
 
-def plumbing(transformation: str) -> use_lineage:
+def use_lineage(lineage: Lineage | None) -> _Override:
+    """Note `lineage` on the equations made until the block ends."""
+    return _Override("lineage", lineage)
+
+
+def plumbing(transformation: str) -> _Override:
     """Say of the equations made until the block ends that they are the transformation's own work.
 
     Where something is being transformed right now, that is what they come from.
@@ -125,28 +131,17 @@ def plumbing(transformation: str) -> use_lineage:
     return use_lineage(context.lineage or Lineage(transformation, ()))
 
 
-class use_scope:
+def use_scope(scope: NameStack | None) -> _Override:
     """Make `scope` the name stack until the block ends."""
-
-    __slots__ = ("previous", "scope")
-
-    def __init__(self, scope: NameStack | None) -> None:
-        self.scope = scope
-
-    def __enter__(self) -> None:
-        self.previous = context.scope
-        context.scope = self.scope
-
-    def __exit__(self, *exception: object) -> None:
-        context.scope = self.previous
+    return _Override("scope", scope)
 
 
-def use_transformation(name: str, batch: Any = None) -> use_scope:
+def use_transformation(name: str, batch: Any = None) -> _Override:
     """Put a transformation, with the batch of a `vmap`, on the name stack until the block ends: names read `vmap(layer)/mul`."""
     return use_scope(NameStack(context.scope, name, (), True, batch))
 
 
-def use_no_scope() -> use_scope:
+def use_no_scope() -> _Override:
     """Begin a program of its own, whose names don't repeat those of the scopes around it; their metadata hold."""
     scope = context.scope
     return use_scope(None if scope is None else scope.metadata_only())
@@ -182,25 +177,20 @@ def named_scope(name: str) -> Iterator[None]:
     ...     context.scope.path()
     ('layer1',)
     """
-    previous = context.scope
-    context.scope = NameStack(previous, _checked_name("named_scope", name))
-    try:
+    with use_scope(NameStack(context.scope, _checked_name("named_scope", name))):
         yield
-    finally:
-        context.scope = previous
 
 
 @contextlib.contextmanager
 def xla_metadata(metadata: dict[str, Any]) -> Iterator[None]:
     """Give the operations made until the block ends `metadata`, as frontend attributes."""
     texts = tuple([(k, None if v is None else attribute_text(v)) for k, v in metadata.items()])
-    previous = context.scope
-    context.scope = scope = NameStack(previous, "", texts)
+    scope = NameStack(context.scope, "", texts)
     key = _metadata.swap_local(tuple(scope.all_metadata().items()))
     try:
-        yield
+        with use_scope(scope):
+            yield
     finally:
-        context.scope = previous
         _metadata.set_local(key)
 
 

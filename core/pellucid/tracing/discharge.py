@@ -15,17 +15,17 @@ from pellucid.ir import (
     Mask,
     OnReferences,
     Operands,
-    Programs,
     Results,
     Values,
     constants_as_inputs,
-    subjaxprs,
+    programs_of,
     uses_references,
+    values_of,
 )
 
 from .current import context, use_facts, use_no_scope, use_trace
 from .staging import StagingTrace, StagingTracer
-from .trace import Tracer, type_of
+from .trace import made_at, type_of
 
 
 class Cell:
@@ -96,10 +96,7 @@ def discharged(jaxpr: Jaxpr, operands: Operands | None = None) -> Discharged:
         () if operands is None else (i for i, x in enumerate(operands) if type(x) is not Cell)
     )
     key = "discharged", frozenset(i for i in passed if is_reference(jaxpr.invars[i]))
-    program = jaxpr.memo.get(key)
-    if program is None:
-        program = jaxpr.memo[key] = _discharged(jaxpr, key[1])
-    return program
+    return jaxpr.remembered(key, lambda: _discharged(jaxpr, key[1]))
 
 
 def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
@@ -128,7 +125,7 @@ def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
     with use_trace(trace), use_no_scope():
         _run_on_cells(trace, jaxpr, values, keep=True)
     written = tuple([i for i, (cell, before) in cells.items() if cell.last_value is not before])
-    results = [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
+    results = values_of(jaxpr.outvars, values)
     if any(type(x) is Cell for x in results):
         raise EffectsError(
             "a reference that is made in a part of a program (jit, scan, cond) is used outside of it.",
@@ -147,7 +144,7 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
     """
     with use_facts() as facts:
         for equation in jaxpr.equations:
-            operands = [a.val if type(a) is Literal else values[a] for a in equation.operands]
+            operands = values_of(equation.operands, values)
             knows_references = _knows_references(equation, operands)
             if keep and not knows_references:
                 atoms = [
@@ -173,9 +170,7 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
 def _knows_references(equation, operands: Operands) -> bool:
     if any(type(x) is Cell for x in operands) or any(map(is_reference, equation.results)):
         return True
-    return isinstance(equation.primitive, Programs) and any(
-        map(uses_references, subjaxprs(equation.params))
-    )
+    return any(map(uses_references, programs_of(equation)))
 
 
 def inline_on_cells(jaxpr: Jaxpr, operands: Operands) -> Values:
@@ -183,7 +178,7 @@ def inline_on_cells(jaxpr: Jaxpr, operands: Operands) -> Values:
     trace = context.trace
     values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, operands))
     _run_on_cells(trace, jaxpr, values, keep=False)
-    return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
+    return values_of(jaxpr.outvars, values)
 
 
 # Programs that are compiled ------------------------------------------------------------------------------
@@ -278,10 +273,9 @@ def check_results_are_values(caller: str, results: Results) -> None:
     """Raise EffectsError if a function returns a reference."""
     for x in results:
         if is_reference(x):
-            origin = x.origin() if isinstance(x, Tracer) else None
             raise EffectsError(
                 f"{caller} returns a reference, which functions that are traced can't.",
-                got=[f"got {x.aval.text()}", *([f"made at {origin}"] if origin else [])],
+                got=[f"got {x.aval.text()}", *made_at(x)],
                 do="Return what it holds, `ref[...]`, or make the reference outside and pass it.",
             )
 

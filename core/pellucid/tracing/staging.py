@@ -25,7 +25,6 @@ from pellucid.base import (
 )
 from pellucid.ir import (
     AbstractValue,
-    Atom,
     ClosedJaxpr,
     DebugInfo,
     Equation,
@@ -38,12 +37,13 @@ from pellucid.ir import (
     Values,
     Var,
     no_effects,
+    values_of,
 )
 from pellucid.xla.arrays import ArrayImpl
 
 from .current import bottom, computes_known, context, use_facts, use_no_scope, use_trace
 from .leaks import check_no_leaks
-from .trace import Trace, Tracer, as_operand, type_of
+from .trace import Trace, Tracer, as_operand, made_at, type_of
 
 _capture = source.capture
 
@@ -261,10 +261,9 @@ def check_alive(tracer: Tracer) -> None:
         publish(on.tracer_leaked, TracerLeaked(tracer))
     debug = getattr(tracer._trace, "debug", None)
     name = f" of `{debug.name}`" if debug is not None else ""
-    origin = tracer.origin()
     raise UnexpectedTracerError(
         f"a traced value was used after the tracing{name} that made it had ended.",
-        got=[f"got {tracer.aval.text()}", *([f"made at {origin}"] if origin else [])],
+        got=[f"got {tracer.aval.text()}", *made_at(tracer)],
         do="Return it from the traced function instead of storing it in a global, an attribute or a list.",
     )
 
@@ -334,7 +333,7 @@ def replay(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Values:
     values: dict[Any, Any] = dict(strict_zip(jaxpr.constvars, consts))
     values.update(strict_zip(jaxpr.invars, arguments))
     run_equations(jaxpr.equations, values)
-    return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
+    return values_of(jaxpr.outvars, values)
 
 
 def run_equations(equations: Iterable[Equation], values: dict[Any, Any]) -> None:
@@ -377,13 +376,9 @@ def steps(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Generator[Pause, N
     """The same as `replay`, pausing before each equation; its return value is the results."""
     values: dict[Any, Any] = dict(strict_zip(jaxpr.constvars, consts))
     values.update(strict_zip(jaxpr.invars, arguments))
-
-    def read(atom: Atom) -> Any:
-        return atom.val if type(atom) is Literal else values[atom]
-
     for equation in jaxpr.equations:
-        operands = [read(a) for a in equation.operands]
+        operands = values_of(equation.operands, values)
         yield Pause(equation, operands, values)
         results = context.trace.interpret(equation.primitive, tuple(operands), equation.params)
         values.update(strict_zip(equation.results, results))
-    return [read(a) for a in jaxpr.outvars]
+    return values_of(jaxpr.outvars, values)

@@ -6,6 +6,7 @@ One trace is current in each thread; a rule runs under its parent.
 from __future__ import annotations
 
 import functools
+import re
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -114,20 +115,16 @@ def _handler_for(x) -> Callable[[Any], AbstractValue]:
         return type_of_numpy
     for base in type(x).__mro__:
         if base in type_handlers:
-            handler = type_handlers[base]
-            break
-    else:
-        if hasattr(x, "__jax_array__"):
-            return lambda value: type_of(as_operand(value))
-        else:
-            raise ArgumentTypeError(
-                f"a value of type {type(x).__name__} is not an array.",
-                got=f"got {x!r:.80}",
-                do="Arrays, NumPy arrays and Python numbers are accepted; convert lists with `jnp.array`.",
-            )
-    if isinstance(x, np.ndarray):
-        type_handlers[type(x)] = handler
-    return handler
+            if base is np.ndarray:
+                type_handlers[type(x)] = type_of_numpy
+            return type_handlers[base]
+    if hasattr(x, "__jax_array__"):
+        return lambda value: type_of(as_operand(value))
+    raise ArgumentTypeError(
+        f"a value of type {type(x).__name__} is not an array.",
+        got=f"got {x!r:.80}",
+        do="Arrays, NumPy arrays and Python numbers are accepted; convert lists with `jnp.array`.",
+    )
 
 
 def as_operand(x: Any) -> Any:
@@ -181,33 +178,22 @@ def name_operands(error: E, operands: Sequence[Any]) -> E:
         return error
     error.names_arguments = True
     texts = [*map(operand_text, operands)]
-    types = {text.type for text in texts}
     lines = list(error.got)
-    for kind in types:
+    for kind in {text.type for text in texts}:
         alike = [text for text in texts if text.type == kind]
-        places = [i for i, line in enumerate(lines) if _shows(line, kind)]
+        shown = re.compile(
+            f"(?:got )?{re.escape(kind)}|((?:(?!: ).)+): {re.escape(kind)}((?:[, ].*)?)"
+        )
+        places = [(i, match) for i, line in enumerate(lines) if (match := shown.fullmatch(line))]
         if len(places) == len(alike):
-            for i, text in zip(places, alike, strict=True):
-                lines[i] = _named(lines[i], text)
+            for (i, match), text in zip(places, alike, strict=True):
+                lines[i] = _named(match[1] or "", match[2] or "", text)
     error.state_got(lines)
     return error
 
 
-def _parts(line: str) -> tuple[str, str]:
-    """The label of a line of an error, and the rest, which begins with the type of an operand if the line shows one."""
-    label, colon, described = line.partition(": ")
-    return (label, described) if colon else ("", line.removeprefix("got "))
-
-
-def _shows(line: str, kind: str) -> bool:
-    label, described = _parts(line)
-    return described == kind or (label != "" and described.startswith((f"{kind},", f"{kind} ")))
-
-
-def _named(line: str, text: OperandText) -> str:
+def _named(label: str, more: str, text: OperandText) -> str:
     """A line that shows the type of an operand, with the operand's name and batches."""
-    label, described = _parts(line)
-    more = described.removeprefix(text.type)
     if not more.startswith(text.batch):
         more = text.batch + more
     if text.name and label != text.name:
@@ -469,25 +455,23 @@ class Tracer(Described):
 
     # Python asks for concrete values --------------------------------------------------------------
 
-    def _refuse(self, kind: type[ConcretizationError], use: str, do: str):
-        raise kind(
-            f"a traced array was used as {use}, but its value is known only when the program runs.",
-            got=[
-                f"got {self.aval.text()}",
-                *([f"made at {self.origin()}"] if self.origin() else []),
-            ],
-            do=do,
-        )
+    def _known(self, use: str, kind: type[ConcretizationError], do: str) -> Any:
+        """The value, which is needed as `use`; raises an error of `kind` where the trace doesn't know it."""
+        value = self.concrete()
+        if value is None:
+            raise kind(
+                f"a traced array was used as {use}, but its value is known only when the program runs.",
+                got=[f"got {self.aval.text()}", *made_at(self)],
+                do=do,
+            )
+        return value
 
-    def _scalar(self, use: str, convert, kind: type[ConcretizationError], do: str):
+    def _scalar(self, use: str, kind: type[ConcretizationError], do: str) -> Any:
         if self.aval.shape != () and self.aval.size != 1:
             raise TypeError(
                 f"only arrays with one element can be used as {use}, got {self.aval.text()}."
             )
-        value = self.concrete()
-        if value is None:
-            return self._refuse(kind, use, do)
-        return convert(value)
+        return self._known(use, kind, do)
 
     def __bool__(self) -> bool:
         if self.aval.shape != () and self.aval.size != 1:
@@ -495,43 +479,28 @@ class Tracer(Described):
                 f"the truth value of an array with more than one element is ambiguous: "
                 f"{self.aval.text()}. Use `.any()` or `.all()`."
             )
-        return self._scalar(
-            "a Python bool", bool, TracerBoolError,
-            "Use `lax.cond` or `jnp.where` instead of `if`, or mark the argument static.",
-        )  # fmt: skip
+        do = "Use `lax.cond` or `jnp.where` instead of `if`, or mark the argument static."
+        return bool(self._scalar("a Python bool", TracerBoolError, do))
 
     def __int__(self) -> int:
-        return self._scalar(
-            "a Python int", int, TracerIntegerError,
-            "Use `.astype(int)`, or mark the argument static.",
-        )  # fmt: skip
+        do = "Use `.astype(int)`, or mark the argument static."
+        return int(self._scalar("a Python int", TracerIntegerError, do))
 
     def __index__(self) -> int:
-        return self._scalar(
-            "a Python index", lambda value: value.__index__(), TracerIntegerError,
-            "Use `lax.dynamic_slice` or `x[i]` with a traced `i`, or mark the argument static.",
-        )  # fmt: skip
+        do = "Use `lax.dynamic_slice` or `x[i]` with a traced `i`, or mark the argument static."
+        return self._scalar("a Python index", TracerIntegerError, do).__index__()
 
     def __float__(self) -> float:
-        return self._scalar(
-            "a Python float", float, ConcretizationError,
-            "Use `.astype(float)`, or mark the argument static.",
-        )  # fmt: skip
+        do = "Use `.astype(float)`, or mark the argument static."
+        return float(self._scalar("a Python float", ConcretizationError, do))
 
     def __complex__(self) -> complex:
-        return self._scalar(
-            "a Python complex", complex, ConcretizationError,
-            "Use `.astype(complex)`, or mark the argument static.",
-        )  # fmt: skip
+        do = "Use `.astype(complex)`, or mark the argument static."
+        return complex(self._scalar("a Python complex", ConcretizationError, do))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        value = self.concrete()
-        if value is None:
-            return self._refuse(
-                TracerArrayError, "a NumPy array",
-                "Use the functions of `pellucid.numpy` instead of NumPy's.",
-            )  # fmt: skip
-        return np.asarray(value, dtype=dtype)
+        do = "Use the functions of `pellucid.numpy` instead of NumPy's."
+        return np.asarray(self._known("a NumPy array", TracerArrayError, do), dtype=dtype)
 
     def tolist(self) -> Any:
         return self.__array__().tolist()
@@ -544,6 +513,12 @@ class Tracer(Described):
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self.copy()
+
+
+def made_at(x: Any) -> list[str]:
+    """The line of an error that says where the traced value `x` was made; none where that isn't known."""
+    origin = x.origin() if isinstance(x, Tracer) else None
+    return [f"made at {origin}"] if origin else []
 
 
 def is_concrete(x: Any) -> bool:
@@ -564,12 +539,8 @@ def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
     3
     """
     if isinstance(val, Tracer):
-        value = val.concrete()
-        if value is None:
-            val._refuse(
-                ConcretizationError, "a known value", context or "Mark the argument static."
-            )
-        val = value
+        do = context or "Mark the argument static."
+        val = val._known("a known value", ConcretizationError, do)
     return val if force is None else force(val)
 
 

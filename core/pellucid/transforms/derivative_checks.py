@@ -74,10 +74,8 @@ def check_grads(
             "check_grads takes an order of 1 or more, and modes 'fwd', 'rev' and 'lin'.",
             got=f"order={order!r}, modes={tuple(modes)!r}",
         )
-    names = [shown_path("args", path) for path, _ in tree_flatten_with_path(tuple(args))[0]]
-    _check_orders(
-        f, tuple(args), names, 1, order, modes, _Settings(atol, rtol, eps), f"`{name_of(f)}`"
-    )
+    check = _Check(f, args, _Settings(atol, rtol, eps))
+    _check_orders(check, 1, order, modes, f"`{name_of(f)}`")
 
 
 def check_jvp(
@@ -98,9 +96,8 @@ def check_jvp(
     >>> from pellucid import jvp
     >>> check_jvp(lambda x: x * x, lambda x, t: jvp(lambda x: x * x, x, t), (3.0,))
     """
-    point = _Point(f, tuple(args))
-    forward = functools.partial(_flat_jvp, point, f_jvp)
-    _compare_jvp(point, forward, _Settings(atol, rtol, eps), err_msg or f"jvp of `{name_of(f)}`")
+    check = _Check(f, args, _Settings(atol, rtol, eps))
+    check.compare_jvp(f_jvp, err_msg or f"jvp of `{name_of(f)}`")
 
 
 def check_vjp(
@@ -121,42 +118,30 @@ def check_vjp(
     >>> from pellucid import vjp
     >>> check_vjp(lambda x: x * x, lambda x: vjp(lambda x: x * x, x), (3.0,))
     """
-    point = _Point(f, tuple(args))
-    what = err_msg or f"vjp of `{name_of(f)}`"
-    _compare_vjp(
-        point, functools.partial(_flat_vjp, point, f_vjp), _Settings(atol, rtol, eps), what
-    )
+    check = _Check(f, args, _Settings(atol, rtol, eps))
+    check.compare_vjp(f_vjp, err_msg or f"vjp of `{name_of(f)}`")
 
 
 # Orders -----------------------------------------------------------------------------------------------
 
 
-def _check_orders(
-    f: Function, args: Operands, names: list[str], order: int, last: int,
-    modes: Sequence[str], settings: _Settings, what: str,
-) -> None:  # fmt: skip
-    """Check the derivative of `f`, itself a derivative of `order` - 1, and those of its derivatives."""
-    point = _Point(f, args, names)
+def _check_orders(check: _Check, order: int, last: int, modes: Sequence[str], what: str) -> None:
+    """Check the derivative of a function, itself a derivative of `order` - 1, and those of its derivatives."""
     for mode in modes:
         derivative = f"{_MODES[mode]} of {what}"
         title = f"order {order}, {derivative}"
+        names, more = check.names, ()
         if mode == "rev":
-            backward = functools.partial(_flat_vjp, point, functools.partial(vjp, f))
-            _compare_vjp(point, backward, settings, title)
-            derived: Any = point.pulled_back
-            more, more_names = (), point.names
+            check.compare_vjp(functools.partial(vjp, check.f), title)
+            derived: Any = check.pulled_back
         else:
-            push = functools.partial(jvp, f) if mode == "fwd" else functools.partial(_linearized, f)
-            forward = functools.partial(_flat_jvp, point, push)
-            _compare_jvp(point, forward, settings, title)
-            derived = functools.partial(_pushed_forward, forward, len(point.moving))
-            more = tuple(point.direction(1))
-            more_names = [*point.names, *(f"the tangent of {name}" for name in point.names)]
+            push = functools.partial(jvp if mode == "fwd" else _linearized, check.f)
+            check.compare_jvp(push, title)
+            derived = functools.partial(_pushed_forward, check, push)
+            names, more = [*names, *(f"the tangent of {n}" for n in names)], check.direction(1)
         if order < last:
-            arguments = (*point.moving, *more)
-            _check_orders(
-                derived, arguments, more_names, order + 1, last, modes, settings, derivative
-            )
+            next_check = _Check(derived, (*check.moving, *more), check.settings, names)
+            _check_orders(next_check, order + 1, last, modes, derivative)
 
 
 def _linearized(f: Function, primals, tangents) -> tuple[Any, Any]:
@@ -164,9 +149,10 @@ def _linearized(f: Function, primals, tangents) -> tuple[Any, Any]:
     return value, push(*tangents)
 
 
-def _pushed_forward(forward: Function, n: int, *operands):
+def _pushed_forward(check: _Check, push: Function, *operands):
     """Results and tangents, for operands that are as many primals as tangents."""
-    return forward(operands[:n], operands[n:])
+    n = len(check.moving)
+    return check.pushed_forward(push, operands[:n], operands[n:])
 
 
 # One derivative ---------------------------------------------------------------------------------------
@@ -184,56 +170,71 @@ class _Settings(NamedTuple):
 
 
 def _tolerance(tolerance: Tolerance, dtype) -> float:
-    by_dtype = tolerance if isinstance(tolerance, Mapping) else {}
     if tolerance is not None and not isinstance(tolerance, Mapping):
         return tolerance
-    by_name = {np.dtype(key).name: value for key, value in by_dtype.items()}
+    by_name = {np.dtype(key).name: value for key, value in (tolerance or {}).items()}
     return (_TOLERANCES | by_name).get(np.dtype(dtype).name, _OF_NARROW_FLOATS)
 
 
-class _Point:
+class _Check:
     """A function at its arguments, seen as one of their floating and complex leaves alone, which can be moved."""
 
-    def __init__(self, f: Function, args: Operands, names: list[str] | None = None) -> None:
+    def __init__(
+        self, f: Function, args: Operands, settings: _Settings, names: list[str] | None = None
+    ) -> None:
         check_callable(f, "check_jvp and check_vjp")
-        self.f = f
-        with_paths, self.structure = tree_flatten_with_path(args)
+        self.f, self.settings = f, settings
+        with_paths, self.structure = tree_flatten_with_path(tuple(args))
         self.leaves = [leaf for _, leaf in with_paths]
         self.at = [i for i, leaf in enumerate(self.leaves) if _moves(leaf)]
         self.moving = [self.leaves[i] for i in self.at]
         every = names or [shown_path("args", path) for path, _ in with_paths]
         self.names = [every[i] for i in self.at]
 
-    def arguments(self, moving: Operands) -> Any:
-        """The arguments with other values of the leaves that move."""
-        leaves = list(self.leaves)
+    def arguments(self, moving: Operands, others: Operands | None = None) -> Any:
+        """The arguments, or `others` in place of all leaves, with other values of the leaves that move."""
+        leaves = list(self.leaves if others is None else others)
         for i, leaf in strict_zip(self.at, moving):
             leaves[i] = leaf
         return self.structure.unflatten(leaves)
-
-    def tangents(self, moving: Operands) -> Any:
-        """Tangents for all arguments, of which those of the leaves that move are given."""
-        tangents = [np.zeros(np.shape(leaf), dtypes.float0) for leaf in self.leaves]
-        for i, tangent in strict_zip(self.at, moving):
-            tangents[i] = tangent
-        return self.structure.unflatten(tangents)
 
     def value(self, moving: Operands) -> Values:
         """The floating and complex results."""
         return [x for x in tree_flatten(self.f(*self.arguments(moving)))[0] if _moves(x)]
 
+    def pushed_forward(self, f_jvp: Function, moving: Operands, tangents: Operands) -> Any:
+        """Floating results of `f_jvp`, and their tangents."""
+        still = [_no_tangent(leaf) for leaf in self.leaves]
+        results, out = f_jvp(self.arguments(moving), self.arguments(tangents, still))
+        pairs = strict_zip(tree_flatten(results)[0], tree_flatten(out)[0])
+        floating = [(x, t) for x, t in pairs if _moves(x)]
+        return [x for x, _ in floating], [t for _, t in floating]
+
+    def pullback(self, f_vjp: Function, moving: Operands) -> tuple[Values, Function]:
+        """Floating results of `f_vjp`, and a function from their cotangents to those of the leaves that move."""
+        results, pull = f_vjp(*self.arguments(moving))
+        leaves, structure = tree_flatten(results)
+
+        def flat_pull(cotangents: Operands) -> Values:
+            live = iter(cotangents)
+            every = [next(live) if _moves(x) else _no_tangent(x) for x in leaves]
+            pulled_back = tree_flatten(tuple(pull(structure.unflatten(every))))[0]
+            return [pulled_back[i] for i in self.at]
+
+        return [x for x in leaves if _moves(x)], flat_pull
+
     def pulled_back(self, *moving: Any) -> Values:
         """The cotangents of the leaves that move, for cotangents equal to the results."""
-        results, pull = _flat_vjp(self, functools.partial(vjp, self.f), *moving)
+        results, pull = self.pullback(functools.partial(vjp, self.f), moving)
         return pull(results)
 
     def direction(self, seed: int) -> Values:
         """A random direction."""
         return _random_like(self.moving, seed)
 
-    def differences(self, direction: Operands, eps: float | None) -> list[np.ndarray]:
+    def differences(self, direction: Operands) -> list[np.ndarray]:
         """How the results change along `direction`, by central differences."""
-        step = eps or min((_best_step(x) for x in self.moving), default=1.0)
+        step = self.settings.eps or min((_best_step(x) for x in self.moving), default=1.0)
         ahead, behind = (
             [
                 _wide(y)
@@ -244,118 +245,93 @@ class _Point:
         with np.errstate(invalid="ignore"):  # infinity stays infinity, which is no change
             return [np.where(a == b, 0, a - b) / (2 * step) for a, b in strict_zip(ahead, behind)]
 
+    def compare_jvp(self, f_jvp: Function, what: str) -> None:
+        """Raise DerivativeMismatchError where `f_jvp(arguments, tangents)` is not the derivative."""
 
-def _flat_jvp(point: _Point, f_jvp, moving: Operands, tangents: Operands):
-    """Floating results of `f_jvp`, and their tangents."""
-    results, out = f_jvp(point.arguments(moving), point.tangents(tangents))
-    pairs = strict_zip(tree_flatten(results)[0], tree_flatten(out)[0])
-    floating = [(x, t) for x, t in pairs if _moves(x)]
-    return [x for x, _ in floating], [t for _, t in floating]
+        def disagreements(direction: Operands) -> list[str]:
+            _, tangents = self.pushed_forward(f_jvp, self.moving, direction)
+            pairs = strict_zip(tangents, self.differences(direction))
+            texts = [self.disagreement(t, expected) for t, expected in pairs]
+            return [f"result {i}: {text}" for i, text in enumerate(texts) if text]
 
+        values, tangents = self.pushed_forward(f_jvp, self.moving, self.direction(0))
+        self.check_values(values, what)
+        for x, t in strict_zip(values, tangents):
+            if (type_of(x).shape, type_of(x).dtype) != (type_of(t).shape, type_of(t).dtype):
+                raise DerivativeMismatchError(
+                    f"{what}: a tangent doesn't have the type of its result.",
+                    got=f"result: {type_of(x).text()}, tangent: {type_of(t).text()}",
+                )
+        self.blame(disagreements, what)
 
-def _flat_vjp(point: _Point, f_vjp, *moving):
-    """Floating results of `f_vjp`, and a function from their cotangents to those of the leaves that move."""
-    results, pull = f_vjp(*point.arguments(moving))
-    leaves, structure = tree_flatten(results)
+    def compare_vjp(self, f_vjp: Function, what: str) -> None:
+        """Raise DerivativeMismatchError where `f_vjp(*arguments)` does not pull cotangents back."""
+        values, pull = self.pullback(f_vjp, self.moving)
+        self.check_values(values, what)
+        cotangents = _random_like(values, 1)
+        pulled_back = pull(cotangents)
+        dtypes_of = [type_of(x).dtype for x in self.moving]
+        narrowest = max(dtypes_of, key=lambda d: dtypes.finfo(d).eps, default=np.float64)
 
-    def flat_pull(cotangents: Operands) -> Values:
-        live = iter(cotangents)
-        every = [next(live) if _moves(x) else np.zeros(np.shape(x), dtypes.float0) for x in leaves]
-        pulled_back = tree_flatten(tuple(pull(structure.unflatten(every))))[0]
-        return [pulled_back[i] for i in point.at]
+        def disagreements(direction: Operands) -> list[str]:
+            expected = _product(self.differences(direction), cotangents)
+            text = self.disagreement(_product(pulled_back, direction), expected, narrowest)
+            return [f"the projected cotangent: {text}"] if text else []
 
-    return [x for x in leaves if _moves(x)], flat_pull
+        self.blame(disagreements, what)
 
-
-def _compare_jvp(point: _Point, forward, settings: _Settings, what: str) -> None:
-    def disagreements(direction: Operands) -> list[str]:
-        _, tangents = forward(point.moving, direction)
-        expected = point.differences(direction, settings.eps)
-        pairs = strict_zip(tangents, expected)
-        return [
-            f"result {i}: {text}"
-            for i, (t, e) in enumerate(pairs)
-            if (text := _disagreement(t, e, settings))
+    def blame(self, disagreements: Function, what: str) -> None:
+        """Raise DerivativeMismatchError if something disagrees, by argument where one alone does too."""
+        direction = self.direction(0)
+        together = disagreements(direction)
+        if not together:
+            return
+        still = [np.zeros_like(t) for t in direction]
+        by_argument = [
+            f"along {name}, {text}"
+            for i, name in enumerate(self.names)
+            for text in disagreements([*still[:i], direction[i], *still[i + 1 :]])
         ]
-
-    direction = point.direction(0)
-    values, tangents = forward(point.moving, direction)
-    _check_values(point, values, settings, what)
-    for x, t in strict_zip(values, tangents):
-        if (type_of(x).shape, type_of(x).dtype) != (type_of(t).shape, type_of(t).dtype):
-            raise DerivativeMismatchError(
-                f"{what}: a tangent doesn't have the type of its result.",
-                got=f"result: {type_of(x).text()}, tangent: {type_of(t).text()}",
-            )
-    _blame(point, direction, disagreements, what)
-
-
-def _compare_vjp(point: _Point, backward, settings: _Settings, what: str) -> None:
-    values, pull = backward(*point.moving)
-    _check_values(point, values, settings, what)
-    cotangents = _random_like(values, 1)
-    pulled_back = pull(cotangents)
-
-    def disagreements(direction: Operands) -> list[str]:
-        expected = _product(point.differences(direction, settings.eps), cotangents)
-        text = _disagreement(
-            _product(pulled_back, direction), expected, settings, _narrowest(point.moving)
+        raise DerivativeMismatchError(
+            f"{what}: the derivative disagrees with central differences.",
+            got=(by_argument or [f"along all arguments, {text}" for text in together])[:4],
+            do="Where the function has a kink or large derivatives, move the point, or set `eps`, `atol` and `rtol`.",
         )
-        return [f"the projected cotangent: {text}"] if text else []
 
-    _blame(point, point.direction(0), disagreements, what)
+    def check_values(self, values: Operands, what: str) -> None:
+        """Raise DerivativeMismatchError where results aren't those of the function."""
+        words = "its value is", "the function's own"
+        for i, (value, expected) in enumerate(strict_zip(values, self.value(self.moving))):
+            text = self.disagreement(value, _wide(expected), words=words)
+            if text:
+                raise DerivativeMismatchError(
+                    f"{what}: result {i} is not the function's.", got=text
+                )
 
-
-def _blame(point: _Point, direction: Operands, disagreements, what: str) -> None:
-    """Raise DerivativeMismatchError if something disagrees along `direction`, by argument where one alone does too."""
-    together = disagreements(direction)
-    if not together:
-        return
-    still = [np.zeros_like(t) for t in direction]
-    by_argument = [
-        f"along {name}, {text}"
-        for i, name in enumerate(point.names)
-        for text in disagreements([*still[:i], direction[i], *still[i + 1 :]])
-    ]
-    raise DerivativeMismatchError(
-        f"{what}: the derivative disagrees with central differences.",
-        got=(by_argument or [f"along all arguments, {text}" for text in together])[:4],
-        do="Where the function has a kink or large derivatives, move the point, or set `eps`, `atol` and `rtol`.",
-    )
-
-
-def _check_values(point: _Point, values: Operands, settings: _Settings, what: str) -> None:
-    for i, (value, expected) in enumerate(strict_zip(values, point.value(point.moving))):
-        text = _disagreement(
-            value, _wide(expected), settings, words=("its value is", "the function's own")
+    def disagreement(
+        self,
+        actual,
+        expected,
+        dtype=None,
+        words: tuple[str, str] = ("the derivative is", "central differences give"),
+    ) -> str | None:
+        """Where `actual` is furthest from `expected`, if that is further than allowed."""
+        allowed = self.settings.allowed(expected, dtype or type_of(actual).dtype)
+        actual = _wide(actual)
+        with np.errstate(invalid="ignore"):
+            distance = np.where(actual == expected, 0, np.abs(actual - expected))
+        too_far = ~(distance <= allowed)  # NaN is too far from everything but NaN
+        too_far &= ~(np.isnan(actual) & np.isnan(expected))
+        if not too_far.any():
+            return None
+        worst = np.unravel_index(
+            np.argmax(np.where(too_far, np.nan_to_num(distance, nan=np.inf), -1)), too_far.shape
         )
-        if text:
-            raise DerivativeMismatchError(f"{what}: result {i} is not the function's.", got=text)
-
-
-def _disagreement(
-    actual,
-    expected,
-    settings: _Settings,
-    dtype=None,
-    words: tuple[str, str] = ("the derivative is", "central differences give"),
-) -> str | None:
-    """Where `actual` is furthest from `expected`, if that is further than allowed."""
-    allowed = settings.allowed(expected, dtype or type_of(actual).dtype)
-    with np.errstate(invalid="ignore"):
-        distance = np.where(_wide(actual) == expected, 0, np.abs(_wide(actual) - expected))
-    too_far = ~(distance <= allowed)  # NaN is too far from everything but NaN
-    too_far &= ~(np.isnan(_wide(actual)) & np.isnan(expected))
-    if not too_far.any():
-        return None
-    worst = np.unravel_index(
-        np.argmax(np.where(too_far, np.nan_to_num(distance, nan=np.inf), -1)), too_far.shape
-    )
-    place = f"at {tuple(map(int, worst))} " if worst else ""
-    return (
-        f"{place}{words[0]} {_wide(actual)[worst]:.6g}, {words[1]} {expected[worst]:.6g} "
-        f"(allowed difference {allowed[worst]:.2g})"
-    )
+        place = f"at {tuple(map(int, worst))} " if worst else ""
+        return (
+            f"{place}{words[0]} {actual[worst]:.6g}, {words[1]} {expected[worst]:.6g} "
+            f"(allowed difference {allowed[worst]:.2g})"
+        )
 
 
 # Leaves -------------------------------------------------------------------------------------------------
@@ -364,6 +340,10 @@ def _disagreement(
 def _moves(x) -> bool:
     """Whether `x` has a tangent."""
     return dtypes.is_inexact(type_of(x).dtype)
+
+
+def _no_tangent(x) -> np.ndarray:
+    return np.zeros(np.shape(x), dtypes.float0)
 
 
 def _wide(x) -> np.ndarray:
@@ -396,12 +376,6 @@ def _random_like(leaves: Operands, seed: int) -> Values:
 def _product(xs: Operands, ys: Operands) -> np.ndarray:
     """The real part of the sum of products, which transposition keeps."""
     return np.asarray(sum(np.sum(_wide(x) * _wide(y)).real for x, y in strict_zip(xs, ys)))
-
-
-def _narrowest(leaves: Operands):
-    return max(
-        (type_of(x).dtype for x in leaves), key=lambda d: dtypes.finfo(d).eps, default=np.float64
-    )
 
 
 def _best_step(x) -> float:

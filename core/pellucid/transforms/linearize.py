@@ -69,7 +69,7 @@ from .operation_log import OperationLog
 from .recomputation import Worth, with_fewer_residuals
 from .transpose import backward_pass
 from .vmap import BatchTrace
-from .zeros import instantiate, spread, zeros
+from .zeros import instantiate, nonzero as nonzero_of, nonzero_mask, spread, zeros
 
 
 class LinearProgram(NamedTuple):
@@ -136,31 +136,30 @@ def _linearized(
         with use_trace(trace):
             results, aux = function(*arguments)
         split = [trace.split(x) for x in results]
-        tangents = [t for _, t in split if type(t) is not Zero]
+        out_primals, out_tangents = [p for p, _ in split], [t for _, t in split]
         if scope is not None:
             _leave_scope(linear.equations, scope)
-        jaxpr, residuals = linear.finish(tangents)
+        jaxpr, residuals = linear.finish(nonzero_of(out_tangents))
         if not any(map(is_reference, jaxpr.invars)):
             jaxpr, constants = without_references(jaxpr)
             residuals = [*constants, *residuals]
     finally:
         trace.alive = False
         linear.close()
-    nonzero_out = [type(t) is not Zero for _, t in split]
-    out_avals = [type_of(p) for p, _ in split]
-    program = LinearProgram(jaxpr, residuals, list(nonzero), nonzero_out, out_avals)
-    return [p for p, _ in split], program, [trace.primal(x) for x in aux]
+    program = LinearProgram(
+        jaxpr, residuals, list(nonzero), nonzero_mask(out_tangents), types_of(out_primals)
+    )
+    return out_primals, program, [trace.primal(x) for x in aux]
 
 
 def _leave_scope(equations: Sequence[Equation], outer: NameStack) -> None:
     """Take `outer` from the name stacks of `equations`: their program runs within scopes of its own."""
-    inner: dict[int, NameStack | None] = {}
+    inner: dict[int, NameStack | None] = {id(None): None}
     for equation in equations:
         scope = equation.scope
-        if scope is not None:
-            if id(scope) not in inner:
-                inner[id(scope)] = scope.without(outer)
-            equation.scope = inner[id(scope)]
+        if id(scope) not in inner:
+            inner[id(scope)] = scope.without(outer)
+        equation.scope = inner[id(scope)]
 
 
 def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
@@ -272,13 +271,12 @@ class LinearizeTrace(JvpTrace):
 
     def linear_value(self, t: Any) -> StagingTracer:
         """`t` as a tracer of the linear program, which makes zeros itself: they are no residuals."""
-        if type(t) is StagingTracer and t._trace is self.linear:
+        if _belongs(t, self.linear):
             return t
         if type(t) is Zero:
             with use_trace(self.linear), plumbing("linearize"):
                 t = instantiate(t)
-        var = self.linear.atom(t)
-        return StagingTracer(self.linear, var, None)  # type: ignore[arg-type]
+        return StagingTracer(self.linear, self.linear.atom(t), None)  # type: ignore[arg-type]
 
     def interpret(self, primitive: Primitive[Any], operands: Operands, params: Any) -> Any:
         primals = []
@@ -298,15 +296,14 @@ class LinearizeTrace(JvpTrace):
         tangents = [
             Zero(type_of(p).tangent()) if t is None else t for p, t in strict_zip(primals, tangents)
         ]
+        primals, tangents = tuple(primals), tuple(tangents)
         self.rules.primal_results = None
         if isinstance(primitive, Linearized) and primitive.is_linearized:
             with use_trace(self.parent):
-                results, out_tangents = primitive.linearize(
-                    self, tuple(primals), tuple(tangents), params
-                )
+                results, out_tangents = primitive.linearize(self, primals, tangents, params)
         else:
             with use_trace(self.rules):
-                results, out_tangents = primitive.jvp(tuple(primals), tuple(tangents), params)
+                results, out_tangents = primitive.jvp(primals, tangents, params)
         return self.joined(results, out_tangents)
 
     def custom_call(self, call, operands):
@@ -375,8 +372,9 @@ class RuleTrace(Trace):
         body = called(primitive, params)
         if body is not None:
             return replay(body, (), *operands)
-        at = [zeros(x.aval) if self.is_linear(x) else x for x in operands]
-        tangents = [x if self.is_linear(x) else Zero(type_of(x).tangent()) for x in operands]
+        linear = [_belongs(x, self.linear) for x in operands]
+        at = [zeros(x.aval) if t else x for x, t in strict_zip(operands, linear)]
+        tangents = [x if t else Zero(type_of(x).tangent()) for x, t in strict_zip(operands, linear)]
         with use_trace(self.parent):
             results, out_tangents = primitive.linearize(
                 self.owner, tuple(at), tuple(tangents), params
@@ -388,10 +386,6 @@ class RuleTrace(Trace):
             return call.function(*operands)
         with use_trace(self.parent):
             return self.parent.custom_call(call, operands)
-
-    def is_linear(self, x: Any) -> bool:
-        """Whether `x` is a value of the linear program."""
-        return type(x) is StagingTracer and x._trace is self.linear
 
     def touches_linear(self, operands: Operands) -> bool:
         """Whether some operand is a value of the linear program.
@@ -438,8 +432,8 @@ class LinearizedJaxpr(NamedTuple):
 
     def residuals(self, primals: Operands, results: Results) -> Values:
         """Values of the residuals, given the inputs (without `consts`) and all results of the primal program."""
-        values_by_kind = {"input": primals, "result": results, "constant": self.constants}
-        return [values_by_kind[source.kind][source.index] for source in self.sources]
+        values = {"input": primals, "result": results, "constant": self.constants}
+        return [values[kind][index] for kind, index in self.sources]
 
 
 @derivation("linearize")
@@ -501,24 +495,21 @@ def _with_fewer_residuals(
     program: LinearProgram, trace: StagingTrace, results: Results, worth: Worth
 ) -> LinearProgram:
     """`program` without the residuals that are cheap to compute again of others of `trace`."""
-    constants = [
-        (v, r)
+    constants = {
+        v: r
         for v, r in strict_zip(program.jaxpr.constvars, program.residuals)
         if not _belongs(r, trace)
-    ]
-    outside = {v for v, _ in constants}
-    traced = [v for v in program.jaxpr.constvars if v not in outside]
+    }
+    residuals = strict_zip(program.jaxpr.constvars, program.residuals)
     jaxpr, variables = with_fewer_residuals(
-        program.jaxpr.replace(constvars=traced),
-        [r.variable for r in program.residuals if _belongs(r, trace)],
+        program.jaxpr,
+        [v if v in constants else r.variable for v, r in residuals],
         trace.equations,
         {x.variable for x in results if _belongs(x, trace)},
         worth,
     )
-    return program._replace(
-        jaxpr=jaxpr.replace(constvars=[*jaxpr.constvars, *(v for v, _ in constants)]),
-        residuals=[*(StagingTracer(trace, v, None) for v in variables), *(r for _, r in constants)],
-    )
+    kept = [constants[v] if v in constants else StagingTracer(trace, v, None) for v in variables]
+    return program._replace(jaxpr=jaxpr, residuals=kept)
 
 
 def _belongs(x, trace: StagingTrace) -> bool:
@@ -528,6 +519,5 @@ def _belongs(x, trace: StagingTrace) -> bool:
 def with_tangent(x: Any) -> Any:
     """`x` with an explicit tangent, zeros if it has none, under the current LinearizeTrace."""
     trace = context.trace
-    if type(x) is JvpTracer and x._trace is trace:
-        return x
-    return JvpTracer(trace, x, trace.linear_value(Zero(type_of(x).tangent())))
+    primal, tangent = trace.split(x)
+    return JvpTracer(trace, primal, trace.linear_value(tangent))

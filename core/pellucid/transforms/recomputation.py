@@ -85,7 +85,7 @@ def with_fewer_residuals(
     if not going or len(distinct) < len(residuals):
         return jaxpr, list(residuals)
     residual_vars = [v for v in residuals if v not in going]
-    renamed = dict(zip(residuals, jaxpr.constvars, strict=True))
+    renamed: dict[Var | Literal, Var] = dict(zip(residuals, jaxpr.constvars, strict=True))
     needed: set[int] = set()
     pending = list(going)
     while pending:
@@ -106,7 +106,7 @@ def with_fewer_residuals(
     again = [
         equation.replace(
             id=next_id(),
-            operands=[a if type(a) is Literal else renamed[a] for a in equation.operands],  # type: ignore[index]
+            operands=[renamed.get(a, a) for a in equation.operands],
             results=[renamed[v] for v in equation.results],
             scope=_RECOMPUTED if equation.scope is None else equation.scope.on(_RECOMPUTED),
             lineage=Lineage("recompute", (equation,)),

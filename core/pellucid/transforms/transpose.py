@@ -14,11 +14,10 @@ from pellucid.ir import (
     Literal,
     Mask,
     Operands,
-    Programs,
     TransposedByUser,
     Values,
     Zero,
-    subjaxprs,
+    programs_of,
 )
 from pellucid.tracing import run_equations, use_facts, without_references
 
@@ -48,7 +47,7 @@ def backward_pass(
     scheduled: list[Equation] = []
     nonlinear: list[Equation] = []
     for equation in jaxpr.equations:
-        if any(a in linear for a in equation.operands if type(a) is not Literal):
+        if not linear.keys().isdisjoint(equation.operands):
             linear.update((v, LinearOperand(v.aval)) for v in equation.results)  # type: ignore[arg-type]
             scheduled.append(equation)
         else:
@@ -59,7 +58,7 @@ def backward_pass(
     zeros: set[Any] | None = set() if any(map(_asks_user, scheduled)) else None
     """Values with a cotangent of zero that reach the results: rules of users are asked for these, too."""
     for atom, ct in strict_zip(jaxpr.outvars, cotangents):
-        if type(atom) is Literal or atom not in linear:
+        if atom not in linear:
             continue
         if type(ct) is not Zero:
             cotangent_of[atom] = (
@@ -75,7 +74,7 @@ def backward_pass(
                 if zeros is None or zeros.isdisjoint(results):
                     continue
                 if not _asks_user(equation):
-                    zeros.update(a for a in equation.operands if type(a) is not Literal)
+                    zeros.update(equation.operands)
                     continue
             given_cts = tuple(
                 [cotangent_of.pop(v) if v in cotangent_of else Zero(v.aval) for v in results]
@@ -93,7 +92,7 @@ def backward_pass(
                 given_cts, operand_values, equation.params
             )
             for atom, ct in strict_zip(equation.operands, operand_cotangents):
-                if type(atom) is Literal or atom not in linear:
+                if atom not in linear:
                     continue
                 if ct is None or type(ct) is Zero:
                     if zeros is not None:
@@ -109,18 +108,14 @@ def backward_pass(
 
 
 def _asks_user(equation: Equation) -> bool:
-    """Whether transposing the equation, or one of a program within it, calls a rule of the user; remembered by program."""
-    primitive = equation.primitive
-    return isinstance(primitive, TransposedByUser) or (
-        isinstance(primitive, Programs) and any(map(_any_asks_user, subjaxprs(equation.params)))
+    """Whether transposing the equation, or one of a program within it, calls a rule of the user."""
+    return isinstance(equation.primitive, TransposedByUser) or any(
+        map(_any_asks_user, programs_of(equation))
     )
 
 
 def _any_asks_user(jaxpr: Jaxpr) -> bool:
-    answer = jaxpr.memo.get("asks user")
-    if answer is None:
-        answer = jaxpr.memo["asks user"] = any(map(_asks_user, jaxpr.equations))
-    return answer
+    return jaxpr.remembered("asks user", lambda: any(map(_asks_user, jaxpr.equations)))
 
 
 @derivation("transpose")

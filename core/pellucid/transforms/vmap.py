@@ -34,9 +34,9 @@ from pellucid.ir import (
     Primitive,
     ShapedArray,
     Values,
+    axis_names,
     is_always_transformed,
 )
-from pellucid.ir.axis_names import axis_names
 from pellucid.primitives.creation import iota
 from pellucid.primitives.movement import brought_to, reduce_sum
 from pellucid.primitives.placement import ReshardParams, reshard_p
