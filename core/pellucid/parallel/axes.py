@@ -431,17 +431,15 @@ psum_p = PSum()
 class UnreducedSum(Recast):
     """The sum of addends along named axes, at all positions."""
 
-    name = "unreduced_psum"
     traits = COLLECTIVE.replace(flops=1.0, makes_nan=True, equalizes=True)
     waits = True
-    state, inverse = "the same", "preduced"
 
     def lower(self, ctx, operands, params):
         groups = device_groups(ctx, params.axes)
         return [all_reduce(ctx, operands[0], ctx.avals_in[0], "stablehlo.add", groups)]
 
 
-unreduced_psum_p = UnreducedSum()
+unreduced_psum_p = UnreducedSum("unreduced_psum", "the same", "preduced")
 
 
 def are_addends(caller: str, x: Any, axes: AxisNames, groups: Any) -> bool:

@@ -26,7 +26,8 @@ from .families import (
     SIGNED,
     Elementwise,
     LinearElementwise,
-    accuracy_params,
+    accurate,
+    check_elements,
     constant_like,
     full_as,
     kind_of,
@@ -377,7 +378,7 @@ class Pow(Elementwise):
     """The reference's `pow`."""
 
     def _check_dtypes(self, avals):
-        super()._check_dtypes(avals)
+        check_elements(self.name, avals, self.accepts)
         x, y = avals
         if x.dtype != y.dtype and kind_of(y.dtype) not in INTEGER:
             raise DtypeError(
@@ -411,7 +412,7 @@ def _pow_by_exponent(t, z, x, y):
 
 
 pow_p: Elementwise = Pow(
-    "pow", traits=TRANSCENDENTAL, accepts=(FLOATING | COMPLEX, INTEGER | FLOATING | COMPLEX), hlo=_lower_pow, same_dtype=False,
+    "pow", traits=TRANSCENDENTAL, accepts=(FLOATING | COMPLEX, INTEGER | FLOATING | COMPLEX), hlo=_lower_pow,
     tangents=(_pow_by_base, _pow_by_exponent),
 )  # fmt: skip
 
@@ -424,7 +425,7 @@ def log(x: Any, *, accuracy: Any = None) -> Any:
     >>> log(np.float32(1))
     Array(0., dtype=float32)
     """
-    return bind1(log_p, x, params=accuracy_params(accuracy))
+    return accurate(log_p, x, accuracy)
 
 
 # Here rather than among the transcendental functions because the derivative of `pow` needs it.
@@ -444,7 +445,7 @@ def integer_pow(x: Any, y: int) -> Any:
     Array(32, dtype=int32)
     """
     params = IntegerPowParams(operator.index(y))
-    aval: Any = type_of(x)
+    aval = type_of(x)
     if params.y < 0 and kind_of(aval.dtype) in INTEGER:
         raise DtypeError(
             "integers can't have negative powers.",
@@ -538,7 +539,7 @@ def sqrt(x: Any, *, accuracy: Any = None) -> Any:
     >>> sqrt(np.float32(9))
     Array(3., dtype=float32)
     """
-    return bind1(sqrt_p, x, params=accuracy_params(accuracy))
+    return accurate(sqrt_p, x, accuracy)
 
 
 sqrt_p = transcendental(
@@ -554,7 +555,7 @@ def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
     >>> rsqrt(np.float32(4))
     Array(0.5, dtype=float32)
     """
-    return bind1(rsqrt_p, x, params=accuracy_params(accuracy))
+    return accurate(rsqrt_p, x, accuracy)
 
 
 rsqrt_p = transcendental(
@@ -570,7 +571,7 @@ def cbrt(x: Any, *, accuracy: Any = None) -> Any:
     >>> cbrt(np.float32(-8))
     Array(-2., dtype=float32)
     """
-    return bind1(cbrt_p, x, params=accuracy_params(accuracy))
+    return accurate(cbrt_p, x, accuracy)
 
 
 cbrt_p = real_transcendental(

@@ -335,7 +335,7 @@ def aligned_at_one_dim(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple
 
 def _repeated(x, size: int, position: int, shown):
     """`x` repeated along a new dimension, laid out there as a value whose type shows the sharding `shown`."""
-    aval: Any = type_of(x)
+    aval = type_of(x)
     sharding = sharding_with_dim(aval, position, shown)
     shape = inserted(aval.shape, position, size)
     return broadcast_in_dim(x, shape, shifted(range(aval.ndim), position), out_sharding=sharding)

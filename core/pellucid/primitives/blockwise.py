@@ -41,7 +41,7 @@ from .contraction import (
     dimensions_text,
     dot_general_p,
     dot_shape,
-    free_axes,
+    other_axes,
     precision_attribute,
     preferred_dtype,
     product_dtype,
@@ -114,7 +114,7 @@ class RaggedDotDimensionNumbers:
         others = (
             lhs_contract
             if self.mode == "contracting"
-            else free_axes(lhs_ndim, lhs_contract, lhs_batch)
+            else other_axes(lhs_ndim, lhs_contract, lhs_batch)
         )
         return (*lhs_batch, *others[: others.index(self.ragged)])
 
@@ -165,9 +165,9 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
         if numbers.mode == "contracting":
             # Each contracted element of the other operand meets the cotangent of its group. Its axes are brought into
             # the order of the dimension numbers, since group sizes refer to those left of the ragged one.
-            free = free_axes(ndim, contract, batch)
+            free = other_axes(ndim, contract, batch)
             other_contract, other_batch = contracts[1 - side], batches[1 - side]
-            other_free = free_axes(type_of(other).ndim, other_contract, other_batch)
+            other_free = other_axes(type_of(other).ndim, other_contract, other_batch)
             other = transpose(other, (*other_batch, *other_contract, *other_free))
             first = 1 + n_batch + (0 if side else len(free))  # of axes (group, batch, free, free)
             dims = (
@@ -188,7 +188,7 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
             if side == 1:  # for each group, a product over its rows
                 factors, place = (other, cotangent), ragged
                 dims = swapped(dims)
-                free = free_axes(ndim, (*contract, *group), batch)
+                free = other_axes(ndim, contract, group, batch)
                 group, order = (), [*group, *batch, *order[ndim - n_contract :], *free]
         product = bind1(self, *factors, operands[2], params=RaggedParams(
             RaggedDotDimensionNumbers(dims, (place,), group), params.precision,
@@ -240,7 +240,7 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
             self, lhs, rhs, group_sizes, params=params._replace(ragged_dot_dimension_numbers=more)
         )
         n_left = type_of(lhs).ndim - len(lhs_contract)
-        rhs_free = free_axes(type_of(rhs).ndim, (*rhs_contract, *group), rhs_batch)
+        rhs_free = other_axes(type_of(rhs).ndim, rhs_contract, group, rhs_batch)
         return [products], [before + n_left + rhs_free.index(dim)]
 
     def lower(self, ctx, operands, params):
@@ -347,8 +347,8 @@ def _by_masking(lhs, rhs, group_sizes, *fields):
 
 def _masked(x, group_sizes, prefix: Ints, ragged: int):
     """For each group a copy of `x`, zero where the index along axis `ragged` is not of the group; groups are axis 0."""
-    aval: Any = type_of(x)
-    sizes: Any = type_of(group_sizes)
+    aval = type_of(x)
+    sizes = type_of(group_sizes)
     if sizes.dtype.itemsize < 4:  # too narrow for the sums
         group_sizes = converted(group_sizes, np.dtype(np.int32))
     shape = (sizes.shape[-1], *aval.shape)
@@ -507,7 +507,7 @@ def _scaled(x, scale, axes: Axes):
         if factors[a] != shape[a]:
             block = shape[a] // factors[a]
             blocks = (*factors[: a + 1], block, *factors[a + 1 :])
-            dims = tuple([i for i in range(len(blocks)) if i != a + 1])
+            dims = other_axes(len(blocks), [a + 1])
             repeated = broadcast_in_dim(scale, blocks, dims)
             scale = reshape(repeated, resized(factors, a, shape[a]))
     return mul(converted(x, _BF16), converted(scale, _BF16))

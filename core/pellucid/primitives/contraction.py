@@ -47,7 +47,7 @@ from pellucid.tracing import bind1, type_of
 from .conversion import convert_element_type, real
 from .counts import dot_operations
 from .families import add_tangents
-from .movement import inverse_permutation, shifted, transpose
+from .movement import inverse_permutation, other_axes, shifted, transpose
 
 DType = np.dtype[Any]
 
@@ -499,8 +499,8 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
             rhs[j] = lhs[i]
         # The first operand decides along batch dimensions, as in the reference.
         lhs, rhs = with_mark(lhs, lhs_batch, "<"), with_mark(rhs, rhs_batch, "<")
-        free = [lhs[i] for i in free_axes(len(lhs), lhs_contract, lhs_batch)]
-        free += [rhs[j] for j in free_axes(len(rhs), rhs_contract, rhs_batch)]
+        free = [lhs[i] for i in other_axes(len(lhs), lhs_contract, lhs_batch)]
+        free += [rhs[j] for j in other_axes(len(rhs), rhs_contract, rhs_batch)]
         return [lhs, rhs], [[*(lhs[i] for i in lhs_batch), *free]]
 
     def operand_cotangent(self, side, cotangent, operands, params):
@@ -594,18 +594,13 @@ def check_dimensions(lhs: Any, rhs: Any, dims: CanonicalDimensions, caller: str)
             )
 
 
-def free_axes(ndim: int, contract: Axes, batch: Axes) -> Axes:
-    """Axes of an operand that are neither contracted nor batch axes."""
-    return tuple([a for a in range(ndim) if a not in contract and a not in batch])
-
-
 def dot_shape(lhs: Axes, rhs: Axes, dims: CanonicalDimensions) -> Axes:
     """Shape of a product of operands of shapes `lhs` and `rhs`."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dims
     return (
         *[lhs[a] for a in lhs_batch],
-        *[lhs[a] for a in free_axes(len(lhs), lhs_contract, lhs_batch)],
-        *[rhs[a] for a in free_axes(len(rhs), rhs_contract, rhs_batch)],
+        *[lhs[a] for a in other_axes(len(lhs), lhs_contract, lhs_batch)],
+        *[rhs[a] for a in other_axes(len(rhs), rhs_contract, rhs_batch)],
     )
 
 
@@ -619,8 +614,8 @@ def cotangent_dimensions(
     """
     contract, batch = dims
     axes, other = (contract[side], batch[side]), (contract[1 - side], batch[1 - side])
-    n_batch, free = len(axes[1]), free_axes(ndim, *axes)
-    other_free = free_axes(other_ndim, (*other[0], *group), other[1])
+    n_batch, free = len(axes[1]), other_axes(ndim, *axes)
+    other_free = other_axes(other_ndim, *other, group)
     first = n_batch + (0 if side else len(free))
     summed = tuple(range(first, first + len(other_free)))
     contracted = [axis for _, axis in sorted(strict_zip(other[0], axes[0]))]
@@ -650,11 +645,11 @@ def batched_dimensions(
     if lhs_dim is not None and rhs_dim is not None:
         batched = ((lhs_dim, *lhs_batch), (rhs_dim, *rhs_batch))
         return ((lhs_contract, rhs_contract), batched), 0
-    lhs_free = free_axes(ndims[0], lhs_contract, lhs_batch)
+    lhs_free = other_axes(ndims[0], lhs_contract, lhs_batch)
     if lhs_dim is not None:
         out_dim = len(lhs_batch) + lhs_free.index(lhs_dim)
     else:
-        rhs_free = free_axes(ndims[1], rhs_contract, rhs_batch)
+        rhs_free = other_axes(ndims[1], rhs_contract, rhs_batch)
         out_dim = len(lhs_batch) + len(lhs_free) + rhs_free.index(rhs_dim)
     return ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)), out_dim
 

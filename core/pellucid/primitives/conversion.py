@@ -26,27 +26,20 @@ from pellucid.tracing import bind1, context, type_of
 from .families import ANY_OR_KEY, COMPLEX, FLOATING, Elementwise, constant_like, kind_of, scalar
 from .movement import Identity, move_axis
 
-_REAL_OF = {
-    np.dtype(np.complex64): np.dtype(np.float32),
-    np.dtype(np.complex128): np.dtype(np.float64),
-}
-_COMPLEX_OF = {real: whole for whole, real in _REAL_OF.items()}
 
-
-def real_dtype(dtype: Any, *_: Any) -> np.dtype:
+def real_dtype(dtype: Any) -> np.dtype:
     """The dtype of the parts of a complex `dtype`; any other is its own."""
-    return _REAL_OF.get(dtype, dtype)
+    return dtypes.to_floating_dtype(dtype) if dtype.kind == "c" else dtype
 
 
 def complex_dtype(dtype: Any, *_: Any) -> np.dtype:
     """The complex dtype with parts of `dtype`; raises DtypeError unless that is float32 or float64."""
-    result = _COMPLEX_OF.get(dtype)
-    if result is None:
+    if dtype.name not in ("float32", "float64"):
         raise DtypeError(
             f"no complex numbers have parts of dtype {dtype.name}.",
             do="Convert to float32 or float64 first.",
         )
-    return result
+    return dtypes.to_complex_dtype(dtype)
 
 
 def real(x: Any) -> Any:
@@ -169,7 +162,7 @@ def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) 
     Array(1, dtype=int32)
     """
     dtype = dtypes.check_user_dtype(new_dtype, "convert_element_type")
-    aval: Any = type_of(operand)
+    aval = type_of(operand)
     is_value = hasattr(operand, "aval") or not context.trace.is_eager
     if is_value and aval.dtype == dtype and aval.weak_type == weak_type:
         return operand
@@ -209,7 +202,7 @@ class ConvertElementType(Folds, Elementwise[ConvertElementTypeParams]):
     def fold(self, operands, params):
         # No equation converts what is of the type already, nor a number of the host to a wider type.
         [x], dtype = operands, params.new_dtype
-        aval: Any = type_of(x)
+        aval = type_of(x)
         if aval.dtype == dtype and aval.weak_type == params.weak_type:
             return [x]
         is_number = not hasattr(x, "aval") and aval.shape == () and isinstance(dtype, np.dtype)

@@ -581,7 +581,7 @@ def conv_general_dilated_patches(
     Array([[0., 1., 2., 3.],
            [1., 2., 3., 4.]], dtype=float32)
     """
-    aval: Any = type_of(lhs)
+    aval = type_of(lhs)
     filter_shape = tuple(filter_shape)
     numbers = conv_dimension_numbers(aval.shape, (1, 1, *filter_shape), dimension_numbers)
     n_features = aval.shape[numbers.lhs_spec[1]]

@@ -25,16 +25,6 @@ def update_elements(operands, results, params):
     return size_of(operands[-1])
 
 
-def running_combinations(operands, results, params):
-    """Of a cumulative reduction by halves, which combines each element about twice."""
-    return 2 * size_of(operands[0])
-
-
-def running_exponentials(operands, results, params):
-    """Of a cumulative logsumexp: two for each combination, both as operations and as transcendental functions."""
-    return 4 * size_of(operands[0])
-
-
 def window_combinations(operands, results, params):
     """One for each element of each window but the first."""
     return size_of(results[0]) * max(0, math.prod(params.window_dimensions) - 1)
@@ -91,6 +81,5 @@ def power_products(operands, results, params):
     return size_of(results[0]) * real_operations(results[0]) * (products + (params.y < 0))
 
 
-def threefry_rounds(operands, results, params):
-    """Threefry-2x32: 20 rounds of three operations and the key schedule, for two words."""
-    return 35 * sum(map(size_of, results))
+THREEFRY_FLOPS = 35.0
+"""Operations for each word of Threefry-2x32: 20 rounds of three operations and the key schedule, for two words."""

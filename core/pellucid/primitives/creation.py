@@ -27,7 +27,7 @@ from pellucid.tracing import Tracer, bind1, bottom, context, type_of
 
 from .conversion import convert_element_type
 from .families import NUMBER, constant_like, kind_of, scalar
-from .movement import broadcast_in_dim, broadcast_shapes, expand_dims
+from .movement import broadcast_in_dim, broadcast_shapes, broadcast_to, expand_dims
 from .placement import ReshardParams, constrained, reshard_p
 from .varying import Marks, marked, vary
 
@@ -159,7 +159,7 @@ def full(shape: Ints, fill_value: Any, dtype: Any = None, *, sharding: Any = Non
     Array([3., 3.], dtype=float32)
     """
     sizes = checked_shape(shape, "full")
-    aval: Any = type_of(fill_value)
+    aval = type_of(fill_value)
     if aval.shape != ():
         raise ShapeError(
             "full needs a scalar to fill the array with.",
@@ -190,7 +190,7 @@ def full_like(
     >>> full_like(np.arange(2), 3)
     Array([3, 3], dtype=int32)
     """
-    aval: Any = type_of(x)
+    aval = type_of(x)
     sizes = aval.shape if shape is None else checked_shape(shape, "full_like")
     if sharding is None:
         sharding = layout_of(x, sizes)
@@ -255,14 +255,14 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
     >>> broadcast_like(np.int32(1), np.zeros(2))
     Array([1, 1], dtype=int32)
     """
-    aval: Any = type_of(arr)
+    aval = type_of(arr)
     shape = type_of(like_arr).shape
     if broadcast_shapes(aval.shape, shape) != shape:
         raise ShapeError(
             "broadcast_like can't repeat the array to that shape.",
             got=[f"array: {aval.text()}", f"shape wanted: {shape}"],
         )
-    return broadcast_in_dim(arr, shape, range(len(shape) - aval.ndim, len(shape)))
+    return broadcast_to(arr, shape)
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
@@ -346,7 +346,7 @@ def _filled_addends(aval, value: int):
 
 def zero_like_elements(x: Any) -> Any:
     """A scalar zero of the dtype of `x`: an addend where elements of `x` are, so that results of both may be such."""
-    aval: Any = type_of(x)
+    aval = type_of(x)
     shown = aval.shown_sharding
     if shown is None or not shown.spec.unreduced:
         return np.zeros((), aval.dtype)

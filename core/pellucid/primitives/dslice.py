@@ -74,7 +74,7 @@ def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice 
             got=f"size: {length}, stride: {stride}",
         )
     if not isinstance(start, int):
-        aval: Any = type_of(start) if is_array_like(start) else None
+        aval = type_of(start) if is_array_like(start) else None
         if aval is None or aval.shape != () or aval.dtype.kind not in "iu":
             raise ArgumentTypeError(
                 "ds needs a scalar integer start.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -64,18 +65,10 @@ NUMBER = REAL | COMPLEX
 ANY = NUMBER | BOOL
 ANY_OR_KEY = ANY | KEY
 
-_kinds: dict[Any, str] = {}
 
-
+@functools.cache
 def kind_of(dtype: Any) -> str:
     """'bool', 'signed', 'unsigned', 'floating', 'complex', 'key' or 'float0'."""
-    kind = _kinds.get(dtype)
-    if kind is None:
-        kind = _kinds[dtype] = _kind_of(dtype)
-    return kind
-
-
-def _kind_of(dtype) -> str:
     if isinstance(dtype, dtypes.ExtendedDType):
         return "key"
     if dtype == dtypes.float0:
@@ -92,7 +85,7 @@ def _kind_of(dtype) -> str:
 
 def constant_like(x: Any, value: Any) -> Any:
     """The scalar `value` with the dtype of `x`, and weakly typed if `x` is."""
-    aval: Any = type_of(x)
+    aval = type_of(x)
     if aval.weak_type:
         number = {"c": complex, "f": float, "i": int}[aval.dtype.kind](value)
         if type_of(number) == aval.update(shape=()):
@@ -163,7 +156,6 @@ class Elementwise(Shown, Primitive[P]):
         tangents: Sequence[TangentRule | None] | None = None,
         transposes: Sequence[Function | None] | None = None,
         result: Function | None = None,
-        same_dtype: bool = True,
         rules_take_params: bool = False,
     ) -> None:
         self.traits = traits
@@ -173,7 +165,6 @@ class Elementwise(Shown, Primitive[P]):
         self.tangents = tangents
         self.transposes = transposes
         self.result = result
-        self.same_dtype = same_dtype
         self.rules_take_params = rules_take_params
 
     def abstract_eval(self, avals, params):
@@ -212,12 +203,11 @@ class Elementwise(Shown, Primitive[P]):
         return shape
 
     def _check_dtypes(self, avals: Avals) -> None:
-        if self.same_dtype:
-            check_one_dtype(
-                self.name,
-                avals,
-                do="Convert one with `lax.convert_element_type`, or use the `jnp` function, which promotes.",
-            )
+        check_one_dtype(
+            self.name,
+            avals,
+            do="Convert one with `lax.convert_element_type`, or use the `jnp` function, which promotes.",
+        )
         check_elements(self.name, avals, self.accepts)
 
     def jvp(self, primals, tangents, params):
@@ -370,16 +360,16 @@ class AccuracyParams(NamedTuple):
 _AS_USUAL = AccuracyParams(None)
 
 
-def accuracy_params(accuracy: Any) -> AccuracyParams:
-    """The params of a function with an `accuracy` argument."""
+def accurate(primitive: Elementwise, x: Any, accuracy: Any) -> Any:
+    """The result of a primitive for `x`, as accurate as the user's `accuracy` asks."""
     if accuracy is None:
-        return _AS_USUAL
+        return bind1(primitive, x, params=_AS_USUAL)
     if not isinstance(accuracy, (AccuracyMode, Tolerance)):
         raise ArgumentTypeError(
             "accuracy is an AccuracyMode, a Tolerance or None.",
             got=f"accuracy: {type(accuracy).__name__}",
         )
-    return AccuracyParams(accuracy)
+    return bind1(primitive, x, params=AccuracyParams(accuracy))
 
 
 def accuracy_attributes(ctx: Any, params: AccuracyParams) -> dict[str, Any]:

@@ -50,7 +50,7 @@ from pellucid.lowering.faults import (
 )
 from pellucid.lowering.in_place import checked_update
 from pellucid.lowering.module import LOWERED
-from pellucid.tracing import Tracer, bind1, stage, type_of, use_lineage
+from pellucid.tracing import Tracer, bind1, stage_closed, type_of, use_lineage
 from pellucid.xla.mlir import ir
 
 from .arithmetic import add, div, max, min, mul, neg, sub
@@ -67,7 +67,7 @@ from .index_dims import (
     check_gather,
     check_scatter,
     gathered_shape,
-    kept_axes,
+    other_axes,
     window_axes,
     window_sizes,
     with_batched_both,
@@ -234,7 +234,7 @@ class Gather(JointlyLinear[GatherParams]):
         if params.mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
             return [gathered]  # the operation moves windows itself
         inside = self._inside(ctx, indices, indices_aval, aval.shape, params)
-        index_axes = kept_axes(result.ndim, numbers.offset_dims)
+        index_axes = other_axes(result.ndim, numbers.offset_dims)
         stored = physical(result)
         mask = ctx.broadcast(inside, index_axes, shaped_array(stored.shape, _BOOL))
         fill = ctx.full(stored, fill_in(result.dtype, params))
@@ -464,7 +464,7 @@ def _replaced(old, new):
 def _update_program(combine: Callable[[Any, Any], Any], dtype) -> ClosedJaxpr:
     scalar = shaped_array((), dtype)
     with use_lineage(LOWERED):
-        return ClosedJaxpr(*stage(lambda old, new: [combine(old, new)], [scalar, scalar]))
+        return stage_closed(lambda old, new: [combine(old, new)], [scalar, scalar])
 
 
 def gathered_updates(x: Any, indices: Any, updates: ShapedArray, params: Any) -> Any:
@@ -606,7 +606,7 @@ class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
 
 def _numbered(updates: Shape, numbers: ScatterDimensionNumbers):
     """An array of shape `updates` that holds, from 1 on, the number of the index vector of each element."""
-    index_axes = kept_axes(len(updates), numbers.update_window_dims)
+    index_axes = other_axes(len(updates), numbers.update_window_dims)
     sizes = tuple([updates[a] for a in index_axes])
     count = int(np.prod(sizes, dtype=np.int64))
     order = add(iota(_IDS, count), np.ones((), _IDS))

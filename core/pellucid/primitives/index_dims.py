@@ -8,14 +8,14 @@ axes, which lie in the array of indices.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base import ArgumentValueError, Axes, DtypeError, Shape, ShapeError, strict_zip
 from pellucid.ir import ShapedArray
 
 from .families import INTEGER, kind_of
-from .movement import shifted
+from .movement import other_axes, shifted
 
 
 class GatherScatterMode(enum.Enum):
@@ -107,16 +107,10 @@ def with_int_fields(numbers: Any) -> Any:
     return type(numbers)(*(tuple(map(int, field)) for field in numbers))
 
 
-def kept_axes(ndim: int, removed: Iterable[int]) -> list[int]:
-    """The axes of an array of `ndim` dimensions that are not in `removed`."""
-    gone = set(removed)
-    return [i for i in range(ndim) if i not in gone]
-
-
-def window_axes(numbers: GatherDimensionNumbers | ScatterDimensionNumbers, ndim: int) -> list[int]:
+def window_axes(numbers: GatherDimensionNumbers | ScatterDimensionNumbers, ndim: int) -> Axes:
     """The axes of the operand that are axes of the windows' array, in their order there."""
     _, collapsed, _, batching, _ = numbers
-    return kept_axes(ndim, (*collapsed, *batching))
+    return other_axes(ndim, collapsed, batching)
 
 
 def window_sizes(numbers: ScatterDimensionNumbers, operand: Shape, updates: Shape) -> Shape:
@@ -238,7 +232,7 @@ def check_scatter(
         raise DtypeError(f"{name} needs an operand and updates of one dtype.", got=got)
     check = _Check(name, got)
     check.numbers(numbers, operand, indices, updates.ndim)
-    index_axes = kept_axes(updates.ndim, numbers.update_window_dims)
+    index_axes = other_axes(updates.ndim, numbers.update_window_dims)
     check.that(
         [updates.shape[a] for a in index_axes] == list(indices.shape[:-1]),
         f"updates of shape {indices.shape[:-1]} along the axes that are not update_window_dims",
@@ -273,7 +267,7 @@ def with_batched_indices(numbers: Any, windows_ndim: int, indices_dim: int) -> t
     Also the batch axis of the windows' array.
     """
     windows, collapsed, index_map, batching, indices_batching = numbers
-    index_axes = kept_axes(windows_ndim, windows)
+    index_axes = other_axes(windows_ndim, windows)
     position = (*index_axes, windows_ndim)[indices_dim] if index_axes else 0
     batching_dims = shifted(indices_batching, indices_dim)
     return type(numbers)(

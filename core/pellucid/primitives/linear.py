@@ -8,6 +8,7 @@ from pellucid.ir import Operands, P, Primitive, Results, Zero, is_linear
 from pellucid.tracing import bind, type_of
 
 from .creation import instantiate
+from .movement import other_axes
 
 
 class JointlyLinear(Primitive[P]):
@@ -17,7 +18,7 @@ class JointlyLinear(Primitive[P]):
         positions = self.traits.linear
         if positions == "all":
             passive = self.traits.passive_operands(len(primals))
-            positions = [i for i in range(len(primals)) if i not in passive]
+            positions = other_axes(len(primals), passive)
         results = bind(self, *primals, params=params)
         if all(type(tangents[i]) is Zero for i in positions):  # type: ignore[union-attr]
             return results, [Zero(type_of(y).tangent()) for y in results]

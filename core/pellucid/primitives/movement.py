@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import ml_dtypes
@@ -78,6 +78,11 @@ def with_batch_dim(params: Any, fields: Sequence[str], dim: int) -> Any:
     return params._replace(**{
         field: shifted(d, dim) if type(d) is tuple else d + (d >= dim) for field, d in dims.items()
     })  # fmt: skip
+
+
+def other_axes(ndim: int, *groups: Iterable[int]) -> Axes:
+    """The axes of an array of `ndim` dimensions that are in none of the `groups`."""
+    return tuple([i for i in range(ndim) if not any(i in axes for axes in groups)])
 
 
 def inverse_permutation(permutation: Ints) -> list[int]:
@@ -319,9 +324,7 @@ def move_axis(x: Any, source: Any, target: int) -> Any:
     """`x` with axis `source` moved to `target`; the other axes keep their order."""
     if source == target:
         return x
-    order = [i for i in range(type_of(x).ndim) if i != source]
-    order.insert(target, source)
-    return transpose(x, order)
+    return transpose(x, inserted(other_axes(type_of(x).ndim, [source]), target, source))
 
 
 # rev ----------------------------------------------------------------------------------------------
@@ -407,7 +410,7 @@ class BroadcastInDim(Shown, LaidOut, Movement[BroadcastInDimParams]):
         aligned = {
             d for i, d in enumerate(params.broadcast_dimensions) if aval.shape[i] == params.shape[d]
         }
-        summed = reduce_sum(cotangent, [d for d in range(len(params.shape)) if d not in aligned])
+        summed = reduce_sum(cotangent, other_axes(len(params.shape), aligned))
         return reshape(summed, aval.shape)
 
     def batch(self, axis, operands, dims, params):
@@ -475,7 +478,7 @@ def expand_dims(array: Any, dimensions: Ints) -> Any:
         raise ArgumentValueError(f"expand_dims got a dimension twice: {tuple(dimensions)}.")
     if not new:
         return array
-    old_axes = tuple([i for i in range(ndim) if i not in new])
+    old_axes = other_axes(ndim, new)
     sizes = iter(aval.shape)
     shape = tuple([1 if i in new else next(sizes) for i in range(ndim)])
     return broadcast_in_dim(array, shape, old_axes)
@@ -520,7 +523,7 @@ def broadcast_to(x: Any, shape: Shape) -> Any:
     aval = type_of(x)
     if aval.shape == shape:
         return x
-    return broadcast_in_dim(x, shape, tuple(range(len(shape) - aval.ndim, len(shape))))
+    return broadcast_in_dim(x, shape, range(len(shape) - aval.ndim, len(shape)))
 
 
 # reduce_sum ---------------------------------------------------------------------------------------
@@ -571,7 +574,7 @@ class ReduceSum(LaidOut, Movement[ReduceSumParams]):
         return reduced_shape(x.shape, params.axes, "reduce_sum")
 
     def undo(self, cotangent, aval, params):
-        old_axes = tuple([i for i in range(aval.ndim) if i not in params.axes])
+        old_axes = other_axes(aval.ndim, params.axes)
         return broadcast_in_dim(cotangent, aval.shape, old_axes)
 
     def batched_params(self, params, dim, size):
@@ -660,7 +663,7 @@ def brought_to(axis: BatchAxis, x: Any, dim: BatchDim, target: BatchDim) -> Any:
     if dim is not None:
         return move_axis(x, dim, target)
     shape = inserted(type_of(x).shape, target, axis.size)
-    return broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i != target])
+    return broadcast_in_dim(x, shape, other_axes(len(shape), [target]))
 
 
 def aligned_for_batch(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[list[Any], int]:
@@ -680,5 +683,5 @@ def aligned_for_batch(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[
         elif n == ndim:
             aligned.append(move_axis(x, dim, target))
         else:
-            aligned.append(expand_dims(x, [i for i in range(ndim + 1) if i != target]))
+            aligned.append(expand_dims(x, other_axes(ndim + 1, [target])))
     return aligned, target

@@ -522,7 +522,7 @@ class Reshard(Placed, Shown, Identity[ReshardParams]):
 
     def batch(self, axis, operands, dims, params):
         [x], [dim] = operands, dims
-        aval: Any = type_of(x)
+        aval = type_of(x)
         sharding = batched_sharding(params.dst_sharding, dim, aval.ndim - 1, axis)
         shown = aval.shown_sharding
         if shown is not None and shown.mesh.shape_tuple == sharding.mesh.shape_tuple:

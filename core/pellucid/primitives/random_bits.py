@@ -20,7 +20,7 @@ from pellucid.base import (
 from pellucid.ir import Primitive, Traits, shaped_array
 from pellucid.tracing import bind, bind1
 
-from .counts import threefry_rounds
+from .counts import THREEFRY_FLOPS
 from .creation import checked_shape
 from .families import INTEGER, kind_of
 from .movement import move_axis
@@ -49,7 +49,7 @@ class RngBitGeneratorParams(NamedTuple):
 
 class RngBitGenerator(Primitive[RngBitGeneratorParams]):
     name = "rng_bit_generator"
-    traits = Traits(kind="random", flops=threefry_rounds, returns_list=True)
+    traits = Traits(kind="random", flops=THREEFRY_FLOPS, returns_list=True)
 
     def abstract_eval(self, avals, params):
         [key] = avals
@@ -140,7 +140,7 @@ class RngUniformParams(NamedTuple):
 
 class RngUniform(Primitive[RngUniformParams]):
     name = "rng_uniform"
-    traits = Traits(kind="random", flops=threefry_rounds, makes_nan=True)
+    traits = Traits(kind="random", flops=THREEFRY_FLOPS, makes_nan=True)
 
     def abstract_eval(self, avals, params):
         a, b = avals

@@ -34,7 +34,7 @@ from .arithmetic import abs, add, div, max, min, mul, neg, rem, share, sub
 from .assembly import concatenate, stack
 from .contraction import converted
 from .conversion import complex as complex_from_parts, imag, real, real_dtype
-from .counts import combinations, operand_elements, running_combinations, running_exponentials
+from .counts import combinations, operand_elements
 from .creation import zeros
 from .families import (
     ANY,
@@ -57,7 +57,16 @@ from .monoids import (
     ordered,
     through_integers,
 )
-from .movement import Movement, OfOneArray, reduce_sum, reduced_shape, reshape, rev, transpose
+from .movement import (
+    Movement,
+    OfOneArray,
+    other_axes,
+    reduce_sum,
+    reduced_shape,
+    reshape,
+    rev,
+    transpose,
+)
 from .slicing import slice_in_dim
 from .transcendental import exp, log1p
 from .windows import WindowParams, window_attributes
@@ -72,7 +81,10 @@ class CumulativeParams(NamedTuple):
 
 
 class Cumulative(OfOneArray[CumulativeParams]):
-    """A reduction over all windows that end (or begin, if reversed) at an element."""
+    """A reduction over all windows that end (or begin, if reversed) at an element.
+
+    By halves it combines each element about twice.
+    """
 
     dim_fields = ("axis",)
     accepts = NUMBER
@@ -130,7 +142,7 @@ class CumulativeMonoid(Cumulative):
 class CumulativeSum(CumulativeMonoid, Movement[CumulativeParams]):
     """Sums; linear."""
 
-    traits = Traits(kind="reduction", flops=running_combinations, linear="all", makes_nan=True)
+    traits = Traits(kind="reduction", flops=2.0, linear="all", makes_nan=True)
 
     def undo(self, cotangent, aval, params):
         return bind1(self, cotangent, params=CumulativeParams(params.axis, not params.reverse))
@@ -184,7 +196,7 @@ def prefixes(
 
 def _interleaved(even, odd, axis: int):
     """Elements of `even` and `odd` in turn along `axis`; `even` has as many, or one more."""
-    aval: Any = type_of(odd)
+    aval = type_of(odd)
     n = aval.shape[axis]
     longer = type_of(even).shape[axis] > n
     pairs = stack([slice_in_dim(even, 0, n, axis=axis) if longer else even, odd], axis + 1)
@@ -215,7 +227,7 @@ def _log_sum_pair(a: Pair, b: Pair) -> Pair:
 
 def _finite(x, z):
     """`x`, but 0 where it is infinite and equal to `z`, except for one that is minus infinity beside z."""
-    aval: Any = type_of(x)
+    aval = type_of(x)
     is_infinite = eq(x, np.asarray(np.inf, aval.dtype))
     if x is z:
         is_infinite = select_n(is_infinite, eq(x, np.asarray(-np.inf, aval.dtype)), is_infinite)
@@ -248,12 +260,12 @@ def log_sum_of_two(x: Any, y: Any) -> Any:
 
 
 class CumulativeProduct(Scanned, CumulativeMonoid):
-    traits = Traits(kind="reduction", flops=running_combinations, makes_nan=True)
+    traits = Traits(kind="reduction", flops=2.0, makes_nan=True)
     pair = staticmethod(product_pair)
 
 
 class CumulativeMaximum(Scanned, CumulativeMonoid):
-    traits = Traits(kind="reduction", flops=running_combinations)
+    traits = Traits(kind="reduction", flops=2.0)
     pair = staticmethod(functools.partial(_extreme_pair, max))
 
 
@@ -264,12 +276,7 @@ class CumulativeMinimum(Scanned, CumulativeMonoid):
 
 class CumulativeLogSumExp(Scanned):
     name = "cumlogsumexp"
-    traits = Traits(
-        kind="reduction",
-        flops=running_exponentials,
-        transcendentals=running_exponentials,
-        makes_nan=True,
-    )
+    traits = Traits(kind="reduction", flops=4.0, transcendentals=4.0, makes_nan=True)
     accepts = FLOATING | COMPLEX
     pair = staticmethod(_log_sum_pair)
 
@@ -408,7 +415,7 @@ class ReduceExtreme(Reduction):
 
     def jvp(self, primals, tangents, params):
         [x], [t] = primals, tangents
-        aval: Any = type_of(x)
+        aval = type_of(x)
         y = bind1(self, x, params=params)
         if aval.size == 0:
             return [y], [Zero(type_of(y).tangent())]
@@ -433,7 +440,7 @@ def by_halves(
     The arrays have one shape, with at least one element along the axes. `combine` takes two lists of arrays, and gives one.
     """
     shape = type_of(arrays[0]).shape
-    others = [i for i in range(len(shape)) if i not in axes]
+    others = other_axes(len(shape), axes)
     rest = tuple([shape[i] for i in others])
     size = math.prod([shape[i] for i in axes])
     values = [reshape(transpose(x, (*axes, *others)), (size, *rest)) for x in arrays]

@@ -33,7 +33,7 @@ from pellucid.ir import (
 from pellucid.lowering.dynamic_shapes import shape_operands
 from pellucid.lowering.faults import UNEVEN_TOP_K
 from pellucid.lowering.module import LOWERED
-from pellucid.tracing import bind, bind1, stage, type_of, use_lineage
+from pellucid.tracing import bind, bind1, stage_closed, type_of, use_lineage
 from pellucid.xla.compile import approx_top_k_sizes
 
 from .assembly import aligned_at_one_dim
@@ -44,7 +44,7 @@ from .families import constant_like, kind_of, texts
 from .gather_scatter import gather
 from .index_dims import GatherDimensionNumbers, GatherScatterMode
 from .logical import bitwise_and, bitwise_or, eq, eq_to_p, gt, lt, lt_to_p, ne, select_n
-from .movement import canonical_axis, expand_dims, inverse_permutation, with_batch_dim
+from .movement import canonical_axis, expand_dims, inverse_permutation, other_axes, with_batch_dim
 
 _INT32 = np.dtype(np.int32)
 
@@ -52,7 +52,7 @@ _INT32 = np.dtype(np.int32)
 def taken_along(x: Any, indices: Any, axis: int) -> Any:
     """The elements of `x` at `indices`, which are positions along `axis`; the other axes go side by side."""
     ndim = type_of(x).ndim
-    others = tuple([i for i in range(ndim) if i != axis])
+    others = other_axes(ndim, [axis])
     numbers = GatherDimensionNumbers(
         offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,),
         operand_batching_dims=others, start_indices_batching_dims=others,
@@ -138,7 +138,7 @@ def _comparator(dtypes: tuple[Any, ...], num_keys: int) -> ClosedJaxpr:
 
     avals = [shaped_array((), dtype) for dtype in dtypes for _ in range(2)]
     with use_lineage(LOWERED):
-        return ClosedJaxpr(*stage(comes_first, avals))
+        return stage_closed(comes_first, avals)
 
 
 def _ordered_parts(x) -> list[Any]:
@@ -251,7 +251,7 @@ class TopK(Greatest[TopKParams]):
         [x], [aval], results = operands, ctx.avals_in, ctx.avals_out
         axis, k = params
         # The operation compares along the last axis.
-        order = [*(i for i in range(aval.ndim) if i != axis), axis]
+        order = *other_axes(aval.ndim, [axis]), axis
         rows, *types = [
             a.update(shape=tuple([a.shape[i] for i in order])) for a in (aval, *results)
         ]
@@ -362,9 +362,7 @@ def _better(dtype, greater: bool) -> ClosedJaxpr:
     """The program that compares two elements; their positions come along unused."""
     element, position = shaped_array((), dtype), shaped_array((), _INT32)
     compare = gt if greater else lt
-    return ClosedJaxpr(
-        *stage(lambda x, y, i, j: [compare(x, y)], [element, element, position, position])
-    )
+    return stage_closed(lambda x, y, i, j: [compare(x, y)], [element, element, position, position])
 
 
 def _approx_function(name: str, is_max_k: bool, doc: str) -> Function:

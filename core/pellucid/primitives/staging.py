@@ -17,7 +17,7 @@ from pellucid.ir import (
     is_linear,
     no_dce_effect,
 )
-from pellucid.tracing import attribute_text, bind, bind1, bottom, type_of, xla_metadata
+from pellucid.tracing import attribute_text, bind, bind1, bottom, types_of, xla_metadata
 
 from .movement import Identity
 
@@ -107,48 +107,30 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 # Tokens ---------------------------------------------------------------------------------------------
 
 
-class CreateToken(Runs, Primitive[Any]):
-    """A token that waits for nothing."""
+class Token(Runs, Primitive[Any]):
+    """A token that waits for its operands, which are tokens."""
 
-    name = "create_token"
-    traits = HOST.replace(flops=0.0, returns_list=False)
-
-    def abstract_eval(self, avals, params):
-        return [abstract_token]
-
-    def run(self, operands, params):
-        return [bottom().token()]
-
-    def lower(self, ctx, operands, params):
-        return [ctx.op1("stablehlo.create_token", abstract_token, operands)]
-
-
-class AfterAll(Runs, Primitive[Any]):
-    """A token that waits for others."""
-
-    name = "after_all"
     traits = HOST.replace(flops=0.0, returns_list=False)
 
     def abstract_eval(self, avals, params):
         others = [aval.text() for aval in avals if aval is not abstract_token]
         if others:
             raise ArgumentTypeError(
-                "after_all takes tokens.",
+                f"{self.name} takes tokens.",
                 got=", ".join(others),
                 do="Make one with `create_token()`.",
             )
         return [abstract_token]
 
     def run(self, operands, params):
-        self.abstract_eval(tuple(map(type_of, operands)), params)
+        self.abstract_eval(types_of(operands), params)
         return [bottom().token()]
 
     def lower(self, ctx, operands, params):
-        return [ctx.op1("stablehlo.after_all", abstract_token, operands)]
+        return [ctx.op1(f"stablehlo.{self.name}", abstract_token, operands)]
 
 
-create_token_p = CreateToken()
-after_all_p = AfterAll()
+create_token_p, after_all_p = Token("create_token"), Token("after_all")
 
 
 def create_token(_: Any = None) -> Any:
@@ -202,9 +184,8 @@ class OptimizationBarrier(Primitive[Any]):
         return bind(self, *operands), dims
 
     def lower(self, ctx, operands, params):
-        return list(
-            ctx.op("stablehlo.optimization_barrier", ctx.types(ctx.avals_out), operands).results
-        )
+        types = ctx.types(ctx.avals_out)
+        return ctx.op("stablehlo.optimization_barrier", types, operands).results
 
 
 optimization_barrier_p = OptimizationBarrier()

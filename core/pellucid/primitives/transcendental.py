@@ -17,7 +17,7 @@ from .conversion import real_dtype
 from .families import (
     AccuracyParams,
     accuracy_attributes,
-    accuracy_params,
+    accurate,
     constant_like,
     kind_of,
     real_transcendental,
@@ -36,7 +36,7 @@ def exp(x: Any, *, accuracy: Any = None) -> Any:
     >>> exp(np.float32(0))
     Array(1., dtype=float32)
     """
-    return bind1(exp_p, x, params=accuracy_params(accuracy))
+    return accurate(exp_p, x, accuracy)
 
 
 def exp2(x: Any, *, accuracy: Any = None) -> Any:
@@ -45,7 +45,7 @@ def exp2(x: Any, *, accuracy: Any = None) -> Any:
     >>> exp2(np.float32(3))
     Array(8., dtype=float32)
     """
-    return bind1(exp2_p, x, params=accuracy_params(accuracy))
+    return accurate(exp2_p, x, accuracy)
 
 
 def expm1(x: Any, *, accuracy: Any = None) -> Any:
@@ -56,7 +56,7 @@ def expm1(x: Any, *, accuracy: Any = None) -> Any:
     >>> expm1(np.float32(0))
     Array(0., dtype=float32)
     """
-    return bind1(expm1_p, x, params=accuracy_params(accuracy))
+    return accurate(expm1_p, x, accuracy)
 
 
 def log1p(x: Any, *, accuracy: Any = None) -> Any:
@@ -67,7 +67,7 @@ def log1p(x: Any, *, accuracy: Any = None) -> Any:
     >>> log1p(np.float32(0))
     Array(0., dtype=float32)
     """
-    return bind1(log1p_p, x, params=accuracy_params(accuracy))
+    return accurate(log1p_p, x, accuracy)
 
 
 def logistic(x: Any, *, accuracy: Any = None) -> Any:
@@ -76,7 +76,7 @@ def logistic(x: Any, *, accuracy: Any = None) -> Any:
     >>> logistic(np.float32(0))
     Array(0.5, dtype=float32)
     """
-    return bind1(logistic_p, x, params=accuracy_params(accuracy))
+    return accurate(logistic_p, x, accuracy)
 
 
 def _lower_exp2(ctx, operands, params: AccuracyParams):
@@ -138,7 +138,7 @@ def sin(x: Any, *, accuracy: Any = None) -> Any:
     >>> sin(np.float32(0))
     Array(0., dtype=float32)
     """
-    return bind1(sin_p, x, params=accuracy_params(accuracy))
+    return accurate(sin_p, x, accuracy)
 
 
 def cos(x: Any, *, accuracy: Any = None) -> Any:
@@ -149,7 +149,7 @@ def cos(x: Any, *, accuracy: Any = None) -> Any:
     >>> cos(np.float32(0))
     Array(1., dtype=float32)
     """
-    return bind1(cos_p, x, params=accuracy_params(accuracy))
+    return accurate(cos_p, x, accuracy)
 
 
 def tan(x: Any, *, accuracy: Any = None) -> Any:
@@ -160,7 +160,7 @@ def tan(x: Any, *, accuracy: Any = None) -> Any:
     >>> tan(np.float32(0))
     Array(0., dtype=float32)
     """
-    return bind1(tan_p, x, params=accuracy_params(accuracy))
+    return accurate(tan_p, x, accuracy)
 
 
 def asin(x: Any) -> Any:
@@ -293,7 +293,7 @@ def tanh(x: Any, *, accuracy: Any = None) -> Any:
     >>> tanh(np.float32(0))
     Array(0., dtype=float32)
     """
-    return bind1(tanh_p, x, params=accuracy_params(accuracy))
+    return accurate(tanh_p, x, accuracy)
 
 
 def asinh(x: Any) -> Any:

@@ -10,7 +10,7 @@ transpose sums their cotangents.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from pellucid.base import CollectiveError, config
 from pellucid.ir import COLLECTIVE, Collective, Primitive, Programs, ShapedArray, Shown, registry
@@ -71,8 +71,10 @@ class Recast(Collective, Shown, Identity[MarkParams]):
     axes_field = "axes"
     unshown = ("mesh",)
     waits = False
-    state: ClassVar[str]
-    inverse: ClassVar[str] = ""
+
+    def __init__(self, name: str, state: str, inverse: str = "") -> None:
+        self.state, self.inverse = state, inverse
+        super().__init__(name)
 
     def typed(self, avals, results, params):
         return [restated(avals[0], frozenset(params.axes), self.state, params.mesh)]
@@ -83,41 +85,16 @@ class Recast(Collective, Shown, Identity[MarkParams]):
         return bind1(registry[self.inverse], cotangent, params=params)
 
 
-class Reduced(Recast):
-    """The same value, whose cotangent is unreduced."""
-
-    name, state, inverse = "preduced", "reduced", "unreduced_psum"
-
-
-class ReducedToVarying(Recast):
-    """A reduced value as each position's own."""
-
-    name, state, inverse = "reduced_vary_cast", "varying", "vary_unreduced_cast"
-
-
-class VaryingToUnreduced(Recast):
-    """Values of all positions as addends of one."""
-
-    name, state, inverse = "vary_unreduced_cast", "unreduced", "reduced_vary_cast"
-
-
-class UnreducedToVarying(Recast):
-    """Addends as each position's own values, for tools that show them; it has no derivative."""
-
-    name, state = "unreduced_vary_cast", "varying"
-
-
-class ReducedToSame(Recast):
-    """A reduced value whose cotangent is as any other, for tools that hold it; it has no derivative."""
-
-    name, state = "reduced_same_cast", "the same"
-
-
-reduced_p = Reduced()
-reduced_vary_cast_p = ReducedToVarying()
-vary_unreduced_cast_p = VaryingToUnreduced()
-unreduced_vary_cast_p = UnreducedToVarying()
-reduced_same_cast_p = ReducedToSame()
+reduced_p = Recast("preduced", "reduced", "unreduced_psum")
+"""The same value, whose cotangent is unreduced."""
+reduced_vary_cast_p = Recast("reduced_vary_cast", "varying", "vary_unreduced_cast")
+"""A reduced value as each position's own."""
+vary_unreduced_cast_p = Recast("vary_unreduced_cast", "unreduced", "reduced_vary_cast")
+"""Values of all positions as addends of one."""
+unreduced_vary_cast_p = Recast("unreduced_vary_cast", "varying")
+"""Addends as each position's own values, for tools that show them; it has no derivative."""
+reduced_same_cast_p = Recast("reduced_same_cast", "the same")
+"""A reduced value whose cotangent is as any other, for tools that hold it; it has no derivative."""
 
 
 def recast(primitive: Primitive[Any], x: Any, axes: Iterable[Any]) -> Any:
@@ -207,8 +184,4 @@ def unified(primitive: Primitive[Any], operands: tuple[Any, ...]) -> tuple[Any, 
             got=[f"{type_of(x).text()}" for x in operands],
             do=f"Say so with `lax.pcast(x, {tuple(sorted(axes))!r}, to='varying')`, or allow `auto_pcast`.",
         )
-    return tuple([vary(x, axes) if _joins(x, axes) else x for x in operands])
-
-
-def _joins(x, axes: frozenset[Any]) -> bool:
-    return isinstance(x, Tracer) and type(x.aval) is ShapedArray and x.aval.varying != axes
+    return tuple([vary(x, axes) if isinstance(x, Tracer) else x for x in operands])

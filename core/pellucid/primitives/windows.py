@@ -558,7 +558,7 @@ class SelectAndGatherAdd(_Selecting[GatherParams]):
         0 stands for padding.
         """
         shape = type_of(operand).shape
-        aval: Any = type_of(cotangent)
+        aval = type_of(cotangent)
         count = int(np.prod(shape, dtype=np.int64))
         places = reshape(add(iota(np.int32, count), np.int32(1)), shape)
         chosen = bind1(self, places, operand, params=params)

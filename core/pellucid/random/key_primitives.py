@@ -22,7 +22,7 @@ from pellucid.ir import (
     words,
 )
 from pellucid.numpy.compiled import numpy_function
-from pellucid.primitives.counts import threefry_rounds
+from pellucid.primitives.counts import THREEFRY_FLOPS
 from pellucid.primitives.families import kind_of
 from pellucid.primitives.movement import (
     aligned_for_batch,
@@ -41,7 +41,7 @@ from .generators import PRNGImpl, unsigned
 
 Shape = tuple[int, ...]
 _WORD = np.dtype(np.uint32)
-_RANDOM = Traits(kind="random", flops=threefry_rounds)
+_RANDOM = Traits(kind="random", flops=THREEFRY_FLOPS)
 _USES_KEYS = _RANDOM.replace(keys="used")
 _NEW_KEYS = MOVEMENT.replace(linear=None, keys="new")
 """The words of a key, and a key of words: which key they are of isn't followed."""

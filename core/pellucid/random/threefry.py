@@ -10,7 +10,7 @@ import numpy as np
 from pellucid.base import DtypeError, Ints, Shape, ShapeError
 from pellucid.ir import Primitive, Traits, pointwise, shaped_array
 from pellucid.primitives.arithmetic import add
-from pellucid.primitives.counts import threefry_rounds
+from pellucid.primitives.counts import THREEFRY_FLOPS
 from pellucid.primitives.creation import checked_shape
 from pellucid.primitives.families import constant_like, texts
 from pellucid.primitives.logical import bitwise_or, bitwise_xor, shift_left, shift_right_logical
@@ -26,7 +26,7 @@ class Threefry2x32(Primitive[Any]):
     """Two words of key and two words of counter give two words of random bits, element by element."""
 
     name = "threefry2x32"
-    traits = Traits(kind="random", flops=threefry_rounds, returns_list=True)
+    traits = Traits(kind="random", flops=THREEFRY_FLOPS, returns_list=True)
 
     def abstract_eval(self, avals, params):
         if len(avals) != 4 or any(a.dtype != _WORD for a in avals):
