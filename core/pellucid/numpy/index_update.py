@@ -19,7 +19,7 @@ from pellucid.primitives.gather_scatter import (
     scatter_mul,
     scatter_sub,
 )
-from pellucid.primitives.index_dims import GatherScatterMode, as_scatter
+from pellucid.primitives.index_dims import GatherScatterMode, ScatterDimensionNumbers
 from pellucid.primitives.movement import broadcast_to, rev, squeeze
 from pellucid.primitives.placement import with_out_sharding
 from pellucid.refs.access import set as write_reference
@@ -116,7 +116,7 @@ def scattered(x: Any, index: Index, values: Any, update: Update) -> Any:
         "unique_indices": update.unique_indices or not arranged.vectors,
         "mode": update.mode,
     }
-    numbers = as_scatter(places.numbers)
+    numbers = ScatterDimensionNumbers(*places.numbers)
     if update.is_function:
         result = scatter_apply(
             flagged,

@@ -33,6 +33,7 @@ from .families import (
     kind_of,
     real_transcendental,
     transcendental,
+    unchanged,
     with_accuracy,
 )
 from .logical import bitwise_and, eq, ge, select, shift_right_arithmetic, shift_right_logical
@@ -53,12 +54,11 @@ def neg(x: Any) -> Any:
     return bind1(neg_p, x)
 
 
-neg_p: Elementwise = Elementwise(
+neg_p: Elementwise = LinearElementwise(
     "neg",
-    traits=ARITHMETIC.replace(linear="all", cheap=True),
-    accepts=NUMBER,
-    hlo="negate",
-    tangents=(lambda t, y, x: neg(t),),
+    ARITHMETIC.replace(linear="all", cheap=True),
+    NUMBER,
+    "negate",
     transposes=(lambda c, x: neg(c),),
 )
 
@@ -77,11 +77,8 @@ def add(x: Any, y: Any) -> Any:
 
 _SUM = ARITHMETIC.replace(linear="all", cheap="if one operand is small", makes_nan=True)
 add_p: Elementwise = LinearElementwise(
-    "add", accepts=NUMBER, hlo="add",
-    traits=_SUM,
-    tangents=(lambda t, z, x, y: t, lambda t, z, x, y: t),
-    transposes=(lambda c, x, y: c, lambda c, x, y: c),
-)  # fmt: skip
+    "add", _SUM, NUMBER, tangents=(unchanged, unchanged), transposes=(unchanged, unchanged)
+)
 
 
 def sub(x: Any, y: Any) -> Any:
@@ -96,11 +93,13 @@ def sub(x: Any, y: Any) -> Any:
 
 
 sub_p: Elementwise = LinearElementwise(
-    "sub", accepts=NUMBER, hlo="subtract",
-    traits=_SUM,
-    tangents=(lambda t, z, x, y: t, lambda t, z, x, y: neg(t)),
-    transposes=(lambda c, x, y: c, lambda c, x, y: neg(c)),
-)  # fmt: skip
+    "sub",
+    _SUM,
+    NUMBER,
+    "subtract",
+    tangents=(unchanged, lambda t, *_: neg(t)),
+    transposes=(unchanged, lambda c, *_: neg(c)),
+)
 
 
 class MulParams(NamedTuple):
@@ -140,8 +139,11 @@ def _mul_back(cotangent, other, dtype, params: MulParams, *, is_second: bool):
 
 
 mul_p: Elementwise = Elementwise(
-    "mul", accepts=NUMBER, hlo=_lower_mul, rules_take_params=True,
-    traits=ARITHMETIC.replace(linear="each", cheap=True, makes_nan=True),
+    "mul",
+    ARITHMETIC.replace(linear="each", cheap=True, makes_nan=True),
+    NUMBER,
+    _lower_mul,
+    rules_take_params=True,
     result=lambda x, y, params: params.out_dtype or x,
     tangents=(
         lambda t, z, x, y, params: mul(t, y, out_dtype=params.out_dtype),
@@ -151,7 +153,7 @@ mul_p: Elementwise = Elementwise(
         lambda c, x, y, params: _mul_back(c, y, x.aval.dtype, params, is_second=False),
         lambda c, x, y, params: _mul_back(c, x, y.aval.dtype, params, is_second=True),
     ),
-)  # fmt: skip
+)
 
 
 def mulhi(x: Any, y: Any, /) -> Any:
@@ -181,7 +183,7 @@ def _lower_mulhi(ctx, operands, params):
     return ctx.op1("chlo.mulhi", ctx.avals_out[0], operands)
 
 
-mulhi_p = Elementwise("mulhi", traits=ARITHMETIC, accepts=INTEGER, hlo=_lower_mulhi)
+mulhi_p = Elementwise("mulhi", ARITHMETIC, INTEGER, _lower_mulhi)
 
 
 # Quotients ----------------------------------------------------------------------------------------
@@ -225,13 +227,13 @@ _ZERO = re.compile(r"dense<\(-?0\.0+e\+00,-?0\.0+e\+00\)>")
 
 
 div_p: Elementwise = Elementwise(
-    "div", traits=ARITHMETIC.replace(linear=_linear_quotient, cheap=True, makes_nan=True), accepts=NUMBER, hlo=_lower_div,
-    tangents=(
-        lambda t, z, x, y: div(t, y),
-        lambda t, z, x, y: mul(div(neg(t), y), z),
-    ),
+    "div",
+    ARITHMETIC.replace(linear=_linear_quotient, cheap=True, makes_nan=True),
+    NUMBER,
+    _lower_div,
+    tangents=(lambda t, z, x, y: div(t, y), lambda t, z, x, y: mul(div(neg(t), y), z)),
     transposes=(lambda c, x, y: div(c, y), None),
-)  # fmt: skip
+)
 
 
 def rem(x: Any, y: Any) -> Any:
@@ -250,9 +252,12 @@ def _truncated(x):
 
 
 rem_p: Elementwise = Elementwise(
-    "rem", traits=ARITHMETIC.replace(makes_nan=True), accepts=REAL, hlo="remainder",
-    tangents=(lambda t, z, x, y: t, lambda t, z, x, y: mul(neg(t), _truncated(div(x, y)))),
-)  # fmt: skip
+    "rem",
+    ARITHMETIC.replace(makes_nan=True),
+    REAL,
+    "remainder",
+    tangents=(unchanged, lambda t, z, x, y: mul(neg(t), _truncated(div(x, y)))),
+)
 
 
 # Sign and size ------------------------------------------------------------------------------------
@@ -283,9 +288,8 @@ def nonzero(x: Any) -> Any:
 
 abs_p: Elementwise = Elementwise(
     "abs",
-    traits=CHEAP_ARITHMETIC,
-    accepts=SIGNED | FLOATING | COMPLEX,
-    hlo="abs",
+    CHEAP_ARITHMETIC,
+    SIGNED | FLOATING | COMPLEX,
     result=real_dtype,
     tangents=(_abs_tangent,),
 )
@@ -311,9 +315,7 @@ def _lower_sign(ctx, operands, params):
     return ctx.op1("stablehlo.select", result, [is_zero, zero, ctx.full(result, 1)])
 
 
-sign_p = Elementwise(
-    "sign", traits=CHEAP_ARITHMETIC, accepts=NUMBER, hlo=_lower_sign, tangents=(None,)
-)
+sign_p = Elementwise("sign", CHEAP_ARITHMETIC, NUMBER, _lower_sign, tangents=(None,))
 
 
 def max(x: Any, y: Any) -> Any:
@@ -348,13 +350,17 @@ def share(x: Any, z: Any, y: Any) -> Any:
 
 def _extremum(monoid: Monoid) -> Elementwise:
     return Elementwise(
-        monoid.name, traits=CHEAP_ARITHMETIC, accepts=NUMBER | BOOL,
-        hlo=lambda ctx, operands, params: combined(ctx, monoid, operands[0], operands[1], ctx.avals_out[0]),
+        monoid.name,
+        CHEAP_ARITHMETIC,
+        NUMBER | BOOL,
+        lambda ctx, operands, params: combined(
+            ctx, monoid, operands[0], operands[1], ctx.avals_out[0]
+        ),
         tangents=(
             lambda t, z, x, y: mul(t, share(x, z, y)),
             lambda t, z, x, y: mul(t, share(y, z, x)),
         ),
-    )  # fmt: skip
+    )
 
 
 max_p, min_p = _extremum(MONOIDS["max"]), _extremum(MONOIDS["min"])
@@ -412,9 +418,12 @@ def _pow_by_exponent(t, z, x, y):
 
 
 pow_p: Elementwise = Pow(
-    "pow", traits=TRANSCENDENTAL, accepts=(FLOATING | COMPLEX, INTEGER | FLOATING | COMPLEX), hlo=_lower_pow,
+    "pow",
+    TRANSCENDENTAL,
+    (FLOATING | COMPLEX, INTEGER | FLOATING | COMPLEX),
+    _lower_pow,
     tangents=(_pow_by_base, _pow_by_exponent),
-)  # fmt: skip
+)
 
 
 def log(x: Any, *, accuracy: Any = None) -> Any:
@@ -489,9 +498,9 @@ def _integer_pow_tangent(t, z, x, *, params: IntegerPowParams):
 
 integer_pow_p: Elementwise = Elementwise(
     "integer_pow",
-    traits=ARITHMETIC.replace(flops=power_products, cheap=True, makes_nan=True),
-    accepts=NUMBER,
-    hlo=_lower_integer_pow,
+    ARITHMETIC.replace(flops=power_products, cheap=True, makes_nan=True),
+    NUMBER,
+    _lower_integer_pow,
     tangents=(_integer_pow_tangent,),
     rules_take_params=True,
 )
@@ -524,9 +533,9 @@ def _lower_square(ctx, operands, params):
 
 square_p: Elementwise = Elementwise(
     "square",
-    traits=ARITHMETIC.replace(cheap=True, makes_nan=True),
-    accepts=NUMBER,
-    hlo=_lower_square,
+    ARITHMETIC.replace(cheap=True, makes_nan=True),
+    NUMBER,
+    _lower_square,
     tangents=(lambda t, y, x: mul(t, mul(constant_like(x, 2), x)),),
 )
 
@@ -643,11 +652,9 @@ def _lower_round(ctx, operands, params: RoundParams):
     )
 
 
-round_p = Elementwise(
-    "round", traits=ARITHMETIC, accepts=FLOATING, hlo=_lower_round, tangents=(None,)
-)
-floor_p = Elementwise("floor", traits=ARITHMETIC, accepts=FLOATING, hlo="floor", tangents=(None,))
-ceil_p = Elementwise("ceil", traits=ARITHMETIC, accepts=FLOATING, hlo="ceil", tangents=(None,))
+round_p = Elementwise("round", ARITHMETIC, FLOATING, _lower_round, tangents=(None,))
+floor_p = Elementwise("floor", ARITHMETIC, FLOATING, tangents=(None,))
+ceil_p = Elementwise("ceil", ARITHMETIC, FLOATING, tangents=(None,))
 
 
 def nextafter(x1: Any, x2: Any) -> Any:
@@ -659,4 +666,4 @@ def nextafter(x1: Any, x2: Any) -> Any:
     return bind1(nextafter_p, x1, x2)
 
 
-nextafter_p = Elementwise("nextafter", traits=ARITHMETIC, accepts=FLOATING, hlo="chlo.next_after")
+nextafter_p = Elementwise("nextafter", ARITHMETIC, FLOATING, "chlo.next_after")

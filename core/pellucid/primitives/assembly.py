@@ -148,10 +148,7 @@ slice_p = Slice()
 
 
 def slice(
-    operand: Any,
-    start_indices: Ints,
-    limit_indices: Ints,
-    strides: Ints | None = None,
+    operand: Any, start_indices: Ints, limit_indices: Ints, strides: Ints | None = None
 ) -> Any:
     """The part of `operand` from `start_indices` up to (not including) `limit_indices`, in steps of `strides`.
 
@@ -444,9 +441,7 @@ class Stack(Joining[StackParams]):
     def batch(self, axis, operands, dims, params):
         aligned, dim = aligned_at_one_dim(axis, operands, dims)
         before = dim <= params.axis
-        return [bind1(self, *aligned, params=StackParams(params.axis + before))], [
-            dim + (not before)
-        ]
+        return bind(self, *aligned, params=StackParams(params.axis + before)), [dim + (not before)]
 
     def lower(self, ctx, operands, params):
         aval = physical(ctx.avals_in[0])
@@ -540,10 +535,7 @@ def split(operand: Any, sizes: Ints, axis: int = 0) -> list[Any]:
     >>> [x.shape for x in split(np.arange(5), (2, 3))]
     [(2,), (3,)]
     """
-    params = SplitParams(
-        canonical_axis(axis, type_of(operand).ndim),
-        canonical_shape(sizes),
-    )
+    params = SplitParams(canonical_axis(axis, type_of(operand).ndim), canonical_shape(sizes))
     return list(bind(split_p, operand, params=params))
 
 

@@ -21,7 +21,7 @@ from pellucid.base import (
     strict_zip,
 )
 from pellucid.ir import BatchAxis, BatchDim, Primitive, ShapedArray, Traits, Zero, shaped_array
-from pellucid.tracing import bind1, type_of
+from pellucid.tracing import bind, bind1, type_of
 
 from .arithmetic import mul, sub
 from .contraction import (
@@ -210,10 +210,9 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
             batched_dimensions((), (0, 0), numbers.dot_dimension_numbers)[0],
             shifted(numbers.lhs_ragged_dimensions, 0), shifted(numbers.rhs_group_dimensions, 0),
         )  # fmt: skip
-        products = bind1(
-            self, lhs, rhs, group_sizes, params=params._replace(ragged_dot_dimension_numbers=more)
-        )
-        return [products], [1 if numbers.mode == "contracting" else 0]
+        params = params._replace(ragged_dot_dimension_numbers=more)
+        products = bind(self, lhs, rhs, group_sizes, params=params)
+        return products, [int(numbers.mode == "contracting")]
 
     def batch_free(
         self, operands: Sequence[Any], lhs_dim: BatchDim, rhs_dim: BatchDim, params: RaggedParams
@@ -221,27 +220,19 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
         """One batched operand has one more free axis, which must not come before the ragged one."""
         lhs, rhs, group_sizes = operands
         numbers = params.ragged_dot_dimension_numbers
-        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
-        before = int(numbers.mode == "contracting")
         if lhs_dim is not None:
             last = type_of(lhs).ndim - 1
-            products = bind1(self, move_axis(lhs, lhs_dim, last), rhs, group_sizes, params=params)
-            n_free = last - len(lhs_contract) - len(lhs_batch)
-            return [products], [before + len(lhs_batch) + n_free]
-        dim: Any = rhs_dim
-        rhs_contract, rhs_batch = shifted(rhs_contract, dim), shifted(rhs_batch, dim)
-        group = shifted(numbers.rhs_group_dimensions, dim)
-        more = RaggedDotDimensionNumbers(
-            ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)),
-            numbers.lhs_ragged_dimensions,
-            group,
-        )
-        products = bind1(
-            self, lhs, rhs, group_sizes, params=params._replace(ragged_dot_dimension_numbers=more)
-        )
-        n_left = type_of(lhs).ndim - len(lhs_contract)
-        rhs_free = other_axes(type_of(rhs).ndim, rhs_contract, group, rhs_batch)
-        return [products], [before + n_left + rhs_free.index(dim)]
+            lhs, lhs_dim = move_axis(lhs, lhs_dim, last), last
+        group = numbers.rhs_group_dimensions
+        ndims = type_of(lhs).ndim, type_of(rhs).ndim
+        dims, out_dim = batched_dimensions(ndims, (lhs_dim, rhs_dim), numbers.dot_dimension_numbers)
+        if rhs_dim is not None:
+            out_dim -= sum(axis < rhs_dim for axis in group)
+            group = shifted(group, rhs_dim)
+        more = RaggedDotDimensionNumbers(dims, numbers.lhs_ragged_dimensions, group)
+        params = params._replace(ragged_dot_dimension_numbers=more)
+        products = bind(self, lhs, rhs, group_sizes, params=params)
+        return products, [out_dim + (numbers.mode == "contracting")]
 
     def lower(self, ctx, operands, params):
         if ctx.platform == "cpu":  # which has no kernel
@@ -484,7 +475,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
     def batch(self, axis, operands, dims, params):
         in_front = [brought_to(axis, x, d, 0) for x, d in strict_zip(operands, dims)]
         numbers, dim = batched_dimensions((), (0, 0), params.dimension_numbers)
-        return [bind1(self, *in_front, params=params._replace(dimension_numbers=numbers))], [dim]
+        return bind(self, *in_front, params=params._replace(dimension_numbers=numbers)), [dim]
 
     def lower(self, ctx, operands, params):
         return ctx.from_python(_by_scaling, operands, params)

@@ -20,7 +20,6 @@ from pellucid.base import (
     config,
     dtypes,
     ints,
-    resized,
     strict_zip,
 )
 from pellucid.ir import (
@@ -30,7 +29,6 @@ from pellucid.ir import (
     Linear,
     Operands,
     P,
-    Primitive,
     ShapedArray,
     Shown,
     Traits,
@@ -42,11 +40,11 @@ from pellucid.ir import (
 )
 from pellucid.lowering.faults import UNEVEN_ROUNDED_PRODUCT
 from pellucid.sharding.explicit_types import cotangent_sharding
-from pellucid.tracing import bind1, type_of
+from pellucid.tracing import bind, bind1, type_of
 
 from .conversion import convert_element_type, real
 from .counts import dot_operations
-from .families import add_tangents
+from .linear import JointlyLinear
 from .movement import inverse_permutation, other_axes, shifted, transpose
 
 DType = np.dtype[Any]
@@ -223,20 +221,18 @@ def canonical_precision(precision: PrecisionLike, caller: str) -> CanonicalPreci
         precision = config.default_matmul_precision.value
         if precision is None:
             return None
-    if isinstance(precision, Precision):
-        return precision, precision
     if isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
         return precision
-    if isinstance(precision, str):
-        if precision in _BY_NAME:
-            return _BY_NAME[precision], _BY_NAME[precision]
-        if precision in _RECIPES:
-            return DotAlgorithmPreset[precision]
-    elif isinstance(precision, (tuple, list)) and len(precision) == 2:
-        if all(isinstance(p, Precision) for p in precision):
-            return precision[0], precision[1]
-        if all(isinstance(p, str) and p in _BY_NAME for p in precision):
-            return _BY_NAME[precision[0]], _BY_NAME[precision[1]]
+    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
+    levels: Any = [_BY_NAME.get(p) if isinstance(p, str) else p for p in pair]
+    if (
+        len(levels) == 2
+        and len({*map(type, pair)}) == 1
+        and all(isinstance(p, Precision) for p in levels)
+    ):
+        return levels[0], levels[1]
+    if isinstance(precision, str) and precision in _RECIPES:
+        return DotAlgorithmPreset[precision]
     names = ", ".join(repr(name) for name in _BY_NAME if name is not None)
     raise ArgumentValueError(
         f"{caller}: this is no precision.",
@@ -413,35 +409,22 @@ class DotGeneralParams(NamedTuple):
     out_sharding: Any
 
 
-class Bilinear(Primitive[P]):
+class Bilinear(JointlyLinear[P]):
     """A primitive that is linear in each of its first two operands."""
 
-    def jvp(self, primals, tangents, params):
-        result = bind1(self, *primals, params=params)
-        aval = type_of(result).tangent()
-        if aval.dtype == dtypes.float0:
-            return [result], [Zero(aval)]
-        total: Any = Zero(aval)
-        for i, t in enumerate(tangents[:2]):
-            if type(t) is not Zero:
-                term = bind1(self, *resized(primals, i, t), params=params)
-                total = add_tangents(total, term)
-        return [result], [total]
-
-    def transpose(self, cotangents, operands, params):
+    def operand_cotangents(self, cotangent, operands, params):
         if all(map(is_linear, operands[:2])):
             raise self.missing("transpose")
-        [cotangent] = cotangents
-        results: list[Any] = [None] * len(operands)
-        for side, x in enumerate(operands[:2]):
-            if not is_linear(x):
-                continue
-            if type(cotangent) is Zero or type_of(cotangent).size == 0:
-                results[side] = Zero(x.aval)
-            else:
-                product = self.operand_cotangent(side, cotangent, operands, params)
-                results[side] = converted(product, x.aval.dtype)
-        return results
+        return [
+            is_linear(x) and self._cotangent_of_side(side, cotangent, operands, params)
+            for side, x in enumerate(operands[:2])
+        ]
+
+    def _cotangent_of_side(self, side, cotangent, operands, params):
+        aval = operands[side].aval
+        if type_of(cotangent).size == 0:
+            return Zero(aval)
+        return converted(self.operand_cotangent(side, cotangent, operands, params), aval.dtype)
 
     def operand_cotangent(self, side: int, cotangent: Any, operands: Operands, params: Any) -> Any:
         """Cotangent, of any dtype, of the first operand (`side` 0) or the second (1)."""
@@ -517,9 +500,7 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
     def batch(self, axis, operands, dims, params):
         ndims = [type_of(x).ndim for x in operands]
         numbers, out_dim = batched_dimensions(ndims, dims, params.dimension_numbers)
-        return [bind1(self, *operands, params=params._replace(dimension_numbers=numbers))], [
-            out_dim
-        ]
+        return bind(self, *operands, params=params._replace(dimension_numbers=numbers)), [out_dim]
 
     def lower(self, ctx, operands, params):
         lhs, rhs = ctx.avals_in

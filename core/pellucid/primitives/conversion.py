@@ -21,9 +21,18 @@ from pellucid.ir import (
     with_mark,
     words,
 )
-from pellucid.tracing import bind1, context, type_of
+from pellucid.tracing import bind, bind1, context, type_of
 
-from .families import ANY_OR_KEY, COMPLEX, FLOATING, Elementwise, constant_like, kind_of, scalar
+from .families import (
+    ANY_OR_KEY,
+    COMPLEX,
+    FLOATING,
+    Elementwise,
+    LinearElementwise,
+    constant_like,
+    kind_of,
+    scalar,
+)
 from .movement import Identity, move_axis
 
 
@@ -77,24 +86,31 @@ def complex(x: Any, y: Any) -> Any:
 
 # A real-linear map T is transposed by ⟨T x, y⟩ = ⟨x, Tᵀ y⟩ with ⟨x, y⟩ = Re Σ x y, so that Tᵀ has no
 # conjugate where T is complex-linear: realᵀ y = y, imagᵀ y = -i y, conjᵀ y = conj y.
-real_p: Elementwise = Elementwise(
-    "real", traits=ARITHMETIC.replace(flops=0.0, linear="all", cheap=True), accepts=COMPLEX, hlo="real", result=real_dtype,
-    tangents=(lambda t, y, x: real(t),),
+real_p: Elementwise = LinearElementwise(
+    "real",
+    ARITHMETIC.replace(flops=0.0, linear="all", cheap=True),
+    COMPLEX,
+    result=real_dtype,
     transposes=(lambda c, x: complex(c, constant_like(c, 0)),),
-)  # fmt: skip
-imag_p: Elementwise = Elementwise(
-    "imag", traits=ARITHMETIC.replace(flops=0.0, linear="all", cheap=True), accepts=COMPLEX, hlo="imag", result=real_dtype,
-    tangents=(lambda t, y, x: imag(t),),
+)
+imag_p: Elementwise = LinearElementwise(
+    "imag",
+    ARITHMETIC.replace(flops=0.0, linear="all", cheap=True),
+    COMPLEX,
+    result=real_dtype,
     transposes=(lambda c, x: conj(complex(constant_like(c, 0), c)),),
-)  # fmt: skip
+)
 complex_p: Elementwise = Elementwise(
-    "complex", traits=ARITHMETIC.replace(flops=0.0, linear="all"), accepts=FLOATING, hlo="complex", result=complex_dtype,
+    "complex",
+    ARITHMETIC.replace(flops=0.0, linear="all"),
+    FLOATING,
+    result=complex_dtype,
     tangents=(
         lambda t, z, x, y: complex(t, constant_like(t, 0)),
         lambda t, z, x, y: complex(constant_like(t, 0), t),
     ),
     transposes=(lambda c, x, y: real(c), lambda c, x, y: imag(conj(c))),
-)  # fmt: skip
+)
 
 
 # conj ---------------------------------------------------------------------------------------------
@@ -134,12 +150,15 @@ def _conj_transpose(c, x, *, params: ConjParams):
     return real(back) if kind_of(params.input_dtype) == "floating" else back
 
 
-conj_p: Elementwise = Elementwise(
-    "conj", traits=ARITHMETIC.replace(linear="all"), accepts=COMPLEX | FLOATING, hlo=_lower_conj,
+conj_p: Elementwise = LinearElementwise(
+    "conj",
+    ARITHMETIC.replace(linear="all"),
+    COMPLEX | FLOATING,
+    _lower_conj,
     result=lambda dtype, params: _conj_result(dtype),
-    tangents=(lambda t, y, x, params: bind1(conj_p, t, params=params),),
-    transposes=(_conj_transpose,), rules_take_params=True,
-)  # fmt: skip
+    transposes=(_conj_transpose,),
+    rules_take_params=True,
+)
 
 
 # convert_element_type -----------------------------------------------------------------------------
@@ -217,7 +236,7 @@ class ConvertElementType(Folds, Elementwise[ConvertElementTypeParams]):
         y = bind1(self, primals[0], params=params)
         if not dtypes.is_inexact(params.new_dtype):
             return [y], [Zero(type_of(y).tangent())]
-        return [y], [bind1(self, tangents[0], params=params)]
+        return [y], bind(self, tangents[0], params=params)
 
 
 def _lower_convert(ctx, operands, params: ConvertElementTypeParams):
@@ -241,10 +260,12 @@ def _linear_conversion(avals: Avals, params: ConvertElementTypeParams) -> Linear
 
 
 convert_element_type_p = ConvertElementType(
-    "convert_element_type", accepts=ANY_OR_KEY, hlo=_lower_convert,
-    traits=Traits(kind="movement", flops=1.0, linear=_linear_conversion, cheap=True),
+    "convert_element_type",
+    Traits(kind="movement", flops=1.0, linear=_linear_conversion, cheap=True),
+    ANY_OR_KEY,
+    _lower_convert,
     transposes=(lambda c, x: converted(c, x.aval.dtype, x.aval.weak_type),),
-)  # fmt: skip
+)
 
 
 # bitcast_convert_type -----------------------------------------------------------------------------
@@ -310,7 +331,7 @@ class BitcastConvertType(Primitive[BitcastParams]):
 
     def batch(self, axis, operands, dims, params):
         x = move_axis(operands[0], dims[0], 0)  # the last axis may have a meaning
-        return [bind1(self, x, params=params)], [0]
+        return bind(self, x, params=params), [0]
 
     def lower(self, ctx, operands, params):
         [x], [result] = ctx.avals_in, ctx.avals_out
@@ -358,9 +379,14 @@ def _reduced(t, *_, params: ReducePrecisionParams):
 
 # Rounding has no useful derivative; tangents and cotangents are rounded as the values are.
 reduce_precision_p: Elementwise = Elementwise(
-    "reduce_precision", traits=ARITHMETIC, accepts=FLOATING, hlo=_lower_reduce_precision,
-    tangents=(_reduced,), transposes=(_reduced,), rules_take_params=True,
-)  # fmt: skip
+    "reduce_precision",
+    ARITHMETIC,
+    FLOATING,
+    _lower_reduce_precision,
+    tangents=(_reduced,),
+    transposes=(_reduced,),
+    rules_take_params=True,
+)
 
 
 # copy and stop_gradient ---------------------------------------------------------------------------
@@ -398,9 +424,9 @@ def stop_gradient(x: Any) -> Any:
 
 stop_gradient_p = Elementwise(
     "stop_gradient",
-    traits=MOVEMENT,
-    accepts=ANY_OR_KEY,
-    hlo=lambda ctx, operands, params: operands[0],
+    MOVEMENT,
+    ANY_OR_KEY,
+    lambda ctx, operands, params: operands[0],
     tangents=(None,),
 )
 

@@ -179,11 +179,7 @@ def full(shape: Ints, fill_value: Any, dtype: Any = None, *, sharding: Any = Non
 
 
 def full_like(
-    x: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    shape: Ints | None = None,
-    sharding: Any = None,
+    x: Any, fill_value: Any, dtype: Any = None, shape: Ints | None = None, sharding: Any = None
 ) -> Any:
     """An array like `x` whose elements are all `fill_value`; `dtype` and `shape` are those of `x` unless given.
 

@@ -35,7 +35,7 @@ from pellucid.ir import (
 )
 from pellucid.tracing import bind, bind1, bottom, type_of
 
-from .movement import aligned_for_batch, broadcast_to, brought_to, unbroadcast
+from .movement import aligned_for_batch, broadcast_shapes, broadcast_to, brought_to, unbroadcast
 
 
 def scalar(value: Any, dtype: Any) -> Any:
@@ -135,7 +135,7 @@ class Elementwise(Shown, Primitive[P]):
 
     `traits`: what it does, mostly ARITHMETIC or TRANSCENDENTAL, with what differs.
     `accepts`: kinds of elements, the same for all operands, or one set for each.
-    `hlo`: the operation, `dialect.name` or a StableHLO name, or a function (ctx, operands, params) -> value.
+    `hlo`: the operation, `dialect.name` or a StableHLO name, or a function (ctx, operands, params) -> value; by default its name.
     `tangents`: for each operand, `(t, y, *operands) -> tangent of the result`, or None where it is zero.
         By default the primitive has no derivative.
     `transposes`: for each operand in which the primitive is linear (the others given), a function
@@ -149,10 +149,10 @@ class Elementwise(Shown, Primitive[P]):
     def __init__(
         self,
         name: str,
-        *,
         traits: Traits,
         accepts: Accepts,
-        hlo: str | Function,
+        hlo: str | Function | None = None,
+        *,
         tangents: Sequence[TangentRule | None] | None = None,
         transposes: Sequence[Function | None] | None = None,
         result: Function | None = None,
@@ -161,6 +161,7 @@ class Elementwise(Shown, Primitive[P]):
         self.traits = traits
         super().__init__(name)
         self.accepts = accepts
+        hlo = hlo or name
         self.hlo = hlo if callable(hlo) or "." in hlo else f"stablehlo.{hlo}"
         self.tangents = tangents
         self.transposes = transposes
@@ -183,24 +184,17 @@ class Elementwise(Shown, Primitive[P]):
         return {"params": params} if self.rules_take_params else {}
 
     def _shape(self, avals: Avals) -> Shape:
-        shape: Shape = ()
-        for aval in avals:
-            other = aval.shape
-            if other == shape or other == ():
-                continue
-            if shape == ():
-                shape = other
-            elif len(other) == len(shape) and all(
-                a == b or a == 1 or b == 1 for a, b in strict_zip(shape, other)
-            ):
-                shape = tuple([b if a == 1 else a for a, b in strict_zip(shape, other)])
-            else:
-                raise ShapeError(
-                    f"{self.name} needs operands of one shape, up to dimensions of size 1 and scalars.",
-                    got=texts("operand", avals),
-                    do=f"Broadcast them first, or use `jnp.{self.name}`.",
-                )
-        return shape
+        shapes = [aval.shape for aval in avals if aval.shape]
+        try:
+            if len(set(map(len, shapes))) < 2:
+                return broadcast_shapes(*shapes)
+        except ShapeError:
+            pass
+        raise ShapeError(
+            f"{self.name} needs operands of one shape, up to dimensions of size 1 and scalars.",
+            got=texts("operand", avals),
+            do=f"Broadcast them first, or use `jnp.{self.name}`.",
+        )
 
     def _check_dtypes(self, avals: Avals) -> None:
         check_one_dtype(
@@ -270,7 +264,12 @@ class LinearElementwise(Elementwise[P]):
     def jvp(self, primals, tangents, params):
         if any(type(t) is Zero for t in tangents):
             return super().jvp(primals, tangents, params)
-        return [bind1(self, *primals, params=params)], [bind1(self, *tangents, params=params)]
+        return bind(self, *primals, params=params), bind(self, *tangents, params=params)
+
+
+def unchanged(t: Any, *_: Any) -> Any:
+    """The rule of an operand whose tangent is the result's, and its cotangent."""
+    return t
 
 
 class AddAny(LinearElementwise):
@@ -285,11 +284,11 @@ class AddAny(LinearElementwise):
 
 add_any_p: Elementwise = AddAny(
     "add_any",
-    traits=ARITHMETIC.replace(linear="all", makes_nan=True),
-    accepts=ANY,
-    hlo="add",
-    tangents=(lambda t, y, a, b: t, lambda t, y, a, b: t),
-    transposes=(lambda c, a, b: c, lambda c, a, b: c),
+    ARITHMETIC.replace(linear="all", makes_nan=True),
+    ANY,
+    "add",
+    tangents=(unchanged, unchanged),
+    transposes=(unchanged, unchanged),
 )
 """Sum of two tangents or cotangents of one type."""
 
@@ -314,9 +313,7 @@ def transcendental(
     accepts: frozenset[str] = FLOATING | COMPLEX,
 ) -> Elementwise:
     """A transcendental function, with one tangent rule for each operand, or none if it has no derivative."""
-    return Elementwise(
-        name, traits=TRANSCENDENTAL, accepts=accepts, hlo=hlo, tangents=tangents or None
-    )
+    return Elementwise(name, TRANSCENDENTAL, accepts, hlo, tangents=tangents or None)
 
 
 def real_transcendental(name: str, hlo: str | Function, *tangents: TangentRule) -> Elementwise:

@@ -19,12 +19,12 @@ from pellucid.base import (
 )
 from pellucid.ir import Traits, alike, shaped_array
 from pellucid.lowering.faults import UNEVEN_FFT
-from pellucid.tracing import bind1, type_of
+from pellucid.tracing import bind, bind1, type_of
 
 from .arithmetic import mul
 from .assembly import pad
 from .contraction import converted
-from .conversion import conj, real_dtype
+from .conversion import conj
 from .counts import fft_operations
 from .movement import Movement, broadcast_in_dim, move_axis
 
@@ -67,27 +67,24 @@ class Fft(Movement[FftParams]):
             )
         if x.ndim < rank:
             raise ShapeError(f"fft over {rank} axes needs an operand with as many.", got=got)
-        expected = lengths
-        if kind is FftType.IRFFT and lengths:
-            expected = (*lengths[:-1], lengths[-1] // 2 + 1)
-        if x.shape[x.ndim - rank :] != expected:
+        half = (*lengths[:-1], lengths[-1] // 2 + 1) if lengths else ()
+        is_real = kind is FftType.RFFT
+        expected, sizes = lengths, half if is_real else lengths
+        if kind is FftType.IRFFT:
+            expected = half
+        n_batch = x.ndim - rank
+        if x.shape[n_batch:] != expected:
             raise ShapeError(
                 f"{kind.name} with fft_lengths {lengths} needs an operand whose last axes are {expected}.",
                 got=got,
             )
-        is_real = kind is FftType.RFFT
         if x.dtype.name not in (("float32", "float64") if is_real else ("complex64", "complex128")):
             raise ArgumentValueError(
                 f"{kind.name} needs a {'float32 or float64' if is_real else 'complex'} operand.",
                 got=got,
             )
-        batch = x.shape[: x.ndim - rank]
-        if kind is FftType.RFFT:
-            shape = (*batch, *lengths[:-1], lengths[-1] // 2 + 1) if lengths else batch
-            return [shaped_array(shape, dtypes.to_complex_dtype(x.dtype))]
-        if kind is FftType.IRFFT:
-            return [shaped_array((*batch, *lengths), real_dtype(x.dtype))]
-        return [shaped_array(x.shape, x.dtype)]
+        to = dtypes.to_floating_dtype if kind is FftType.IRFFT else dtypes.to_complex_dtype
+        return [shaped_array((*x.shape[:n_batch], *sizes), to(x.dtype))]
 
     def factors(self, avals, results, params):
         ndim = avals[0].ndim
@@ -112,7 +109,7 @@ class Fft(Movement[FftParams]):
         dim: Any = dims[0]
         n_batch = type_of(operands[0]).ndim - len(params.fft_lengths)
         target = dim if dim < n_batch else 0
-        return [bind1(self, move_axis(operands[0], dim, target), params=params)], [target]
+        return bind(self, move_axis(operands[0], dim, target), params=params), [target]
 
     def lower(self, ctx, operands, params):
         result = ctx.avals_out[0]

@@ -16,7 +16,6 @@ from pellucid.base import (
     Shape,
     cached,
     canonical_shape,
-    dtypes,
     fits,
     inserted,
     is_static,
@@ -49,8 +48,7 @@ from pellucid.lowering.faults import (
     UNEVEN_SCATTER,
 )
 from pellucid.lowering.in_place import checked_update
-from pellucid.lowering.module import LOWERED
-from pellucid.tracing import Tracer, bind1, stage_closed, type_of, use_lineage
+from pellucid.tracing import Tracer, bind, bind1, type_of
 from pellucid.xla.mlir import ir
 
 from .arithmetic import add, div, max, min, mul, neg, sub
@@ -62,21 +60,18 @@ from .index_dims import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
-    as_gather,
-    as_scatter,
     check_gather,
     check_scatter,
     gathered_shape,
     other_axes,
     window_axes,
     window_sizes,
-    with_batched_both,
-    with_batched_indices,
-    with_batched_windows,
+    with_batch,
     with_int_fields,
 )
 from .linear import JointlyLinear
 from .logical import bitwise_or, eq, ne, select_n
+from .monoids import highest, lowest, scalar_program
 from .movement import broadcast_in_dim, brought_to, move_axis, reshape
 
 _INT32 = np.dtype(np.int32)
@@ -102,10 +97,10 @@ def _last_starts(ctx, indices: ShapedArray, operand: Shape, axes: Ints, windows:
     """For each index vector, the largest indices at which a window still lies in the operand."""
     largest = np.iinfo(indices.dtype).max
     starts = [operand[a] - windows[a] for a in axes]
+    starts = [start if fits(start, largest) else smaller(start, largest) for start in starts]
     if is_static(starts):
-        last = ctx.constant(np.array([min(start, largest) for start in starts], indices.dtype))
+        last = ctx.constant(np.array(starts, indices.dtype))
     else:
-        starts = [start if fits(start, largest) else smaller(start, largest) for start in starts]
         last = ctx.convert(ctx.sizes(starts), indices.update(shape=(len(axes),)))
     return ctx.broadcast(last, (indices.ndim - 1,), indices)
 
@@ -119,8 +114,7 @@ def _dimension_numbers(ctx, numbers, windows: ShapedArray, indices: ShapedArray)
     if not is_gather:
         names[3] = "input_batching_dims"
     fields = strict_zip(
-        names,
-        ((*window_dims, *inner), collapsed, index_map, batching, indices_batching),
+        names, ((*window_dims, *inner), collapsed, index_map, batching, indices_batching)
     )
     shown = [f"{name} = {list(axes)}" for name, axes in fields if axes]
     shown.append(f"index_vector_dim = {indices.ndim - 1}")
@@ -185,18 +179,16 @@ class Gather(JointlyLinear[GatherParams]):
     def jvp(self, primals, tangents, params):
         filled = params.mode is GatherScatterMode.FILL_OR_DROP
         linear = params._replace(fill_value=0) if filled else params
-        return (
-            [bind1(self, *primals, params=params)],
-            [bind1(self, tangents[0], primals[1], params=linear)],
-        )
+        moved = bind(self, tangents[0], primals[1], params=linear)
+        return bind(self, *primals, params=params), moved
 
     def operand_cotangents(self, cotangent, operands, params):
         x, indices = operands
         updated = ScatterParams(
-            as_scatter(params.dimension_numbers), params.indices_are_sorted, params.mode, params.unique_indices
+            ScatterDimensionNumbers(*params.dimension_numbers), params.indices_are_sorted, params.mode, params.unique_indices
         )  # fmt: skip
         zero = zeros(x.aval.cotangent().strip_weak_type())
-        return [bind1(scatter_add_p, zero, indices, cotangent, params=updated)]
+        return bind(scatter_add_p, zero, indices, cotangent, params=updated)
 
     def batch(self, axis, operands, dims, params):
         (x, indices), (dim, indices_dim) = operands, dims
@@ -204,19 +196,18 @@ class Gather(JointlyLinear[GatherParams]):
         numbers, sizes = params.dimension_numbers, params.slice_sizes
         indices_ndim = type_of(indices).ndim - (indices_dim is not None)
         ndim = indices_ndim - 1 + len(numbers.offset_dims)
-        is_sorted, unique = params.indices_are_sorted, params.unique_indices
-        if indices_dim is None:
-            numbers, out_dim = with_batched_windows(numbers, len(sizes), ndim, dim)
-            sizes = inserted(sizes, dim, axis.size)
-        elif dim is None:
-            numbers, out_dim = with_batched_indices(numbers, ndim, indices_dim)
-            is_sorted = unique = False
+        numbers, out_dim = with_batch(numbers, len(sizes), ndim, dim, indices_dim)
+        if dim is None:
+            params = params._replace(indices_are_sorted=False, unique_indices=False)
         else:
-            numbers, out_dim = with_batched_both(numbers, ndim, dim, indices_dim)
-            sizes = inserted(sizes, dim, smaller(1, axis.size))
-            is_sorted = is_sorted and indices_dim == 0
-        batched = GatherParams(numbers, params.fill_value, is_sorted, params.mode, sizes, unique)
-        return [bind1(self, x, indices, params=batched)], [out_dim]
+            sizes = inserted(
+                sizes, dim, axis.size if indices_dim is None else smaller(1, axis.size)
+            )
+        batched = params._replace(
+            dimension_numbers=numbers, slice_sizes=sizes,
+            indices_are_sorted=params.indices_are_sorted and not indices_dim,
+        )  # fmt: skip
+        return bind(self, x, indices, params=batched), [out_dim]
 
     def lower(self, ctx, operands, params):
         (x, indices), (aval, indices_aval) = operands, ctx.avals_in
@@ -237,7 +228,8 @@ class Gather(JointlyLinear[GatherParams]):
         index_axes = other_axes(result.ndim, numbers.offset_dims)
         stored = physical(result)
         mask = ctx.broadcast(inside, index_axes, shaped_array(stored.shape, _BOOL))
-        fill = ctx.full(stored, fill_in(result.dtype, params))
+        fill = 0 if params.mode is GatherScatterMode.ONE_HOT else params.fill_value
+        fill = ctx.full(stored, np.asarray(fill).astype(stored.dtype))
         return [ctx.op1("stablehlo.select", result, [mask, gathered, fill])]
 
     def _inside(self, ctx, indices, aval: ShapedArray, shape: Shape, params: GatherParams):
@@ -259,39 +251,25 @@ class Gather(JointlyLinear[GatherParams]):
 gather_p = Gather()
 
 
-def default_fill_value(dtype: Any) -> Any:
-    """The default element of windows outside in mode "fill": NaN, the least int, the largest uint."""
-    match kind_of(dtype):
-        case "signed":
-            return int(dtypes.iinfo(dtype).min)
-        case "unsigned":
-            return int(dtypes.iinfo(dtype).max)
-        case "bool":
-            return True
-        case "key":
-            return int(np.iinfo(dtype.base_dtype).max)
-    return math.nan
-
-
-def fill_in(dtype: Any, params: GatherParams) -> Any:
-    """The value, of the dtype that a device holds, that fills windows outside."""
-    value = 0 if params.mode is GatherScatterMode.ONE_HOT else params.fill_value
-    stored = dtype.base_dtype if isinstance(dtype, dtypes.ExtendedDType) else dtype
-    return np.asarray(value).astype(stored)
-
-
 def fill_param(dtype: Any, fill_value: Any) -> Any:
-    """A fill value as a hashable Python number; all NaNs are one object, so that params compare equal."""
+    """A fill value as a hashable Python number; all NaNs are one object, so that params compare equal.
+
+    By default it is NaN, the least integer, or the largest unsigned one.
+    """
     if fill_value is None:
-        return default_fill_value(dtype)
+        kind = kind_of(dtype)
+        if kind in ("floating", "complex"):
+            return math.nan
+        return (lowest if kind == "signed" else highest)(
+            physical(shaped_array((), dtype)).dtype
+        ).item()
     if isinstance(fill_value, Tracer) or np.ndim(fill_value) != 0:
         raise ArgumentTypeError(
             "gather needs a fill value that is a number, known when the program is traced.",
             got=f"got {type_of(fill_value).text()}",
             do="Gather with the default fill value and choose with `lax.select`.",
         )
-    value = np.asarray(fill_value)[()]
-    value = value.item() if hasattr(value, "item") else value
+    value = np.asarray(fill_value).item()
     return math.nan if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -397,15 +375,13 @@ class Scatter(Shown, Primitive[ScatterParams]):
         indices, indices_dim = movable_indices(indices, indices_dim)
         x, dim = brought_to(axis, x, dim, dim or 0), dim or 0
         ndim = type_of(updates).ndim - (updates_dim is not None)
-        numbers, is_sorted = params.dimension_numbers, params.indices_are_sorted
-        if indices_dim is None:
-            numbers, position = with_batched_windows(numbers, type_of(x).ndim - 1, ndim, dim)
-        else:
-            numbers, position = with_batched_both(numbers, ndim, dim, indices_dim)
-            is_sorted = is_sorted and indices_dim == 0
+        numbers, position = with_batch(
+            params.dimension_numbers, type_of(x).ndim - 1, ndim, dim, indices_dim
+        )
         updates = brought_to(axis, updates, updates_dim, position)
+        is_sorted = params.indices_are_sorted and not indices_dim
         batched = params._replace(dimension_numbers=numbers, indices_are_sorted=is_sorted)
-        return [bind1(self, x, indices, updates, params=batched)], [dim]
+        return bind(self, x, indices, updates, params=batched), [dim]
 
     def lower(self, ctx, operands, params):
         (x, indices, updates), (aval, indices_aval, updates_aval) = operands, ctx.avals_in
@@ -453,7 +429,7 @@ class Scatter(Shown, Primitive[ScatterParams]):
     def printed_params(self, equation):
         aval: Any = equation.operands[0].aval
         program = self.update_program(aval.dtype, equation.params) if self.combine else None
-        return {**super().printed_params(equation), "update_consts": (), "update_jaxpr": program}
+        return super().printed_params(equation) | {"update_consts": (), "update_jaxpr": program}
 
 
 def _replaced(old, new):
@@ -462,16 +438,14 @@ def _replaced(old, new):
 
 @cached(256)
 def _update_program(combine: Callable[[Any, Any], Any], dtype) -> ClosedJaxpr:
-    scalar = shaped_array((), dtype)
-    with use_lineage(LOWERED):
-        return stage_closed(lambda old, new: [combine(old, new)], [scalar, scalar])
+    return scalar_program(lambda old, new: [combine(old, new)], dtype, dtype)
 
 
 def gathered_updates(x: Any, indices: Any, updates: ShapedArray, params: Any) -> Any:
     """The elements of `x` at the places of a scatter's updates; 0 where they are dropped."""
     numbers = params.dimension_numbers
     return gather(
-        x, indices, as_gather(numbers), window_sizes(numbers, type_of(x).shape, updates.shape),
+        x, indices, GatherDimensionNumbers(*numbers), window_sizes(numbers, type_of(x).shape, updates.shape),
         indices_are_sorted=params.indices_are_sorted, unique_indices=params.unique_indices,
         mode=params.mode, fill_value=0,
     )  # fmt: skip
@@ -486,11 +460,8 @@ class LinearScatter(JointlyLinear[ScatterParams], Scatter):
         _, indices, updates = operands
         if not is_linear(updates):
             return [cotangent]
-        return [
-            cotangent,
-            None,
-            self.signed(gathered_updates(cotangent, indices, updates.aval, params)),
-        ]
+        placed = gathered_updates(cotangent, indices, updates.aval, params)
+        return [cotangent, None, self.signed(placed)]
 
     def signed(self, x: Any) -> Any:
         """`x` with the sign that updates have in the result."""
@@ -562,10 +533,8 @@ class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
         x, indices, updates = primals
         tx, tu = instantiate(tangents[0]), instantiate(tangents[2])
         if params.unique_indices:
-            return (
-                [bind1(self, *primals, params=params)],
-                [bind1(self, tx, indices, tu, params=params)],
-            )
+            tangents = bind(self, tx, indices, tu, params=params)
+            return bind(self, *primals, params=params), tangents
         # Which one of several updates for one place remains is up to the platform, so values and tangents are
         # taken by one and the same choice: each update has a number, and those whose number remains are added
         # to the operand, emptied where some number was written.
@@ -579,15 +548,11 @@ class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
         untouched = eq(written, blank)
 
         def chosen(old, new):
-            return bind1(
-                scatter_add_p,
-                select_n(untouched, zeros(type_of(old)), old),
-                indices,
-                select_n(remains, zeros(type_of(new)), new),
-                params=params,
-            )
+            kept = select_n(untouched, zeros(type_of(old)), old)
+            added = select_n(remains, zeros(type_of(new)), new)
+            return bind(scatter_add_p, kept, indices, added, params=params)
 
-        return [chosen(x, updates)], [chosen(tx, tu)]
+        return chosen(x, updates), chosen(tx, tu)
 
     def operand_cotangents(self, cotangent, operands, params):
         x, indices, updates = operands
@@ -676,13 +641,13 @@ class ScatterMul(JointlyLinear[ScatterParams], Scatter):
             weighted = mul(gathered_updates(x, indices, type_of(updates), params), tu)
             term = bind1(scatter_add_p, zeros(type_of(x)), indices, weighted, params=params)
             total = add_tangents(total, term)
-        return [bind1(self, *primals, params=params)], [total]
+        return bind(self, *primals, params=params), [total]
 
     def operand_cotangents(self, cotangent, operands, params):
         _, indices, updates = operands
         if is_linear(updates):
             raise MissingRule("scatter_mul can be transposed only with respect to its operand.")
-        return [bind1(self, cotangent, indices, updates, params=params)]
+        return bind(self, cotangent, indices, updates, params=params)
 
 
 scatter_mul_p = ScatterMul()

@@ -11,8 +11,17 @@ import enum
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base import ArgumentValueError, Axes, DtypeError, Shape, ShapeError, strict_zip
-from pellucid.ir import ShapedArray
+from pellucid.base import (
+    ArgumentValueError,
+    Axes,
+    DtypeError,
+    Shape,
+    ShapeError,
+    inserted,
+    ints,
+    strict_zip,
+)
+from pellucid.ir import BatchDim, ShapedArray
 
 from .families import INTEGER, kind_of
 from .movement import other_axes, shifted
@@ -92,19 +101,9 @@ class ScatterDimensionNumbers(NamedTuple):
     """Axes of the indices that correspond to `operand_batching_dims`."""
 
 
-def as_scatter(numbers: GatherDimensionNumbers) -> ScatterDimensionNumbers:
-    """The scatter whose updates lie where the windows of this gather do."""
-    return ScatterDimensionNumbers(*numbers)
-
-
-def as_gather(numbers: ScatterDimensionNumbers) -> GatherDimensionNumbers:
-    """The gather whose windows lie where the updates of this scatter do."""
-    return GatherDimensionNumbers(*numbers)
-
-
 def with_int_fields(numbers: Any) -> Any:
     """`numbers` with tuples of Python ints, which hash and print alike however they were given."""
-    return type(numbers)(*(tuple(map(int, field)) for field in numbers))
+    return type(numbers)(*map(ints, numbers))
 
 
 def window_axes(numbers: GatherDimensionNumbers | ScatterDimensionNumbers, ndim: int) -> Axes:
@@ -247,45 +246,26 @@ def check_scatter(
 # Batching -----------------------------------------------------------------------------------------
 
 
-def with_batched_windows(numbers: Any, ndim: int, windows_ndim: int, dim: Any) -> tuple[Any, int]:
-    """`numbers` when the operand has a batch axis at `dim` and the indices none: windows reach over all of it.
+def with_batch(
+    numbers: Any, ndim: int, windows_ndim: int, dim: BatchDim, indices_dim: BatchDim
+) -> tuple[Any, int]:
+    """`numbers` for an operand with a batch axis at `dim` and indices with one at `indices_dim`; not both are None.
 
     `ndim` and `windows_ndim` are those of one element of the batch. Also the batch axis of the windows' array.
     """
     windows, collapsed, index_map, batching, indices_batching = numbers
-    before = sum(a < dim for a in window_axes(numbers, ndim))
-    position = windows[before] if before < len(windows) else windows_ndim
-    return type(numbers)(
-        (*(d + (d >= position) for d in windows[:before]), position, *(d + 1 for d in windows[before:])),
-        shifted(collapsed, dim), shifted(index_map, dim), shifted(batching, dim), indices_batching,
-    ), position  # fmt: skip
-
-
-def with_batched_indices(numbers: Any, windows_ndim: int, indices_dim: int) -> tuple[Any, int]:
-    """`numbers` when the indices have a batch axis at `indices_dim` and the operand none.
-
-    Also the batch axis of the windows' array.
-    """
-    windows, collapsed, index_map, batching, indices_batching = numbers
-    index_axes = other_axes(windows_ndim, windows)
-    position = (*index_axes, windows_ndim)[indices_dim] if index_axes else 0
-    batching_dims = shifted(indices_batching, indices_dim)
-    return type(numbers)(
-        shifted(windows, position), collapsed, index_map, batching, batching_dims
-    ), position
-
-
-def with_batched_both(
-    numbers: Any, windows_ndim: int, dim: int, indices_dim: int
-) -> tuple[Any, int]:
-    """`numbers` when the operand has a batch axis at `dim` and the indices one at `indices_dim`.
-
-    Also the batch axis of the windows' array.
-    """
-    numbers, position = with_batched_indices(numbers, windows_ndim, indices_dim)
-    windows, collapsed, index_map, batching, indices_batching = numbers
-    pairs = sorted([(dim, indices_dim), *strict_zip(shifted(batching, dim), indices_batching)])
-    return type(numbers)(
-        windows, shifted(collapsed, dim), shifted(index_map, dim),
-        tuple([a for a, _ in pairs]), tuple([b for _, b in pairs]),
-    ), position  # fmt: skip
+    if indices_dim is None:  # windows reach over the whole batch
+        before = sum(a < dim for a in window_axes(numbers, ndim))  # type: ignore[operator]
+        position = (*windows, windows_ndim)[before]
+        windows = inserted(shifted(windows, position), before, position)
+    else:
+        index_axes = other_axes(windows_ndim, windows)
+        position = (*index_axes, windows_ndim)[indices_dim] if index_axes else 0
+        windows = shifted(windows, position)
+        indices_batching = shifted(indices_batching, indices_dim)
+    if dim is not None:
+        collapsed, index_map, batching = (shifted(a, dim) for a in (collapsed, index_map, batching))
+        if indices_dim is not None:
+            pairs = sorted([(dim, indices_dim), *strict_zip(batching, indices_batching)])
+            batching, indices_batching = (tuple(axes) for axes in strict_zip(*pairs))
+    return type(numbers)(windows, collapsed, index_map, batching, indices_batching), position

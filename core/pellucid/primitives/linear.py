@@ -4,28 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
+from pellucid.base import dtypes, strict_zip
 from pellucid.ir import Operands, P, Primitive, Results, Zero, is_linear
 from pellucid.tracing import bind, type_of
 
 from .creation import instantiate
+from .families import add_tangents
 from .movement import other_axes
 
 
 class JointlyLinear(Primitive[P]):
-    """A primitive that is linear in one group of operands, `traits.linear`, with the other operands fixed."""
+    """A primitive that is linear in one group of operands or in each of several, `traits.linear`, the others fixed."""
 
     def jvp(self, primals, tangents, params):
-        positions = self.traits.linear
-        if positions == "all":
-            passive = self.traits.passive_operands(len(primals))
-            positions = other_axes(len(primals), passive)
+        linear = self.traits.linear
+        passive = self.traits.passive_operands(len(primals))
+        active = linear if isinstance(linear, tuple) else other_axes(len(primals), passive)
+        groups = [(i,) for i in active] if linear == "each" or callable(linear) else [active]
         results = bind(self, *primals, params=params)
-        if all(type(tangents[i]) is Zero for i in positions):  # type: ignore[union-attr]
-            return results, [Zero(type_of(y).tangent()) for y in results]
-        operands = list(primals)
-        for i in positions:  # type: ignore[union-attr]
-            operands[i] = instantiate(tangents[i])
-        return results, bind(self, *operands, params=params)
+        totals: list[Any] = [Zero(type_of(y).tangent()) for y in results]
+        if totals[0].aval.dtype == dtypes.float0:
+            return results, totals
+        for group in groups:
+            if any(type(tangents[i]) is not Zero for i in group):
+                operands = [
+                    instantiate(t) if i in group else x
+                    for i, (x, t) in enumerate(strict_zip(primals, tangents))
+                ]
+                totals = list(map(add_tangents, totals, bind(self, *operands, params=params)))
+        return results, totals
 
     def transpose(self, cotangents, operands, params):
         [cotangent] = cotangents

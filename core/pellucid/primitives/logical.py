@@ -22,7 +22,7 @@ from pellucid.ir import (
 from pellucid.lowering.faults import CLAMP_OF_BOOLEANS, SIGNED_LEADING_ZEROS
 from pellucid.tracing import bind, bind1, type_of
 
-from .creation import instantiate, zeros
+from .creation import zeros
 from .families import (
     ANY,
     ANY_OR_KEY,
@@ -118,9 +118,7 @@ def _comparison(
 ) -> Elementwise:
     lower = _lower_compare(direction, total_order=total_order)
     traits = ARITHMETIC if total_order else CHEAP_ARITHMETIC
-    return Elementwise(
-        name, traits=traits, accepts=accepts, hlo=lower, result=boolean, tangents=(None, None)
-    )
+    return Elementwise(name, traits, accepts, lower, result=boolean, tangents=(None, None))
 
 
 eq_p = _comparison("eq", "EQ", ANY_OR_KEY)
@@ -147,14 +145,7 @@ def is_finite(x: Any) -> Any:
     return bind1(is_finite_p, x)
 
 
-is_finite_p = Elementwise(
-    "is_finite",
-    traits=ARITHMETIC,
-    accepts=FLOATING,
-    hlo="is_finite",
-    result=boolean,
-    tangents=(None,),
-)
+is_finite_p = Elementwise("is_finite", ARITHMETIC, FLOATING, result=boolean, tangents=(None,))
 
 
 # Operations on bits -------------------------------------------------------------------------------
@@ -201,7 +192,7 @@ and_, or_, xor, not_ = bitwise_and, bitwise_or, bitwise_xor, bitwise_not
 
 def _bitwise(name: str, hlo: str | None = None, *, cheap: bool = True) -> Elementwise:
     traits, accepts = (CHEAP_ARITHMETIC, BOOL | INTEGER) if cheap else (ARITHMETIC, INTEGER)
-    return Elementwise(name, traits=traits, accepts=accepts, hlo=hlo or name)
+    return Elementwise(name, traits, accepts, hlo or name)
 
 
 and_p, or_p, xor_p, not_p = map(_bitwise, ("and", "or", "xor", "not"))
@@ -279,7 +270,7 @@ def _lower_clz(ctx, operands: Operands, params):
     return ctx.op1("stablehlo.bitcast_convert", aval, [count])
 
 
-clz_p = Elementwise("clz", traits=ARITHMETIC, accepts=INTEGER, hlo=_lower_clz)
+clz_p = Elementwise("clz", ARITHMETIC, INTEGER, _lower_clz)
 
 
 # select_n -----------------------------------------------------------------------------------------
@@ -320,10 +311,6 @@ class SelectN(JointlyLinear[Any]):
 
     def factors(self, avals, results, params):
         return pointwise(avals, results)
-
-    def jvp(self, primals, tangents, params):
-        which, *cases = primals
-        return [select_n(which, *cases)], [select_n(which, *map(instantiate, tangents[1:]))]
 
     def operand_cotangents(self, cotangent, operands, params):
         which, *cases = operands
@@ -472,10 +459,13 @@ def _lower_clamp(ctx, operands: Operands, params):
 
 # At the bounds themselves the derivative by the operand is zero, as in the reference.
 clamp_p = Clamp(
-    "clamp", traits=CHEAP_ARITHMETIC, accepts=ANY, hlo=_lower_clamp,
+    "clamp",
+    CHEAP_ARITHMETIC,
+    ANY,
+    _lower_clamp,
     tangents=(
         lambda t, y, low, x, high: _where(bitwise_and(gt(low, x), lt(low, high)), t, x),
         lambda t, y, low, x, high: _where(bitwise_and(gt(x, low), lt(x, high)), t, x),
         lambda t, y, low, x, high: _where(lt(high, x), t, x),
     ),
-)  # fmt: skip
+)

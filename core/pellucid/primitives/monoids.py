@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import Ints, dtypes
-from pellucid.ir import ShapedArray, shaped_array
+from pellucid.base import Function, Ints, dtypes
+from pellucid.ir import ClosedJaxpr, ShapedArray, shaped_array
 from pellucid.lowering.faults import LARGE_EXTREMES_WITHOUT_NAN
+from pellucid.lowering.module import LOWERED
+from pellucid.tracing import stage_closed, use_lineage
 from pellucid.xla.mlir import ir
 
 DType = np.dtype[Any]
@@ -90,6 +92,12 @@ def monoid_of(combine: str) -> Monoid | None:
 # Lowering -----------------------------------------------------------------------------------------
 
 
+def scalar_program(function: Function, *dtypes: DType) -> ClosedJaxpr:
+    """The program of `function`, of scalars of `dtypes`, for the region of an operation."""
+    with use_lineage(LOWERED):
+        return stage_closed(function, [shaped_array((), dtype) for dtype in dtypes])
+
+
 def ordered(ctx: Any, x: ir.Value, y: ir.Value, direction: str, aval: ShapedArray) -> ir.Value:
     """Comparison of two values of type `aval`; complex numbers compare by real, then by imaginary part."""
     if aval.dtype.kind != "c":
@@ -142,11 +150,7 @@ def lower_reduction(
     """`x` reduced along `axes`."""
     initial = ctx.constant(monoid.identity(result.dtype))
     reduction = ctx.op(
-        "stablehlo.reduce",
-        [ctx.type(result)],
-        [x, initial],
-        {"dimensions": axes},
-        regions=1,
+        "stablehlo.reduce", [ctx.type(result)], [x, initial], {"dimensions": axes}, regions=1
     )
     may_be_nan = dtypes.is_inexact(result.dtype) and result.dtype.kind != "c"
     is_extreme = may_be_nan and monoid.name in _OPPOSITES

@@ -167,7 +167,7 @@ class Identity(Movement[P]):
         return cotangent
 
     def batch(self, axis, operands, dims, params):
-        return [bind1(self, *operands, params=params)], dims
+        return bind(self, *operands, params=params), dims
 
     def lower(self, ctx, operands, params):
         return operands
@@ -215,11 +215,7 @@ reshape_p = Reshape()
 
 
 def reshape(
-    operand: Any,
-    new_sizes: Ints,
-    dimensions: Ints | None = None,
-    *,
-    out_sharding: Any = None,
+    operand: Any, new_sizes: Ints, dimensions: Ints | None = None, *, out_sharding: Any = None
 ) -> Any:
     """The elements of `operand`, in row-major order, with shape `new_sizes`.
 
@@ -236,9 +232,7 @@ def reshape(
     elif sizes == aval.shape and out_sharding is None:
         return operand
     return bind1(
-        reshape_p,
-        operand,
-        params=ReshapeParams(None, sizes, reshape_p.stated_layout(out_sharding)),
+        reshape_p, operand, params=ReshapeParams(None, sizes, reshape_p.stated_layout(out_sharding))
     )
 
 
@@ -428,11 +422,7 @@ broadcast_in_dim_p = BroadcastInDim()
 
 
 def broadcast_in_dim(
-    operand: Any,
-    shape: Ints,
-    broadcast_dimensions: Ints,
-    *,
-    out_sharding: Any = None,
+    operand: Any, shape: Ints, broadcast_dimensions: Ints, *, out_sharding: Any = None
 ) -> Any:
     """`operand` repeated to `shape`; its axis `i` becomes axis `broadcast_dimensions[i]`.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Sequence
 from itertools import compress
 from typing import Any, NamedTuple
@@ -53,7 +54,7 @@ from pellucid.sharding.explicit_types import (
 )
 from pellucid.sharding.layout import Format, Layout
 from pellucid.sharding.memory import MemorySpace, space_of_kind
-from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisType, axis_not_in_mesh_error
+from pellucid.sharding.mesh import AnyMesh, AxisType, axis_not_in_mesh_error
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
 from pellucid.sharding.placement import Sharding
@@ -363,7 +364,7 @@ class ShardingConstraint(Placed, Identity[ShardingConstraintParams]):
     def batch(self, axis, operands, dims, params):
         [x], [dim] = operands, dims
         sharding = batched_sharding(params.sharding, dim, type_of(x).ndim - 1, axis)
-        return [bind1(self, x, params=ShardingConstraintParams(sharding))], dims
+        return bind(self, x, params=ShardingConstraintParams(sharding)), dims
 
     def lower(self, ctx, operands, params):
         return [ctx.constrain(operands[0], params.sharding, ctx.avals_in[0])]
@@ -416,14 +417,15 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     >>> pl.jit(lambda x: with_sharding_constraint(2 * x, sharding))(np.arange(8)).sharding.spec
     P('x',)
     """
-    name = "with_sharding_constraint"
-    with_paths, structure = tree_flatten_with_path(x)
-    stated = broadcast_prefix(shardings, x, is_none, caller=f"{name}: shardings", name="x")
+    return _by_leaf(_constrained_as, x, shardings, "with_sharding_constraint: shardings", "x")
+
+
+def _by_leaf(function: Function, xs, stated, what: str, name: str):
+    """`function(leaf, what is stated for it, its path)` of the leaves of `xs`; `stated` is a prefix of this tree."""
+    with_paths, structure = tree_flatten_with_path(xs)
+    entries = broadcast_prefix(stated, xs, is_none, caller=what, name=name)
     return structure.unflatten(
-        [
-            _constrained_as(leaf, s, shown_path("x", path))
-            for (path, leaf), s in zip(with_paths, stated, strict=True)
-        ]
+        [function(x, s, shown_path(name, path)) for (path, x), s in strict_zip(with_paths, entries)]
     )
 
 
@@ -446,9 +448,7 @@ def constrained(x: Any, sharding: Any, path: str = "x") -> Any:
         sharding.check_compatible_aval(shape)
     except ShardingError as error:
         raise type(error)(
-            error.what,
-            got=f"with_sharding_constraint: {path}: {type_of(x).text()}",
-            do=error.do,
+            error.what, got=f"with_sharding_constraint: {path}: {type_of(x).text()}", do=error.do
         ) from None
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
         sharding = _over_auto_axes(x, sharding, path)
@@ -527,7 +527,7 @@ class Reshard(Placed, Shown, Identity[ReshardParams]):
         shown = aval.shown_sharding
         if shown is not None and shown.mesh.shape_tuple == sharding.mesh.shape_tuple:
             sharding = _keeping_batch(sharding, dim, shown.spec)
-        return [bind1(self, x, params=params._replace(dst_sharding=sharding))], dims
+        return bind(self, x, params=params._replace(dst_sharding=sharding)), dims
 
     def lower(self, ctx, operands, params):
         sharding, shown = params.dst_sharding, ctx.avals_in[0].shown_sharding
@@ -576,19 +576,11 @@ def _keeping_batch(sharding: NamedSharding, dim: int, old: PartitionSpec) -> Nam
 
 def _from_mesh(source: AnyMesh | None, xs, out_shardings):
     """`reshard` of values that are over the mesh `source`, where their types don't say."""
-    with_paths, structure = tree_flatten_with_path(xs)
-    stated = broadcast_prefix(
-        out_shardings, xs, is_none, caller="reshard: out_shardings", name="xs"
-    )
-    return structure.unflatten(
-        [
-            _resharded(x, s, shown_path("xs", path), source)
-            for (path, x), s in zip(with_paths, stated, strict=True)
-        ]
-    )
+    resharded = functools.partial(_resharded, source)
+    return _by_leaf(resharded, xs, out_shardings, "reshard: out_shardings", "xs")
 
 
-def _resharded(x, stated, path: str, source: AnyMesh | None):
+def _resharded(source: AnyMesh | None, x, stated, path: str):
     sharding = stated_sharding("reshard", stated)
     if not isinstance(sharding, NamedSharding):
         raise ShardingArgumentError(
@@ -597,9 +589,8 @@ def _resharded(x, stated, path: str, source: AnyMesh | None):
     check_no_manual_axis("reshard", sharding)
     mesh, spec = sharding.mesh, sharding.spec
     if source is not None and not mesh.explicit_axes:
-        return constrained(
-            x, sharding, path
-        )  # types show nothing here, on either side of the border
+        # Types show nothing here, on either side of the border.
+        return constrained(x, sharding, path)
     for axis in spec.axis_names | spec.unreduced | spec.reduced:
         if mesh.axis_type_by_name[axis] is not AxisType.Explicit:
             raise PartitionSpecError(
@@ -641,10 +632,7 @@ def auto_axes(
                 "auto_axes needs `out_sharding`: the sharding of its results can't be inferred.",
                 do="Give `out_sharding=PartitionSpec(...)` to auto_axes or to the call.",
             )
-        outer = _mesh_of("auto_axes", args)
-        mesh = outer.update_axis_types(
-            dict.fromkeys(_axes_of(outer, axes, "auto_axes"), AxisType.Auto)
-        )
+        _, mesh = _retyped_mesh("auto_axes", args, axes, AxisType.Auto)
         args, kwargs = _without_axes((args, kwargs), mesh)
         with use_abstract_mesh(mesh):
             results = function(*args, **kwargs)
@@ -690,37 +678,30 @@ def explicit_axes(
                 "explicit_axes needs `in_sharding`: the sharding that its arguments get can't be inferred.",
                 do="Give `in_sharding=PartitionSpec(...)` to explicit_axes or to the call.",
             )
-        outer = _mesh_of("explicit_axes", args)
-        names = _axes_of(outer, axes, "explicit_axes")
-        with use_abstract_mesh(outer.update_axis_types(dict.fromkeys(names, AxisType.Explicit))):
+        outer, mesh = _retyped_mesh("explicit_axes", args, axes, AxisType.Explicit)
+        with use_abstract_mesh(mesh):
             results = function(*_from_mesh(outer, args, in_sharding), **kwargs)
         return _without_axes(results, outer)
 
     return inside
 
 
-def _mesh_of(caller: str, args):
-    """The current mesh, else the one that the types of the arrays `args` show."""
+def _retyped_mesh(caller: str, args, axes, axis_type: AxisType) -> tuple[Any, Any]:
+    """The current mesh, else the one that the types of the arrays `args` show, and the same with `axes` of another type."""
     mesh = get_abstract_mesh()
     if mesh.empty:
-        for x in tree_flatten(args)[0]:
-            if (shown := _shown(x)) is not None:
-                return shown.mesh
-        raise MissingMeshError(
-            f"{caller} changes the types of the current mesh's axes, and no mesh is current.",
-            do="Set the mesh first: `with set_mesh(mesh):`.",
-        )
-    return mesh
-
-
-def _axes_of(mesh, axes, caller: str) -> tuple[Any, ...]:
-    if axes is None:
-        return mesh.axis_names
-    names = (axes,) if isinstance(axes, str) else tuple(axes)
+        shown = [*filter(None, map(_shown, tree_flatten(args)[0]))]
+        if not shown:
+            raise MissingMeshError(
+                f"{caller} changes the types of the current mesh's axes, and no mesh is current.",
+                do="Set the mesh first: `with set_mesh(mesh):`.",
+            )
+        mesh = shown[0].mesh
+    names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
     for name in names:
         if name not in mesh.axis_names:
             raise axis_not_in_mesh_error(caller, name, mesh)
-    return names
+    return mesh, mesh.update_axis_types(dict.fromkeys(names, axis_type))
 
 
 def _without_axes(xs, mesh):
@@ -731,7 +712,9 @@ def _without_axes(xs, mesh):
         if old is None or old.mesh is mesh:
             return x
         if context.trace.is_eager:
-            return _over_axes_of(x, mesh)
+            own = x.sharding
+            retyped = own.mesh.update(axis_types=mesh.axis_types)
+            return bottom().put(x, own.update(mesh=retyped))
         spec = explicit_part(old.spec, mesh, type_of(x).ndim)
         return bind1(reshard_p, x, params=ReshardParams(NamedSharding(mesh, spec)))
 
@@ -741,10 +724,3 @@ def _without_axes(xs, mesh):
 def _shown(x):
     """The sharding that the type of `x` shows; None also for what is no array."""
     return getattr(getattr(x, "aval", None), "shown_sharding", None)
-
-
-def _over_axes_of(x, mesh: AbstractMesh):
-    """The array `x` as it is, over its own mesh with the axis types of `mesh`."""
-    sharding = x.sharding
-    retyped = sharding.mesh.update(axis_types=mesh.axis_types)
-    return bottom().put(x, sharding.update(mesh=retyped))

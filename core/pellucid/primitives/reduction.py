@@ -19,15 +19,16 @@ from pellucid.base import (
     Ints,
     Symbol,
     UnsupportedError,
+    cached,
     dtypes,
     ints,
     resized,
     strict_zip,
 )
-from pellucid.ir import ShapedArray, Traits, Zero, shaped_array
+from pellucid.ir import ClosedJaxpr, ShapedArray, Traits, Zero, shaped_array
 from pellucid.lowering.dynamic_shapes import reduce_window
 from pellucid.lowering.faults import BITS_OF_PARTS, EXTREMES_WITHOUT_NAN
-from pellucid.tracing import bind1, stage, type_of
+from pellucid.tracing import bind1, type_of
 from pellucid.xla.mlir import ir
 
 from .arithmetic import abs, add, div, max, min, mul, neg, rem, share, sub
@@ -47,14 +48,15 @@ from .families import (
     check_elements,
     kind_of,
 )
-from .logical import eq, lt, ne, select_n
+from .logical import bitwise_and, bitwise_or, eq, gt, lt, ne, select_n
 from .monoids import (
     MONOIDS,
+    Monoid,
     highest,
     lower_reduction,
     lowest,
     monoid_body,
-    ordered,
+    scalar_program,
     through_integers,
 )
 from .movement import (
@@ -89,13 +91,13 @@ class Cumulative(OfOneArray[CumulativeParams]):
     dim_fields = ("axis",)
     accepts = NUMBER
 
-    def identity(self, dtype: Any) -> Any:
-        """The element that changes nothing."""
-        raise self.missing("identity")
+    def __init__(self, monoid: Monoid) -> None:
+        super().__init__(f"cum{monoid.name}")
+        self.monoid = monoid
 
     def fill(self, ctx: Any, region: ir.Region, dtype: Any) -> None:
         """Fill `region` with the combination of two elements."""
-        raise self.missing("fill")
+        monoid_body(ctx, region, self.monoid, dtype)
 
     def result_shape(self, x, params):
         check_elements(self.name, [x], self.accepts)
@@ -118,28 +120,14 @@ class Cumulative(OfOneArray[CumulativeParams]):
         windows = WindowParams(
             resized(ones, axis, size), ones, resized([(0, 0)] * aval.ndim, axis, ends), ones, ones
         )
-        initial = ctx.constant(self.identity(aval.dtype))
+        initial = ctx.constant(self.monoid.identity(aval.dtype))
         return reduce_window(
             ctx, [aval], [operands[0], initial], window_attributes(ctx, windows),
             lambda region: self.fill(ctx, region, aval.dtype),
         )  # fmt: skip
 
 
-class CumulativeMonoid(Cumulative):
-    """A cumulative reduction by one of the monoids."""
-
-    def __init__(self, monoid: str) -> None:
-        super().__init__(f"cum{monoid}")
-        self.monoid = MONOIDS[monoid]
-
-    def identity(self, dtype):
-        return self.monoid.identity(dtype)
-
-    def fill(self, ctx, region, dtype):
-        monoid_body(ctx, region, self.monoid, dtype)
-
-
-class CumulativeSum(CumulativeMonoid, Movement[CumulativeParams]):
+class CumulativeSum(Cumulative, Movement[CumulativeParams]):
     """Sums; linear."""
 
     traits = Traits(kind="reduction", flops=2.0, linear="all", makes_nan=True)
@@ -151,8 +139,11 @@ class CumulativeSum(CumulativeMonoid, Movement[CumulativeParams]):
 class Scanned(Cumulative):
     """A cumulative reduction whose derivative is that of a tree of combinations (see `prefixes`)."""
 
-    pair: Callable[[Pair, Pair], Pair]
-    """Two values with their tangents, combined."""
+    def __init__(self, monoid: Monoid, pair: Callable[[Pair, Pair], Pair], **traits: Any) -> None:
+        """`pair` combines two values with their tangents; `traits` are what differs from those of extremes."""
+        self.traits = Traits(kind="reduction", flops=2.0).replace(**traits)
+        super().__init__(monoid)
+        self.pair = pair
 
     def jvp(self, primals, tangents, params):
         aval, axis = type_of(primals[0]), params.axis
@@ -166,7 +157,7 @@ class Scanned(Cumulative):
         def turned(x):
             return rev(x, (axis,)) if params.reverse else x
 
-        y, t = prefixes(type(self).pair, [turned(primals[0]), turned(tangents[0])], axis)
+        y, t = prefixes(self.pair, [turned(primals[0]), turned(tangents[0])], axis)
         return [turned(y)], [turned(t)]
 
 
@@ -259,34 +250,12 @@ def log_sum_of_two(x: Any, y: Any) -> Any:
     )
 
 
-class CumulativeProduct(Scanned, CumulativeMonoid):
-    traits = Traits(kind="reduction", flops=2.0, makes_nan=True)
-    pair = staticmethod(product_pair)
-
-
-class CumulativeMaximum(Scanned, CumulativeMonoid):
-    traits = Traits(kind="reduction", flops=2.0)
-    pair = staticmethod(functools.partial(_extreme_pair, max))
-
-
-class CumulativeMinimum(Scanned, CumulativeMonoid):
-    traits = CumulativeMaximum.traits
-    pair = staticmethod(functools.partial(_extreme_pair, min))
-
-
 class CumulativeLogSumExp(Scanned):
-    name = "cumlogsumexp"
-    traits = Traits(kind="reduction", flops=4.0, transcendentals=4.0, makes_nan=True)
     accepts = FLOATING | COMPLEX
-    pair = staticmethod(_log_sum_pair)
-
-    def identity(self, dtype):
-        return lowest(dtype)
 
     def fill(self, ctx, region, dtype):
-        aval = shaped_array((), dtype)
-        jaxpr, _ = stage(lambda x, y: [log_sum_of_two(x, y)], [aval, aval])
-        ctx.jaxpr_body(region, jaxpr)
+        program = scalar_program(lambda x, y: [log_sum_of_two(x, y)], dtype, dtype)
+        ctx.jaxpr_body(region, program.jaxpr)
 
 
 def _cumulative(primitive: Cumulative, doc: str) -> Function:
@@ -301,7 +270,7 @@ def _cumulative(primitive: Cumulative, doc: str) -> Function:
     return cumulative
 
 
-cumsum_p = CumulativeSum("sum")
+cumsum_p = CumulativeSum(MONOIDS["sum"])
 
 
 cumsum = _cumulative(
@@ -314,7 +283,7 @@ cumsum = _cumulative(
 )
 
 
-cumprod_p = CumulativeProduct("prod")
+cumprod_p = Scanned(MONOIDS["prod"], product_pair, makes_nan=True)
 
 
 cumprod = _cumulative(
@@ -327,7 +296,7 @@ cumprod = _cumulative(
 )
 
 
-cummax_p = CumulativeMaximum("max")
+cummax_p = Scanned(MONOIDS["max"], functools.partial(_extreme_pair, max))
 
 
 cummax = _cumulative(
@@ -340,7 +309,7 @@ cummax = _cumulative(
 )
 
 
-cummin_p = CumulativeMinimum("min")
+cummin_p = Scanned(MONOIDS["min"], functools.partial(_extreme_pair, min))
 
 
 cummin = _cumulative(
@@ -353,7 +322,13 @@ cummin = _cumulative(
 )
 
 
-cumlogsumexp_p = CumulativeLogSumExp()
+cumlogsumexp_p = CumulativeLogSumExp(
+    Monoid("logsumexp", "", "", lowest),
+    _log_sum_pair,
+    flops=4.0,
+    transcendentals=4.0,
+    makes_nan=True,
+)
 
 
 cumlogsumexp = _cumulative(
@@ -385,22 +360,22 @@ class Reduction(OfOneArray[ReduceParams]):
         check_elements(self.name, [x], self.accepts)
         return reduced_shape(x.shape, params.axes, self.name)
 
-    def cpus_combine(self, dtype: np.dtype[Any]) -> bool:
-        """Whether CPUs can combine the results of their parts."""
-        return True
-
     def lower(self, ctx, operands, params):
         [x], [aval] = operands, ctx.avals_in
-        if not self.cpus_combine(aval.dtype):
+        if not _cpus_combine(self.monoid.name, aval.dtype):
             x = ctx.whole_along(BITS_OF_PARTS, x, aval, params.axes)
         return [lower_reduction(ctx, x, self.monoid, params.axes, ctx.avals_out[0])]
 
 
+def _cpus_combine(monoid: str, dtype: np.dtype[Any]) -> bool:
+    """Whether CPUs can combine the results of their parts."""
+    if monoid in ("max", "min"):
+        return dtype.kind != "c"
+    return monoid in ("sum", "prod") or (dtype == np.bool_ and monoid != "xor")
+
+
 class ReduceExtreme(Reduction):
     """Maximum or minimum. Equal extremes share the derivative."""
-
-    def cpus_combine(self, dtype):
-        return dtype.kind != "c"
 
     def lower(self, ctx, operands, params):
         [x], [aval], [result] = operands, ctx.avals_in, ctx.avals_out
@@ -423,13 +398,6 @@ class ReduceExtreme(Reduction):
         chosen = converted(eq(x, reshape(y, shape)), aval.dtype)
         count = reduce_sum(chosen, params.axes)
         return [y], [div(reduce_sum(mul(t, chosen), params.axes), count)]
-
-
-class ReduceBits(Reduction):
-    """A bitwise reduction."""
-
-    def cpus_combine(self, dtype):
-        return dtype == np.bool_ and self is not reduce_xor_p
 
 
 def by_halves(
@@ -527,7 +495,7 @@ reduce_prod = _function(
 )
 
 
-reduce_and_p = ReduceBits("and", BOOL | INTEGER)
+reduce_and_p = Reduction("and", BOOL | INTEGER)
 
 
 reduce_and = _function(
@@ -540,7 +508,7 @@ reduce_and = _function(
 )
 
 
-reduce_or_p = ReduceBits("or", BOOL | INTEGER)
+reduce_or_p = Reduction("or", BOOL | INTEGER)
 
 
 reduce_or = _function(
@@ -553,7 +521,7 @@ reduce_or = _function(
 )
 
 
-reduce_xor_p = ReduceBits("xor", BOOL | INTEGER)
+reduce_xor_p = Reduction("xor", BOOL | INTEGER)
 
 
 reduce_xor = _function(
@@ -580,9 +548,9 @@ class ArgExtreme(OfOneArray[ArgExtremeParams]):
     traits = Traits(kind="reduction", flops=operand_elements)
     dim_fields, dims_mark = ("axes",), ""
 
-    def __init__(self, name: str, direction: str) -> None:
+    def __init__(self, name: str, exceeds: Function, worst: Function) -> None:
         super().__init__(name)
-        self.direction = direction
+        self.exceeds, self.worst = exceeds, worst
 
     def abstract_eval(self, avals, params):
         [x] = avals
@@ -609,29 +577,30 @@ class ArgExtreme(OfOneArray[ArgExtremeParams]):
         [axis] = params.axes
         indices = shaped_array(x.shape, params.index_dtype)
         places = ctx.op1("stablehlo.iota", indices, [], {"iota_dimension": axis})
-        worst = (lowest if self.direction == "GT" else highest)(x.dtype)
         reduction = ctx.op(
             "stablehlo.reduce", ctx.types([result.update(dtype=x.dtype), result]),
-            [operands[0], places, ctx.constant(worst), ctx.constant(params.index_dtype.type(0))],
+            [operands[0], places, ctx.constant(self.worst(x.dtype)), ctx.constant(params.index_dtype.type(0))],
             {"dimensions": [axis]}, regions=1,
         )  # fmt: skip
-        # Of two (value, index) pairs a NaN wins, then the better value, then the smaller index.
-        value, index, truth = (
-            shaped_array((), dtype) for dtype in (x.dtype, params.index_dtype, np.dtype(bool))
-        )
-        with ctx.inside(reduction.regions[0], [value, index] * 2) as [x, i, y, j]:
-            better = ordered(ctx, x, y, self.direction, value)
-            is_nan = ctx.compare(x, x, "NE", value)
-            keep = ctx.op1("stablehlo.or", truth, [better, is_nan])
-            equal, first = ctx.compare(x, y, "EQ", value), ctx.compare(i, j, "LT", index)
-            tie = ctx.op1("stablehlo.and", truth, [equal, first])
-            keep_index = ctx.op1("stablehlo.or", truth, [keep, tie])
-            chosen = [
-                ctx.op1("stablehlo.select", value, [keep, x, y]),
-                ctx.op1("stablehlo.select", index, [keep_index, i, j]),
-            ]
-            ctx.op("stablehlo.return", [], chosen)
+        ctx.jaxpr_body(reduction.regions[0], self._first_of_two(x.dtype, params.index_dtype).jaxpr)
         return [reduction.results[1]]
+
+    @cached(64)
+    def _first_of_two(self, dtype, index_dtype) -> ClosedJaxpr:
+        """The program for two (value, index) pairs, of which a NaN wins, then the better value, then the smaller index."""
+
+        def chosen(x, i, y, j):
+            keep = bitwise_or(self._is_better(x, y), ne(x, x))
+            keep_index = bitwise_or(keep, bitwise_and(eq(x, y), lt(i, j)))
+            return [select_n(keep, y, x), select_n(keep_index, j, i)]
+
+        return scalar_program(chosen, dtype, index_dtype, dtype, index_dtype)
+
+    def _is_better(self, x, y):
+        if type_of(x).dtype.kind != "c":
+            return self.exceeds(x, y)
+        by_parts = [self.exceeds(part(x), part(y)) for part in (imag, real)]
+        return select_n(eq(real(x), real(y)), by_parts[1], by_parts[0])
 
 
 def _arg_extreme(primitive: ArgExtreme, operand, axis: int, index_dtype):
@@ -644,7 +613,7 @@ def _arg_extreme(primitive: ArgExtreme, operand, axis: int, index_dtype):
     return bind1(primitive, operand, params=ArgExtremeParams((operator.index(axis),), index_dtype))
 
 
-argmax_p = ArgExtreme("argmax", "GT")
+argmax_p = ArgExtreme("argmax", gt, lowest)
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
@@ -658,7 +627,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     return _arg_extreme(argmax_p, operand, axis, index_dtype)
 
 
-argmin_p = ArgExtreme("argmin", "LT")
+argmin_p = ArgExtreme("argmin", lt, highest)
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:

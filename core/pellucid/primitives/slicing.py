@@ -301,7 +301,7 @@ class DynamicSlice(_Window[DynamicSliceParams]):
 
     def operand_cotangents(self, cotangent, operands, params):
         x, *starts = operands
-        return [bind1(dynamic_update_slice_p, zeros(x.aval), cotangent, *starts)]
+        return bind(dynamic_update_slice_p, zeros(x.aval), cotangent, *starts)
 
     def batched_params(self, params, dim, size):
         return DynamicSliceParams(inserted(params.slice_sizes, dim, size))

@@ -32,8 +32,7 @@ from pellucid.ir import (
 )
 from pellucid.lowering.dynamic_shapes import shape_operands
 from pellucid.lowering.faults import UNEVEN_TOP_K
-from pellucid.lowering.module import LOWERED
-from pellucid.tracing import bind, bind1, stage_closed, type_of, use_lineage
+from pellucid.tracing import bind, bind1, type_of
 from pellucid.xla.compile import approx_top_k_sizes
 
 from .assembly import aligned_at_one_dim
@@ -44,7 +43,8 @@ from .families import constant_like, kind_of, texts
 from .gather_scatter import gather
 from .index_dims import GatherDimensionNumbers, GatherScatterMode
 from .logical import bitwise_and, bitwise_or, eq, eq_to_p, gt, lt, lt_to_p, ne, select_n
-from .movement import canonical_axis, expand_dims, inverse_permutation, other_axes, with_batch_dim
+from .monoids import scalar_program
+from .movement import canonical_axis, expand_dims, move_axis, other_axes, with_batch_dim
 
 _INT32 = np.dtype(np.int32)
 
@@ -106,10 +106,7 @@ class Sort(Primitive[SortParams]):
         return bind(self, *aligned, params=batched), [dim] * len(operands)
 
     def lower(self, ctx, operands, params):
-        attributes = {
-            "dimension": params.dimension,
-            "is_stable": params.is_stable,
-        }
+        attributes = {"dimension": params.dimension, "is_stable": params.is_stable}
         op = ctx.op("stablehlo.sort", ctx.types(ctx.avals_out), operands, attributes, regions=1)
         comparator = _comparator(tuple([a.dtype for a in ctx.avals_in]), params.num_keys)
         ctx.jaxpr_body(op.regions[0], comparator.jaxpr)
@@ -136,9 +133,7 @@ def _comparator(dtypes: tuple[Any, ...], num_keys: int) -> ClosedJaxpr:
             result = less
         return [result]
 
-    avals = [shaped_array((), dtype) for dtype in dtypes for _ in range(2)]
-    with use_lineage(LOWERED):
-        return stage_closed(comes_first, avals)
+    return scalar_program(comes_first, *(dtype for dtype in dtypes for _ in range(2)))
 
 
 def _ordered_parts(x) -> list[Any]:
@@ -248,22 +243,18 @@ class TopK(Greatest[TopKParams]):
         return self.results(x, axis, k)
 
     def lower(self, ctx, operands, params):
-        [x], [aval], results = operands, ctx.avals_in, ctx.avals_out
-        axis, k = params
-        # The operation compares along the last axis.
-        order = *other_axes(aval.ndim, [axis]), axis
-        rows, *types = [
-            a.update(shape=tuple([a.shape[i] for i in order])) for a in (aval, *results)
-        ]
-        is_moved = axis != aval.ndim - 1
+        [x], [aval] = operands, ctx.avals_in
+        if params.axis != aval.ndim - 1:
+            return ctx.from_python(_top_k_along_last_axis, operands, params)
         x = ctx.in_even_parts(UNEVEN_TOP_K, x, aval)
-        if is_moved:
-            x = ctx.transpose(x, order, rows)
-        extremes = ctx.op("chlo.top_k", ctx.types(types), [x], {"k": k}).results
-        if not is_moved:
-            return list(extremes)
-        back = inverse_permutation(order)
-        return [ctx.transpose(v, back, r) for v, r in strict_zip(extremes, results)]
+        return ctx.op("chlo.top_k", ctx.types(ctx.avals_out), [x], {"k": params.k}).results
+
+
+def _top_k_along_last_axis(x, axis: int, k: int):
+    """`top_k` along another axis than the last, along which the operation compares."""
+    last = type_of(x).ndim - 1
+    greatest = top_k(move_axis(x, axis, last), k)
+    return [move_axis(values, last, axis) for values in greatest]
 
 
 top_k_p = TopK()
@@ -322,10 +313,7 @@ class ApproxTopK(Greatest[ApproxTopKParams]):
         [x] = ctx.avals_in
         axis = self.axis_of(params, x.ndim)
         positions = ctx.op1(
-            "stablehlo.iota",
-            shaped_array(x.shape, _INT32),
-            [],
-            {"iota_dimension": axis},
+            "stablehlo.iota", shaped_array(x.shape, _INT32), [], {"iota_dimension": axis}
         )
         worst = -np.inf if params.is_max_k else np.inf
         initial = [ctx.constant(np.asarray(worst, x.dtype)), ctx.constant(np.int32(-1))]
@@ -360,9 +348,8 @@ approx_top_k_p = ApproxTopK()
 @cached(64)
 def _better(dtype, greater: bool) -> ClosedJaxpr:
     """The program that compares two elements; their positions come along unused."""
-    element, position = shaped_array((), dtype), shaped_array((), _INT32)
     compare = gt if greater else lt
-    return stage_closed(lambda x, y, i, j: [compare(x, y)], [element, element, position, position])
+    return scalar_program(lambda x, y, i, j: [compare(x, y)], dtype, dtype, _INT32, _INT32)
 
 
 def _approx_function(name: str, is_max_k: bool, doc: str) -> Function:

@@ -22,12 +22,7 @@ from .incomplete import (
     lower_regularized_incomplete_beta,
 )
 from .logical import gt, select
-from .transcendental import (
-    exp,
-    lgamma,
-    log1p,
-    no_derivative,
-)
+from .transcendental import exp, lgamma, log1p, no_derivative
 
 # Error functions ----------------------------------------------------------------------------------
 

@@ -53,10 +53,7 @@ def same_padding(
 
 
 def padtype_to_pads(
-    in_shape: Ints,
-    window_shape: Ints,
-    window_strides: Ints,
-    padding: Any,
+    in_shape: Ints, window_shape: Ints, window_strides: Ints, padding: Any
 ) -> list[tuple[int, int]]:
     """Padding before and after each axis that `padding` means: 'VALID', 'SAME' or 'SAME_LOWER'.
 
@@ -86,7 +83,12 @@ def positive_sizes(values: Any, count: int, name: str, caller: str) -> Shape:
     """`values` as a tuple of `count` positive integers; None means ones."""
     if values is None:
         return (1,) * count
-    sizes = integers(values, name, caller)
+    try:
+        sizes = canonical_shape(values)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{caller} needs integers as {name}.", got=f"{name}: {values!r}"
+        ) from None
     if len(sizes) != count:
         raise ShapeError(
             f"{caller} needs one of {name} for each of {count} window axes, got {len(sizes)}.",
@@ -107,16 +109,6 @@ def padding_attribute(ctx: Any, pads: Pads) -> Any:
     if not all(map(is_static, pads)):
         return pads
     return ctx.int_matrix(np.array(pads, np.int64).reshape(-1, 2))
-
-
-def integers(values: Any, name: str, caller: str) -> Shape:
-    """`values` as a tuple of integers; raises ArgumentTypeError for anything else."""
-    try:
-        return canonical_shape(values)
-    except TypeError:
-        raise ArgumentTypeError(
-            f"{caller} needs integers as {name}.", got=f"{name}: {values!r}"
-        ) from None
 
 
 def explicit_pads(padding: Any, count: int, caller: str) -> Pads:
@@ -207,9 +199,7 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, 
 
 
 def conv_dimension_numbers(
-    lhs_shape: Ints,
-    rhs_shape: Ints,
-    dimension_numbers: ConvGeneralDilatedDimensionNumbers,
+    lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: ConvGeneralDilatedDimensionNumbers
 ) -> ConvDimensionNumbers:
     """`dimension_numbers`, in any of their forms, as `ConvDimensionNumbers` for operands of these shapes.
 
@@ -250,11 +240,7 @@ def conv_dimension_numbers(
 
 
 def conv_shape_tuple(
-    lhs_shape: Ints,
-    rhs_shape: Ints,
-    strides: Ints,
-    pads: Any,
-    batch_group_count: int = 1,
+    lhs_shape: Ints, rhs_shape: Ints, strides: Ints, pads: Any, batch_group_count: int = 1
 ) -> Shape:
     """Shape of `conv` of operands of these shapes; `pads` is a name or pairs.
 
@@ -611,7 +597,7 @@ class SelectAndScatterAdd(_Selecting[ScatterParams]):
 
     def operand_cotangents(self, cotangent, operands, params):
         gather = GatherParams(params.select_prim, *_windows(params))
-        return [bind1(select_and_gather_add_p, cotangent, operands[1], params=gather)]
+        return bind(select_and_gather_add_p, cotangent, operands[1], params=gather)
 
     def lower(self, ctx, operands, params):
         source, operand = ctx.avals_in
