@@ -23,6 +23,7 @@ from pellucid.ir import (
     CONTROL,
     Avals,
     ClosedJaxpr,
+    Equation,
     Group,
     Jaxpr,
     Linearized,
@@ -38,6 +39,8 @@ from pellucid.ir import (
     Shown,
     Slots,
     Values,
+    called,
+    inlined,
     rearranged,
     remove_dead_equations,
 )
@@ -279,6 +282,19 @@ def with_linear_part(
     if any(mask) or primitive.effects((), params):
         tangents = trace.stage_linear(primitive, operands, params)
     return paired([*results[: len(mask)], *tangents], mask)
+
+
+def without_calls(jaxpr: Jaxpr, kept: Primitive[Any] | None = None) -> Jaxpr:
+    """The program with calls written out, but for those by the primitive `kept`; remembered."""
+
+    def body_of(equation: Equation) -> ClosedJaxpr | None:
+        body = called(equation.primitive, equation.params)
+        return None if body is None or equation.primitive is kept else ClosedJaxpr(body)
+
+    key = ("without calls", kept)
+    if key not in jaxpr.memo:
+        jaxpr.memo[key] = inlined(jaxpr, body_of)[0]
+    return jaxpr.memo[key]
 
 
 def chosen(which: Any, *cases: Any) -> Any:

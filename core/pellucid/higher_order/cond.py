@@ -40,7 +40,6 @@ from pellucid.ir import (
     Slot,
     Slots,
     Values,
-    called,
     without_forwarded,
 )
 from pellucid.lowering.loops import case
@@ -86,6 +85,7 @@ from .calls import (
     with_common_consts,
     with_common_inputs,
     with_linear_part,
+    without_calls,
 )
 
 Platforms = tuple[tuple[str, ...] | None, ...]
@@ -586,7 +586,7 @@ def _with_constants(body: Body, consts: Values) -> Body:
     """`body` with its constants exchanged for others, which may vary over more axes."""
     if all(a is b for a, b in strict_zip(consts, body.consts)):
         return body
-    jaxpr = body.program.jaxpr
+    jaxpr = without_calls(body.program.jaxpr)  # the types of a call's own program are fixed
     avals = [*types_of(consts), *jaxpr.in_avals[len(consts) :]]
     return body._replace(
         program=stage_open(lambda *xs: _replayed(jaxpr, xs), avals, jaxpr.debug)[0], consts=consts
@@ -594,7 +594,7 @@ def _with_constants(body: Body, consts: Values) -> Body:
 
 
 def _replayed(jaxpr: Jaxpr, operands: Operands) -> Values:
-    """Results of a program on operands that vary over more axes than those it was traced with."""
+    """Results of a program without calls on operands that vary over more axes than those it was traced with."""
     values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, operands))
 
     def read(atom):
@@ -602,11 +602,8 @@ def _replayed(jaxpr: Jaxpr, operands: Operands) -> Values:
 
     for equation in jaxpr.equations:
         inputs = [read(a) for a in equation.operands]
-        body = called(equation.primitive, equation.params)
         if equation.primitive is pvary_p:
             results = [vary(inputs[0], equation.params.axes)]
-        elif body is not None:
-            results = _replayed(body, inputs)
         else:
             results = bind(equation.primitive, *inputs, params=equation.params)
         values.update(strict_zip(equation.results, results))

@@ -19,7 +19,6 @@ from pellucid.base import (
 )
 from pellucid.ir import (
     ClosedJaxpr,
-    Equation,
     Jaxpr,
     Mask,
     Operands,
@@ -27,8 +26,6 @@ from pellucid.ir import (
     StateEffect,
     Values,
     Var,
-    called,
-    inlined,
     remove_dead_equations,
     subjaxprs,
     with_known,
@@ -59,7 +56,7 @@ from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from pellucid.transforms.zeros import nonzero, nonzero_mask, paired
 
 from .bodies import Body, body_of_flat, known_body
-from .calls import Call, ClosedCallParams, closed_call_p
+from .calls import Call, ClosedCallParams, closed_call_p, without_calls
 from .custom_rules import CustomCall
 
 Policy = Callable[..., Any]
@@ -408,7 +405,7 @@ def _split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     n_results = len(parts.nonzero_out)
     body = parts.primal.jaxpr
     if params.policy is not None and params.policy is not nothing_saveable:
-        body, _ = inlined(body, _called)
+        body = without_calls(body, remat_p)
     saved = _saved(body, params.policy)
     residuals = _residual_atoms(parts, body)
     recompute = with_known(body, list(saved), residuals)
@@ -421,11 +418,6 @@ def _split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     linear = _linear_program(parts, pruned, constant, list(saved_and_used.values()), sum(needed))
     constants = [parts.constants[s.index] for s in parts.sources if s.kind == "constant"]
     return RematParts(primal, parts.consts, linear, tuple(needed), constants, parts.nonzero_out)
-
-
-def _called(equation: Equation) -> ClosedJaxpr | None:
-    body = called(equation.primitive, equation.params)
-    return None if body is None or equation.primitive is remat_p else ClosedJaxpr(body)
 
 
 def _saved(body: Jaxpr, policy: Policy | None) -> dict[Var, bool | Offloadable]:

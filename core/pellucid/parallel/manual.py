@@ -12,23 +12,20 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 from pellucid.base import CollectiveError, UnsupportedError, inserted, is_static, strict_zip
+from pellucid.higher_order.calls import with_linear_part, without_calls
 from pellucid.ir import (
     CONTROL,
     BatchAxis,
     ClosedJaxpr,
     Collective,
     Dims,
-    Equation,
     Jaxpr,
     Linearized,
     OneProgram,
     OnReferences,
     Placed,
     ShapedArray,
-    Zero,
     axis_names_of,
-    called,
-    inlined,
     is_linear,
     remove_dead_equations,
 )
@@ -50,7 +47,7 @@ from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import nonzero_mask, paired
+from pellucid.transforms.zeros import cotangents_of, nonzero, nonzero_mask, paired
 
 from .axes import psum_p
 from .divergence import check_no_divergence, check_of_compiled
@@ -209,18 +206,23 @@ class ShardMapParams(NamedTuple):
 
     def unmentioned(self, spec: PartitionSpec) -> tuple[Any, ...]:
         """The manual axes that `spec` does not use."""
-        return tuple(
-            [
-                a
-                for a in self.mesh.axis_names
-                if a in self.newly_manual_axes and a not in spec.axis_names
-            ]
-        )
+        axes = self.newly_manual_axes - spec.axis_names
+        return tuple([a for a in self.mesh.axis_names if a in axes])
+
+    def check_no_divergence(self, jaxpr: Jaxpr) -> list[AxisSet]:
+        """`check_no_divergence` for a program with these `in_specs`."""
+        axes = axes_of(self.in_specs)
+        return check_no_divergence("shard_map", jaxpr, axes, self.mesh, self.unchecked)
 
     def on(self, program: ClosedJaxpr, in_specs: Sequence[Any], out_specs: Sequence[Any]) -> Any:
-        """Params of a call of a program derived from this one; its results are made to vary as `out_specs` say."""
+        """Params of a call of a program derived from this one; its results are made to vary as `out_specs` say.
+
+        `in_specs` are those of its last inputs; those in front are the same at all positions.
+        """
         program = _fitted(program, self, tuple(out_specs))
-        return self._replace(jaxpr=program, in_specs=tuple(in_specs), out_specs=tuple(out_specs))
+        consts = [REPLICATED] * (len(program.in_avals) - len(in_specs))
+        in_specs, out_specs = (*consts, *in_specs), tuple(out_specs)
+        return self._replace(jaxpr=program, in_specs=in_specs, out_specs=out_specs)
 
 
 class ShardMap(Linearized, OnReferences, Collective, Placed, OneProgram[ShardMapParams]):
@@ -246,54 +248,36 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, OneProgram[ShardMap
     # Derivatives ----------------------------------------------------------------------------------
 
     def jvp(self, primals, tangents, params):
-        nonzero = nonzero_mask(tangents)
+        mask = nonzero_mask(tangents)
         with params.scope():
-            program, consts, nonzero_out = jvp_jaxpr(params.jaxpr.jaxpr, nonzero, False)
-        in_specs = (
-            *[REPLICATED] * len(consts),
-            *params.in_specs,
-            *compress(params.in_specs, nonzero),
-        )
-        out_specs = (*params.out_specs, *compress(params.out_specs, nonzero_out))
+            program, consts, mask_out = jvp_jaxpr(params.jaxpr.jaxpr, mask, False)
+        in_specs = (*params.in_specs, *compress(params.in_specs, mask))
+        out_specs = (*params.out_specs, *compress(params.out_specs, mask_out))
         called = params.on(program, in_specs, out_specs)
-        results = bind(self, *consts, *primals, *compress(tangents, nonzero), params=called)
-        return paired(results, nonzero_out)
+        results = bind(self, *consts, *primals, *nonzero(tangents), params=called)
+        return paired(results, mask_out)
 
     def linearize(self, trace, primals, tangents, params):
-        nonzero = tuple(nonzero_mask(tangents))
-        split = split_at_point(params, nonzero)
-        parts, n = split.parts, len(split.parts.nonzero_out)
-        results = bind(self, *parts.consts, *primals, params=split.primal)
-        out_tangents: Sequence[Any] = ()
-        if any(parts.nonzero_out) or parts.linear.effects:
-            operands = (*parts.residuals(primals, results), *compress(tangents, nonzero))
-            out_tangents = trace.stage_linear(self, operands, split.linear)
-        return paired([*results[:n], *out_tangents], parts.nonzero_out)
+        parts, primal, linear = split_at_point(params, tuple(nonzero_mask(tangents)))
+        results = bind(self, *parts.consts, *primals, params=primal)
+        operands = (*parts.residuals(primals, results), *nonzero(tangents))
+        return with_linear_part(trace, self, results, parts.nonzero_out, operands, linear)
 
     def transpose(self, cotangents, operands, params):
         linear = tuple(map(is_linear, operands))
-        nonzero = tuple(nonzero_mask(cotangents))
+        mask = tuple(nonzero_mask(cotangents))
         with params.scope():
-            program, consts, mask = _transposed(params, linear, nonzero)
+            program, consts, mask_out = _transposed(params, linear, mask)
         is_residual = [not is_linear for is_linear in linear]
         in_specs = (
-            *[REPLICATED] * len(consts),
             *compress(params.in_specs, is_residual),
-            *[spec.to_ct_spec() for spec in compress(params.out_specs, nonzero)],
+            *(spec.to_ct_spec() for spec in compress(params.out_specs, mask)),
         )
-        check_no_divergence(
-            "shard_map", program.jaxpr, axes_of(in_specs), params.mesh, params.unchecked
-        )
-        out_specs = [
-            spec.to_ct_spec() for spec in compress(compress(params.in_specs, linear), mask)
-        ]
-        inputs = (*consts, *compress(operands, is_residual), *compress(cotangents, nonzero))
-        results = iter(bind(self, *inputs, params=params.on(program, in_specs, out_specs)))
-        masked = iter(mask)
-        return [
-            None if not is_linear else next(results) if next(masked) else Zero(x.aval)
-            for x, is_linear in strict_zip(operands, linear)
-        ]
+        linear_specs = compress(compress(params.in_specs, linear), mask_out)
+        called = params.on(program, in_specs, [spec.to_ct_spec() for spec in linear_specs])
+        called.check_no_divergence(program.jaxpr)
+        inputs = (*consts, *compress(operands, is_residual), *nonzero(cotangents))
+        return cotangents_of(operands, bind(self, *inputs, params=called), mask_out)
 
     # Batches --------------------------------------------------------------------------------------
 
@@ -308,7 +292,7 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, OneProgram[ShardMap
             program, consts, out_dims = _batched(params, local, dims, frozenset(over))
         in_specs = _with_batch_dims(params.in_specs, dims, entry)
         out_specs = _with_batch_dims(params.out_specs, out_dims, entry)
-        called = params.on(program, (*[REPLICATED] * len(consts), *in_specs), out_specs)
+        called = params.on(program, in_specs, out_specs)
         return bind(self, *consts, *operands, params=called), out_dims
 
     # Running --------------------------------------------------------------------------------------
@@ -348,8 +332,7 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, OneProgram[ShardMap
     def discharge(self, operands, params):
         with params.scope():
             body = discharged(params.jaxpr.jaxpr)
-        in_specs = (*[REPLICATED] * len(body.consts), *params.in_specs)
-        called = params.on(body.program, in_specs, params.out_specs)
+        called = params.on(body.program, params.in_specs, params.out_specs)
         return bind(self, *body.consts, *operands, params=called)
 
     def dead_code(self, used, equation):
@@ -433,15 +416,13 @@ def split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitMa
 
 def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitManual:
     parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
-    n = len(parts.nonzero_out)
+    n, body = len(parts.nonzero_out), parts.primal.jaxpr
     extra_avals: list[Any] = list(parts.primal.out_avals[n:])
-    in_specs = (*[REPLICATED] * len(parts.consts), *params.in_specs)
-    varying = check_no_divergence(
-        "shard_map", parts.primal.jaxpr, axes_of(in_specs), params.mesh, params.unchecked
-    )
+    consts = [REPLICATED] * len(parts.consts)
+    with_consts = params._replace(in_specs=(*consts, *params.in_specs))
     extra_specs = [
         leading_spec(params.mesh, axes & params.newly_manual_axes).update(None, *marks_of(aval))
-        for axes, aval in strict_zip(varying[n:], extra_avals)
+        for axes, aval in strict_zip(with_consts.check_no_divergence(body)[n:], extra_avals)
     ]
     # A scalar has no dimension at which the positions' values could be joined.
     joined = [a.shape == () and bool(s) for a, s in strict_zip(extra_avals, extra_specs)]
@@ -453,18 +434,11 @@ def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitM
     scalars = [s.kind == "result" and s.index >= n and joined[s.index - n] for s in parts.sources]
     primal = _with_vectors(parts.primal, results=[False] * n + joined)
     linear = _with_vectors(parts.linear, scalars)
+    specs += compress(params.in_specs, nonzero)
     return SplitManual(
         parts,
-        params.on(
-            primal,
-            in_specs,
-            (*params.out_specs, *extra_specs),
-        ),
-        params.on(
-            linear,
-            (*specs, *compress(params.in_specs, nonzero)),
-            [*compress(params.out_specs, parts.nonzero_out)],
-        ),
+        params.on(primal, params.in_specs, (*params.out_specs, *extra_specs)),
+        params.on(linear, specs, [*compress(params.out_specs, parts.nonzero_out)]),
     )
 
 
@@ -516,10 +490,10 @@ def _shared_out(
     first = len(program.invars) - len(ct_specs)
 
     def run(*operands: Any) -> list[Any]:
-        shares = [
-            _divided(ct, math.prod(params.mesh.shape[a] for a in params.unmentioned(spec)))
-            for ct, spec in strict_zip(operands[first:], ct_specs)
-        ]
+        shares = []
+        for ct, spec in strict_zip(operands[first:], ct_specs):
+            n = math.prod(params.mesh.shape[a] for a in params.unmentioned(spec))
+            shares.append(ct if n == 1 else div(ct, constant_like(ct, n)))
         results = replay(program, (), *operands[:first], *shares)
         return [
             _summed(x, params.unmentioned(spec)) for x, spec in strict_zip(results, result_specs)
@@ -527,10 +501,6 @@ def _shared_out(
 
     shared, _ = stage_open(run, program.in_avals, program.debug)
     return Derived(shared, derived.consts, derived.mask)
-
-
-def _divided(x, parts: int):
-    return x if parts == 1 else div(x, constant_like(x, parts))
 
 
 def _summed(x, axes: tuple[Any, ...]):
@@ -571,16 +541,5 @@ def _batched(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: AxisSet)
     jaxpr = params.jaxpr.jaxpr
     if not over or not params.check_vma:
         return batch_jaxpr(jaxpr, axis, dims)
-    if "without calls" not in jaxpr.memo:
-        jaxpr.memo["without calls"] = _without_calls(jaxpr)
-    return batch_jaxpr(jaxpr.memo["without calls"], axis, dims, varying=over)
-
-
-def _without_calls(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with calls written out, since the types of a call's own program are fixed."""
-
-    def body_of(equation: Equation) -> ClosedJaxpr | None:
-        body = called(equation.primitive, equation.params)
-        return None if body is None else ClosedJaxpr(body)
-
-    return inlined(jaxpr, body_of)[0]
+    # The types of a call's own program are fixed.
+    return batch_jaxpr(without_calls(jaxpr), axis, dims, varying=over)

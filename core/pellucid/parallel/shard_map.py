@@ -30,7 +30,6 @@ from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.errors import MeshError, PartitionSpecError, ShardingArgumentError
 from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisType, Mesh, axis_not_in_mesh_error
 from pellucid.sharding.partition_spec import (
-    NO_AXES,
     AxisSet,
     PartitionSpec,
     axes_text,
@@ -46,7 +45,6 @@ from pellucid.transforms.arguments import (
 )
 from pellucid.xla.pytree import flatten
 
-from .divergence import check_no_divergence
 from .manual import (
     REPLICATED,
     ShardMapParams,
@@ -279,41 +277,25 @@ def _call(
             results = [vary(x, s.axis_names) for x, s in strict_zip(results, result_specs)]
         return results, (result_tree, tuple(result_specs))
 
+    def params_of(body: Body) -> ShardMapParams:
+        in_specs = (*[REPLICATED] * len(body.consts), *specs)
+        return ShardMapParams(check_vma, in_specs, body.program, manual, mesh, body.out_tree[1])
+
     def traced() -> Body:
         body = _traced(f, flat, avals, tree, [i for i, _ in static])
         if any(mesh.shape[axis] > 1 for axis in manual):
             _check_has_no_order(f, body.program.effects)
-        input_axes = [*[NO_AXES] * len(body.consts), *[spec.axis_names for spec in specs]]
-        check_no_divergence(
-            "shard_map", body.program.jaxpr, input_axes, mesh, NO_AXES if check_vma else manual
-        )
+        params_of(body).check_no_divergence(body.program.jaxpr)
         return body
 
-    key = (
-        "shard_map",
-        tree,
-        tuple(avals),
-        tuple(leaf_specs),
-        mesh,
-        manual,
-        check_vma,
-        tuple(out_leaves),
-        out_tree,
-    )
+    specs_key = (*leaf_specs, *out_leaves, out_tree)
+    key = ("shard_map", tree, *avals, mesh, manual, check_vma, *specs_key)
     with manual_axes_bound(mesh, manual, check_vma):
         body = traced() if static else known_body(f, key, traced)
     for aval in types_of(body.consts):
         check_is_array(aval, f"used from outside by `{name_of(f)}`")
-    result_tree, result_specs = body.out_tree
-    params = ShardMapParams(
-        check_vma=check_vma,
-        in_specs=(*[REPLICATED] * len(body.consts), *specs),
-        jaxpr=body.program,
-        newly_manual_axes=manual,
-        mesh=mesh,
-        out_specs=result_specs,
-    )
-    return result_tree.unflatten(bind(shard_map_p, *body.consts, *arrays, params=params))
+    result_tree, _ = body.out_tree
+    return result_tree.unflatten(bind(shard_map_p, *body.consts, *arrays, params=params_of(body)))
 
 
 def _traced(f: Function, flat: Function, avals: Avals, tree, static: list[int]) -> Body:
