@@ -41,6 +41,16 @@ def resized(shape: Sequence[Any], axis: int, *sizes: Any) -> tuple[Any, ...]:
     return (*shape[:axis], *sizes, *shape[axis + 1 :])
 
 
+def filled(mask: Iterable[bool], values: Iterable[Any], others: Iterable[Any]) -> list[Any]:
+    """`others` with the next of `values` where `mask` says so.
+
+    >>> filled([True, False, True], "ab", [0, 1, 2])
+    ['a', 1, 'b']
+    """
+    rest = iter(values)
+    return [next(rest) if is_next else x for is_next, x in strict_zip(mask, others)]
+
+
 def bytes_text(n_bytes: float) -> str:
     """A number of bytes with three digits and its unit.
 

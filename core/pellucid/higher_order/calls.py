@@ -284,6 +284,12 @@ def with_linear_part(
     return paired([*results[: len(mask)], *tangents], mask)
 
 
+def with_forwarded(results: Results, forwarded: Sequence[int | None], operands: Operands) -> Values:
+    """All results of a program, from those without results that are inputs: `forwarded` has the operand of each, or None."""
+    rest = iter(results)
+    return [next(rest) if i is None else operands[i] for i in forwarded]
+
+
 def without_calls(jaxpr: Jaxpr, kept: Primitive[Any] | None = None) -> Jaxpr:
     """The program with calls written out, but for those by the primitive `kept`; remembered."""
 

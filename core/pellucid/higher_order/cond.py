@@ -84,6 +84,7 @@ from .calls import (
     marks,
     with_common_consts,
     with_common_inputs,
+    with_forwarded,
     with_linear_part,
     without_calls,
 )
@@ -496,8 +497,8 @@ def _branch(
         inputs,
     )
     programs, forwarded = without_forwarded(programs)
-    computed = iter(bind(cond_p, index, *inputs, params=CondParams(programs, platforms)))
-    results = [next(computed) if i is None else inputs[i] for i in forwarded]
+    results = bind(cond_p, index, *inputs, params=CondParams(programs, platforms))
+    results = with_forwarded(results, forwarded, inputs)
     return bodies[0].out_tree.unflatten([x if hasattr(x, "aval") else stage(x) for x in results])
 
 

@@ -20,6 +20,7 @@ from pellucid.base import (
     Partial,
     UnexpectedTracerError,
     dtypes,
+    filled,
     leaf_paths,
     shown_path,
     strict_zip,
@@ -47,7 +48,7 @@ from pellucid.ir import (
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.movement import brought_to, reduce_sum
 from pellucid.primitives.varying import vary
-from pellucid.tracing import Tracer, bind, context, is_reference, name_of, type_of, types_of
+from pellucid.tracing import Tracer, bind, is_reference, name_of, type_of, types_of
 from pellucid.transforms.arguments import (
     check_callable,
     described,
@@ -94,10 +95,6 @@ class CustomJvpCall(NamedTuple):
     symbolic_zeros: bool
     debug: DebugInfo
     has_forward_mode: bool = True
-
-    def bind(self, operands: Operands) -> Values:
-        """Results under the current trace."""
-        return context.trace.custom_call(self, operands)
 
     def staged(self, trace: Any, operands: Operands) -> Values:
         """Results of an equation of `trace` that calls this."""
@@ -303,10 +300,6 @@ class CustomVjpCall(NamedTuple):
     symbolic_zeros: bool
     debug: DebugInfo
     has_forward_mode: bool = False
-
-    def bind(self, operands: Operands) -> Values:
-        """Results under the current trace."""
-        return context.trace.custom_call(self, operands)
 
     def rule(self, primals: Operands, tangents: Operands) -> tuple[Values, Values]:
         """Results, and tangents that only reverse mode can compute; references are passed without theirs."""
@@ -787,14 +780,14 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values
 
     def converted(*args_and_values: Any) -> Any:
         split = len(args_and_values) - n
-        args, values = args_and_values[:split], iter(args_and_values[split:])
+        args, values = args_and_values[:split], args_and_values[split:]
         inputs, tree = flatten(tuple(args))
         if tree != in_tree:
             raise DerivativeRuleError(
                 "a closure-converted function got arguments of another structure than the example's.",
                 got=structure_lines("args", in_tree, tree, inputs),
             )
-        captured = [next(values) if h else c for c, h in strict_zip(others, hoisted)]
+        captured = filled(hoisted, values, others)
         return out_tree.unflatten(calling(program.jaxpr)(*captured, *inputs))
 
     return converted, list(compress(consts, hoisted))

@@ -43,6 +43,7 @@ from pellucid.ir import (
 )
 from pellucid.primitives.movement import brought_to
 from pellucid.tracing import (
+    context,
     indices,
     inline_on_cells,
     name_of,
@@ -132,7 +133,7 @@ class Signature:
         keywords = [name for name in bound.kwargs if name in kwargs]
         if keywords:
             raise ArgumentTypeError(
-                f"`{self.name}` has its own derivative, so all its arguments must have positions.",
+                f"`{self.name}` has rules of its own, so it takes all arguments by position.",
                 got=f"only by keyword: {', '.join(keywords)}",
                 do="Bind them with functools.partial, or make them positional.",
             )
@@ -192,7 +193,7 @@ class CustomFunction(ForwardsDefinitions):
         self.nondiff_argnums = self.signature.nondiff
 
     def _bound(self, call: FlatCall):
-        """The call of flat values that traces interpret, with the rules of the user; it has `bind`."""
+        """The call of flat values that traces interpret, with the rules of the user."""
         raise NotImplementedError(type(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -205,7 +206,7 @@ class CustomFunction(ForwardsDefinitions):
         differentiated, others = self.signature.split(args)
         leaves, tree = flat_arguments(tuple(differentiated), type(self).__name__, self.fun, args)
         call = FlatCall(self, tree, others, types_of(leaves))
-        results = self._bound(call).bind(tuple(leaves))
+        results = context.trace.custom_call(self._bound(call), tuple(leaves))
         return call.out_tree.unflatten(results)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -395,7 +396,7 @@ class DerivativeCall(Shown, CustomCall[P]):
 
     def batch(self, axis, operands, dims, params):
         call, out_dims = self.call_of(params).batched(axis, dims)
-        return call.bind(operands), out_dims
+        return context.trace.custom_call(call, operands), out_dims
 
     def dead_code(self, used, equation):
         used_operands = [True] * len(equation.operands)

@@ -14,6 +14,7 @@ from pellucid.base import (
     Function,
     TreeError,
     broadcast_prefix_to,
+    filled,
     strict_zip,
 )
 from pellucid.ir import (
@@ -178,8 +179,7 @@ def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) ->
     def of_both(size: int, batched: Mask, operands: Operands) -> FlatResults:
         axis = BatchAxis(size)
         primal_flags = list(batched[:n])
-        rest = iter(batched[n:])
-        tangent_flags = [next(rest) if nz else b for nz, b in strict_zip(nonzero, primal_flags)]
+        tangent_flags = filled(nonzero, batched[n:], primal_flags)
 
         def both(flags: Mask, values: Operands) -> FlatResults:
             """Results, then tangents, of `rule` for operands that are batched as `flags` say."""
@@ -233,8 +233,7 @@ def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Mask) -> FlatRul
         cotangents = list(values)
 
         def run(*tangents):
-            rest = iter(tangents)
-            inputs = [next(rest) if x is None else x for x in residuals]
+            inputs = filled([aval is not None for aval in linear], tangents, residuals)
             results, flags = rule(size, [True] * len(inputs), inputs)
             return list(itertools.compress(_in_front(axis, results, flags), nonzero))
 
@@ -352,9 +351,7 @@ def sequential_vmap(f: Function) -> custom_vmap:
         batched = list(itertools.compress(leaves, flags))
 
         def one(elements):
-            rest = iter(elements)
-            filled = [next(rest) if b else x for x, b in strict_zip(leaves, flags)]
-            return f(*tree.unflatten(filled))
+            return f(*tree.unflatten(filled(flags, elements, leaves)))
 
         result = sequential_map(one, batched)
         out_tree = flatten(result)[1]
@@ -435,8 +432,7 @@ def each_element(
     batched = [move_axis(x, d, 0) for x, d in strict_zip(operands, dims) if d is not None]
 
     def one(elements: Operands) -> Values:
-        rest = iter(elements)
-        chosen = [x if d is None else next(rest) for x, d in strict_zip(operands, dims)]
+        chosen = filled([d is not None for d in dims], elements, operands)
         return list(bind(primitive, *chosen, params=params))
 
     if unrolled:

@@ -21,7 +21,7 @@ from pellucid.ir import (
 )
 from pellucid.primitives.arithmetic import neg
 from pellucid.primitives.movement import brought_to
-from pellucid.tracing import bind, bottom, name_of, replay, type_of, types_of
+from pellucid.tracing import bind, bottom, context, name_of, replay, type_of, types_of
 from pellucid.transforms.arguments import (
     check_callable,
     checked_leaves,
@@ -30,16 +30,14 @@ from pellucid.transforms.arguments import (
     with_aux,
 )
 from pellucid.transforms.gradient import linear_transpose
-from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
+from pellucid.transforms.jvp import jvp_flat
 from pellucid.transforms.linearize import linearize
 from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import (
     add_tangents,
     cotangents_of,
     instantiate,
-    nonzero,
     nonzero_mask,
-    spread,
 )
 from pellucid.xla.pytree import flatten, treedef_tuple
 
@@ -225,17 +223,13 @@ class LinearSolve(Programs[LinearSolveParams]):
         results = bind(self, *primals, params=params)
         consts, b = params.split(primals)
         const_tangents, right = params.split(tangents)
-        n, matvec_tangents = len(b), const_tangents.matvec
+        n, matvec = len(b), params.jaxprs.matvec.jaxpr
         aux_tangents = [Zero(type_of(x).tangent()) for x in results[n:]]
-        mask = nonzero_mask(matvec_tangents)
-        if any(mask):
-            program, more, out_mask = jvp_jaxpr(
-                params.jaxprs.matvec.jaxpr, [*mask, *[False] * n], False
-            )
-            operands = (*more, *consts.matvec, *results[:n], *nonzero(matvec_tangents))
-            products = replay(program.jaxpr, (), *operands)
-            terms = spread([*map(neg, products[n:])], out_mask, types_of(products[:n]))
-            right = [add_tangents(a, t) for a, t in strict_zip(right, terms)]
+        if any(nonzero_mask(const_tangents.matvec)):
+            of_consts = lambda *xs: (replay(matvec, (), *xs, *results[:n]), ())
+            _, slopes, _ = jvp_flat(of_consts, consts.matvec, const_tangents.matvec)
+            terms = [t if type(t) is Zero else neg(t) for t in slopes]
+            right = [*map(add_tangents, right, terms)]
         if not any(nonzero_mask(right)):
             return results, [*right, *aux_tangents]
         operands = [*primals[: len(primals) - n], *map(instantiate, right)]
@@ -439,7 +433,7 @@ def custom_root(
         return replay(solver, (), *consts, *guess)
 
     def rule(primals: Operands, tangents: Operands) -> tuple[Values, Values]:
-        results = call.bind(tuple(primals))
+        results = context.trace.custom_call(call, tuple(primals))
         root = results[:n]
         f_consts, _, tangent_consts, _ = consecutive(sizes, primals)
         _, right, _ = jvp_flat(
@@ -454,7 +448,8 @@ def custom_root(
         return results, out_tangents
 
     call = CustomJvpCall(caller, function, rule, "implicit derivative", False, DebugInfo(caller))
-    results = call.bind((*(c for part in parts for c in part.consts), *leaves))
+    operands = (*(c for part in parts for c in part.consts), *leaves)
+    results = context.trace.custom_call(call, operands)
     # What `solve` returns for constants are numbers of the host.
     results = [x if hasattr(x, "aval") else bottom().number(x, type_of(x)) for x in results]
     return _solution(tree, results, parts[1], has_aux)

@@ -13,6 +13,7 @@ from pellucid.base import (
     IrreversibleLoopError,
     Symbol,
     exact_quotient,
+    filled,
     is_static,
     strict_zip,
 )
@@ -558,9 +559,7 @@ def _transposed_by_parts(
     """Transpose a loop that also carries what is not linear, such as a counter."""
 
     def run(*linear):
-        values = iter(linear)
-        filled = [next(values) if is_linear(x) else x for x in operands]
-        return bind(scan, *filled, params=params)
+        return bind(scan, *filled(map(is_linear, operands), linear, operands), params=params)
 
     avals = [x.aval for x in operands if is_linear(x)]
     cts = transposed_flat(run, avals, cotangents)

@@ -108,15 +108,17 @@ def _typed(aval) -> str:
 
 def _argument_reason(path: str, old, new) -> MissReason:
     """Why an argument of type `new` doesn't fit a program for type `old`."""
-    if getattr(old, "shape", None) != getattr(new, "shape", None):
-        kind, advice = "shape", "Pad to a fixed shape, or batch the calls."
-    elif getattr(old, "dtype", None) != getattr(new, "dtype", None):
-        kind, advice = "dtype", "Convert it before the call."
-    elif getattr(old, "weak_type", None) != getattr(new, "weak_type", None):
-        kind, advice = "weak type", "Pass `jnp.asarray(value, dtype)` instead of a Python number."
-    else:
-        kind, advice = "sharding", _KEEP_SHARDING
+    differing = [a for a in _ASPECTS if getattr(old, a[1], None) != getattr(new, a[1], None)]
+    kind, _, advice = [*differing, ("sharding", "", _KEEP_SHARDING)][0]
     return MissReason(kind, path, _typed(old), _typed(new), advice)
+
+
+_ASPECTS: Sequence[tuple[Any, str, str]] = (
+    ("shape", "shape", "Pad to a fixed shape, or batch the calls."),
+    ("dtype", "dtype", "Convert it before the call."),
+    ("weak type", "weak_type", "Pass `jnp.asarray(value, dtype)` instead of a Python number."),
+)
+"""By kind of difference between types of arguments: the attribute that differs, and advice."""
 
 
 def reasons_for_place(

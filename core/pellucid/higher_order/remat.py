@@ -56,7 +56,7 @@ from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from pellucid.transforms.zeros import nonzero, nonzero_mask, paired
 
 from .bodies import Body, body_of_flat, known_body
-from .calls import Call, ClosedCallParams, closed_call_p, without_calls
+from .calls import Call, ClosedCallParams, closed_call_p, with_forwarded, without_calls
 from .custom_rules import CustomCall
 
 Policy = Callable[..., Any]
@@ -144,27 +144,17 @@ def nothing_saveable(*_: Any, **__: Any) -> bool:
     return False
 
 
-@dataclass(frozen=True)  # not a tuple: policies of different classes differ
-class DotsSaveable:
+def dots_saveable(primitive: Primitive[Any], *_: Any, **__: Any) -> bool:
     """Keep results of matrix products (and convolutions), which are dear to compute again."""
-
-    only_if_no_batch_dims: bool
-
-    def __call__(self, primitive: Primitive[Any], *_: Any, **params: Any) -> bool:
-        if not self.only_if_no_batch_dims:
-            return primitive.name in ("dot_general", "conv_general_dilated")
-        return _is_dot_without_batch(primitive, params)
+    return primitive.name in ("dot_general", "conv_general_dilated")
 
 
-def _is_dot_without_batch(primitive: Primitive[Any], params: dict[str, Any]) -> bool:
+def dots_with_no_batch_dims_saveable(primitive: Primitive[Any], *_: Any, **params: Any) -> bool:
+    """Keep results of matrix products without batch dimensions."""
     if primitive.name != "dot_general":
         return False
     _, (lhs_batch, rhs_batch) = params["dimension_numbers"]
     return not lhs_batch and not rhs_batch
-
-
-dots_saveable = DotsSaveable(False)
-dots_with_no_batch_dims_saveable = DotsSaveable(True)
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
@@ -176,25 +166,25 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     Array(32., dtype=float32, weak_type=True)
     """
 
-    def policy(primitive: Primitive[Any], *_: Any, **params: Any) -> Any:
-        return (
-            Offloadable(offload_src, offload_dst)
-            if _is_dot_without_batch(primitive, params)
-            else Recompute
-        )
+    def policy(*equation: Any, **params: Any) -> Any:
+        is_kept = dots_with_no_batch_dims_saveable(*equation, **params)
+        return Offloadable(offload_src, offload_dst) if is_kept else Recompute
 
     return policy
 
 
 @dataclass(frozen=True)  # not a tuple: policies of different classes differ
 class NamesSaveable:
-    """Keep values with certain names, or with any names but these."""
+    """Keep values with certain names, or with any names but these, and perhaps `others`, which have no name."""
 
     names: frozenset[str]
     are_kept: bool
+    others: bool = False
 
     def __call__(self, primitive: Primitive[Any], *_: Any, **params: Any) -> bool:
-        return primitive is name_p and (params["name"] in self.names) is self.are_kept
+        if primitive is not name_p:
+            return self.others
+        return (params["name"] in self.names) is self.are_kept
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
@@ -227,12 +217,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     >>> grad(f)(2.0)
     Array(32., dtype=float32, weak_type=True)
     """
-    names = frozenset(names_not_to_save)
-
-    def policy(primitive: Primitive[Any], *_: Any, **params: Any) -> bool:
-        return not (primitive is name_p and params["name"] in names)
-
-    return policy
+    return NamesSaveable(frozenset(names_not_to_save), are_kept=False, others=True)
 
 
 def save_and_offload_only_these_names(
@@ -359,17 +344,15 @@ class Remat(Call[RematParams]):
     def lower(self, ctx, operands, params):
         if params.differentiated and params.prevent_cse is not False:
             # Without a barrier the compiler would find that all this was computed before, and keep it.
-            prevented = (
-                params.prevent_cse
-                if isinstance(params.prevent_cse, tuple)
-                else (True,) * len(operands)
-            )
-            behind = [x for x, p in zip(operands, prevented, strict=False) if p]
+            flags = params.prevent_cse
+            flags = flags if isinstance(flags, tuple) else (True,) * len(operands)
+            behind = [i for i, prevented in enumerate(flags[: len(operands)]) if prevented]
             if behind:
-                barrier = ctx.op("stablehlo.optimization_barrier", [x.type for x in behind], behind)
-                moved = iter(barrier.results)
-                chosen = [*prevented, *[False] * (len(operands) - len(prevented))]
-                operands = [next(moved) if p else x for x, p in strict_zip(operands, chosen)]
+                operands = list(operands)
+                moved = [operands[i] for i in behind]
+                barrier = ctx.op("stablehlo.optimization_barrier", [x.type for x in moved], moved)
+                for i, x in strict_zip(behind, barrier.results):
+                    operands[i] = x
         with ctx.named("checkpoint/"):
             return ctx.inline(params.jaxpr.jaxpr, (), operands)
 
@@ -549,8 +532,8 @@ def checkpoint(
         if not context.trace.is_eager:
             return body.out_tree.unflatten(bind(remat_p, *operands, params=params))
         [program], forwarded = without_forwarded((body.program,))
-        computed = iter(bind(remat_p, *operands, params=params.on(program)))
-        results = [next(computed) if i is None else operands[i] for i in forwarded]
+        results = bind(remat_p, *operands, params=params.on(program))
+        results = with_forwarded(results, forwarded, operands)
         return body.out_tree.unflatten([x if hasattr(x, "aval") else stage(x) for x in results])
 
     return rematerialized

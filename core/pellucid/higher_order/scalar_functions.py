@@ -24,10 +24,10 @@ from pellucid.ir import (
     Avals,
     BatchAxis,
     ClosedJaxpr,
-    DebugInfo,
     Operands,
     P,
     Programs,
+    Results,
     Traits,
     Values,
     Zero,
@@ -47,7 +47,6 @@ from pellucid.primitives.index_dims import (
 )
 from pellucid.primitives.monoids import monoid_of
 from pellucid.primitives.movement import (
-    broadcast,
     broadcast_in_dim,
     brought_to,
     reduce_sum,
@@ -74,49 +73,35 @@ from pellucid.primitives.windows import (
     window_shape,
 )
 from pellucid.tracing import Tracer, bind, bind1, name_of, replay, stage, type_of, types_of
-from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
-from pellucid.transforms.derived import stage_open
+from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.transforms.jvp import concrete_value, jvp_flat
 from pellucid.transforms.vmap import batch_flat
 from pellucid.xla.pytree import flatten, treedef_tuple
 
-from .bodies import differing_types, stand_in
-
-
-class Combination(NamedTuple):
-    """A function that combines two elements, as a program of scalars: (first, second) -> combined."""
-
-    jaxpr: ClosedJaxpr
-    consts: Values
+from .bodies import Body, body_of, differing_types, stand_in
 
 
 def combination(
     caller: str, computation: Callable[[Any, Any], Any], tree: Any, avals: Avals
-) -> Combination:
+) -> Body:
     """The program of `computation` on two trees of scalars with the dtypes of `avals`."""
     check_callable(computation, caller)
     scalars = [shaped_array((), a.dtype) for a in avals]
-
-    def flat(*leaves):
-        first, second = treedef_tuple([tree, tree]).unflatten(leaves)
-        results, out_tree = result_leaves(computation(first, second), caller, computation)
-        if out_tree != tree or differing_types(scalars, types_of(results)):
-            raise ArgumentTypeError(
-                f"{caller}: `{name_of(computation)}` must give scalars of the types that it takes.",
-                got=[
-                    f"taken {tree.unflatten(scalars)}",
-                    f"returned {out_tree.unflatten(types_of(results))}",
-                ],
-            )
-        return results
-
-    program, consts = stage_open(flat, [*scalars, *scalars], DebugInfo(name_of(computation)))
-    return Combination(program, consts)
+    body = body_of(computation, treedef_tuple([tree, tree]), [*scalars, *scalars], caller)
+    if body.out_tree != tree or differing_types(scalars, body.out_avals):
+        raise ArgumentTypeError(
+            f"{caller}: `{name_of(computation)}` must give scalars of the types that it takes.",
+            got=[
+                f"taken {tree.unflatten(scalars)}",
+                f"returned {body.out_tree.unflatten(body.out_avals)}",
+            ],
+        )
+    return body
 
 
-def _monoid(combined: Combination, avals: Avals, initial: Operands) -> str | None:
+def _monoid(combined: Body, avals: Avals, initial: Operands) -> str | None:
     """The name of the monoid that a combination is, if the initial value is its identity."""
-    jaxpr = combined.jaxpr.jaxpr
+    jaxpr = combined.program.jaxpr
     value = concrete_value(initial[0]) if len(initial) == 1 else None
     if len(jaxpr.equations) != 1 or value is None or combined.consts:
         return None
@@ -140,7 +125,7 @@ class Arguments(NamedTuple):
     arrays: list[Any]
     avals: Avals
     initial: Values
-    combination: Combination
+    combination: Body
     monoid: str | None
 
 
@@ -268,21 +253,16 @@ def _halved(
     starts = [broadcast_in_dim(x, rest, ()) for x in values[n:]]
     if math.prod(shape[d] for d in dimensions) == 0:
         return starts
-    combined = functools.partial(_on_arrays, jaxpr, consts)
+    combined = functools.partial(_on_arrays, lambda *xs: replay(jaxpr.jaxpr, (), *consts, *xs))
     return combined(starts, by_halves(combined, values[:n], tuple(dimensions)))
 
 
-def _on_arrays(jaxpr: ClosedJaxpr, consts: Operands, a: Sequence[Any], b: Sequence[Any]) -> Values:
-    """A program of scalars applied to each pair of elements of arrays of one shape."""
+def _on_arrays(function: Callable[..., Results], a: Operands, b: Operands) -> Values:
+    """A function of scalars applied to each pair of elements of arrays of one shape."""
     shape = type_of(a[0]).shape
     size = math.prod(shape)
     flat = [reshape(x, (size,)) for x in (*a, *b)]
-    results, dims = batch_flat(
-        lambda *xs: replay(jaxpr.jaxpr, (), *xs),
-        BatchAxis(size),
-        [*consts, *flat],
-        [*[None] * len(consts), *[0] * len(flat)],
-    )
+    results, dims = batch_flat(function, BatchAxis(size), flat, [0] * len(flat))
     return [
         reshape(brought_to(BatchAxis(size), x, d, 0), shape) for x, d in strict_zip(results, dims)
     ]
@@ -309,7 +289,7 @@ def reduce(
     names = ("operands", "init_values")
     arguments = _arguments("reduce", names, operands, init_values, computation)
     axes = ints(dimensions)
-    jaxpr, consts = arguments.combination
+    jaxpr, consts, _ = arguments.combination
     values = [*arguments.arrays, *arguments.initial]
     if arguments.monoid is not None:
         more = {"out_sharding": out_sharding} if arguments.monoid == "sum" else {}
@@ -427,7 +407,7 @@ def reduce_window(
     arguments = _arguments(
         "reduce_window", ("operand", "init_value"), operand, init_value, computation
     )
-    tree, arrays, avals, initial, (jaxpr, consts), monoid = arguments
+    tree, arrays, avals, initial, (jaxpr, consts, _), monoid = arguments
     settings = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
     if monoid in REDUCE_WINDOW:
         return tree.unflatten([reduce_window_by(monoid, arrays[0], *settings)])
@@ -475,11 +455,10 @@ class ScatterApply(Programs[ScatterApplyParams], Scatter):  # pyright: ignore[re
                 "scatter_apply has no derivative where it may apply its function to one element several times.",
                 do="Pass `unique_indices=True` if it does not.",
             )
-        aval = type_of(updates)
+        aval, update = type_of(updates), params.update_jaxpr
+        function = functools.partial(replay, update.jaxpr, update.consts)
         there, moved = (gathered_updates(value, indices, aval, params) for value in (x, tx))
-        _, [slope], _ = jvp_flat(
-            lambda elements: ([_applied(params.update_jaxpr, elements)], []), [there], [moved]
-        )
+        _, [slope], _ = jvp_flat(lambda x: (_on_arrays(function, [x], [x]), []), [there], [moved])
         replaced = ScatterParams(*params[:4])
         return [result], [
             bind1(
@@ -500,17 +479,6 @@ class ScatterApply(Programs[ScatterApplyParams], Scatter):  # pyright: ignore[re
 
 
 scatter_apply_p = ScatterApply()
-
-
-def _applied(program: ClosedJaxpr, elements):
-    """The results of a program of scalars on each of `elements`."""
-    shape = type_of(elements).shape
-    size = math.prod(shape)
-    [results], [dim] = batch_flat(
-        lambda element: replay(program.jaxpr, program.consts, element, element),
-        BatchAxis(size), [reshape(elements, (size,))], [0],
-    )  # fmt: skip
-    return reshape(broadcast(results, (size,)) if dim is None else results, shape)
 
 
 def scatter_apply(

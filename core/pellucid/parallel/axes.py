@@ -283,6 +283,9 @@ class Exchange(Collective, Movement[P]):
     state: ClassVar[str | None] = None
     """The state of the result along the axes (see `restated`), where it isn't that of the operand."""
 
+    def abstract_eval(self, avals, params):
+        return avals
+
     def factors(self, avals, results, params):
         return alike(avals, results, "!", self.worked_dims(params))
 
@@ -361,7 +364,7 @@ class AllReduce(Collective, Primitive[CollectiveParams]):
     all_dims = ""
 
     def abstract_eval(self, avals, params):
-        return [avals[0]]
+        return avals
 
     def typed(self, avals, results, params):
         [result] = super().typed(avals, results, params)
@@ -486,9 +489,7 @@ class PExtreme(AllReduce):
         if ctx.platform != "cpu" or not is_floating or groups.shape[1] == 1:
             return [all_reduce(ctx, x, aval, self.monoid.hlo, groups)]
 
-        def reduce(keys, key_aval, result):
-            return all_reduce(ctx, keys, key_aval, self.monoid.hlo, groups)
-
+        reduce = lambda keys, aval, _: all_reduce(ctx, keys, aval, self.monoid.hlo, groups)
         return [through_integers(ctx, x, aval, aval, self.monoid, reduce)]
 
 

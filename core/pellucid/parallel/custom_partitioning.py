@@ -19,7 +19,7 @@ from pellucid.base import (
 )
 from pellucid.compilation.shardy import ShardyAttributes
 from pellucid.higher_order.bodies import Body, known_body
-from pellucid.higher_order.custom_rules import ForwardsDefinitions
+from pellucid.higher_order.custom_rules import ForwardsDefinitions, Signature
 from pellucid.higher_order.stages import ShapeDtypeStruct
 from pellucid.ir import (
     CONTROL,
@@ -44,7 +44,6 @@ from pellucid.tracing import (
     bind,
     name_of,
     resolve_arguments,
-    signature_of,
     stage_closed,
 )
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves, wraps
@@ -251,6 +250,7 @@ class custom_partitioning(ForwardsDefinitions):
     def __init__(self, fun: Function, static_argnums: Ints = ()) -> None:
         super().__init__(fun)
         wraps(fun, "Form in parts")(self)
+        self.signature = Signature(fun)
         self.static_argnums = resolve_arguments(fun, static_argnums, None, "static")[0]
         self._partition: Function | None = None
         self._sharding_rule: Any = None
@@ -312,16 +312,7 @@ class custom_partitioning(ForwardsDefinitions):
                 f"custom_partitioning: nobody said how `{name_of(fun)}` is done in parts.",
                 do=f"Call `{name_of(fun)}.def_partition(partition, sharding_rule=...)` first.",
             )
-        signature = signature_of(fun)
-        if signature is not None:
-            bound = signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            args, kwargs = bound.args, bound.kwargs
-        if kwargs:
-            raise ArgumentTypeError(
-                f"custom_partitioning: `{name_of(fun)}` gets all arguments by position.",
-                got=f"keywords: {', '.join(kwargs)}",
-            )
+        args = self.signature.positional(args, kwargs)
         spec = FunctionSpec(fun, name_of(fun), self.static_argnums)
         call = spec.call(args, {})
         leaves = checked_leaves(call.leaves, "custom_partitioning", fun, args, {})

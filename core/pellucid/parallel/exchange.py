@@ -55,12 +55,12 @@ from pellucid.primitives.movement import (
 )
 from pellucid.primitives.slicing import dynamic_index_in_dim, index_in_dim, index_take
 from pellucid.primitives.varying import CollectiveParams, vary
-from pellucid.tracing import bind1, bound_axes, context, stage, type_of, types_of
+from pellucid.tracing import bind, bind1, bound_axes, context, stage, type_of, types_of
 from pellucid.transforms.transpose import backward_pass
 from pellucid.transforms.vmap import batch_flat
 
 from .axes import AxisNames, Exchange, axis_index, checked_groups, listed_axes, psum_p, size_along
-from .gathering import GatherAxesParams, all_gather_p, folded, split
+from .gathering import GatherAxesParams, all_gather_p, check_parts, folded, split
 
 Pairs = tuple[tuple[int, int], ...]
 _INDEX = np.dtype(np.int32)
@@ -101,9 +101,6 @@ class PPermute(Exchange[PPermuteParams]):
 
     name = "ppermute"
 
-    def abstract_eval(self, avals, params):
-        return [avals[0]]
-
     def undo(self, cotangent, aval, params):
         inverse = tuple([(destination, source) for source, destination in params.perm])
         return bind1(self, cotangent, params=params._replace(perm=inverse))
@@ -128,14 +125,20 @@ class PPermute(Exchange[PPermuteParams]):
         groups = device_groups(ctx, params.axis_name)
         if groups.shape[1] == 1:
             return [operands[0] if params.perm else ctx.zeros(ctx.avals_out[0])]
-        pairs = np.array(params.perm, np.int64).reshape(-1, 2)
-        attributes = group_attributes(ctx, groups)
-        del attributes["replica_groups"]
-        attributes["source_target_pairs"] = ctx.int_matrix(groups[:, pairs].reshape(-1, 2))
+        attributes = _pair_attributes(ctx, params)
         return [ctx.op1("stablehlo.collective_permute", ctx.avals_out[0], operands, attributes)]
 
 
 ppermute_p = PPermute()
+
+
+def _pair_attributes(ctx: Any, params: Any) -> dict[str, Any]:
+    """The attributes by which a collective names its pairs of devices."""
+    groups = device_groups(ctx, params.axis_name)
+    attributes = group_attributes(ctx, groups)
+    del attributes["replica_groups"]
+    pairs = groups[:, np.array(params.perm, np.int64).reshape(-1, 2)].reshape(-1, 2)
+    return attributes | {"source_target_pairs": ctx.int_matrix(pairs)}
 
 
 def axes_and_pairs(caller: str, axis_name: Any, perm: Iterable[Ints]) -> tuple[AxisNames, Pairs]:
@@ -210,9 +213,6 @@ class PBroadcast(Exchange[PBroadcastParams]):
 
     name = "pbroadcast"
     traits = COLLECTIVE.replace(equalizes=True)
-
-    def abstract_eval(self, avals, params):
-        return [avals[0]]
 
     def undo(self, cotangent, aval, params):
         summed = bind1(psum_p, cotangent, params=CollectiveParams(params.axis_name))
@@ -322,8 +322,7 @@ class AllToAll(Shown, Exchange[AllToAllParams]):
             "concat_dimension": params.concat_axis,
             "split_count": groups.shape[1],
         }
-        result = [ctx.type(ctx.avals_out[0])]
-        return list(ctx.op("stablehlo.all_to_all", result, operands, attributes).results)
+        return [ctx.op1("stablehlo.all_to_all", ctx.avals_out[0], operands, attributes)]
 
 
 all_to_all_p = AllToAll()
@@ -359,12 +358,9 @@ def all_to_all(
         aval = type_of(leaf)
         at = canonical_axis(split_axis, aval.ndim, "all_to_all: split_axis")
         to = canonical_axis(concat_axis, aval.ndim, "all_to_all: concat_axis")
-        if aval.shape[at] % parts if tiled else aval.shape[at] != parts:
-            need = "a multiple of" if tiled else "equal to"
-            raise CollectiveError(
-                f"all_to_all needs a dimension {at} whose size is {need} the number of positions, {parts}.",
-                got=f"x: {aval.text()}, axis_name={axes!r}",
-            )
+        check_parts(
+            "all_to_all", aval, at, parts, tiled, axes, "Pad it, or split another dimension."
+        )
         if not tiled and at != to:
             # The new axis stands at `concat_axis` once `split_axis` is gone.
             to, at = (to + 1, at) if at < to else (to, at + 1)
@@ -414,10 +410,8 @@ class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
 
     def jvp(self, primals, tangents, params):
         dense_tangents = [instantiate(t) for t in tangents[:2]]
-        return (
-            [bind1(self, *primals, params=params)],
-            [bind1(self, *dense_tangents, *primals[2:], params=params)],
-        )
+        tangents = bind(self, *dense_tangents, *primals[2:], params=params)
+        return bind(self, *primals, params=params), tangents
 
     def transpose(self, cotangents, operands, params):
         if type(cotangents[0]) is Zero:
@@ -570,12 +564,7 @@ class PointToPoint(Collective, Primitive[P]):
                 f"{self.name}: devices of the platform {ctx.platform!r} don't send and receive apart.",
                 do="Use `ppermute`, which does both.",
             )
-        pairs = np.array(params.perm, np.int64).reshape(-1, 2)
-        pairs = device_groups(ctx, params.axis_name)[:, pairs].reshape(-1, 2)
-        return {
-            "channel_handle": ctx.attribute("#stablehlo.channel_handle<handle = 1, type = 1>"),
-            "source_target_pairs": ctx.int_matrix(pairs),
-        }
+        return _pair_attributes(ctx, params)
 
 
 class PSend(PointToPoint[PSendParams]):

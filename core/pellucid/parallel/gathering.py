@@ -73,6 +73,19 @@ def split(x: Any, axis: int, parts: int) -> Any:
     return reshape(x, resized(shape, axis, parts, shape[axis] // parts))
 
 
+def check_parts(
+    caller: str, aval: Any, dim: int, parts: int, tiled: bool, axes: AxisNames, do: str
+) -> None:
+    """Raise CollectiveError unless dimension `dim` has one element, or if `tiled` one part, for each of `parts` positions."""
+    if aval.shape[dim] % parts if tiled else aval.shape[dim] != parts:
+        need = "a multiple of" if tiled else "equal to"
+        raise CollectiveError(
+            f"{caller} needs a dimension {dim} whose size is {need} the number of positions, {parts}.",
+            got=f"x: {aval.text()}, axis_name={axes!r}",
+            do=do,
+        )
+
+
 class AllGather(Shown, Exchange[GatherAxesParams]):
     """The values of all positions along named axes, at each of them."""
 
@@ -126,7 +139,7 @@ class AllGather(Shown, Exchange[GatherAxesParams]):
         if not result.size:  # StableHLO gathers no empty values
             return [ctx.zeros(result)]
         attributes = global_attributes(ctx, groups) | {"all_gather_dim": dim}
-        return [ctx.op("stablehlo.all_gather", [ctx.type(result)], [x], attributes).result]
+        return [ctx.op1("stablehlo.all_gather", result, [x], attributes)]
 
 
 class AllGatherInvariant(AllGather):
@@ -319,13 +332,8 @@ def psum_scatter(
                 do="Convert them first: `x.astype(int)`.",
             )  # fmt: skip
         dim = canonical_axis(scatter_dimension, aval.ndim, "psum_scatter: scatter_dimension")
-        if aval.shape[dim] % parts if tiled else aval.shape[dim] != parts:
-            need = "a multiple of" if tiled else "equal to"
-            raise CollectiveError(
-                f"psum_scatter needs a dimension {dim} whose size is {need} the number of positions, {parts}.",
-                got=f"x: {aval.text()}, axis_name={axes!r}",
-                do="Pad it, scatter another dimension, or use `psum`.",
-            )
+        do = "Pad it, scatter another dimension, or use `psum`."
+        check_parts("psum_scatter", aval, dim, parts, tiled, axes, do)
         params = ScatterSumParams(groups, axes, parts, dim, tiled)
         if are_addends("psum_scatter", leaf, axes, groups):
             return bind1(unreduced_reduce_scatter_p, leaf, params=params)

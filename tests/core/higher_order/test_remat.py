@@ -54,7 +54,8 @@ def test_policies_reach_into_calls():
     "policy",
     [
         None,
-        *(p for p in vars(policies).values() if p.__class__.__name__ == "DotsSaveable"),
+        policies.dots_saveable,
+        policies.dots_with_no_batch_dims_saveable,
         policies.everything_saveable,
     ],
 )
