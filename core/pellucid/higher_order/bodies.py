@@ -20,7 +20,7 @@ from pellucid.base import (
     structure_differences,
 )
 from pellucid.compilation import interception
-from pellucid.ir import Avals, ClosedJaxpr, DebugInfo, Effects, Operands, ShapedArray, Values
+from pellucid.ir import Avals, ClosedJaxpr, DebugInfo, Effects, ShapedArray, Values
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.varying import vary
 from pellucid.sharding.partition_spec import PartitionSpec
@@ -81,8 +81,18 @@ def traced(
     It is remembered for the function as long as the function lives, unless it captured traced values. With `call`,
     a function of the module level, or an `Adapted` one, the program is that of `call(function, *args)`.
     """
-    key = (caller, call, in_tree, tuple(avals))
-    return known_body(function, key, lambda: _traced(function, in_tree, avals, caller, call))
+
+    def trace() -> Body:
+        body = body_of(function, in_tree, avals, caller, call)
+        forbidden = [e for e in body.program.effects if not e.control_flow_allowed]
+        if forbidden:
+            raise EffectsError(
+                f"{caller}: `{name_of(function)}` has side effects that can't happen there.",
+                got=", ".join(map(repr, forbidden)),
+            )
+        return body
+
+    return known_body(function, (caller, call, in_tree, tuple(avals)), trace)
 
 
 def known_body(function: Function, key: tuple[Any, ...], trace: Callable[[], Body]) -> Body:
@@ -170,17 +180,6 @@ def argument_names(
     return names
 
 
-def _traced(function, in_tree, avals: Avals, caller: str, call) -> Body:
-    body = body_of(function, in_tree, avals, caller, call)
-    forbidden = [e for e in body.program.effects if not e.control_flow_allowed]
-    if forbidden:
-        raise EffectsError(
-            f"{caller}: `{name_of(function)}` has side effects that can't happen there.",
-            got=", ".join(map(repr, forbidden)),
-        )
-    return body
-
-
 def check_batched_effects(caller: str, effects: Effects) -> None:
     """Raise EffectsError for side effects that can't happen where `vmap` runs branches that an element doesn't choose."""
     forbidden = [e for e in effects if not e.batched_control_flow_allowed]
@@ -266,11 +265,6 @@ def _advice(expected, returned) -> str:
     return "Shapes of a carry can't change: begin with the final shape, or return another one."
 
 
-def strengthened(values: Operands, avals: Avals, out_avals: Avals) -> Values:
-    """Initial values of a carry, as the body returns them: of a wider dtype where they are weakly typed, varying."""
-    return [_strengthened(x, aval, out) for x, aval, out in strict_zip(values, avals, out_avals)]
-
-
 def settled(
     values: Values, trace: Callable[[Values], tuple[Body, Any]], tree: Any
 ) -> tuple[Values, Body, Any]:
@@ -283,13 +277,14 @@ def settled(
         body, out_tree = trace(avals)
         if out_tree != tree:
             return values, body, out_tree
-        stronger = strengthened(values, avals, body.out_avals[: len(values)])
+        stronger = [*map(_strengthened, values, avals, body.out_avals)]
         if all(a is b for a, b in strict_zip(stronger, values)):
             return values, body, out_tree
         values = stronger
 
 
 def _strengthened(x, aval, out):
+    """An initial value of a carry as the body returns it: of a wider dtype where it is weakly typed, varying."""
     if (
         getattr(aval, "weak_type", False)
         and aval.shape == out.shape

@@ -15,6 +15,7 @@ from pellucid.base import (
     ArgumentValueError,
     EffectsError,
     Function,
+    Shape,
     TracedValueError,
     strict_zip,
     tree_flatten,
@@ -458,20 +459,17 @@ _NUMBERS = "biuf"
 _NAME = re.compile(r"[a-zA-Z]\w*([.][\w$]+)+", re.ASCII)
 
 
-class ArrayAttribute:
-    """A NumPy array among params: hashed and compared by its content."""
+class ArrayAttribute(NamedTuple):
+    """The content of a NumPy array among params: it can be hashed and compared."""
 
-    __slots__ = ("_key", "array")
+    shape: Shape
+    dtype: str
+    data: bytes
 
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array.copy()
-        self._key = (array.shape, array.dtype.str, array.tobytes())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ArrayAttribute) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
+    @property
+    def array(self) -> np.ndarray:
+        """The array."""
+        return np.frombuffer(self.data, self.dtype).reshape(self.shape)
 
     def __repr__(self) -> str:
         return f"HashableArray({self.array!r})"
@@ -579,5 +577,8 @@ def _frozen(name: str, key: str, value) -> tuple[str, tuple[Any, ...], Any]:
                 got=f"{key}: {type(leaf).__name__}",
                 do="Use numbers, strings and NumPy arrays; pass other arrays as positional arguments.",
             )
-    arrays = tuple([ArrayAttribute(x) if isinstance(x, np.ndarray) else x for x in leaves])
-    return key, arrays, structure
+    arrays = [
+        ArrayAttribute(x.shape, x.dtype.str, x.tobytes()) if isinstance(x, np.ndarray) else x
+        for x in leaves
+    ]
+    return key, tuple(arrays), structure

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import (
-    ArgumentTypeError,
     ArgumentValueError,
     CacheLooked,
     ExecutionError,
@@ -71,6 +70,7 @@ from pellucid.tracing import (
     type_of,
 )
 from pellucid.tracing.fingerprint import fingerprint
+from pellucid.transforms.arguments import check_callable
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.calls import UNHASHABLE, make_call
 from pellucid.xla.flags import trace_context
@@ -569,8 +569,7 @@ def jit(
             keep_unused=keep_unused, device=device, backend=backend, inline=inline,
             compiler_options=compiler_options,
         )  # fmt: skip
-    if not callable(fun):
-        raise ArgumentTypeError("jit takes a function.", got=f"got {type(fun).__name__}")
+    check_callable(fun, "jit")
     static_nums, static_names = resolve_arguments(fun, static_argnums, static_argnames, "static")
     donated_nums, donated_names = resolve_arguments(fun, donate_argnums, donate_argnames, "donate")
     overlap = set(static_nums) & set(donated_nums)

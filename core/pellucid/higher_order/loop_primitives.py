@@ -233,47 +233,45 @@ class Scan(Linearized, Structured[ScanParams]):
     # Running --------------------------------------------------------------------------------------
 
     def lower(self, ctx, operands, params):
-        jaxpr, length = params.jaxpr.jaxpr, params.length
+        jaxpr, length, n = params.jaxpr.jaxpr, params.length, params.num_carry
         consts, carry, xs = params.split(operands)
-        xs_avals = params.split(ctx.avals_in)[2]
-        n_carry = params.num_carry
-        ys_avals = ctx.avals_out[n_carry:]
+        _, _, xs_avals = params.split(ctx.avals_in)
+        ys_avals = ctx.avals_out[n:]
         dtype = counter_dtype(length)
         counter = shaped_array((), dtype)
-
-        def step(i: Any, carry: Operands, ys: Operands) -> tuple[Values, Values]:
-            index = i
-            if params.reverse:
-                last = ctx.constant(length - 1, dtype)
-                with ctx.named("", "sub"):
-                    index = ctx.op1("stablehlo.subtract", counter, [last, i])
-            inputs = [
-                element_at(ctx, x, a, index, unstacked(a)) for x, a in strict_zip(xs, xs_avals)
-            ]
-            with ctx.named("closed_call/"):
-                results = ctx.inline(jaxpr, (), [*consts, *carry, *inputs])
-            written = [
-                with_element_at(ctx, y, a, index, x, unstacked(a))
-                for y, a, x in strict_zip(ys, ys_avals, results[n_carry:])
-            ]
-            return results[:n_carry], written
 
         def advanced(i: Any, by: int) -> Any:
             with ctx.named("", "add"):
                 return ctx.op1("stablehlo.add", counter, [i, ctx.constant(dtype.type(by))])
 
-        def steps(i: Any, carry: Operands, ys: Operands, count: int) -> tuple[Any, Any]:
+        def steps(first: Any, values: Operands, count: int) -> Values:
+            """Carry and outputs after `count` steps from the step `first` on."""
+            carry, ys = values[:n], values[n:]
             for k in range(count):
-                carry, ys = step(advanced(i, k) if k else i, carry, ys)
-            return carry, ys
+                i = advanced(first, k) if k else first
+                if params.reverse:
+                    last = ctx.constant(length - 1, dtype)
+                    with ctx.named("", "sub"):
+                        i = ctx.op1("stablehlo.subtract", counter, [last, i])
+                elements = [
+                    element_at(ctx, x, a, i, unstacked(a)) for x, a in strict_zip(xs, xs_avals)
+                ]
+                with ctx.named("closed_call/"):
+                    results = ctx.inline(jaxpr, (), [*consts, *carry, *elements])
+                carry = results[:n]
+                ys = [
+                    with_element_at(ctx, y, a, i, x, unstacked(a))
+                    for y, a, x in strict_zip(ys, ys_avals, results[n:])
+                ]
+            return [*carry, *ys]
 
         with ctx.named("", "broadcast_in_dim"):
-            ys: Any = [ctx.zeros(a) for a in ys_avals]
+            values = [*carry, *map(ctx.zeros, ys_avals)]
         unroll = _steps_per_trip(params)
         trips, rest = divmod(length, unroll) if unroll else (0, 0)
-        carry = list(carry)
+        zero = dtype.type(0)
         if trips == 1:
-            carry, ys = steps(ctx.constant(dtype.type(0)), carry, ys, unroll)
+            values = steps(ctx.constant(zero), values, unroll)
         elif isinstance(trips, Symbol) or trips:
             limit = trips * unroll
 
@@ -282,17 +280,16 @@ class Scan(Linearized, Structured[ScanParams]):
                     return ctx.compare(values[0], ctx.constant(limit, dtype), "LT", counter)
 
             def body(values):
-                i, rest_values = values[0], values[1:]
-                new_carry, new_ys = steps(i, rest_values[:n_carry], rest_values[n_carry:], unroll)
-                return [advanced(i, unroll), *new_carry, *new_ys]
+                i, *before = values
+                after = steps(i, before, unroll)
+                return [advanced(i, unroll), *after]
 
-            avals = [counter, *jaxpr.in_avals[len(consts) : len(consts) + n_carry], *ys_avals]
-            initial = [ctx.constant(dtype.type(0)), *carry, *ys]
+            avals = [counter, *params.split(jaxpr.in_avals)[1], *ys_avals]
+            initial = [ctx.constant(zero), *values]
             values = while_loop(ctx, avals, initial, condition, body, ordered(jaxpr.effects))[1:]
-            carry, ys = values[:n_carry], values[n_carry:]
         if rest:
-            carry, ys = steps(ctx.constant(dtype.type(length - rest)), carry, ys, rest)
-        return [*carry, *ys]
+            values = steps(ctx.constant(dtype.type(length - rest)), values, rest)
+        return values
 
 
 scan_p = Scan()

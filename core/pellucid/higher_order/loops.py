@@ -164,17 +164,16 @@ def _check_carry(
     expected: tuple[Any, Any],
     returned: tuple[Any, Any],
 ) -> None:
-    """Raise unless a loop's body gives a carry of the (structure, types) that it takes.
-
-    In the carry of `fori_loop`, what the user gave comes last, behind counters.
-    """
+    """Raise unless a loop's body gives a carry of the (structure, types) that it takes."""
     if is_counted:
-        caller = "fori_loop"
-        n = expected[0].children()[-1].num_leaves
-        n_returned = returned[0].children()[-1].num_leaves
-        expected = expected[0].children()[-1], expected[1][len(expected[1]) - n :]
-        returned = returned[0].children()[-1], returned[1][len(returned[1]) - n_returned :]
+        caller, expected, returned = "fori_loop", _of_user(*expected), _of_user(*returned)
     check_carry(caller, f, *expected, *returned)
+
+
+def _of_user(tree, avals: Avals) -> tuple[Any, Avals]:
+    """Of a carry of `fori_loop`, the (structure, types) of what the user gave: it comes last, behind counters."""
+    inner = tree.children()[-1]
+    return inner, avals[len(avals) - inner.num_leaves :]
 
 
 def _pair(tree, f: Function) -> tuple[Any, Any]:

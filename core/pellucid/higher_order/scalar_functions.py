@@ -504,10 +504,7 @@ def scatter_apply(
     >>> scatter_apply(np.arange(4.0), np.array([[1], [3]]), lambda e: -e, places, update_shape=(2,)).tolist()
     [0.0, -1.0, 2.0, -3.0]
     """
-    if not callable(func):
-        raise ArgumentTypeError(
-            "scatter_apply takes a function of a scalar.", got=f"got {type(func).__name__}"
-        )
+    check_callable(func, "scatter_apply")
     dtype = type_of(operand).dtype
     scalar = shaped_array((), dtype)
     jaxpr, consts = stage(lambda element, _: [func(element)], [scalar, scalar])

@@ -51,7 +51,7 @@ from pellucid.tracing import (
     stage,
     type_of,
 )
-from pellucid.transforms.arguments import type_of_described
+from pellucid.transforms.arguments import check_callable, type_of_described
 from pellucid.xla import hlo
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.compile import hlo_cost, to_hlo
@@ -520,8 +520,7 @@ def make_jaxpr(
     >>> print(make_jaxpr(lambda x: -x)(1.0))
     { lambda ; a:f32[]. let b:f32[] = neg a in (b,) }
     """
-    if not callable(fun):
-        raise ArgumentTypeError("make_jaxpr takes a function.", got=f"got {type(fun).__name__}")
+    check_callable(fun, "make_jaxpr")
     if abstracted_axes is not None:
         raise ArgumentValueError("make_jaxpr: abstracted_axes is not supported.")
     static_nums, static_names = resolve_arguments(fun, static_argnums, None, "static")

@@ -195,7 +195,7 @@ def all_gather(
            [0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
-    if to not in ("varying", "invarying", "reduced"):
+    if to not in _GATHERS:
         raise ArgumentValueError(
             'all_gather: `to` is "varying", "invarying" or "reduced".', got=f"to={to!r}"
         )

@@ -128,7 +128,7 @@ def _call_on_values(
 ):  # fmt: skip
     """`call(f, args, …)` where `args` have references: each position gets one to its part of what they hold."""
     leaves, tree = flatten(args)
-    check_distinct("shard_map", argument_paths(f, args, {}), leaves)
+    check_distinct("shard_map", argument_paths(f, args), leaves)
     is_ref = list(map(is_reference, leaves))
     specs = _input_specs(args, in_specs)
     if in_specs is Infer:
@@ -247,13 +247,15 @@ def _call(
 ):  # fmt: skip
     leaves, tree = flatten(args)
     leaf_specs = _input_specs(args, in_specs)
-    arrays = [x for x, spec in strict_zip(leaves, leaf_specs) if spec is not None]
-    static = [(i, x) for i, (x, spec) in enumerate(strict_zip(leaves, leaf_specs)) if spec is None]
-    arrays = checked_leaves(arrays, "shard_map", f, args, {})
-    paths = [p for p, s in strict_zip(argument_paths(f, args, {}), leaf_specs) if s is not None]
+    is_array = [spec is not None for spec in leaf_specs]
+    static = [(i, x) for i, x in enumerate(leaves) if not is_array[i]]
+    arrays = [*itertools.compress(leaves, is_array)]
+    arrays = checked_leaves(arrays, "shard_map", f, args)
+    paths = [*itertools.compress(argument_paths(f, args), is_array)]
+    stated = itertools.compress(leaf_specs, is_array)
     specs = [
         _checked_spec(spec, x, mesh, manual, path, check_vma)
-        for spec, x, path in strict_zip([s for s in leaf_specs if s is not None], arrays, paths)
+        for spec, x, path in strict_zip(stated, arrays, paths)
     ]
     avals = [
         checked_local_type(type_of(x), mesh, spec, manual, check_vma, path)
