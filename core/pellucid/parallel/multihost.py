@@ -35,7 +35,6 @@ from pellucid.runtime.assembly import (
     make_array_from_single_device_arrays,
 )
 from pellucid.runtime.distributed import initialize
-from pellucid.runtime.distributed.membership import processes_in_words
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
 from pellucid.sharding.errors import PartitionSpecError
 from pellucid.sharding.placement import tiles
@@ -172,7 +171,9 @@ def _who_has_what(value: np.ndarray, digests: np.ndarray) -> str:
     processes: dict[str, list[int]] = {}
     for process, text in enumerate(texts):
         processes.setdefault(text, []).append(process)
-    return "; ".join(f"{text} in {processes_in_words(who)}" for text, who in processes.items())
+    return "; ".join(
+        f"{text} in {peers.processes_in_words(who)}" for text, who in processes.items()
+    )
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from pellucid.base import DistributedError, interruptible
 
+if TYPE_CHECKING:
+    from .distributed.job import Job
+
 T = TypeVar("T")
 
 FAILURE_REPORT_SECONDS = 2.0
 """Time in seconds that the coordinator may take to report why a connection broke."""
+_MAX_NAMED_PROCESSES = 16
 
 
 class Proposal(NamedTuple):
@@ -31,48 +35,8 @@ class Proposal(NamedTuple):
     """Digest of the arguments that each process has for itself; empty if there are none."""
 
 
-class Watch(Protocol):
-    """Source of failures of other processes."""
-
-    def failure(self, seconds: float = 0.0) -> DistributedError | None: ...
-
-
-class Meetings(Protocol):
-    """Agreement of processes on what they do next."""
-
-    def agree(self, what: str, text: str, process_ids: Sequence[int] | None = None) -> None: ...
-
-    def launch(
-        self,
-        start: Callable[[Any], T],
-        argument: Any,
-        proposal: Proposal,
-        *,
-        is_order_enough: bool = False,
-    ) -> T: ...
-
-    def admit(self, proposal: Proposal) -> Any: ...
-
-
-_watch: list[Watch] = []
-_meetings: list[Meetings] = []
-
-
-def enter(watch: Watch, meetings: Meetings) -> None:
-    """Note that this process is in a job."""
-    _watch[:] = [watch]
-    _meetings[:] = [meetings]
-
-
-def leave() -> None:
-    """Note that this process is in no job."""
-    _watch.clear()
-    _meetings.clear()
-
-
-def is_alone() -> bool:
-    """Whether this process is in no job, so that every device is its own."""
-    return not _watch
+jobs: list[Job] = []
+"""The job that this process is in; empty if it is in none, so that every device is its own."""
 
 
 def agree(what: str, text: str, process_ids: Sequence[int] | None = None) -> None:
@@ -80,8 +44,8 @@ def agree(what: str, text: str, process_ids: Sequence[int] | None = None) -> Non
 
     Raises: AgreementError in each of them if the texts differ.
     """
-    if _meetings:
-        _meetings[0].agree(what, text, process_ids)
+    for job in jobs:
+        job.meetings.agree(what, text, process_ids)
 
 
 def launch(
@@ -91,14 +55,14 @@ def launch(
 
     With `is_order_enough`, they wait for each other only where it follows another program than before.
     """
-    if not _meetings:  # the job is over; the devices say so
+    if not jobs:  # the job is over; the devices say so
         return start(argument)
-    return _meetings[0].launch(start, argument, proposal, is_order_enough=is_order_enough)
+    return jobs[0].meetings.launch(start, argument, proposal, is_order_enough=is_order_enough)
 
 
 def admit(proposal: Proposal) -> Any:
     """Agree on a program where it follows another one than before; the caller appends (group, key) to the result and starts it at once."""
-    return _meetings[0].admit(proposal) if _meetings else []
+    return jobs[0].meetings.admit(proposal) if jobs else []
 
 
 def digest(values: Iterable[Any]) -> str:
@@ -111,9 +75,8 @@ def digest(values: Iterable[Any]) -> str:
 
 def check() -> None:
     """Raise PeerFailureError if a process of the job has failed, AgreementError if launches differed."""
-    error = _watch[0].failure() if _watch else None
-    if error is not None:
-        raise error
+    for job in jobs:
+        job.membership.check()
 
 
 def wait(function: Callable[..., T], *arguments: Any) -> T:
@@ -126,7 +89,15 @@ def failure_behind(text: str) -> DistributedError | None:
 
     A broken connection is often seen by the program before the coordinator has told of its reason.
     """
-    if not _watch:
+    if not jobs:
         return None
     is_about_connections = "gloo" in text.lower() or "nccl" in text.lower()
-    return _watch[0].failure(FAILURE_REPORT_SECONDS if is_about_connections else 0.0)
+    return jobs[0].membership.failure(FAILURE_REPORT_SECONDS if is_about_connections else 0.0)
+
+
+def processes_in_words(indices: Sequence[int]) -> str:
+    """As in "process 3" or "processes 0, 2"; of very many, the first."""
+    shown = ", ".join(map(str, indices[:_MAX_NAMED_PROCESSES]))
+    if len(indices) > _MAX_NAMED_PROCESSES:
+        shown += f" and {len(indices) - _MAX_NAMED_PROCESSES} others"
+    return f"process {shown}" if len(indices) == 1 else f"processes {shown}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pellucid.base import DeviceError, DistributedError, PlatformError, config, logger
 from pellucid.base.late import late
@@ -29,16 +29,14 @@ _lock = threading.RLock()
 _clients: dict[str, Client] = {}
 _failures: dict[str, str] = {}
 _default: list[str] = []
-_job: list[Any] = []
-"""The job of several processes that the clients join; empty for none."""
 
 
 def _make_cpu() -> Client:
     n_devices = xla_client.cpu_device_count(config.num_cpu_devices.value)
     asynchronous = config.cpu_enable_async_dispatch.value
-    if not _job:
+    if not peers.jobs:
         return xla_client.make_cpu_client(n_devices, asynchronous=asynchronous)
-    job = _job[0]
+    [job] = peers.jobs
     options = {"asynchronous": asynchronous, **job.cpu_options()}
     client = peers.wait(lambda: xla_client.make_cpu_client(n_devices, **options))
     job.note_gloo()
@@ -54,10 +52,10 @@ def _make_cuda() -> Client:
     options = dict(config.pjrt_client_create_options.value or {})
     if visible != "all":
         options["visible_devices"] = [int(number) for number in visible.split(",")]
-    if not _job:
+    if not peers.jobs:
         return plugins.make_cuda_client(options)
-    options |= _job[0].accelerator_options()
-    return plugins.make_cuda_client(options, _job[0].client)
+    [job] = peers.jobs
+    return plugins.make_cuda_client(options | job.accelerator_options(), job.client)
 
 
 def _make_named(name: str) -> Client:
@@ -347,11 +345,6 @@ def check_none_started(who: str) -> None:
             got=f"started: {', '.join(_clients)}",
             do="Call it before anything that touches a device: devices(), arrays, compiled calls.",
         )
-
-
-def set_job(job: Any) -> None:
-    """Have the clients that are started from now on join a job of several processes, or none."""
-    _job[:] = [] if job is None else [job]
 
 
 def stop_all() -> None:

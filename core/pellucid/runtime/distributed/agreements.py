@@ -6,69 +6,41 @@ members of a group propose the same at the same position of the group's order; w
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter, deque
-from collections.abc import Callable, Iterable
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-_MAX_QUOTED_PROCESSES = 5
+from pellucid.base import AgreementError, DistributedError, DistributedTimeoutError
+from pellucid.runtime.peers import processes_in_words
+
+CHECK_INTERVAL_SECONDS = 0.1
+"""Interval of the coordinator's calls of `Agreements.check`."""
+_MAX_QUOTED_LINES = 4
 _STOPPED_PEER_GRACE_SECONDS = 1.0
 """Grace period before a stopped process is reported to its waiting peers: it may be about to go on."""
+_IN_ORDER = (
+    "Let all processes call the same functions, on values of the same types, in the same order."
+)
 Group = tuple[int, ...]
-Send = Callable[..., None]
-"""`send(process, event, **fields)` sends a message to a member."""
-
-
-class Position(NamedTuple):
-    """A position in a group's order: the proposal `key`, the members that made it, and those of them that wait."""
-
-    key: str
-    members: set[int]
-    waiting: set[int]
-
-    def is_launched(self) -> bool:
-        """Whether a member has launched the program without waiting."""
-        return len(self.waiting) < len(self.members)
 
 
 @dataclass(slots=True)
 class Order:
     """Proposals of a group that not all members have made yet."""
 
+    counts: dict[int, int]
+    """Number of the proposals that each member has made: the first ones of `keys`."""
+    keys: deque[str] = field(default_factory=deque)
+    since: float = 0.0
+    """Time at which the first proposal came to be the first."""
     seconds: float = 0.0
-    """Limit of the time that members wait for each other."""
-    positions: deque[Position] = field(default_factory=deque)
-    counts: Counter[int] = field(default_factory=Counter)
-    """Number of proposals of each member."""
-    done: int = 0
-    """Number of proposals that all members have made."""
-    timer: asyncio.TimerHandle | None = None
+    """Limit of the time from then on until all members have made it."""
 
-    def waiting(self) -> set[int]:
-        """Members that wait for the others."""
-        return set().union(*[position.waiting for position in self.positions])
-
-    def is_launched(self) -> bool:
-        """Whether a member has launched something that not all others have proposed."""
-        return any(position.is_launched() for position in self.positions)
-
-    def remove(self, process: int) -> None:
-        """Take back the proposal for which `process` waits."""
-        for position in self.positions:
-            if process in position.waiting:
-                position.waiting.remove(process)
-                position.members.remove(process)
-                self.counts[process] -= 1
-        while self.positions and not self.positions[-1].members:
-            self.positions.pop()
-
-
-class Fail(NamedTuple):
-    """Ends of a job: `process(index, reason)` for a process that failed, `order(proposals)` for orders that differ."""
-
-    process: Callable[[int, str], None]
-    order: Callable[[list[Any]], None]
+    def missing(self) -> list[int]:
+        """Members that have not made the first proposal."""
+        return [member for member, count in self.counts.items() if self.keys and not count]
 
 
 class Agreements:
@@ -76,117 +48,110 @@ class Agreements:
 
     A process waits at one place at a time, so processes that wait for each other at different places would do so for
     ever, which is found at once. If a disagreement concerns waiting processes only, each of them gets an error and
-    the job continues; if one of them has launched its program, the job has failed.
+    the job continues; if one of them has launched its program, the job has failed. `send(process, event, **fields)`
+    sends a message to a member; `fail_process(process, reason)` and `fail_order(lines)` end the job.
     """
 
-    def __init__(self, send: Send, fail: Fail) -> None:
+    def __init__(
+        self,
+        send: Callable[..., None],
+        fail_process: Callable[[int, str], None],
+        fail_order: Callable[[list[str]], None],
+    ) -> None:
         self._send = send
-        self._fail = fail
+        self._fail_process = fail_process
+        self._fail_order = fail_order
         self._orders: dict[Group, Order] = {}
         self._place: dict[int, Group] = {}
-        """The group in which each waiting process waits."""
+        """The group in which each waiting process waits; what it waits for is its last proposal there."""
         self._texts: dict[str, tuple[str, str]] = {}
         """(subject, proposal) for each key."""
         self._last: dict[int, str] = {}
         """Key of the last proposal of each process that all others made too."""
         self._owed: dict[tuple[Group, int], dict[str, Any]] = {}
-        """Outcomes to deliver to members that had not arrived when their group was decided."""
-        self._stopped: dict[int, str] = {}
-        """Processes that propose nothing for now, and why."""
+        """Errors to deliver to members that had not arrived when their group was decided."""
+        self._stopped: dict[int, tuple[str, float]] = {}
+        """Processes that propose nothing for now: why, and since when."""
 
     def come(
-        self, process: int, group: Group, what: str, text: str, seconds: float, key: str = ""
+        self,
+        process: int,
+        group: Sequence[int],
+        what: str,
+        said: str,
+        seconds: float,
+        key: str = "",
     ) -> None:
-        """`process` proposes `text` about `what` to its `group`, and waits at most `seconds` for the others."""
+        """`process` proposes to its `group` what it `said` about `what`, and waits at most `seconds` for the others."""
+        group = tuple(group)
         self._stopped.pop(process, None)
-        owed = self._owed.pop((group, process), None)
-        if owed is not None:
-            self._send(process, **owed)
+        if error := self._owed.pop((group, process), None):
+            self._send(process, "error", **error)
             return
-        key = key or f"{what}\0{text}"
-        self._texts[key] = what, text
-        self._place[process] = group
-        order = self._orders.setdefault(group, Order())
-        order.seconds = seconds
-        if not self._propose(order, process, group, key, is_waiting=True):
-            return
-        self._set_timer(order, group)
+        key = key or f"{what}\0{said}"
+        self._texts[key] = what, said
+        self._propose(process, group, [key], seconds, is_waiting=True)
         if circle := self._circle(process):
             proposals = {
-                member: position.key
-                for group in circle
-                for position in self._orders[group].positions
-                for member in position.members
+                member: order.keys[count - 1]
+                for order in map(self._orders.__getitem__, circle)
+                for member, count in order.counts.items()
+                if count
             }
-            self._reject(proposals, circle)
-        elif self._stopped:
-            self._let_go_soon(group)
+            self._reject(proposals, circle, any(map(self._is_launched, circle)))
 
-    def launched(self, process: int, group: Group, keys: Iterable[str], seconds: float) -> None:
+    def launched(
+        self, process: int, group: Sequence[int], keys: Iterable[str], seconds: float
+    ) -> None:
         """`process` has launched the programs `keys` with its `group`, in this order, without waiting."""
-        order = self._orders.setdefault(group, Order())
-        order.seconds = seconds
-        for key in keys:
-            if not self._propose(order, process, group, key, is_waiting=False):
-                return
-        self._set_timer(order, group)
-        if self._stopped:
-            self._let_go_soon(group)
+        self._propose(process, tuple(group), keys, seconds, is_waiting=False)
 
     def _propose(
-        self, order: Order, process: int, group: Group, key: str, *, is_waiting: bool
-    ) -> bool:
-        """Whether the proposal is, so far, that of the others; it isn't pending any more if they all have made it."""
-        index = order.counts[process] - order.done
-        if index == len(order.positions):
-            order.positions.append(Position(key, set(), set()))
-        position = order.positions[index]
-        if position.key != key:
-            proposals = {**dict.fromkeys(position.members, position.key), process: key}
-            self._reject(proposals, [group], {process} if is_waiting else None)
-            return False
-        order.counts[process] += 1
-        position.members.add(process)
-        if is_waiting:
-            position.waiting.add(process)
-        if len(position.members) == len(group):
-            order.positions.popleft()
-            order.done += 1
-            if order.timer is not None:
-                order.timer.cancel()
-                order.timer = None
-            self._last.update(dict.fromkeys(group, key))
-            for member in position.waiting:
+        self, process: int, group: Group, keys: Iterable[str], seconds: float, *, is_waiting: bool
+    ) -> None:
+        """Compare the proposals of `process` with those of the others; what all have made isn't pending any more."""
+        order = self._orders.setdefault(group, Order(dict.fromkeys(group, 0)))
+        order.seconds = seconds
+        for key in keys:
+            if not order.keys:
+                order.since = time.monotonic()
+            index = order.counts[process]
+            if index == len(order.keys):
+                order.keys.append(key)
+            elif (other := order.keys[index]) != key:
+                proposals = {m: other for m, count in order.counts.items() if count > index}
+                is_launched = not is_waiting or self._is_launched(group)
+                self._reject({**proposals, process: key}, [group], is_launched, process)
+                return
+            order.counts[process] += 1
+            if is_waiting:
+                self._place[process] = group
+            if all(order.counts.values()):
+                self._release(group, order)
+
+    def _release(self, group: Group, order: Order) -> None:
+        """Remove the first proposal, which all members have made, and let those go on that wait for it."""
+        self._last.update(dict.fromkeys(group, order.keys.popleft()))
+        order.since = time.monotonic()
+        for member in group:
+            order.counts[member] -= 1
+            if not order.counts[member] and self._waits(member, group):
                 del self._place[member]
                 self._send(member, "agreed")
-        return True
+
+    def _waits(self, process: int, group: Group) -> bool:
+        return self._place.get(process) == group
+
+    def _is_launched(self, group: Group) -> bool:
+        """Whether a member has launched something that not all others have proposed."""
+        counts = self._orders[group].counts
+        return any(count > self._waits(member, group) for member, count in counts.items())
 
     def stop(self, process: int, reason: str | None) -> None:
         """`process` proposes nothing for now, for `reason`; None if it continues. Its waiting peers get an error."""
         self._stopped.pop(process, None)
         if reason is not None:
-            self._stopped[process] = reason
-            for group in self._orders:
-                self._let_go_soon(group)
-
-    def _let_go_soon(self, group: Group) -> None:
-        asyncio.get_running_loop().call_later(_STOPPED_PEER_GRACE_SECONDS, self._let_go, group)
-
-    def _let_go(self, group: Group) -> None:
-        """Report stopped processes to the members of `group` that wait for them."""
-        order = self._orders[group]
-        missing = self._missing(group)
-        stopped = [
-            [process, self._stopped[process]] for process in missing if process in self._stopped
-        ]
-        if not stopped:
-            return
-        if order.is_launched():
-            for process, reason in stopped:
-                self._fail.process(process, reason)
-            return
-        for process in self._dismiss(group):
-            self._send(process, "stopped", stopped=stopped[:_MAX_QUOTED_PROCESSES])
+            self._stopped[process] = reason, time.monotonic()
 
     def withdraw(self, process: int) -> None:
         """`process` doesn't wait any more; the answer follows what it may have been told before."""
@@ -198,73 +163,93 @@ class Agreements:
         group = self._place.pop(process, None)
         if group is not None:
             order = self._orders[group]
-            order.remove(process)
-            self._set_timer(order, group)
+            order.counts[process] -= 1
+            while len(order.keys) > max(order.counts.values()):
+                order.keys.pop()
 
-    def _dismiss(self, group: Group) -> set[int]:
-        """The waiting members of `group`, whose proposals are taken back."""
-        order = self._orders[group]
-        waiting = order.waiting()
-        for process in waiting:
-            self.forget(process)
-        return waiting
+    def check(self) -> None:
+        """End waits for processes that have stopped, or that come too late; to be called again and again."""
+        now = time.monotonic()
+        for group, order in self._orders.items():
+            missing = order.missing()
+            stopped = {
+                process: reason
+                for process, (reason, since) in self._stopped.items()
+                if process in missing
+                and now > max(order.since, since) + _STOPPED_PEER_GRACE_SECONDS
+            }
+            if stopped:
+                self._let_go(
+                    group, stopped, DistributedError, f"{processes_in_words([*stopped])} stopped before.",
+                    [f"process {process}: {reason}" for process, reason in stopped.items()],
+                    "Mend that, and run it again in all processes.",
+                )  # fmt: skip
+            elif missing and now > order.since + order.seconds:
+                what, text = self._text(order.keys[0])
+                reason = f"it did not come to {text} within {order.seconds:g} s"
+                self._let_go(
+                    group, dict.fromkeys(missing, reason), DistributedTimeoutError,
+                    f"{processes_in_words(missing)} did not come within {order.seconds:g} s.",
+                    [f"process {member}: last agreed on {self._last_text(member)}" for member in missing],
+                    "Look at what they do; or raise the option peer_timeout_seconds.",
+                )  # fmt: skip
+                late = f"{what}: the others waited {order.seconds:g} s for this process, and then gave up."
+                for member in missing:
+                    got = [f"process {member} comes only now"]
+                    error = _error(DistributedTimeoutError, late, got, _IN_ORDER)
+                    self._owed[group, member] = error
 
-    def _set_timer(self, order: Order, group: Group) -> None:
-        """Limit the time until all members have made the proposal at the order's first position."""
-        if order.timer is None and order.positions:
-            loop = asyncio.get_running_loop()
-            order.timer = loop.call_later(order.seconds, self._give_up, group)
-        elif order.timer is not None and not order.positions:
-            order.timer.cancel()
-            order.timer = None
-
-    def _give_up(self, group: Group) -> None:
-        order = self._orders[group]
-        order.timer = None
-        missing = list(self._missing(group))
-        if order.is_launched():
-            text = self._text(order.positions[0].key)[1]
-            for process in missing:
-                self._fail.process(process, f"it did not come to {text} within {order.seconds:g} s")
-            return
-        last = [
-            [[process], self._last_text(process)] for process in missing[:_MAX_QUOTED_PROCESSES]
-        ]
-        self._end(
-            [group], {"event": "late", "missing": missing, "last": last, "seconds": order.seconds}
-        )
+    def _let_go(
+        self,
+        group: Group,
+        reasons: dict[int, str],
+        kind: type[DistributedError],
+        problem: str,
+        got: list[str],
+        do: str,
+    ) -> None:
+        """End the wait of `group` by an error, or the job for some processes' `reasons` if a member has launched."""
+        if self._is_launched(group):
+            for process, reason in reasons.items():
+                self._fail_process(process, reason)
+        else:
+            what, _ = self._text(self._orders[group].keys[0])
+            self._dismiss([group], _error(kind, f"{what}: {problem}", got, do))
 
     def _reject(
-        self, proposals: dict[int, str], groups: list[Group], arrived: Iterable[int] | None = ()
+        self, proposals: dict[int, str], groups: list[Group], is_launched: bool, *arrived: int
     ) -> None:
-        """End what `groups` propose: an error for each member, of which those `arrived` haven't begun to wait.
-
-        The job fails if a member has launched its program: one of the groups', or that just proposed (None).
-        """
-        quoted = self._quoted(proposals)
-        if arrived is None or any(self._orders[group].is_launched() for group in groups):
-            self._fail.order(quoted)
-        else:
-            self._end(groups, {"event": "disagreed", "said": quoted}, arrived)
-
-    def _end(
-        self, groups: list[Group], outcome: dict[str, Any], arrived: Iterable[int] = ()
-    ) -> None:
-        """Deliver `outcome` to all members of `groups`: to the waiting and `arrived` ones now, to others when they come."""
-        present = {*arrived}.union(*[self._dismiss(group) for group in groups])
-        for process in present:
-            self._place.pop(process, None)
-            self._send(process, **outcome)
-        for group in groups:
-            self._owed.update({(group, process): outcome for process in set(group) - present})
-
-    def _quoted(self, proposals: dict[int, str]) -> list[Any]:
-        """[processes, subject, proposal] for each different proposal."""
-        by_key = {}
+        """End what `groups` propose: an error for each member, also those `arrived`; the end of the job if `is_launched`."""
+        by_key = defaultdict(list)
         for process, key in sorted(proposals.items()):
-            by_key.setdefault(key, []).append(process)
-        quoted = [[members, *self._text(key)] for key, members in by_key.items()]
-        return sorted(quoted)[:_MAX_QUOTED_PROCESSES]
+            by_key[key].append(process)
+        texts = [(processes_in_words(who), *self._text(key)) for key, who in by_key.items()]
+        is_one_thing = len({what for _, what, _ in texts}) == 1
+        lines = [
+            f"{who}: {text if is_one_thing else f'{what}, {text}'}" for who, what, text in texts
+        ]
+        if is_launched:
+            self._fail_order(_quoted(lines))
+            return
+        what = (
+            f"{texts[0][1]}: the processes don't agree."
+            if is_one_thing
+            else "the processes are not at the same point of their programs."
+        )
+        error = _error(AgreementError, what, lines, _IN_ORDER)
+        informed = {*arrived, *self._dismiss(groups, error)}
+        for process in arrived:
+            self._send(process, "error", **error)
+        for group in groups:
+            self._owed.update({(group, process): error for process in set(group) - informed})
+
+    def _dismiss(self, groups: list[Group], error: dict[str, Any]) -> list[int]:
+        """The waiting members of `groups`, which get an error and whose proposals are taken back."""
+        waiting = [process for group in groups for process in group if self._waits(process, group)]
+        for process in waiting:
+            self.forget(process)
+            self._send(process, "error", **error)
+        return waiting
 
     def _text(self, key: str) -> tuple[str, str]:
         """(subject, proposal) of a key; what a launch adds to its program's key is a digest of argument values."""
@@ -275,30 +260,35 @@ class Agreements:
         return what, f"{text}, arguments of its own with contents {contents}"
 
     def _last_text(self, process: int) -> str:
-        if process not in self._last:
-            return "nothing yet"
-        return ": ".join(self._text(self._last[process]))
+        return (
+            ": ".join(self._text(self._last[process])) if process in self._last else "nothing yet"
+        )
 
     def _circle(self, process: int) -> list[Group]:
         """Groups whose members wait for each other, `process` among them; empty if there is a way out."""
         seen = set()
 
-        def way_back(group: Group) -> list[Group]:
+        def way_back(waiting: int) -> list[Group]:
+            """The groups from `waiting` to `process`."""
+            group = self._place.get(waiting)
+            if group is None or group in seen:
+                return []
             seen.add(group)
-            for other in self._missing(group):
-                if other == process:
-                    return [group]
-                place = self._place.get(other)
-                if place is not None and place not in seen and (rest := way_back(place)):
+            for other in self._orders[group].missing():
+                rest = way_back(other)
+                if other == process or rest:
                     return [group, *rest]
             return []
 
-        place = self._place.get(process)
-        return [] if place is None else way_back(place)
+        return way_back(process)
 
-    def _missing(self, group: Group) -> Iterable[int]:
-        """Members that have not made the proposal at the order's first position."""
-        positions = self._orders[group].positions
-        if not positions:
-            return []
-        return [member for member in group if member not in positions[0].members]
+
+def _quoted(lines: list[str]) -> list[str]:
+    if len(lines) <= _MAX_QUOTED_LINES:
+        return lines
+    return [*lines[: _MAX_QUOTED_LINES - 1], "and others"]
+
+
+def _error(kind: type[DistributedError], what: str, lines: list[str], do: str) -> dict[str, Any]:
+    """An error as a message to a member."""
+    return {"kind": kind.__name__, "what": what, "got": _quoted(lines), "do": do}

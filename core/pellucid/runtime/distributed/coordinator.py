@@ -12,7 +12,7 @@ import secrets
 from typing import Any
 
 from . import wire
-from .agreements import Agreements, Fail
+from .agreements import CHECK_INTERVAL_SECONDS, Agreements
 
 _MAX_HELLO_SECONDS = 10.0
 
@@ -29,27 +29,26 @@ class Coordinator:
         self._failures: dict[int, str] = {}
         self._agreements = Agreements(
             lambda process, event, **fields: wire.send(self._meetings[process], event, **fields),
-            Fail(
-                self.note_failure,
-                lambda proposals: self._tell("different orders", said=proposals),
-            ),
+            self.note_failure,
+            lambda lines: self._tell("different orders", programs=lines),
         )
         self._job = ""
         self.address_for_others: str | None = None
         """Where another process found this one; None while none has."""
         self._is_empty = asyncio.Event()
-        self._server: asyncio.Server | None = None
-        self._pulse: asyncio.Future[None] | None = None
 
     async def start(self, host: str | None, port: int) -> None:
         """Listen at `port` of the interfaces that have the address `host`, or of all."""
         self._server = await wire.serve(self._accept, host, port)
-        self._pulse = asyncio.ensure_future(self._send_heartbeats())
+        self._pulse = asyncio.gather(
+            wire.repeat(self._heartbeat_timeout / 4, self._tell, "alive"),
+            wire.repeat(CHECK_INTERVAL_SECONDS, self._agreements.check),
+        )
 
-    async def stop(self, seconds: float) -> None:
-        """Listen no more, and wait `seconds` for the members to leave."""
-        if self._server is None or self._pulse is None:
-            return
+    async def stop(self, seconds: float, failure: str | None = None) -> None:
+        """Listen no more, and wait `seconds` for the members to leave; report the `failure` of this process, if any."""
+        if failure is not None:
+            self.note_failure(0, failure)
         self._server.close()
         try:
             await asyncio.wait_for(self._is_empty.wait(), seconds)
@@ -59,46 +58,36 @@ class Coordinator:
         self._pulse.cancel()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            hello = await asyncio.wait_for(wire.receive(reader), _MAX_HELLO_SECONDS)
-        except TimeoutError:
+        hello = await wire.receive(reader, _MAX_HELLO_SECONDS)
+        event = hello["event"]
+        if event == "member":
+            reason, is_final = self._refusal(hello)
+            if reason:
+                wire.send(writer, "refused", reason=reason, is_final=is_final)
+            else:
+                await self._attend(hello["process_id"], reader, writer)
+        elif not self._job or hello.get("job") != self._job:  # a job that is over
             return
-        if hello is None:
-            return
-        refusal = self._refusal(hello)
-        if refusal:
-            wire.send(writer, "refused", **refusal)
-        elif hello["event"] == "tunnel":
-            service = await asyncio.open_connection("127.0.0.1", self._service_port)
-            try:
-                await wire.join((reader, writer), service)
-            finally:
-                service[1].close()
-        elif hello["event"] == "meetings":
-            await self._attend_meetings(hello["process_id"], reader, writer)
+        elif event == "tunnel":
+            await wire.join(reader, writer, "127.0.0.1", self._service_port)
         else:
-            await self._attend(hello["process_id"], reader, writer)
+            await self._attend_meetings(hello["process_id"], reader, writer)
 
-    def _refusal(self, hello: dict[str, Any]) -> dict[str, Any]:
-        """Why a connection isn't let in, and whether that can change; empty if it is let in."""
-        if hello.get("version") != wire.VERSION:
-            return {"reason": "process 0 runs another version of pellucid", "final": True}
-        if hello["event"] in ("tunnel", "meetings"):
-            is_member = self._job and hello.get("job") == self._job
-            return {} if is_member else {"reason": "the job is over", "final": True}
+    def _refusal(self, hello: dict[str, Any]) -> tuple[str, bool]:
+        """Why a process isn't let in, empty if it is, and whether that can't change."""
         process, count = hello.get("process_id"), hello.get("num_processes")
+        if hello.get("version") != wire.VERSION:
+            return "process 0 runs another version of pellucid", True
         if count != self._num_processes:
-            reason = (
-                f"process {process} was told num_processes={count}, process 0 {self._num_processes}"
-            )
-            return {"reason": reason, "final": True}
+            told = f"process {process} was told num_processes={count}"
+            return f"{told}, process 0 {self._num_processes}", True
         if process not in range(self._num_processes):
-            return {"reason": f"there is no process {process} of {count}", "final": True}
+            return f"there is no process {process} of {count}", True
         if self._job:  # it may be the one before ours
-            return {"reason": "the job there has begun, and all its processes are in it"}
+            return "the job there has begun, and all its processes are in it", False
         if process in self._members:
-            return {"reason": f"another process has come as process {process}", "final": True}
-        return {}
+            return f"another process has come as process {process}", True
+        return "", False
 
     async def _attend(
         self, process: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -109,17 +98,17 @@ class Coordinator:
         if process != 0:
             self.address_for_others = writer.get_extra_info("sockname")[0]
         self._tell_who_is_there()
+        message = {"event": "alive"}
         try:
-            reason = await self._until_it_ends(reader)
+            while message["event"] == "alive":
+                message = await wire.receive(reader, self._heartbeat_timeout)
         finally:
             del self._members[process]
             if not self._members:
                 self._is_empty.set()
-        if reason is None:
-            return
-        if self._job:
-            self.note_failure(process, reason)
-        else:
+        if message["reason"] is not None and self._job:
+            self.note_failure(process, message["reason"])
+        elif message["reason"] is not None:
             self._tell_who_is_there()
 
     async def _attend_meetings(
@@ -127,40 +116,22 @@ class Coordinator:
     ) -> None:
         """Receive a member's proposals, until it leaves or fails."""
         self._meetings[process] = writer
+        agreements = self._agreements
+        handlers = {
+            "come": agreements.come, "launched": agreements.launched, "stop": agreements.stop,
+            "withdraw": agreements.withdraw,
+        }  # fmt: skip
         try:
-            while (message := await wire.receive(reader)) is not None:
-                if message["event"] == "come":
-                    self._agreements.come(
-                        process, tuple(message["group"]), message["what"], message["said"],
-                        message["seconds"], message["key"],
-                    )  # fmt: skip
-                elif message["event"] == "launched":
-                    self._agreements.launched(
-                        process, tuple(message["group"]), message["keys"], message["seconds"]
-                    )
-                elif message["event"] == "stop":
-                    self._agreements.stop(process, message["reason"])
-                else:
-                    self._agreements.withdraw(process)
+            while (message := await wire.receive(reader))["event"] != "lost":
+                handlers[message.pop("event")](process, **message)
         finally:
-            self._agreements.forget(process)
+            agreements.forget(process)
 
     def note_failure(self, process: int, reason: str) -> None:
         """Report to all members that `process` has failed."""
-        self._failures[process] = reason
-        self._tell("failed", processes=self._failures)
-
-    async def _until_it_ends(self, reader: asyncio.StreamReader) -> str | None:
-        """Why a member failed; None if it left."""
-        while True:
-            try:
-                message = await asyncio.wait_for(wire.receive(reader), self._heartbeat_timeout)
-            except TimeoutError:
-                return f"nothing was heard of it for {self._heartbeat_timeout:g} s"
-            if message is None:
-                return "its connection closed"
-            if message["event"] == "leaving":
-                return message.get("reason")
+        if process not in self._failures:
+            self._failures[process] = reason
+            self._tell("failed", processes=self._failures)
 
     def _tell_who_is_there(self) -> None:
         missing = sorted(set(range(self._num_processes)) - set(self._members))
@@ -170,11 +141,6 @@ class Coordinator:
             self._job = secrets.token_hex(8)
             self._tell("complete", job=self._job)
 
-    def _tell(self, event: str, **fields) -> None:
+    def _tell(self, event: str, **fields: Any) -> None:
         for writer in self._members.values():
             wire.send(writer, event, **fields)
-
-    async def _send_heartbeats(self) -> None:
-        while True:
-            await asyncio.sleep(self._heartbeat_timeout / 4)
-            self._tell("alive")

@@ -19,14 +19,12 @@ from pellucid.base import (
 )
 from pellucid.runtime import peers, platforms
 
-from . import detection
-from .cluster import Place
+from .clusters import Place, completed
 from .coordination import KeyValueStore
 from .job import Job, Plan
 
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _ALL_INTERFACES = ("::", "0.0.0.0")  # noqa: S104
-_job: list[Job] = []
 
 
 def initialize(
@@ -60,10 +58,10 @@ def initialize(
     Example: in each of two processes `pl.distributed.initialize("10.0.0.1:8476", 2, process_id)`, where process 0 runs
     on 10.0.0.1.
     """
-    if _job:
+    for job in peers.jobs:
         raise DistributedError(
             "distributed.initialize: this process is in a job already.",
-            got=f"process {_job[0].plan.process_id} of {_job[0].plan.num_processes}",
+            got=f"process {job.plan.process_id} of {job.plan.num_processes}",
             do="Call it once, or call distributed.shutdown() first.",
         )
     platforms.check_none_started("distributed.initialize")
@@ -72,7 +70,7 @@ def initialize(
             "`slice_index` is deprecated; use `partition_index`.", DeprecationWarning, stacklevel=2
         )
         partition_index = slice_index
-    place = detection.complete(
+    place = completed(
         Place(
             coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS"),
             num_processes,
@@ -85,15 +83,16 @@ def initialize(
     plan = _plan(
         place,
         coordinator_bind_address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS"),
-        (initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds),
+        {
+            "initialization_timeout": initialization_timeout,
+            "heartbeat_timeout_seconds": heartbeat_timeout_seconds,
+            "shutdown_timeout_seconds": shutdown_timeout_seconds,
+        },
         _partition_index(partition_index),
     )
     if place.local_device_ids:
         config.cuda_visible_devices.set(",".join(map(str, place.local_device_ids)))
-    job = Job(plan)
-    _job.append(job)
-    peers.enter(job.membership, job.meetings)
-    platforms.set_job(job)
+    peers.jobs.append(Job(plan))
     atexit.unregister(_leave_at_exit)
     atexit.register(_leave_at_exit)
 
@@ -107,11 +106,11 @@ def shutdown() -> None:
     Raises: DistributedTimeoutError if not all come within the `shutdown_timeout_seconds` of `initialize`;
     PeerFailureError if one fails meanwhile.
     """
-    if not _job:
+    if not peers.jobs:
         return
-    job = _job.pop()
+    [job] = peers.jobs
     try:
-        if job.membership.failure() is not None:
+        if job.membership.has_failed:
             job.abandon("it followed another failure")
             return
         try:
@@ -120,8 +119,7 @@ def shutdown() -> None:
             job.abandon("it was shut down without the others")
             raise
     finally:
-        peers.leave()
-        platforms.set_job(None)
+        peers.jobs.clear()
         platforms.stop_all()
         clear_caches()
 
@@ -132,7 +130,7 @@ def is_initialized() -> bool:
     >>> pl.distributed.is_initialized()
     False
     """
-    return bool(_job)
+    return bool(peers.jobs)
 
 
 def barrier(
@@ -162,21 +160,19 @@ def key_value_store() -> KeyValueStore:
 
 def job(who: str) -> Job:
     """The job that this process is in; DistributedError, said by `who`, if it is in none."""
-    if not _job:
+    if not peers.jobs:
         raise DistributedError(
             f"{who}: this process is not joined to others.",
             do="Call distributed.initialize() first.",
         )
-    return _job[0]
+    return peers.jobs[0]
 
 
 def _leave_at_exit() -> None:
     """Leave the others when Python ends; without waiting for them if it ends by an exception."""
-    if not _job:
-        return
     error = getattr(sys, "last_value", None)
-    if error is not None:
-        _job.pop().abandon(f"it ended with {type(error).__name__}: {error}"[:500])
+    if peers.jobs and error is not None:
+        peers.jobs.pop().abandon(f"it ended with {type(error).__name__}: {error}"[:500])
         return
     try:
         shutdown()
@@ -207,7 +203,7 @@ def _partition_index(index: int | None) -> int | None:
 def _plan(
     place: Place,
     bind_address: str | None,
-    timeouts: tuple[float, float, float],
+    timeouts: dict[str, float],
     partition_index: int | None,
 ) -> Plan:
     who = "distributed.initialize"
@@ -230,11 +226,7 @@ def _plan(
             f"{who}: process_id counts from 0 to num_processes - 1.",
             got=f"process_id {process}, num_processes {count}",
         )
-    for name, value in zip(
-        ("initialization_timeout", "heartbeat_timeout_seconds", "shutdown_timeout_seconds"),
-        timeouts,
-        strict=True,
-    ):
+    for name, value in timeouts.items():
         if not value > 0:
             raise ArgumentValueError(
                 f"{who}: {name} is a positive number of seconds.", got=f"{value}"
@@ -245,7 +237,10 @@ def _plan(
         bind_host, bind_port = _host_and_port("coordinator_bind_address", bind_address)
     if bind_host in _ALL_INTERFACES:
         bind_host = None
-    return Plan(host, port, bind_host, bind_port, count, process, *timeouts, partition_index)
+    first, second, third = timeouts.values()
+    return Plan(
+        host, port, bind_host, bind_port, count, process, first, second, third, partition_index
+    )
 
 
 def _host_and_port(name: str, address) -> tuple[str, int]:

@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 from pellucid.base import DistributedError, DistributedTimeoutError, config, interruptible, logger
 from pellucid.xla import distributed as xla_distributed
 
-from . import coordination, sockets
+from . import coordination, sockets, wire
 from .coordinator import Coordinator
-from .event_loop import EventLoopThread
-from .meetings import Meetings
+from .meetings import REPORT_INTERVAL_SECONDS, Meetings
 from .membership import Membership
-from .tunnel import Tunnel
 
 _GLOO = "pellucid/gloo"
 
@@ -43,7 +41,8 @@ class Job:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._loop = EventLoopThread()
+        self._place = {"node_id": plan.process_id, "num_nodes": plan.num_processes}
+        self._loop = wire.EventLoopThread()
         self._service: Any = None
         self._coordinator: Coordinator | None = None
         self._gloo_here: sockets.Address | None = None
@@ -73,10 +72,11 @@ class Job:
         near_port = self._start_coordinator() if plan.process_id == 0 else None
         self._loop.run(self.membership.join(plan.host, plan.port, plan.initialization_timeout))
         self.meetings.connect(plan.host, plan.port)
-        self._reports = self._loop.start(self.meetings.report_regularly())
+        reports = wire.repeat(REPORT_INTERVAL_SECONDS, self.meetings.report)
+        self._reports = self._loop.start(reports)
         if near_port is None:
-            self._tunnel = Tunnel(plan.host, plan.port, self.membership.job)
-            near_port = self._loop.run(self._tunnel.start())
+            tunnel = wire.start_tunnel(plan.host, plan.port, self.membership.job)
+            near_port = self._loop.run(tunnel)
         self.client = xla_distributed.make_client(
             f"127.0.0.1:{near_port}",
             plan.process_id,
@@ -87,9 +87,7 @@ class Job:
 
     def _check_joining(self, deadline: float) -> None:
         """Raise what makes it pointless to wait for jaxlib's own meeting, which follows ours at once."""
-        failure = self.membership.failure()
-        if failure is not None:
-            raise failure
+        self.membership.check()
         if time.monotonic() > deadline:
             raise DistributedTimeoutError(
                 "jaxlib's coordination service did not let all processes in.",
@@ -100,15 +98,16 @@ class Job:
     def _start_coordinator(self) -> int:
         plan = self.plan
         service_port = _free_port()
-        self._coordinator = Coordinator(plan.num_processes, plan.heartbeat_timeout, service_port)
+        coordinator = Coordinator(plan.num_processes, plan.heartbeat_timeout, service_port)
         try:
-            self._loop.run(self._coordinator.start(plan.bind_host, plan.bind_port))
+            self._loop.run(coordinator.start(plan.bind_host, plan.bind_port))
         except OSError as error:
             raise DistributedError(
                 f"process 0 can't listen at port {plan.bind_port}.",
                 got=str(error),
                 do="Choose another port in coordinator_address, or another coordinator_bind_address.",
             ) from None
+        self._coordinator = coordinator
         self._service = xla_distributed.start_service(
             f"127.0.0.1:{service_port}",
             plan.num_processes,
@@ -125,19 +124,12 @@ class Job:
             collectives, self._end_of_mpi = make_mpi()
         elif implementation == "gloo":
             collectives = self._make_gloo()
-        return {
-            "distributed_client": self.client,
-            "node_id": self.plan.process_id,
-            "num_nodes": self.plan.num_processes,
-            "collectives": collectives,
-        }
+        return {"distributed_client": self.client, "collectives": collectives, **self._place}
 
     def accelerator_options(self) -> dict[str, Any]:
         """How the client of an accelerator joins those of the other processes."""
-        options = {"node_id": self.plan.process_id, "num_nodes": self.plan.num_processes}
-        if self.plan.partition_index is not None:
-            options["partition_index"] = self.plan.partition_index
-        return options
+        index = self.plan.partition_index
+        return self._place if index is None else {**self._place, "partition_index": index}
 
     def _make_gloo(self):
         host = self._address_towards_the_others()
@@ -157,8 +149,8 @@ class Job:
 
     def note_gloo(self) -> None:
         """Remember where the gloo of each process listens; after all CPU clients have been made."""
-        addresses = self.store.items(_GLOO).values()
-        self._gloo_there = {(host, port) for host, port in map(json.loads, addresses)}
+        addresses = map(json.loads, self.store.items(_GLOO).values())
+        self._gloo_there = {(host, port) for host, port in addresses}
 
     # When something goes wrong.
 
@@ -206,15 +198,13 @@ class Job:
         self._cut_gloo()  # so that nothing waits for the others any more
         self._reports.cancel()
         self.meetings.close()
-        has_failed = self.membership.failure() is not None
-        self._loop.run(self.membership.leave(None if has_failed else reason))
-        if self._coordinator is not None and not has_failed:
-            self._loop.call(self._coordinator.note_failure, 0, reason)
-        self._stop_coordinator(0.0)
+        failure = None if self.membership.has_failed else reason
+        self._loop.run(self.membership.leave(failure))
+        self._stop_coordinator(0.0, failure)
 
-    def _stop_coordinator(self, seconds: float) -> None:
+    def _stop_coordinator(self, seconds: float, failure: str | None = None) -> None:
         if self._coordinator is not None:
-            self._loop.run(self._coordinator.stop(seconds))
+            self._loop.run(self._coordinator.stop(seconds, failure))
 
 
 _abandoned: list[Job] = []

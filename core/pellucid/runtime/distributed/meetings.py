@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import itertools
@@ -14,23 +13,20 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from pellucid.base import AgreementError, DistributedError, DistributedTimeoutError, config
-from pellucid.runtime import peers
+from pellucid import base
+from pellucid.base import DistributedError, config
+from pellucid.runtime.peers import FAILURE_REPORT_SECONDS, Proposal
 
 from . import wire
-from .membership import Membership, processes_in_words
+from .membership import Membership
 
 T = TypeVar("T")
 _MAX_TEXT_LENGTH = 400
 _SIGNAL_CHECK_SECONDS = 0.5
 """Interval of looks for signals: one that comes just before a wait begins doesn't end it."""
-_REPORT_INTERVAL_SECONDS = 0.1
 _MAX_LAUNCHES_PER_MESSAGE = 1000
-_MAX_QUOTED_LINES = 4
+REPORT_INTERVAL_SECONDS = 0.1
 _call: Any = operator.call
-_IN_ORDER = (
-    "Let all processes call the same functions, on values of the same types, in the same order."
-)
 
 
 class Meetings:
@@ -43,10 +39,9 @@ class Meetings:
     def __init__(self, membership: Membership) -> None:
         self._membership = membership
         self._lock = threading.RLock()
-        self._connection: socket.socket | None = None
         self._received: list[bytes] = []
         """Bytes received since the last message that this process sent."""
-        self._sending = threading.Lock()
+        self._sending = threading.RLock()
         self._launched: deque[tuple[tuple[int, ...], str]] = deque()
         """(group, key) of programs that were launched without waiting and not yet reported."""
         self._previous = ""
@@ -54,21 +49,20 @@ class Meetings:
         self._agreed_successions: set[tuple[str, str]] = set()
         """Pairs of keys: the second program was launched after the first one with the agreement of its group."""
 
+        self._connection: socket.socket | None = None
+
     def connect(self, host: str, port: int) -> None:
         """Open the connection to the coordinator of the job that this process has joined."""
         try:
             self._connection = socket.create_connection((host, port))
         except OSError as error:
-            self._raise_failure(peers.FAILURE_REPORT_SECONDS)
+            self._membership.check(FAILURE_REPORT_SECONDS)
             raise DistributedError(
                 f"process 0 can't be reached any more at {host}:{port}.", got=str(error)
             ) from None
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection.settimeout(_SIGNAL_CHECK_SECONDS)
-        self._say(
-            "meetings", version=wire.VERSION, process_id=self._membership.process_id,
-            job=self._membership.job,
-        )  # fmt: skip
+        self._say("meetings", process_id=self._membership.process_id, job=self._membership.job)
 
     def wake(self) -> None:
         """Wait no longer: a process has failed, or the job is over."""
@@ -86,7 +80,7 @@ class Meetings:
     def stop(self, reason: str | None) -> None:
         """Report to the others that this process proposes nothing for now, or, by None, that it continues."""
         with self._lock:
-            self._say("stop", reason=None if reason is None else _shortened(reason))
+            self._say("stop", reason=reason and _shortened(reason))
 
     def agree(
         self,
@@ -102,13 +96,13 @@ class Meetings:
         PeerFailureError as soon as one fails.
         """
         group = sorted(process_ids or range(self._membership.num_processes))
-        self._start_together(bool, None, peers.Proposal(what, text, group, ""), seconds)
+        self._start_together(bool, None, Proposal(what, text, group, ""), seconds)
 
     def launch(
         self,
         start: Callable[[Any], T],
         argument: Any,
-        proposal: peers.Proposal,
+        proposal: Proposal,
         *,
         is_order_enough: bool = False,
     ) -> T:
@@ -126,7 +120,7 @@ class Meetings:
         with self._lock:
             succession = self._previous, key
             if is_order_enough and succession in self._agreed_successions:
-                self._raise_failure()
+                self._membership.check()
                 self._previous = key
                 # All of this line is C: Python looks for signals before it and after it.
                 launched = tuple(proposal.process_ids), full_key
@@ -139,7 +133,7 @@ class Meetings:
                 self._agreed_successions.add(succession)
             return result
 
-    def admit(self, proposal: peers.Proposal) -> Any:
+    def admit(self, proposal: Proposal) -> Any:
         """Agree on a launch whose order is new; the caller appends (group, key) to the result and starts at once.
 
         Starts of other threads don't wait until the caller has started.
@@ -154,8 +148,8 @@ class Meetings:
     def _start_together(
         self,
         start: Callable[[Any], T],
-        argument,
-        proposal: peers.Proposal,
+        argument: Any,
+        proposal: Proposal,
         seconds: float | None = None,
     ) -> T:
         """`start(argument)` once all members of the group have made the same proposal."""
@@ -166,7 +160,7 @@ class Meetings:
         with self._lock:
             if len(group) == 1:
                 return start(argument)
-            self._raise_failure()
+            self._membership.check()
             self._received.clear()
             try:
                 self.report()
@@ -174,7 +168,9 @@ class Meetings:
                     "come", group=group, what=what, said=_shortened(text), key=key,
                     seconds=seconds or config.peer_timeout_seconds.value,
                 )  # fmt: skip
-                _check(what, self._membership.process_id, self._heard(1)[0])
+                outcome = self._heard(1)[0]
+                if outcome.pop("event") == "error":
+                    raise getattr(base, outcome.pop("kind"))(**outcome)
                 # All of this line is C: Python looks for signals before it and after it.
                 started.extend(map(start, (argument,)))
             except KeyboardInterrupt:
@@ -195,25 +191,11 @@ class Meetings:
             raise
         return messages[0]["event"] == "agreed"
 
-    def _raise_failure(self, seconds: float = 0.0) -> None:
-        failure = self._membership.failure(seconds)
-        if failure is not None:
-            raise failure
-
-    def _say(self, event: str, **fields) -> None:
-        with self._sending:
-            self._send(event, **fields)
-
-    def _send(self, event: str, **fields) -> None:
+    def _say(self, event: str, **fields: Any) -> None:
         assert self._connection is not None
-        with contextlib.suppress(OSError):  # then nothing will be heard, either
+        # Without a connection nothing will be heard, either.
+        with self._sending, contextlib.suppress(OSError):
             self._connection.sendall(wire.line(event, **fields))
-
-    async def report_regularly(self) -> None:
-        """Report launches until the task is cancelled, also while this process waits in a program."""
-        while True:
-            await asyncio.sleep(_REPORT_INTERVAL_SECONDS)
-            self.report()
 
     def report(self) -> None:
         """Send the coordinator the launches since the last report."""
@@ -222,7 +204,7 @@ class Meetings:
                 count = min(len(self._launched), _MAX_LAUNCHES_PER_MESSAGE)
                 launched = [self._launched.popleft() for _ in range(count)]
                 for group, entries in itertools.groupby(launched, operator.itemgetter(0)):
-                    self._send(
+                    self._say(
                         "launched", group=group, keys=[key for _, key in entries],
                         seconds=config.peer_timeout_seconds.value,
                     )  # fmt: skip
@@ -243,24 +225,11 @@ class Meetings:
                 self._received.append(b"")
             if self._received[-1]:
                 continue
-            self._raise_failure(peers.FAILURE_REPORT_SECONDS)
+            self._membership.check(FAILURE_REPORT_SECONDS)
             raise DistributedError(
                 "the connection to process 0 is closed.",
                 do="Call distributed.shutdown() here, and initialize() anew in all processes.",
             )
-
-
-def _check(what: str, process: int, outcome: dict[str, Any]) -> None:
-    if outcome["event"] == "disagreed":
-        raise _disagreement(what, outcome["said"])
-    if outcome["event"] == "late":
-        raise _late(what, process, outcome)
-    if outcome["event"] == "stopped":
-        raise DistributedError(
-            f"{what}: {processes_in_words([who for who, _ in outcome['stopped']])} stopped before.",
-            got=_first([f"process {who}: {reason}" for who, reason in outcome["stopped"]]),
-            do="Mend that, and run it again in all processes.",
-        )
 
 
 def _shortened(text: str) -> str:
@@ -269,41 +238,3 @@ def _shortened(text: str) -> str:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return f"{text[:_MAX_TEXT_LENGTH]}… (as a whole {digest})"
-
-
-def _disagreement(what: str, proposals: list[tuple[list[int], str, str]]) -> AgreementError:
-    is_one_thing = len({about for _, about, _ in proposals}) == 1
-    lines = [
-        f"{processes_in_words(who)}: {text if is_one_thing else f'{about}, {text}'}"
-        for who, about, text in proposals
-    ]
-    return AgreementError(
-        f"{what}: the processes don't agree."
-        if is_one_thing
-        else "the processes are not at the same point of their programs.",
-        got=_first(lines),
-        do=_IN_ORDER,
-    )
-
-
-def _late(what: str, process: int, outcome: dict[str, Any]) -> DistributedTimeoutError:
-    missing, seconds = outcome["missing"], outcome["seconds"]
-    if process in missing:
-        return DistributedTimeoutError(
-            f"{what}: the others waited {seconds:g} s for this process, and then gave up.",
-            got=f"process {process} comes only now",
-            do=_IN_ORDER,
-        )
-    return DistributedTimeoutError(
-        f"{what}: {processes_in_words(missing)} did not come within {seconds:g} s.",
-        got=_first(
-            [f"{processes_in_words(who)}: last agreed on {text}" for who, text in outcome["last"]]
-        ),
-        do="Look at what they do; or raise the option peer_timeout_seconds.",
-    )
-
-
-def _first(lines: list[str]) -> list[str]:
-    if len(lines) <= _MAX_QUOTED_LINES:
-        return lines
-    return [*lines[: _MAX_QUOTED_LINES - 1], "and others"]

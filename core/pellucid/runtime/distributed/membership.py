@@ -13,12 +13,12 @@ from pellucid.base import (
     DistributedTimeoutError,
     PeerFailureError,
 )
+from pellucid.runtime.peers import processes_in_words
 
 from . import wire
 
 _ATTEMPT_INTERVAL_SECONDS = 0.2
 _MAX_GOODBYE_SECONDS = 2.0
-_MAX_NAMED_PROCESSES = 16
 
 
 class Membership:
@@ -35,8 +35,8 @@ class Membership:
         self.num_processes = num_processes
         self.job = ""
         self.failures: dict[int, str] = {}
-        self.different_orders: list[tuple[list[int], str, str]] = []
-        """(processes, subject, proposal) of programs launched at the same position; empty if all are equal."""
+        self.different_programs: list[str] = []
+        """Lines about programs launched at the same position, for messages; empty if all are equal."""
         self._heartbeat_timeout = heartbeat_timeout
         self._on_failure = on_failure
         self.has_failed = False
@@ -52,86 +52,75 @@ class Membership:
         Raises: DistributedTimeoutError if that takes longer than `seconds`, with who is missing;
         DistributedError if process 0 refuses this one.
         """
-        self._address = f"{host}:{port}"
-        self._problem = "no answer"
+        address, problem = f"{host}:{port}", "no answer"
         try:
             async with asyncio.timeout(seconds):
-                while not await self._attempt(host, port):
-                    await self.leave()
-                    await asyncio.sleep(_ATTEMPT_INTERVAL_SECONDS)
+                while not self.job:
+                    try:
+                        await self._attempt(host, port)
+                    except OSError as error:
+                        problem = str(error)
+                        await self.leave()
+                        await asyncio.sleep(_ATTEMPT_INTERVAL_SECONDS)
         except TimeoutError:
-            await self.leave()
-            raise self._late(seconds) from None
-        except DistributedError:
-            await self.leave()
-            raise
+            if self._missing:
+                missing = f"{processes_in_words(self._missing)} of {self.num_processes}"
+                raise DistributedTimeoutError(
+                    f"{missing} did not come within {seconds:g} s.",
+                    got=f"process {self.process_id} waited at {address}",
+                    do="Start all processes with the same coordinator_address, or raise initialization_timeout.",
+                ) from None
+            raise DistributedTimeoutError(
+                f"process 0 could not be reached at {address} within {seconds:g} s.",
+                got=problem,
+                do="Check coordinator_address, and that process 0 runs; or raise initialization_timeout.",
+            ) from None
+        finally:
+            if not self.job:
+                await self.leave()
 
-    async def _attempt(self, host: str, port: int) -> bool:
-        """Whether the job is complete; if not, `_problem` says what was in the way."""
-        try:
-            reader, self._writer = await asyncio.open_connection(host, port)
-        except OSError as error:
-            self._problem = str(error)
-            return False
+    async def _attempt(self, host: str, port: int) -> None:
+        """Come to the coordinator and wait until the job is complete.
+
+        Raises: OSError for what may be another time; DistributedError if this process doesn't fit.
+        """
+        reader, self._writer = await asyncio.open_connection(host, port)
         wire.send(
             self._writer, "member", version=wire.VERSION, process_id=self.process_id,
             num_processes=self.num_processes,
         )  # fmt: skip
-        while True:
+        while not self.job:
             message = await wire.receive(reader)
-            if message is None:
-                self._problem = "what answers there is no coordinator of pellucid"
-                return False
-            if message["event"] == "refused":
-                self._problem = message["reason"]
-                if message.get("final"):
-                    raise self._refused()
-                return False
-            if message["event"] == "waiting":
-                self._missing = message["missing"]
-            if message["event"] == "complete":
-                self.job = message["job"]
-                self._tasks = [
-                    asyncio.ensure_future(self._listen(reader)),
-                    asyncio.ensure_future(self._send_heartbeats(self._writer)),
-                ]
-                return True
-
-    def _refused(self) -> DistributedError:
-        return DistributedError(
-            f"process 0 at {self._address} does not let process {self.process_id} in.",
-            got=self._problem,
-            do="Give all processes the same coordinator_address and num_processes, and each its own process_id.",
-        )
-
-    def _late(self, seconds: float) -> DistributedTimeoutError:
-        if self._missing:
-            return DistributedTimeoutError(
-                f"{processes_in_words(self._missing)} of {self.num_processes} did not come within {seconds:g} s.",
-                got=f"process {self.process_id} waited at {self._address}",
-                do="Start all processes with the same coordinator_address, or raise initialization_timeout.",
-            )
-        return DistributedTimeoutError(
-            f"process 0 could not be reached at {self._address} within {seconds:g} s.",
-            got=self._problem,
-            do="Check coordinator_address, and that process 0 runs; or raise initialization_timeout.",
-        )
+            match message["event"]:
+                case "waiting":
+                    self._missing = message["missing"]
+                case "complete":
+                    self.job = message["job"]
+                case "lost":
+                    raise ConnectionError("what answers there is no coordinator of pellucid")
+                case "refused" if message["is_final"]:
+                    raise DistributedError(
+                        f"process 0 at {host}:{port} does not let process {self.process_id} in.",
+                        got=message["reason"],
+                        do="Give all processes the same coordinator_address and num_processes, and each its own process_id.",
+                    )
+                case "refused":
+                    raise ConnectionError(message["reason"])
+        heartbeats = wire.repeat(self._heartbeat_timeout / 4, wire.send, self._writer, "alive")
+        self._tasks = [*map(asyncio.ensure_future, (self._listen(reader), heartbeats))]
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         while True:
-            try:
-                message = await asyncio.wait_for(wire.receive(reader), self._heartbeat_timeout)
-            except TimeoutError:
-                self._note({0: f"nothing was heard of it for {self._heartbeat_timeout:g} s"})
-                return
-            if message is None:
-                self._note({0: "its connection closed"})
-                return
-            if message["event"] == "failed":
-                self._note({int(process): why for process, why in message["processes"].items()})
-            if message["event"] == "different orders":
-                self.different_orders = message["said"]
-                self._note({})
+            message = await wire.receive(reader, self._heartbeat_timeout)
+            match message["event"]:
+                case "lost":
+                    self._note({0: message["reason"]})
+                    return
+                case "failed":
+                    self._note({int(process): why for process, why in message["processes"].items()})
+                case "different orders":
+                    self.different_programs = message["programs"]
+                    self._note({})
 
     def _note(self, failures: dict[int, str]) -> None:
         self.failures = {**failures, **self.failures}
@@ -139,11 +128,6 @@ class Membership:
             self.has_failed = True
             self._failed.set()
             self._on_failure()
-
-    async def _send_heartbeats(self, writer: asyncio.StreamWriter) -> None:
-        while True:
-            await asyncio.sleep(self._heartbeat_timeout / 4)
-            wire.send(writer, "alive")
 
     async def leave(self, reason: str | None = None) -> None:
         """Go, for `reason` if this is a failure to the others."""
@@ -159,12 +143,10 @@ class Membership:
         """The error for processes that have failed, or launched different programs, or are found to within `seconds`."""
         if not self.has_failed and not (seconds and self._failed.wait(seconds)):
             return None
-        if self.different_orders:
+        if self.different_programs:
             return AgreementError(
                 "the processes have launched different programs; what they computed since is wrong.",
-                got=[
-                    f"{processes_in_words(who)}: {text}" for who, _, text in self.different_orders
-                ],
+                got=self.different_programs,
                 do="Call distributed.shutdown() and initialize() anew; the option "
                 "agreement_on_programs='every_run' finds this before the programs start.",
             )
@@ -178,10 +160,7 @@ class Membership:
         error.failed = tuple(failed)
         return error
 
-
-def processes_in_words(indices: list[int]) -> str:
-    """As in "process 3" or "processes 0, 2"; of very many, the first."""
-    shown = ", ".join(map(str, indices[:_MAX_NAMED_PROCESSES]))
-    if len(indices) > _MAX_NAMED_PROCESSES:
-        shown += f" and {len(indices) - _MAX_NAMED_PROCESSES} others"
-    return f"process {shown}" if len(indices) == 1 else f"processes {shown}"
+    def check(self, seconds: float = 0.0) -> None:
+        """Raise the `failure`, if there is one."""
+        if (error := self.failure(seconds)) is not None:
+            raise error

@@ -1,16 +1,65 @@
-"""Messages between processes of a job: one JSON object on each line of a TCP connection."""
+"""Connections between processes of a job: messages, each a line of JSON, and bytes that are passed on."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Awaitable, Callable
-from typing import Any
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
+from pellucid.base import interruptible
+
+T = TypeVar("T")
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
-VERSION = 2
+VERSION = 3
 CHUNK = 1 << 16
+
+
+class EventLoopThread:
+    """An event loop that runs in a thread of its own until `stop`."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._end = asyncio.Event()
+        self._thread = threading.Thread(
+            target=self._run_until_the_end, name="pellucid-distributed", daemon=True
+        )
+        self._thread.start()
+
+    def _run_until_the_end(self) -> None:
+        with asyncio.Runner(
+            loop_factory=lambda: self._loop
+        ) as runner:  # at last it cancels all tasks
+            runner.run(self._end.wait())
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Result of `coroutine`, run in the thread of the loop; Ctrl-C cancels it."""
+        future = self.start(coroutine)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run `coroutine` in the thread of the loop, in the background; cancelling the future ends it."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def stop(self) -> None:
+        """Cancel everything and end the thread."""
+        self._loop.call_soon_threadsafe(self._end.set)
+        interruptible(self._thread.join)
+
+
+async def repeat(seconds: float, function: Callable[..., None], *arguments: Any) -> None:
+    """Call `function(*arguments)` every so many `seconds`, until the task is cancelled."""
+    while True:
+        await asyncio.sleep(seconds)
+        function(*arguments)
 
 
 def line(event: str, **fields: Any) -> bytes:
@@ -24,58 +73,74 @@ def send(writer: asyncio.StreamWriter, event: str, **fields: Any) -> None:
         writer.write(line(event, **fields))
 
 
-async def receive(reader: asyncio.StreamReader) -> dict[str, Any] | None:
-    """The next message; None if the connection has ended, or if something else is said on it."""
+async def receive(reader: asyncio.StreamReader, seconds: float | None = None) -> dict[str, Any]:
+    """The next message; one of the event "lost", with a `reason`, where none comes within `seconds`, or any more."""
     try:
-        message = json.loads(await reader.readline())
-    except (OSError, ValueError):
-        return None
-    return message if isinstance(message, dict) and "event" in message else None
+        async with asyncio.timeout(seconds):
+            message = json.loads(await reader.readline())
+    except TimeoutError:
+        return {"event": "lost", "reason": f"nothing was heard of it for {seconds:g} s"}
+    except (OSError, ValueError):  # the end, or another language
+        message = None
+    if isinstance(message, dict) and "event" in message:
+        return message
+    return {"event": "lost", "reason": "its connection closed"}
 
 
 async def serve(handle: Handler, host: str | None, port: int) -> asyncio.Server:
     """Listen, with a task that runs `handle` for each connection and closes it afterwards."""
-    tasks = set()
 
     async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
+        # The peer is gone, or the event loop ends.
+        with contextlib.suppress(OSError, asyncio.CancelledError), contextlib.closing(writer):
             await handle(reader, writer)
-        except OSError:  # whoever it was is gone
-            return
-        finally:
-            writer.close()
 
-    # A plain function: of a coroutine that is cancelled, asyncio logs an error.
-    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(attend(reader, writer))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-
-    return await asyncio.start_server(accept, host, port)
+    return await asyncio.start_server(attend, host, port)
 
 
-async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Pass on bytes until either side ends."""
-    try:
+    with contextlib.suppress(OSError):
         while data := await reader.read(CHUNK):
             writer.write(data)
             await writer.drain()
-    except OSError:
-        return
 
 
 async def join(
-    first: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-    second: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    host: str,
+    port: int,
+    hello: bytes = b"",
 ) -> None:
-    """Pass on bytes in both directions until one of the connections ends."""
-    tasks = [
-        asyncio.ensure_future(copy(first[0], second[1])),
-        asyncio.ensure_future(copy(second[0], first[1])),
+    """Pass on bytes to `host`, after `hello`, and back, until one of the connections ends."""
+    far_reader, far_writer = await asyncio.open_connection(host, port)
+    far_writer.write(hello)
+    copies = [
+        asyncio.ensure_future(_copy(reader, far_writer)),
+        asyncio.ensure_future(_copy(far_reader, writer)),
     ]
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for copy in copies:
+            copy.cancel()
+        await asyncio.gather(*copies, return_exceptions=True)
+        far_writer.close()
+
+
+async def start_tunnel(host: str, port: int, job: str) -> int:
+    """Begin to pass on connections to the coordinator of a job; gives the port of this machine at which to connect.
+
+    This is the way of jaxlib's client to its coordination service. The client ends the process when its connection
+    is lost, so the near end stays open when the far end is gone.
+    """
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):  # then it is as if the far end were silent
+            await join(reader, writer, host, port, line("tunnel", job=job))
+        while await reader.read(CHUNK):
+            continue
+
+    server = await serve(carry, "127.0.0.1", 0)
+    return server.sockets[0].getsockname()[1]

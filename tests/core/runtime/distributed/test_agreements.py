@@ -3,7 +3,7 @@
 import asyncio
 
 from pellucid.runtime.distributed import agreements
-from pellucid.runtime.distributed.agreements import Agreements, Fail
+from pellucid.runtime.distributed.agreements import Agreements
 
 
 class Job:
@@ -13,8 +13,7 @@ class Job:
         self.told = []
         self.failed = {}
         self.different = []
-        fail = Fail(self.failed.__setitem__, self.different.extend)
-        self.agreements = Agreements(self.tell, fail)
+        self.agreements = Agreements(self.tell, self.failed.__setitem__, self.different.extend)
 
     def tell(self, process, event, **fields):
         self.told.append((process, event, fields))
@@ -25,10 +24,25 @@ class Job:
     def launched(self, process, group, text, seconds=60.0):
         self.agreements.launched(process, group, [f"a program\0{key}" for key in text], seconds)
 
+    async def wait(self):
+        """Let time pass, and have the coordinator look at the clock."""
+        await asyncio.sleep(0.1)
+        self.agreements.check()
+
     def heard(self):
         """Messages since the last call, by process."""
         messages, self.told = self.told, []
         return {process: (event, fields) for process, event, fields in messages}
+
+
+def disagreement(*lines):
+    """The message to processes that proposed different programs."""
+    return "error", {
+        "kind": "AgreementError",
+        "what": "a program: the processes don't agree.",
+        "got": [*lines],
+        "do": agreements._IN_ORDER,
+    }
 
 
 def test_all_go_on_when_the_last_has_said_the_same():
@@ -49,11 +63,11 @@ def test_who_says_something_else_ends_it_for_all_also_for_those_who_come_later()
         job = Job()
         job.come(0, (0, 1, 2), "f")
         job.come(1, (0, 1, 2), "g")
-        fields = {"said": [[[0], "a program", "f"], [[1], "a program", "g"]]}
-        assert job.heard() == dict.fromkeys((0, 1), ("disagreed", fields))
+        error = disagreement("process 0: f", "process 1: g")
+        assert job.heard() == dict.fromkeys((0, 1), error)
         job.come(0, (0, 1, 2), "f")
         job.come(2, (0, 1, 2), "f")
-        assert job.heard() == {2: ("disagreed", fields)}
+        assert job.heard() == {2: error}
         job.come(2, (0, 1, 2), "f")
         job.come(1, (0, 1, 2), "f")
         assert set(job.heard()) == {0, 1, 2}
@@ -71,9 +85,8 @@ def test_processes_that_wait_for_each_other_in_a_circle_are_told():
         job.come(3, (2, 3), "unconcerned")
         assert job.heard() == {}
         job.come(2, (0, 2), "h")
-        messages = job.heard()
-        assert set(messages) == {0, 1, 2}
-        assert messages[0][1]["said"] == [[[p], "a program", text] for p, text in enumerate("fgh")]
+        error = disagreement("process 0: f", "process 1: g", "process 2: h")
+        assert job.heard() == dict.fromkeys((0, 1, 2), error)
         job.come(2, (2, 3), "unconcerned")
         assert set(job.heard()) == {2, 3}
 
@@ -87,11 +100,15 @@ def test_who_does_not_come_in_time_is_named_with_what_it_did_last():
         job.come(1, (0, 1), "f")
         job.heard()
         job.come(0, (0, 1), "g", seconds=0.05)
-        await asyncio.sleep(0.2)
-        late = {"missing": [1], "last": [[[1], "a program: f"]], "seconds": 0.05}
-        assert job.heard() == {0: ("late", late)}
+        await job.wait()
+        [(event, error)] = job.heard().values()
+        assert (event, error["kind"]) == ("error", "DistributedTimeoutError")
+        assert error["what"] == "a program: process 1 did not come within 0.05 s."
+        assert error["got"] == ["process 1: last agreed on a program: f"]
         job.come(1, (0, 1), "g")
-        assert job.heard() == {1: ("late", late)}
+        [(event, error)] = job.heard().values()
+        assert error["what"].startswith("a program: the others waited 0.05 s for this process")
+        assert error["got"] == ["process 1 comes only now"]
 
     asyncio.run(run())
 
@@ -113,21 +130,26 @@ def test_who_withdraws_has_not_come():
 
 def test_one_that_has_stopped_is_not_waited_for_longer_than_a_moment(monkeypatch):
     monkeypatch.setattr(agreements, "_STOPPED_PEER_GRACE_SECONDS", 0.05)
-    stopped = ("stopped", {"stopped": [[1, "an error"]]})
+    stopped = {
+        "kind": "DistributedError",
+        "what": "a program: process 1 stopped before.",
+        "got": ["process 1: an error"],
+        "do": "Mend that, and run it again in all processes.",
+    }
 
     async def run():
         job = Job()
         job.come(0, (0, 1), "f")
         job.agreements.stop(1, "an error")
         assert job.heard() == {}
-        await asyncio.sleep(0.2)
-        assert job.heard() == {0: stopped}
+        await job.wait()
+        assert job.heard() == {0: ("error", stopped)}
         job.come(0, (0, 1), "f")
-        await asyncio.sleep(0.2)
-        assert job.heard() == {0: stopped}
+        await job.wait()
+        assert job.heard() == {0: ("error", stopped)}
         job.come(0, (0, 1), "f")
         job.agreements.stop(1, None)
-        await asyncio.sleep(0.2)
+        await job.wait()
         assert job.heard() == {}
         job.come(1, (0, 1), "f")
         assert job.heard() == dict.fromkeys((0, 1), ("agreed", {}))
@@ -153,7 +175,7 @@ def test_launches_are_compared_in_whatever_pieces_they_are_reported():
         job.launched(1, group, "gg")
         assert (job.different, job.failed) == ([], {})
         job.launched(0, group, "h")
-        assert job.different == [[[0], "a program", "h"], [[1, 2], "a program", "g"]]
+        assert job.different == ["process 0: h", "processes 1, 2: g"]
 
     asyncio.run(run())
 
@@ -163,8 +185,8 @@ def test_a_process_that_waits_where_another_has_launched_something_else_is_told(
         job = Job()
         job.launched(0, (0, 1), "f")
         job.come(1, (0, 1), "g")
-        [[first, *_], [second, *_]] = job.different
-        assert (first, second) == ([0], [1])
+        [first, second] = job.different
+        assert (first[:9], second[:9]) == ("process 0", "process 1")
 
     asyncio.run(run())
 
@@ -177,12 +199,24 @@ def test_a_launch_that_others_do_not_make_fails_them(monkeypatch):
         job.come(0, (0, 1), "f")
         job.come(1, (0, 1), "f")
         job.launched(0, (0, 1), "f", seconds=0.05)
-        await asyncio.sleep(0.2)
+        await job.wait()
         assert job.failed == {1: "it did not come to f within 0.05 s"}
         job = Job()
         job.agreements.stop(1, "an error")
         job.launched(0, (0, 1), "f")
-        await asyncio.sleep(0.2)
+        await job.wait()
         assert job.failed == {1: "an error"}
+
+    asyncio.run(run())
+
+
+def test_of_many_different_proposals_the_first_are_quoted():
+    async def run():
+        job = Job()
+        groups = [(i, i + 1) for i in range(5)] + [(0, 5)]
+        for process, group in enumerate(groups):
+            job.come(process, group, f"{process}")
+        [lines] = {tuple(error["got"]) for _, error in job.heard().values()}
+        assert lines == ("process 0: 0", "process 1: 1", "process 2: 2", "and others")
 
     asyncio.run(run())

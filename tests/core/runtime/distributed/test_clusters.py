@@ -1,18 +1,31 @@
 """Clusters, from their schedulers' environments, metadata and APIs, all of them simulated."""
 
 import http.server
+import importlib
+import importlib.util
+import os
+import socket
+import sys
 import threading
+import time
 import types
 
 import pytest
 
 from pellucid.base.errors import ArgumentValueError, DistributedError, DistributedTimeoutError
-from pellucid.runtime.distributed import cloud_tpu, detection
-from pellucid.runtime.distributed.cloud_tpu import ComputeEngineTpu, KubernetesTpu
-from pellucid.runtime.distributed.cluster import Place, wait_for_host
-from pellucid.runtime.distributed.kubernetes import Kubernetes
-from pellucid.runtime.distributed.mpi import Mpi4py, OpenMpi
-from pellucid.runtime.distributed.slurm import Slurm
+from pellucid.runtime.distributed import clusters
+from pellucid.runtime.distributed.clusters import (
+    ComputeEngineTpu,
+    Kubernetes,
+    KubernetesTpu,
+    Mpi4py,
+    OpenMpi,
+    Place,
+    Slurm,
+    completed,
+    wait_for_host,
+)
+from pellucid.xla import plugins
 
 SLURM = {
     "SLURM_JOB_ID": "4099",
@@ -29,15 +42,27 @@ OPEN_MPI = {
 }
 
 
-def completed(cluster, place=None, method=None):
-    return detection.complete(place or Place(), method, 5.0, [lambda: cluster])
+@pytest.fixture(autouse=True)
+def nothing_around(monkeypatch):
+    """There are no hosts to wait for, no TPU, and no optional package."""
+    monkeypatch.setattr(clusters, "wait_for_host", lambda host, seconds: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(plugins, "tpu_library", lambda: None)
+
+
+def place_in(kind, environment, place=None, method=None):
+    """What a process learns of its place if only clusters of one kind are looked for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clusters, "CLUSTERS", (kind,))
+        patch.setattr(os, "environ", environment)
+        return completed(place or Place(), method, 5.0)
 
 
 # Slurm and MPI ------------------------------------------------------------------------------------
 
 
 def test_slurm_says_everything():
-    assert completed(Slurm(SLURM)) == Place("node007:61443", 8, 5, (1,))
+    assert place_in(Slurm, SLURM) == Place("node007:61443", 8, 5, (1,))
 
 
 @pytest.mark.parametrize(
@@ -52,37 +77,37 @@ def test_slurm_says_everything():
     ],
 )
 def test_the_first_node_of_slurm(nodes, first):
-    host, _ = Slurm({**SLURM, "SLURM_STEP_NODELIST": nodes}).coordinator(1.0)
-    assert host == first
+    place = place_in(Slurm, {**SLURM, "SLURM_STEP_NODELIST": nodes})
+    assert place.coordinator_address == f"{first}:61443"
 
 
 def test_slurm_is_present_only_with_all_it_says():
     for name in SLURM:
-        assert not Slurm({n: v for n, v in SLURM.items() if n != name}).is_present()
+        assert place_in(Slurm, {n: v for n, v in SLURM.items() if n != name}) == Place()
 
 
 def test_a_number_that_is_none_is_named():
     with pytest.raises(
         DistributedError, match=r"slurm cluster doesn't say[^\n]*\n.*SLURM_NTASKS: 'x'"
     ):
-        completed(Slurm({**SLURM, "SLURM_NTASKS": "x"}))
+        place_in(Slurm, {**SLURM, "SLURM_NTASKS": "x"})
 
 
 def test_open_mpi_says_everything():
     port = 61440 + (1531576320 // 4096) % 4096
-    assert completed(OpenMpi(OPEN_MPI)) == Place(f"10.96.0.1:{port}", 4, 2, (0,))
+    assert place_in(OpenMpi, OPEN_MPI) == Place(f"10.96.0.1:{port}", 4, 2, (0,))
 
 
 def test_open_mpi_with_addresses_of_ip_version_6():
     uri = "1314521088.0;tcp6://[fe80::b9b:ac5d:9cf0:b858,2620:10d:c083:150e::3000:2]:43370"
-    actual = completed(OpenMpi({**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": uri}))
+    actual = place_in(OpenMpi, {**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": uri})
     assert actual.coordinator_address is not None
     assert actual.coordinator_address.startswith("[fe80::b9b:ac5d:9cf0:b858]:")
 
 
 def test_open_mpi_without_an_address():
     with pytest.raises(DistributedError, match="names no address"):
-        completed(OpenMpi({**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": "nothing"}))
+        place_in(OpenMpi, {**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": "nothing"})
 
 
 OPEN_MPI_5 = {
@@ -96,16 +121,16 @@ OPEN_MPI_5 = {
 
 
 def test_open_mpi_5_says_everything():
-    assert completed(OpenMpi(OPEN_MPI_5)) == Place(f"node-7:{61440 + 3053}", 4, 2, (0,))
+    assert place_in(OpenMpi, OPEN_MPI_5) == Place(f"node-7:{61440 + 3053}", 4, 2, (0,))
     on_one_host = {**OPEN_MPI_5, "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
-    assert completed(OpenMpi(on_one_host)).coordinator_address == f"127.0.0.1:{61440 + 3053}"
+    assert place_in(OpenMpi, on_one_host).coordinator_address == f"127.0.0.1:{61440 + 3053}"
 
 
 def test_open_mpi_5_under_another_launcher():
     with pytest.raises(DistributedError, match="PMIX_NAMESPACE names no host"):
-        completed(OpenMpi({**OPEN_MPI_5, "PMIX_NAMESPACE": "367984641"}))
+        place_in(OpenMpi, {**OPEN_MPI_5, "PMIX_NAMESPACE": "367984641"})
     without_open_mpi = {"PMIX_NAMESPACE": "slurm.pmix.12.0", "PMIX_RANK": "1"}
-    assert completed(OpenMpi(without_open_mpi)) == Place()
+    assert place_in(OpenMpi, without_open_mpi) == Place()
 
 
 class FakeCommunicator:
@@ -133,22 +158,29 @@ class FakeCommunicator:
         return self.local
 
 
-def test_all_processes_of_mpi4py_have_the_same_coordinator():
+def mpi4py_with(monkeypatch, world):
+    """Makes mpi4py importable, with a world."""
+    mpi = types.SimpleNamespace(COMM_WORLD=world, COMM_TYPE_SHARED="shared")
+    monkeypatch.setitem(sys.modules, "mpi4py", types.SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "mpi4py.MPI", mpi)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name == "mpi4py" or None)
+
+
+def test_all_processes_of_mpi4py_have_the_same_coordinator(monkeypatch):
     sent = []
     actual = []
     for rank in range(3):
         local = FakeCommunicator(rank % 2, 2, sent)
         world = FakeCommunicator(rank, 3, sent, local)
-        mpi = types.SimpleNamespace(COMM_WORLD=world, COMM_TYPE_SHARED="shared")
-        actual.append(completed(Mpi4py(mpi), method="mpi4py"))
+        mpi4py_with(monkeypatch, world)
+        actual.append(place_in(Mpi4py, {}, method="mpi4py"))
     assert len({place.coordinator_address for place in actual}) == 1
     assert [place[1:] for place in actual] == [(3, 0, (0,)), (3, 1, (1,)), (3, 2, (0,))]
 
 
-def test_mpi4py_is_asked_only_by_name():
-    world = FakeCommunicator(0, 1, [])
-    mpi = types.SimpleNamespace(COMM_WORLD=world, COMM_TYPE_SHARED="shared")
-    assert completed(Mpi4py(mpi)) == Place()
+def test_mpi4py_is_asked_only_by_name(monkeypatch):
+    mpi4py_with(monkeypatch, FakeCommunicator(0, 1, []))
+    assert place_in(Mpi4py, {}) == Place()
 
 
 # Kubernetes ---------------------------------------------------------------------------------------
@@ -201,35 +233,39 @@ class FakeKubernetes:
 
 
 @pytest.fixture
-def kubernetes(tmp_path):
-    def make(client, **more):
-        namespace = tmp_path / "namespace"
-        namespace.write_text("research\n")
+def kubernetes(monkeypatch, tmp_path):
+    """Function that gives the place in a pod whose API is `client`, with changes of its environment."""
+    namespace = tmp_path / "namespace"
+    namespace.write_text("research\n")
+    monkeypatch.setattr(clusters, "_NAMESPACE_FILE", namespace)
+    monkeypatch.setattr(socket, "gethostbyname", {"train-1-x": "10.1.2.3"}.__getitem__)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name == "kubernetes" or None)
+
+    def place(client, **more):
+        monkeypatch.setattr(time, "sleep", client.slept.append)
+        configuration = types.SimpleNamespace(load_incluster_config=lambda: None)
+        monkeypatch.setitem(sys.modules, "kubernetes", types.SimpleNamespace())
+        monkeypatch.setitem(sys.modules, "kubernetes.config", configuration)
+        monkeypatch.setitem(sys.modules, "kubernetes.client", client)
         environment = {
             "KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOSTNAME": "train-1-x", "JOB_COMPLETION_INDEX": "1",
             **more,
         }  # fmt: skip
-        return Kubernetes(
-            {name: value for name, value in environment.items() if value is not None},
-            client,
-            namespace,
-            wait_for=lambda host, seconds: None,
-            address_of={"train-1-x": "10.1.2.3"}.__getitem__,
-            sleep=client.slept.append,
-        )
+        present = {name: value for name, value in environment.items() if value is not None}
+        return place_in(Kubernetes, present)
 
-    return make
+    return place
 
 
 def test_kubernetes_says_everything_but_the_devices(kubernetes):
     client = FakeKubernetes()
-    assert completed(kubernetes(client)) == Place("train-0.pods:55527", 4, 1, None)
+    assert kubernetes(client) == Place("train-0.pods:55527", 4, 1, None)
     assert client.asked == [("research", "status.podIP=10.1.2.3"), ("research", "train")]
 
 
 def test_a_jobset_has_its_own_domain(kubernetes):
     client = FakeKubernetes(subdomain=None, jobset="experiment")
-    assert completed(kubernetes(client)).coordinator_address == "train-0.experiment:55527"
+    assert kubernetes(client).coordinator_address == "train-0.experiment:55527"
 
 
 @pytest.mark.parametrize(
@@ -244,34 +280,43 @@ def test_a_jobset_has_its_own_domain(kubernetes):
 )
 def test_what_a_kubernetes_job_lacks_is_named(kubernetes, client, more, message):
     with pytest.raises(DistributedError, match=message):
-        completed(kubernetes(FakeKubernetes(**client), **more))
+        kubernetes(FakeKubernetes(**client), **more)
 
 
 def test_a_pod_that_the_api_does_not_know_yet_is_asked_for_again(kubernetes):
     client = FakeKubernetes(late=3)
-    assert completed(kubernetes(client)).process_id == 1
+    assert kubernetes(client).process_id == 1
     assert client.slept == [0.1, 0.5, 1.0]
 
 
-def test_kubernetes_without_its_package_is_pointed_out(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+def test_kubernetes_without_its_package_is_pointed_out():
     with pytest.warns(UserWarning, match="with the package `kubernetes` installed"):
-        assert completed(Kubernetes({"KUBERNETES_SERVICE_HOST": "10.0.0.1"})) == Place()
+        assert place_in(Kubernetes, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}) == Place()
 
 
 def test_kubernetes_is_not_asked_outside_of_it(kubernetes):
     client = FakeKubernetes()
-    assert completed(kubernetes(client, KUBERNETES_SERVICE_HOST=None)) == Place()
+    assert kubernetes(client, KUBERNETES_SERVICE_HOST=None) == Place()
     assert client.asked == []
 
 
 # Cloud TPU ----------------------------------------------------------------------------------------
 
 
-def compute_engine(attributes, environment=(), *, is_tpu=True):
-    return ComputeEngineTpu(
-        dict(environment), attributes.get, lambda: is_tpu, lambda host, seconds: None
-    )
+@pytest.fixture
+def tpu(monkeypatch):
+    monkeypatch.setattr(plugins, "tpu_library", lambda: "libtpu.so")
+
+
+@pytest.fixture
+def compute_engine(monkeypatch, tpu):
+    """Function that gives the place on a TPU machine with certain metadata."""
+
+    def place(attributes, environment=()):
+        monkeypatch.setattr(clusters, "metadata", attributes.get)
+        return place_in(ComputeEngineTpu, dict(environment))
+
+    return place
 
 
 ONE_SLICE = {
@@ -280,41 +325,43 @@ ONE_SLICE = {
 }
 
 
-def test_a_slice_of_compute_engine():
-    assert completed(compute_engine(ONE_SLICE)) == Place("10.0.0.5:8482", 2, 1, None)
+def test_a_slice_of_compute_engine(compute_engine):
+    assert compute_engine(ONE_SLICE) == Place("10.0.0.5:8482", 2, 1, None)
 
 
-def test_hosts_by_name_alone():
-    cluster = compute_engine({**ONE_SLICE, "worker-network-endpoints": "host-a,host-b"})
-    assert completed(cluster).coordinator_address == "host-a:8482"
+def test_hosts_by_name_alone(compute_engine):
+    place = compute_engine({**ONE_SLICE, "worker-network-endpoints": "host-a,host-b"})
+    assert place.coordinator_address == "host-a:8482"
 
 
-def test_several_slices_of_compute_engine():
+def test_several_slices_of_compute_engine(compute_engine):
     several = "ACCELERATOR_TYPE: 'v4-16'\nMEGASCALE_NUM_SLICES: '3'\nMEGASCALE_SLICE_ID: '2'\n"
     several += "MEGASCALE_COORDINATOR_ADDRESS: '10.9.9.9:8081'\n"
-    actual = completed(compute_engine({**ONE_SLICE, "tpu-env": several}))
+    actual = compute_engine({**ONE_SLICE, "tpu-env": several})
     assert actual == Place("10.9.9.9:8482", 6, 5, None)
 
 
-def test_the_environment_goes_before_the_metadata():
-    cluster = compute_engine(
+def test_the_environment_goes_before_the_metadata(compute_engine):
+    place = compute_engine(
         {**ONE_SLICE, "tpu-env": "MEGASCALE_NUM_SLICES: '3'"}, {"MEGASCALE_NUM_SLICES": "2"}
     )
-    assert completed(cluster).num_processes == 4
+    assert place.num_processes == 4
 
 
-def test_metadata_that_names_no_workers():
+def test_metadata_that_names_no_workers(compute_engine):
     with pytest.raises(DistributedError, match="doesn't name its workers"):
-        completed(compute_engine({"agent-worker-number": "0", "worker-network-endpoints": "a:b"}))
+        compute_engine({"agent-worker-number": "0", "worker-network-endpoints": "a:b"})
 
 
-def test_compute_engine_is_asked_only_where_there_is_a_tpu():
+def test_compute_engine_is_asked_only_where_there_is_a_tpu(monkeypatch, compute_engine):
     def refuse(key):
         raise AssertionError(key)
 
-    assert not ComputeEngineTpu({}, refuse, lambda: False).is_present()
-    assert not ComputeEngineTpu({"TPU_SKIP_MDS_QUERY": "1"}, refuse, lambda: True).is_present()
-    assert not compute_engine({}).is_present()
+    assert compute_engine({}) == Place()
+    monkeypatch.setattr(clusters, "metadata", refuse)
+    assert place_in(ComputeEngineTpu, {"TPU_SKIP_MDS_QUERY": "1"}) == Place()
+    monkeypatch.setattr(plugins, "tpu_library", lambda: None)
+    assert place_in(ComputeEngineTpu, {}) == Place()
 
 
 @pytest.mark.parametrize(
@@ -335,24 +382,24 @@ def test_metadata_of_a_machine(monkeypatch, answers, actual):
         def log_message(self, *_):
             pass
 
-    monkeypatch.setattr(cloud_tpu, "_RETRY_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(clusters, "_METADATA_RETRY_SECONDS", (0.0, 0.0, 0.0))
     with http.server.HTTPServer(("127.0.0.1", 0), Metadata) as server:
         monkeypatch.setenv("GCE_METADATA_IP", f"127.0.0.1:{server.server_port}")
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        assert cloud_tpu.metadata("agent-worker-number") == actual
+        assert clusters.metadata("agent-worker-number") == actual
         server.shutdown()
     assert left == []
 
 
-def test_tpu_pods_of_kubernetes():
+def test_tpu_pods_of_kubernetes(monkeypatch, tpu):
+    monkeypatch.setattr(clusters, "metadata", {}.get)
     environment = {"TPU_WORKER_ID": "2", "TPU_WORKER_HOSTNAMES": "w-0.svc,w-1.svc,w-2.svc"}
-    cluster = KubernetesTpu(environment, {}.get, lambda: True, lambda host, seconds: None)
-    assert completed(cluster) == Place("w-0.svc:8482", 3, 2, None)
+    assert place_in(KubernetesTpu, environment) == Place("w-0.svc:8482", 3, 2, None)
     addresses = {**environment, "TPU_PROCESS_ADDRESSES": "10.0.0.1:8476,10.0.0.2:8476"}
-    cluster = KubernetesTpu(addresses, {}.get, lambda: True, lambda host, seconds: None)
-    assert completed(cluster) == Place("10.0.0.1:8482", 2, 2, None)
-    assert not KubernetesTpu(environment, {}.get, lambda: False).is_present()
+    assert place_in(KubernetesTpu, addresses) == Place("10.0.0.1:8482", 2, 2, None)
+    monkeypatch.setattr(plugins, "tpu_library", lambda: None)
+    assert place_in(KubernetesTpu, environment) == Place()
 
 
 # Which is asked -----------------------------------------------------------------------------------
@@ -360,37 +407,37 @@ def test_tpu_pods_of_kubernetes():
 
 def test_what_is_given_stays():
     inputs = Place("here:1", None, 3, None)
-    assert completed(Slurm(SLURM), inputs) == Place("here:1", 8, 3, (1,))
-    assert completed(Slurm(SLURM), Place("a:1", 1, 0, (0,))) == Place("a:1", 1, 0, (0,))
+    assert place_in(Slurm, SLURM, inputs) == Place("here:1", 8, 3, (1,))
+    assert place_in(Slurm, SLURM, Place("a:1", 1, 0, (0,))) == Place("a:1", 1, 0, (0,))
 
 
-def test_clusters_are_asked_in_this_order():
+def test_clusters_are_asked_in_this_order(monkeypatch):
     """The first that is present answers; mpi4py only by name."""
-    names = [make().name for make in detection.CLUSTERS]
+    names = [kind.name for kind in clusters.CLUSTERS]
     assert names == ["ompi", "slurm", "mpi4py", "gketpu", "gcetpu", "k8s"]
-    both = [lambda: OpenMpi(OPEN_MPI), lambda: Slurm(SLURM)]
-    assert detection.complete(Place(), None, 1.0, both).num_processes == 4
-    assert detection.complete(Place(), "slurm", 1.0, both).num_processes == 8
+    monkeypatch.setattr(os, "environ", {**OPEN_MPI, **SLURM})
+    assert completed(Place(), None, 1.0).num_processes == 4
+    assert completed(Place(), "slurm", 1.0).num_processes == 8
 
 
 def test_nothing_is_asked_when_detection_is_deactivated():
-    assert completed(Slurm(SLURM), method="deactivate") == Place()
+    assert place_in(Slurm, SLURM, method="deactivate") == Place()
 
 
-def test_the_port_can_be_chosen(monkeypatch):
-    monkeypatch.setenv("JAX_COORDINATOR_PORT", "1234")
-    assert completed(Slurm(SLURM)).coordinator_address == "node007:1234"
+def test_the_port_can_be_chosen():
+    place = place_in(Slurm, {**SLURM, "JAX_COORDINATOR_PORT": "1234"})
+    assert place.coordinator_address == "node007:1234"
 
 
 def test_a_method_that_is_unknown_or_elsewhere():
     with pytest.raises(ArgumentValueError, match=r"no cluster_detection_method 'lsf'[\s\S]*slurm"):
-        completed(Slurm(SLURM), method="lsf")
+        place_in(Slurm, SLURM, method="lsf")
     with pytest.raises(ArgumentValueError, match="not in a cluster 'slurm'"):
-        completed(Slurm({}), method="slurm")
+        place_in(Slurm, {}, method="slurm")
 
 
 def test_none_is_found_here():
-    assert detection.complete(Place(), None, 1.0) == Place()
+    assert completed(Place(), None, 1.0) == Place()
 
 
 def test_a_host_that_does_not_appear():

@@ -6,7 +6,7 @@ import pytest
 
 from pellucid.base import config
 from pellucid.base.errors import DistributedError
-from pellucid.runtime import platforms
+from pellucid.runtime import peers, platforms
 from pellucid.runtime.distributed import sockets
 from pellucid.runtime.distributed.job import make_mpi
 from pellucid.xla import plugins
@@ -25,7 +25,7 @@ def test_a_gpu_client_joins_the_job_with_its_visible_devices(monkeypatch):
     requests = []
     monkeypatch.setattr(plugins, "make_cuda_client", lambda *inputs: requests.append(inputs))
     platforms._make_cuda()
-    monkeypatch.setattr(platforms, "_job", [FakeJob()])
+    monkeypatch.setattr(peers, "jobs", [FakeJob()])
     with config.cuda_visible_devices("0,2"):
         platforms._make_cuda()
     joined = {"visible_devices": [0, 2], "node_id": 1, "num_nodes": 2}

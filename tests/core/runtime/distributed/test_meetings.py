@@ -35,7 +35,7 @@ class FakeConnection:
 def meetings_with(*received):
     """Meetings of process 0 of two, and its connection."""
     membership = types.SimpleNamespace(
-        process_id=0, num_processes=2, failure=lambda seconds=0.0: None
+        process_id=0, num_processes=2, check=lambda seconds=0.0: None
     )
     result = Meetings(membership)
     result._connection = FakeConnection(list(received))
@@ -120,9 +120,7 @@ def test_only_new_successions_of_programs_wait():
 
 
 def test_a_succession_is_unknown_after_a_failed_launch():
-    disagreed = (
-        b'{"event": "disagreed", "said": [[[0], "a program", "b"], [[1], "a program", "c"]]}\n'
-    )
+    disagreed = b'{"event": "error", "kind": "AgreementError", "what": "", "got": [], "do": ""}\n'
     meetings = meetings_with(AGREED, disagreed, AGREED)
     launch = lambda key: meetings.launch(
         str, key, Proposal("a program", key, (0, 1), key), is_order_enough=True
