@@ -1,4 +1,4 @@
-"""Transfer guards, which log or forbid transfers.
+"""Transfers between host and devices: guards, which log or forbid them, events, errors.
 
 A transfer is explicit if the user called `device_put`, `device_get` or their kin for it; any other is
 implicit. "log" and "disallow" are about implicit transfers, "log_explicit" and "disallow_explicit" about all.
@@ -6,18 +6,34 @@ implicit. "log" and "disallow" are about implicit transfers, "log_explicit" and 
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Literal, TypeVar
 
-from pellucid.base import TransferGuardError, config, logger
+from pellucid.base import (
+    TransferFinished,
+    TransferGuardError,
+    TransferStarted,
+    config,
+    logger,
+    on,
+    publish,
+)
+from pellucid.xla.compile import JaxRuntimeError
 from pellucid.xla.guards import let_through
 
-FREE: AbstractContextManager[None] = nullcontext()
+from .failures import raise_runtime_error
+
+T = TypeVar("T")
+Direction = Literal["host_to_device", "device_to_device", "device_to_host"]
+_FREE: AbstractContextManager[None] = nullcontext()
 _EXPLICIT = {
-    "host_to_device": "call `device_put`",
-    "device_to_device": "call `device_put`",
-    "device_to_host": "call `device_get`",
+    "host_to_device": "device_put",
+    "device_to_device": "device_put",
+    "device_to_host": "device_get",
 }
+"""Functions by which users ask for transfers."""
 _OPTIONS = {
     "host_to_device": config.transfer_guard_host_to_device,
     "device_to_device": config.transfer_guard_device_to_device,
@@ -25,16 +41,47 @@ _OPTIONS = {
 }
 
 
+def transferred(
+    direction: Direction,
+    n_bytes: int,
+    aval: Any,
+    target: Any,
+    run: Callable[[], T],
+    *,
+    explicit: bool | None,
+) -> T:
+    """Result of `run()`, a transfer of `n_bytes` that is guarded as by `passed`, and published."""
+    guard = passed(direction, aval, target, explicit=explicit)
+    if on.transfer_started:
+        publish(on.transfer_started, TransferStarted(direction, n_bytes))
+    start = time.perf_counter()
+    try:
+        if guard is _FREE:
+            result: Any = run()
+        else:
+            with guard:
+                result = run()
+        if on.transfer_finished and direction != "device_to_host":
+            result.block_until_ready()
+    except JaxRuntimeError as error:
+        raise_runtime_error(_EXPLICIT[direction], error)
+    if on.transfer_finished:
+        seconds = time.perf_counter() - start
+        publish(on.transfer_finished, TransferFinished(direction, n_bytes, seconds))
+    return result
+
+
 def passed(
-    direction: str, aval: Any, target: Any, *, explicit: bool
+    direction: Direction, aval: Any, target: Any, *, explicit: bool | None
 ) -> AbstractContextManager[None]:
     """A block in which one transfer may happen.
 
-    Logs the transfer or raises TransferGuardError, as the level of its direction says.
+    Logs the transfer or raises TransferGuardError, as the level of its direction says. `explicit` is whether the user
+    asked for it; None for what needs no guard.
     """
     level = _OPTIONS[direction].value
-    if level == "allow":
-        return FREE
+    if level == "allow" or explicit is None:
+        return _FREE
     what = f"{direction.replace('_', '-')} transfer"
     if level == "disallow_explicit" or (level == "disallow" and not explicit):
         allow = f'`with transfer_guard_{direction}("allow"):`'
@@ -43,7 +90,7 @@ def passed(
             got=f"{aval.text()} to {target}",
             do=f"Write {allow} around it."
             if explicit
-            else f"To mean it, {_EXPLICIT[direction]}, or write {allow} around it.",
+            else f"To mean it, call `{_EXPLICIT[direction]}`, or write {allow} around it.",
         )
     if level == "log_explicit" or (level == "log" and not explicit):
         logger.warning("%s: %s to %s", what, aval.text(), target)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -10,20 +9,14 @@ import numpy as np
 from pellucid.base import (
     ArrayConversionError,
     DeviceError,
-    TransferFinished,
-    TransferStarted,
-    on,
-    publish,
 )
 from pellucid.base.late import late
 from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.xla import arrays
-from pellucid.xla.compile import JaxRuntimeError
 from pellucid.xla.shardings import extend
 
 from . import guards
 from .array import ArrayImpl, check_not_deleted, shards_of
-from .failures import raise_runtime_error
 
 
 def value_of(array: ArrayImpl) -> np.ndarray:
@@ -36,29 +29,17 @@ def fetched(array: ArrayImpl, *, explicit: bool) -> np.ndarray:
     cached = array._npy_value
     if cached is None:
         check_not_deleted(array)
-        if on.transfer_started:
-            publish(on.transfer_started, TransferStarted("device_to_host", array.nbytes))
-        start = time.perf_counter()
-        try:
-            with _transfer(array, explicit):
-                cached = _fetch(array)
-        except JaxRuntimeError as error:
-            raise_runtime_error("Array", error)
+        array._npy_value = cached = guards.transferred(
+            "device_to_host", array.nbytes, array.aval, "the host", lambda: _fetch(array),
+            explicit=_is_explicit(array, explicit),
+        )  # fmt: skip
         cached.flags.writeable = False
-        array._npy_value = cached
-        if on.transfer_finished:
-            seconds = time.perf_counter() - start
-            publish(
-                on.transfer_finished, TransferFinished("device_to_host", cached.nbytes, seconds)
-            )
     return cached
 
 
-def _transfer(array: ArrayImpl, explicit: bool):
-    """A block in which `array` is copied to the host; reading a CPU's memory is no transfer."""
-    if array.platform() == "cpu":
-        return guards.FREE
-    return guards.passed("device_to_host", array.aval, "the host", explicit=explicit)
+def _is_explicit(array: ArrayImpl, explicit: bool) -> bool | None:
+    """`explicit`; None on CPUs, as reading their memory is no transfer."""
+    return None if array.platform() == "cpu" else explicit
 
 
 def _fetch(array: ArrayImpl) -> np.ndarray:
@@ -87,7 +68,8 @@ def copy_to_host_async(array: ArrayImpl) -> None:
     """Start copying to the host; a later `np.asarray` waits less."""
     check_not_deleted(array)
     if array._npy_value is None:
-        with _transfer(array, explicit=True):
+        explicit = _is_explicit(array, True)
+        with guards.passed("device_to_host", array.aval, "the host", explicit=explicit):
             arrays.copy_to_host_async(array)
 
 

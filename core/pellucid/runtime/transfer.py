@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ from pellucid.base import (
     ArgumentValueError,
     DeviceError,
     IntegerRangeError,
-    TransferFinished,
     TransferStarted,
     cached,
     capture,
@@ -28,7 +26,7 @@ from pellucid.base import (
     tree_map,
 )
 from pellucid.base.late import late
-from pellucid.ir import Operands, ShapedArray, Values, aval_at, physical, shaped_array
+from pellucid.ir import Operands, ShapedArray, aval_at, physical, shaped_array
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
 from pellucid.sharding.errors import LayoutError, ShardingError
 from pellucid.sharding.layout import AutoLayout, Layout
@@ -47,7 +45,7 @@ from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl, ExtendedArray
 from pellucid.xla.compile import JaxRuntimeError
 from pellucid.xla.shardings import Device, DeviceLayout, extend
 
-from . import donation, guards, host, peers
+from . import donation, guards, peers
 from .array import (
     check_not_deleted,
     default_sharding,
@@ -91,23 +89,19 @@ def put_host(
         cut = summed(sharding)
         whole = put_host(value, aval_at(aval, cut), cut, committed, explicit=explicit)
         return late("relaid")(whole, sharding)
-    start = time.perf_counter()
     dtype = physical(aval).dtype
     is_ready = type(value) is np.ndarray and value.dtype == dtype
     data = value if is_ready else _as_numpy(value, dtype)
-    if on.transfer_started:
-        publish(on.transfer_started, TransferStarted("host_to_device", data.nbytes))
+    may_alias = False
     if type(sharding) is SingleDeviceSharding:
-        result = _put(aval, sharding, [data], [sharding._device], committed, explicit)
+        shards, devices = [data], [sharding._device]
     else:
         devices, indices = addressable_parts(sharding, data.shape)
-        is_small = data.nbytes < arrays.LARGE
-        parts = np.array(data) if is_small else data  # one copy, which devices may take parts of
+        may_alias = data.nbytes < arrays.LARGE
+        parts = np.array(data) if may_alias else data  # one copy, which devices may take parts of
         shards = [parts[index] for index in indices]
-        result = _put(aval, sharding, shards, devices, committed, explicit, may_alias=is_small)
-    if on.transfer_finished:
-        _publish("host_to_device", result, data.nbytes, start)
-    return result
+    put = lambda: arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
+    return guards.transferred("host_to_device", data.nbytes, aval, sharding, put, explicit=explicit)
 
 
 def _as_numpy(value, dtype) -> np.ndarray:
@@ -129,34 +123,13 @@ def out_of_range(value: Any, dtype: Any) -> IntegerRangeError:
     )
 
 
-def _put(
-    aval: ShapedArray,
-    sharding: Sharding,
-    shards: Sequence[Any],
-    devices: Sequence[Device],
-    committed: bool,
-    explicit: bool,
-    *,
-    may_alias: bool = False,
-) -> ArrayImpl:
-    try:
-        with guards.passed("host_to_device", aval, sharding, explicit=explicit):
-            return arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
-    except JaxRuntimeError as error:
-        raise_runtime_error("device_put", error)
-
-
 def put_shards(
     aval: ShapedArray, sharding: Sharding, shards: Sequence[Any], devices: Sequence[Device]
 ) -> ArrayImpl:
     """The array of type `aval` made of host values, one for each of `devices`; it is committed."""
-    return _put(aval, sharding, shards, devices, committed=True, explicit=True)
-
-
-def _publish(direction, result: ArrayImpl, n_bytes: int, start: float) -> None:
-    """Publish a transfer; it is waited for, so that its seconds are those of the transfer."""
-    result.block_until_ready()
-    publish(on.transfer_finished, TransferFinished(direction, n_bytes, time.perf_counter() - start))
+    put = lambda: arrays.put(aval, sharding, shards, devices, True)
+    n_bytes = sum(shard.nbytes for shard in shards)
+    return guards.transferred("host_to_device", n_bytes, aval, sharding, put, explicit=True)
 
 
 # Device to device -----------------------------------------------------------------------------------
@@ -232,17 +205,10 @@ def _equal_layouts(a: DeviceLayout, b: DeviceLayout) -> bool:
 def move(x: ArrayImpl, sharding: Sharding, *, committed: bool, explicit: bool = False) -> ArrayImpl:
     """A copy of array `x` laid out as `sharding`."""
     check_not_deleted(x)
-    if on.transfer_started:
-        publish(on.transfer_started, TransferStarted("device_to_device", x.nbytes))
-    start = time.perf_counter()
-    try:
-        with guards.passed("device_to_device", x.aval, sharding, explicit=explicit):
-            result = _moved(x, sharding, committed)
-    except JaxRuntimeError as error:
-        raise_runtime_error("device_put", error)
-    if on.transfer_finished:
-        _publish("device_to_device", result, x.nbytes, start)
-    return result
+    move = lambda: _moved(x, sharding, committed)
+    return guards.transferred(
+        "device_to_device", x.nbytes, x.aval, sharding, move, explicit=explicit
+    )
 
 
 _MIN_BYTES_FOR_EXCHANGE = 1 << 20
@@ -513,7 +479,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
             )
         aval = shaped_array((len(leaves), *avals[0].shape), avals[0].dtype)
         values = [_as_numpy(leaf, physical(avals[0]).dtype)[None] for leaf in leaves]
-        return _put(aval, sharding, values, list(devices), committed=True, explicit=True)
+        return put_shards(aval, sharding, values, list(devices))
 
     return tree_map(stacked, *shards)
 
@@ -566,10 +532,7 @@ def _got(leaf):
 
 def copy_to_host_async(x: Any) -> Any:
     """Start copying every array of the tree `x` to the host, and give `x`; `device_get` waits less then."""
-    leaves, others = _arrays_and_others(x)
-    for array in leaves:
-        host.copy_to_host_async(array)
-    _call_method(others, "copy_to_host_async")
+    _call_method(tree_flatten(x)[0], "copy_to_host_async")
     return x
 
 
@@ -581,19 +544,12 @@ def block_until_ready(x: Any) -> Any:
     """
     if type(x) is ArrayImpl:
         return x.block_until_ready()
-    leaves, others = _arrays_and_others(x)
-    wait_for(leaves)
-    _call_method(others, "block_until_ready")
-    return x
-
-
-def _arrays_and_others(x) -> tuple[list[ArrayImpl], Values]:
-    """The leaves of the tree `x` that are arrays, and the other ones."""
     leaves = tree_flatten(x)[0]
     of_device = [leaf for leaf in leaves if type(leaf) is ArrayImpl]
-    if len(of_device) == len(leaves):
-        return of_device, []
-    return of_device, [leaf for leaf in leaves if type(leaf) is not ArrayImpl]
+    wait_for(of_device)
+    if len(of_device) < len(leaves):
+        _call_method(leaves, "block_until_ready")
+    return x
 
 
 def _call_method(leaves: Operands, name: str) -> None:
