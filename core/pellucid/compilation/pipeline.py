@@ -69,7 +69,13 @@ from pellucid.xla.plugins import PluginMissingError, compile_only_gpus
 from pellucid.xla.shardings import Device, OpSharding
 
 from . import disk_cache, dumps, options as xla_options
-from .placement import Placement, canonical, replicated_over
+from .placement import (
+    Placement,
+    canonical,
+    mesh_over_devices,
+    over_devices,
+    replicated_over,
+)
 from .shardy import ShardyAttributes, chosen_shardings
 
 
@@ -418,21 +424,20 @@ def _is_small(jaxpr: Jaxpr) -> bool:
 
 def _computed_bytes(jaxpr: Jaxpr, totals: dict[int, int]) -> int:
     """Bytes of all results of the equations, as if none shared memory; loops count one iteration."""
-    total = totals.get(id(jaxpr))
-    if total is None:
-        total = 0
-        for equation in jaxpr.equations:
-            total += sum(getattr(var.aval, "nbytes", 0) for var in equation.results)
-            total += sum(_computed_bytes(inner, totals) for inner in subjaxprs(equation.params))
-        totals[id(jaxpr)] = total
-    return total
+    if id(jaxpr) not in totals:
+        results = (var for equation in jaxpr.equations for var in equation.results)
+        inner = (program for e in jaxpr.equations for program in subjaxprs(e.params))
+        totals[id(jaxpr)] = sum(getattr(var.aval, "nbytes", 0) for var in results) + sum(
+            _computed_bytes(program, totals) for program in inner
+        )
+    return totals[id(jaxpr)]
 
 
 def _result_shardings(avals: Avals, request: Request) -> tuple[Any, ...] | None:
     """For each result what was stated, else what its type says over a mesh of Explicit axes alone, else None."""
     stated, mesh = request.result_shardings, request.mesh
-    if stated is not None and request.placement.devices:
-        stated = tuple([_over_devices(sharding, request) for sharding in stated])
+    if stated is not None:
+        stated = tuple([over_devices(sharding, request.placement) for sharding in stated])
     if mesh is None or not mesh.are_all_axes_explicit:
         return stated
     stated = stated or (None,) * len(avals)
@@ -444,25 +449,12 @@ def _result_shardings(avals: Avals, request: Request) -> tuple[Any, ...] | None:
     )
 
 
-def _over_devices(sharding, request: Request):
-    """`sharding`, which may be over an abstract mesh, over the devices that the program runs on."""
-    if not getattr(sharding, "is_abstract", False):
-        return sharding
-    return sharding.update(mesh=_mesh_over_devices(sharding.mesh, request))
-
-
-def _mesh_over_devices(mesh: AbstractMesh, request: Request) -> Mesh:
-    """`mesh` with the devices that the program runs on, in their order."""
-    devices = np.array(request.placement.devices, dtype=object).reshape(mesh.axis_sizes)
-    return Mesh(devices, mesh.axis_names, mesh.axis_types)
-
-
 def _sharding_of_type(aval, request: Request):
     """The sharding that a type shows: over the program's mesh, or another one that was current where it was made."""
     mesh: Any = request.mesh
     shown = getattr(aval, "shown_sharding", None)
     if shown is not None and shown.mesh.shape_tuple != mesh.shape_tuple:
-        mesh = _mesh_over_devices(shown.mesh, request) if request.placement.devices else shown.mesh
+        mesh = mesh_over_devices(shown.mesh, request.placement)
     spec = PartitionSpec() if shown is None else shown.spec
     space = getattr(aval, "memory_space", None)
     kind = None if space is None else space.memory_kind
@@ -484,7 +476,7 @@ def inline_small_calls(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
     def body_of(equation: Equation) -> ClosedJaxpr | None:
         return equation.params.jaxpr if getattr(equation.params, "inline", False) is True else None
 
-    if not any(getattr(e.params, "inline", False) is True for e in jaxpr.equations):
+    if not any(map(body_of, jaxpr.equations)):
         return jaxpr, []
     return inlined(jaxpr, body_of)
 

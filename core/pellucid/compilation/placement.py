@@ -8,7 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import DeviceError, cached
-from pellucid.ir import Jaxpr, Operands, Placed, Primitive, Programs, Results, subjaxprs
+from pellucid.ir import (
+    Jaxpr,
+    Operands,
+    Placed,
+    Primitive,
+    Programs,
+    Results,
+    ShapedArray,
+    subjaxprs,
+)
 from pellucid.runtime import platforms
 from pellucid.runtime.platforms import platform_of
 from pellucid.sharding import mesh_context
@@ -103,10 +112,6 @@ Names = Callable[[], Sequence[str]]
 """Function that returns a name for each argument, called for messages only."""
 
 
-def _by_position() -> Sequence[str]:
-    return ()
-
-
 def where(
     operands: Operands,
     name: str,
@@ -115,7 +120,7 @@ def where(
     device: Any = None,
     requested: Sequence[Any] | None = None,
     closed_over: Operands = (),
-    names: Names = _by_position,
+    names: Names = tuple,
 ) -> Where:
     """Where a program on `operands` runs.
 
@@ -127,21 +132,14 @@ def where(
     Raises: DeviceError where devices differ, or an array is committed to another placement than asked.
     """
     current = mesh_context.concrete.value
-    if (
-        current is None
-        and device is None
-        and not program_places
-        and requested is None
-        and not closed_over
-    ):
+    if current is device is requested is None and not program_places and not closed_over:
         only = _one_device(operands)
         if only is not None:
             return only
-    wishes = [place for place in program_places if isinstance(place, Device)]
-    placed = [place for place in program_places if not isinstance(place, Device)]
-    claims = list(_claims(operands, placed, device, requested, closed_over, current))
-    if not claims and wishes:
-        claims = [_claim(wishes[0], _NAMED)]
+    claims = list(_claims(operands, program_places, device, requested, closed_over, current))
+    if not claims:
+        wishes = [place for place in program_places if isinstance(place, Device)]
+        claims = [_claim(place, _NAMED, place) for place in wishes[:1]]
     concrete = [c for c in claims if c.devices is not None]
     abstract = [c for c in claims if c.devices is None]
     if any(claim.devices != concrete[0].devices for claim in concrete):
@@ -152,23 +150,21 @@ def where(
     if abstract and not concrete:
         placement = Placement(None, (), mesh)
     else:
-        placement = _placement_on(concrete[0].devices if concrete else None)
+        chosen = tuple(concrete[0].devices) if concrete else (platforms.default_device(),)
+        placement = Placement(chosen[0].client, chosen)
     for claim in abstract:
         if claim.mesh.size != placement.size:
-            raise _different_sizes(name, claim.mesh, placement.size)
+            raise DeviceError(
+                f"`{name}` names a mesh of another number of devices than it runs on.",
+                got=[f"{claim.mesh} of {claim.mesh.size} devices", f"the program runs on {placement.size}"],
+                do="Use one mesh, or an AbstractMesh of its shape, for all placements of a program.",
+            )  # fmt: skip
     devices = placement.device_list
     shardings = tuple(
-        _argument_sharding(
-            i, x, None if requested is None else requested[i], placement, devices, name, names
-        )
+        _argument_sharding(i, x, requested and requested[i], placement, devices, name, names)
         for i, x in enumerate(operands)
     )
     return Where(placement, bool(claims), shardings, mesh)
-
-
-def _placement_on(devices: DeviceList | None) -> Placement:
-    chosen = (platforms.default_device(),) if devices is None else tuple(devices)
-    return Placement(chosen[0].client, chosen)
 
 
 def _one_device(operands: Operands) -> Where | None:
@@ -199,23 +195,20 @@ def _one_device(operands: Operands) -> Where | None:
 class _Claim(NamedTuple):
     """A requirement on where the program runs: its devices, or, by an abstract mesh, only their number."""
 
-    devices: DeviceList | None
+    devices: Any
     mesh: Any
-    who: str
-    """Its origin, for messages."""
-    place: Any
-    argument: int = -1
-    """Index of the argument that it comes from; -1 if from none."""
-    aval: Any = None
-    """Type of the array that it comes from, if from one."""
+    origin: str | int
+    """Where it comes from, for messages: the index of an argument, or words."""
+    shown: Any = None
+    """The type of an array or the place that messages quote, if one is to be quoted."""
 
     def text(self, names: Sequence[str]) -> str:
         """The origin in words."""
-        if self.argument >= 0:
-            return f"{_argument_text(names, self.argument)}: {self.aval.text()}"
-        if self.aval is not None:
-            return f"{self.who}: {self.aval.text()}"
-        return f"{self.who}: {placement_text(self.place)}" if self.who == _NAMED else self.who
+        origin = self.origin if isinstance(self.origin, str) else _argument_text(names, self.origin)
+        if self.shown is None:
+            return origin
+        is_type = isinstance(self.shown, ShapedArray)
+        return f"{origin}: {self.shown.text() if is_type else placement_text(self.shown)}"
 
 
 _NAMED = "named in the program"
@@ -232,9 +225,9 @@ def _claims(
     for i, x in enumerate(operands):
         if type(x) in ARRAY_TYPES:
             if x._committed and not (requested and _is_copied(x._sharding, requested[i])):
-                yield _claim(x._sharding, "", i, x.aval)
+                yield _claim(x._sharding, i, x.aval)
         elif isinstance(sharding := getattr(x, "sharding", None), _PLACED):
-            yield _claim(sharding, "", i, x.aval)
+            yield _claim(sharding, i, x.aval)
     for sharding in requested or ():
         if sharding is not None:
             yield _claim(sharding, "in_shardings")
@@ -242,18 +235,19 @@ def _claims(
         yield _claim(device, "jit's `device`")
     for x in closed_over:
         if type(x) in ARRAY_TYPES and x._committed and x._sharding.num_devices > 1:
-            yield _claim(x._sharding, "closed over", aval=x.aval)
+            yield _claim(x._sharding, "closed over", x.aval)
     for place in program_places:
-        yield _claim(place, _NAMED)
+        if not isinstance(place, Device):
+            yield _claim(place, _NAMED, place)
     if current is not None:
         yield _claim(current, "the mesh of `set_mesh`")
 
 
-def _claim(place, who: str, argument: int = -1, aval=None) -> _Claim:
+def _claim(place, origin: str | int, shown: Any = None) -> _Claim:
     if isinstance(place, Device):
-        return _Claim(_device_list((place,)), None, who, place, argument, aval)
+        return _Claim(_device_list((place,)), None, origin, shown)
     mesh = place if isinstance(place, (Mesh, AbstractMesh)) else getattr(place, "mesh", None)
-    return _Claim(place._internal_device_list, mesh, who, place, argument, aval)
+    return _Claim(place._internal_device_list, mesh, origin, shown)
 
 
 _PLACED = (NamedSharding, GSPMDSharding, SingleDeviceSharding)
@@ -270,8 +264,7 @@ def _argument_sharding(
 ):
     """Where an argument must be; None where the compiler may choose."""
     current = x._sharding if type(x) in ARRAY_TYPES else getattr(x, "sharding", None)
-    if isinstance(current, NamedSharding) and type(current.mesh) is AbstractMesh:
-        current = _over_devices(current, placement)
+    current = over_devices(current, placement)
     if current is not None and type(x) not in ARRAY_TYPES:
         # Arrays are cut evenly; what only describes one may not be.
         check_fits(f"`{name}`", _argument_text(names(), i), current, x.shape)
@@ -294,15 +287,19 @@ def _argument_sharding(
     return None
 
 
-def _over_devices(sharding: NamedSharding, placement: Placement) -> NamedSharding:
-    """The sharding over the devices of a program, in order; over its abstract mesh where these aren't known."""
-    mesh = sharding.mesh
-    if len(placement.devices) != mesh.size:
+def over_devices(sharding: Any, placement: Placement) -> Any:
+    """`sharding`, over the devices of a program where it is over an abstract mesh."""
+    if not getattr(sharding, "is_abstract", False):
         return sharding
-    sizes, names = tuple(mesh.shape.values()), tuple(mesh.shape)
-    devices = np.array(placement.devices).reshape(sizes)
-    over = Mesh(devices, names, axis_types=mesh.axis_types)
-    return NamedSharding(over, sharding.spec, memory_kind=sharding.memory_kind)
+    return sharding.update(mesh=mesh_over_devices(sharding.mesh, placement))
+
+
+def mesh_over_devices(mesh: Mesh | AbstractMesh, placement: Placement) -> Mesh | AbstractMesh:
+    """`mesh` with the devices of a program in their order; as it is where they aren't known, or not as many."""
+    if len(placement.devices) != mesh.size:
+        return mesh
+    devices = np.array(placement.devices, dtype=object).reshape(mesh.axis_sizes)
+    return Mesh(devices, mesh.axis_names, mesh.axis_types)
 
 
 def _is_copied(current, requested) -> bool:
@@ -324,11 +321,11 @@ def canonical(sharding: Sharding) -> Any:
     if type(sharding) is not NamedSharding:
         return sharding
     spec = sharding.spec
-    if not spec.partitions or spec.partitions[-1] is not None:
-        return sharding
     entries = list(spec.partitions)
     while entries and entries[-1] is None:
         entries.pop()
+    if len(entries) == len(spec.partitions):
+        return sharding
     return sharding.with_spec(spec.update(partitions=entries))
 
 
@@ -337,21 +334,20 @@ def canonical(sharding: Sharding) -> Any:
 
 def _different_devices(name: str, names: Sequence[str], claims: Sequence[_Claim]) -> DeviceError:
     """The error for claims of which some differ; it shows what says the same only once."""
-    devices: list[Any] = [claim.devices for claim in claims]
-    texts = [claim.text(names) for claim in claims]
     shown = list(
-        dict.fromkeys(f"{t} on {devices_text(d)}" for t, d in zip(texts, devices, strict=True))
+        dict.fromkeys(f"{claim.text(names)} on {devices_text(claim.devices)}" for claim in claims)
     )
-    do = "Move them to one place with `device_put`."
-    if any(len(d) > 1 for d in devices):
+    if len({frozenset(claim.devices) for claim in claims}) == 1:
+        do = "The order of devices differs: use one mesh for all placements of a program."
+    elif any(len(claim.devices) > 1 for claim in claims):
         do = (
             "Put all arrays on the devices of one mesh: `device_put(x, NamedSharding(mesh, spec))`."
         )
-    if len({frozenset(d) for d in devices}) == 1:
-        do = "The order of devices differs: use one mesh for all placements of a program."
+    else:
+        do = "Move them to one place with `device_put`."
     return DeviceError(
         f"`{name}` got arrays that are committed to different devices."
-        if all(claim.argument >= 0 for claim in claims)
+        if all(isinstance(claim.origin, int) for claim in claims)
         else f"`{name}` can't run on several sets of devices at once.",
         got=[*shown[:3], *([f"and {len(shown) - 3} more"] if len(shown) > 3 else [])],
         do=do,
@@ -365,12 +361,4 @@ def devices_text(devices: DeviceList | Sequence[Device]) -> str:
         str(devices[0])
         if len(devices) == 1
         else f"{len(devices)} {devices[0].platform} devices ({ids})"
-    )
-
-
-def _different_sizes(name: str, mesh: AbstractMesh, size: int) -> DeviceError:
-    return DeviceError(
-        f"`{name}` names a mesh of another number of devices than it runs on.",
-        got=[f"{mesh} of {mesh.size} devices", f"the program runs on {size}"],
-        do="Use one mesh, or an AbstractMesh of its shape, for all placements of a program.",
     )
