@@ -27,15 +27,11 @@ def note(spec: Any, call: Any, source: Any) -> None:
     paths = spec.debug_info(call).argument_names
     for path, aval, donated in zip(paths, call.avals, spec.donated(call), strict=True):
         if donated:
-            _add(aval, Donor(spec.name, path, source))
+            add(aval, Donor(spec.name, path, source))
 
 
-def note_put(aval: Any, source: Any) -> None:
-    """Remember that `device_put` took the memory of an array of type `aval`."""
-    _add(aval, Donor("device_put", "x", source))
-
-
-def _add(aval, donor: Donor) -> None:
+def add(aval: Any, donor: Donor) -> None:
+    """Remember that `donor` takes the memory of arrays of type `aval`."""
     donors = _donors.setdefault(aval, [])
     if donor not in donors:
         donors.append(donor)

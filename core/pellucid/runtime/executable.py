@@ -195,10 +195,9 @@ class Executable:
         n = len(self.effects)
         token_handlers = [tokens.handler(devices)] * n
         outgoing = results.consume_with_handlers([*token_handlers, *self.handlers])
-        for effect, token in zip(self.effects, outgoing, strict=False):
-            tokens.set_ordered(effect, token)
+        tokens.last.update(zip(self.effects, outgoing, strict=False))
         token = results.consume_token()
-        tokens.add_runtime_token(devices[0], token)
+        tokens.running[devices[0]] = token
         if self.host_failures:
             token.block_until_ready()
             self._raise_host_failure()

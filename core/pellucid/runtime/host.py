@@ -73,24 +73,20 @@ def copy_to_host_async(array: ArrayImpl) -> None:
             arrays.copy_to_host_async(array)
 
 
-def _scalar(array: ArrayImpl, python_type: type):
+def _scalar(array: ArrayImpl, python_type: type) -> Any:
     if array.shape != ():
         raise ArrayConversionError(
             f"only arrays without dimensions can be converted by `{python_type.__name__}()`.",
             got=array.aval.text(),
             do="Take one element first: `.item()`, or an index for each dimension.",
         )
-    return python_type(value_of(array)[()])
-
-
-def _real(array: ArrayImpl, python_type: type):
-    if array.dtype.kind == "c" and array.shape == ():
+    if array.dtype.kind == "c" and python_type is not complex:
         raise ArrayConversionError(
             f"a complex number can't be converted by `{python_type.__name__}()`.",
             got=array.aval.text(),
             do="Take its real part first: `.real`.",
         )
-    return _scalar(array, python_type)
+    return python_type(value_of(array)[()])
 
 
 def _from_pickle(function, arguments, state, facts: dict[str, Any]):
@@ -126,10 +122,10 @@ class _Methods(ArrayImpl if TYPE_CHECKING else object):
         return bool(value_of(self))
 
     def __int__(self) -> int:
-        return _real(self, int)
+        return _scalar(self, int)
 
     def __float__(self) -> float:
-        return _real(self, float)
+        return _scalar(self, float)
 
     def __complex__(self) -> complex:
         return _scalar(self, complex)

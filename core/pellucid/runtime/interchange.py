@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, dtypes
-from pellucid.sharding.placement import SingleDeviceSharding, make_single_device_sharding
+from pellucid.sharding.placement import make_single_device_sharding
 from pellucid.xla import arrays
 from pellucid.xla.compile import JaxRuntimeError
 from pellucid.xla.shardings import Device, extend
@@ -97,15 +97,14 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
 
 
 def _single_device(device) -> Device | None:
-    if isinstance(device, SingleDeviceSharding):
-        return device._device
-    if device is not None and hasattr(device, "device_set"):
-        if len(device.device_set) != 1:
-            raise ArgumentValueError(
-                "from_dlpack makes an array on one device.", got=f"device: {device}"
-            )
-        return next(iter(device.device_set))
-    return device
+    if not hasattr(device, "device_set"):
+        return device
+    if len(device.device_set) != 1:
+        raise ArgumentValueError(
+            "from_dlpack makes an array on one device.", got=f"device: {device}"
+        )
+    [only] = device.device_set
+    return only
 
 
 def _canonical(array: ArrayImpl, *, may_copy: bool) -> ArrayImpl:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -78,7 +79,7 @@ def register_platform(name: str, make: Callable[[], Client]) -> None:
 def _add_named_plugins() -> None:
     for name in plugins.named_plugins():
         if name not in _makers:
-            register_platform(name, lambda name=name: _make_named(name))
+            register_platform(name, functools.partial(_make_named, name))
 
 
 def _installed() -> list[str]:
@@ -155,23 +156,17 @@ def _start(platform: str) -> list[str]:
         try:
             if name not in _makers:
                 raise plugins.PluginMissingError(f"no plugin for {name} is installed")
-            started = _makers[name]()
-            _clients[name] = started
-            _transform_on(name, started)
+            _clients[name] = _makers[name]()
         except (xla_client.JaxRuntimeError, OSError) as error:
             _failures[name] = str(error)
             problems.append(f"{name}: {error}")
-        else:
-            return []
+            continue
+        try:
+            hlo_transformations.register_with_client(name, _clients[name])
+        except RuntimeError as error:
+            logger.warning("transformations of modules don't run on %s: %s", name, error)
+        return []
     return problems
-
-
-def _transform_on(name: str, started: Client) -> None:
-    """Register transformations of modules with a client that was started."""
-    try:
-        hlo_transformations.register_with_client(name, started)
-    except RuntimeError as error:
-        logger.warning("transformations of modules don't run on %s: %s", name, error)
 
 
 def client(platform: str | Client | None = None) -> Client:
@@ -268,28 +263,23 @@ def process_count(backend: str | Client | None = None) -> int:
     return max(d.process_index for d in client(backend).devices()) + 1
 
 
-def host_id(backend: str | Client | None = None) -> int:
-    """Deprecated name of `process_index`."""
-    return _renamed("host_id", process_index)(backend)
+def _renamed(name: str, function: Callable[..., T]) -> Callable[..., T]:
+    """`function` under its deprecated `name`."""
+
+    @functools.wraps(function)
+    def renamed(backend: str | Client | None = None) -> T:
+        message = f"`{name}` is deprecated; use `{function.__name__}`."
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return function(backend)
+
+    renamed.__name__ = name
+    renamed.__doc__ = f"Deprecated name of `{function.__name__}`."
+    return renamed
 
 
-def host_ids(backend: str | Client | None = None) -> list[int]:
-    """Deprecated name of `process_indices`."""
-    return _renamed("host_ids", process_indices)(backend)
-
-
-def host_count(backend: str | Client | None = None) -> int:
-    """Deprecated name of `process_count`."""
-    return _renamed("host_count", process_count)(backend)
-
-
-def _renamed(
-    name: str, function: Callable[[str | Client | None], T]
-) -> Callable[[str | Client | None], T]:
-    warnings.warn(
-        f"`{name}` is deprecated; use `{function.__name__}`.", DeprecationWarning, stacklevel=3
-    )
-    return function
+host_id = _renamed("host_id", process_index)
+host_ids = _renamed("host_ids", process_indices)
+host_count = _renamed("host_count", process_count)
 
 
 def default_device() -> Device:

@@ -30,15 +30,17 @@ class RuntimeTokens(threading.local):
     """Tokens of this thread: the last one of each ordered effect, and of each device's programs."""
 
     def __init__(self) -> None:
-        self._ordered: dict[Effect, ArrayImpl] = {}
-        self._running: dict[Any, Any] = {}
+        self.last: dict[Effect, ArrayImpl] = {}
+        """The token that the latest program with an effect gave."""
+        self.running: dict[Device, ArrayImpl] = {}
+        """The token of the latest program with side effects on a device."""
 
     def ordered(self, effect: Effect, devices: Sequence[Device]) -> Any:
         """The token that the next program with `effect` on `devices` must wait for.
 
         A program that ran on other devices is waited for here: no token spans both.
         """
-        token = self._ordered.get(effect)
+        token = self.last.get(effect)
         sharding = _everywhere(tuple(devices))
         if token is not None and token._sharding == sharding:
             return token
@@ -47,25 +49,15 @@ class RuntimeTokens(threading.local):
         empty = [np.zeros(0, np.bool_) for _ in devices]
         return arrays.put(_TOKEN_TYPE, sharding, empty, list(devices), False)
 
-    def set_ordered(self, effect: Effect, token: ArrayImpl) -> None:
-        """Note the token that the latest program with `effect` gave."""
-        self._ordered[effect] = token
-
     def handler(self, devices: Sequence[Device]) -> Any:
         """Makes an array of a token that a program on `devices` gives."""
         return result_handler(_TOKEN_TYPE, _everywhere(tuple(devices)), False)
 
-    def add_runtime_token(self, device: Device, token: ArrayImpl) -> None:
-        """Note that a program with side effects runs on `device`."""
-        self._running[device] = token
-
     def block_until_ready(self) -> None:
         """Wait for all effects of programs that this thread started; raises what they raised."""
-        running, self._running = self._running, {}
-        ordered, self._ordered = self._ordered, {}
-        for token in running.values():
-            token.block_until_ready()
-        for token in ordered.values():
+        started = [*self.running.values(), *self.last.values()]
+        self.running, self.last = {}, {}
+        for token in started:
             token.block_until_ready()
 
 

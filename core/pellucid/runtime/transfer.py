@@ -382,7 +382,7 @@ def put_leaf(
     else:
         result = move(x, target, committed=True, explicit=True)
         if donate and not is_exported(x):
-            donation.note_put(x.aval, capture())
+            donation.add(x.aval, donation.Donor("device_put", "x", capture()))
             result.block_until_ready()  # the copy reads what is deleted next
             note_donated(x, "device_put")
     return result
@@ -471,15 +471,12 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
 
     def stacked(*leaves):
         avals = types_of(leaves)
-        kinds = {(aval.shape, aval.dtype) for aval in avals}
-        if len(kinds) != 1:
+        if len({(aval.shape, aval.dtype) for aval in avals}) != 1:
             raise ArgumentValueError(
                 "device_put_sharded: the shards of one array have one shape and dtype.",
                 got=[aval.text() for aval in dict.fromkeys(avals)],
             )
-        aval = shaped_array((len(leaves), *avals[0].shape), avals[0].dtype)
-        values = [_as_numpy(leaf, physical(avals[0]).dtype)[None] for leaf in leaves]
-        return put_shards(aval, sharding, values, list(devices))
+        return put_leaf(np.stack([np.asarray(leaf, avals[0].dtype) for leaf in leaves]), sharding)
 
     return tree_map(stacked, *shards)
 
