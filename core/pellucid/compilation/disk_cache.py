@@ -41,7 +41,7 @@ from pellucid.xla.shardings import Device
 
 from .loading_ahead import MAX_PROGRAMS, SessionPrograms
 
-_MAGIC = b"pellucid executable 5\n"
+_MAGIC = b"pellucid executable 6\n"
 _SUFFIX = ".executable"
 _SESSION_SUFFIX = ".session"
 _ABANDONED_SECONDS = 3600.0
@@ -270,7 +270,7 @@ def store(key: str, lowered: Any, options: Any, loaded: LoadedExecutable, second
     program, placement = b"", lowered.request.placement
     if placement.client.platform == "cpu":
         with contextlib.suppress(serialized.UnknownFormatError):  # of a jaxlib to come
-            payload, program = serialized.without_fusion_bodies(payload)
+            payload, program = serialized.without_fusions(payload)
     executable = zlib.compress(payload, 1)
     content = executable + (program and zlib.compress(program, 1))
     header = {

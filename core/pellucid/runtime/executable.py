@@ -56,7 +56,7 @@ class FromDisk(NamedTuple):
     content: bytes
     """The executable, serialized and compressed: XLA can't write one again that it has loaded."""
     program: bytes
-    """The whole optimized program, serialized and compressed, if the executable hasn't all of it."""
+    """The whole optimized program, as `xla/serialized` writes it, compressed; empty if the executable has all of it."""
 
 
 _from_disk: weakref.WeakSet[Executable] = weakref.WeakSet()
@@ -72,7 +72,7 @@ def optimized_modules(loaded: LoadedExecutable) -> list[Any]:
     facts = from_disk(loaded)
     if facts is None or not facts.program:
         return loaded.hlo_modules()
-    return [module_from_proto(zlib.decompress(facts.program))]
+    return [module_from_proto(serialized.module_of(zlib.decompress(facts.program)))]
 
 
 def cost_analysis(loaded: LoadedExecutable) -> Any:

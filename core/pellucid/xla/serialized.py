@@ -1,10 +1,10 @@
 """Serialized executables of CPUs, and the part of their optimized program that only readers need.
 
-Loading an executable builds its whole optimized program, of which it looks at buffers alone. The bodies of fusions,
-which are machine code already, take more than half of that time. So they are taken out, and the whole program
-is contents beside, for tools.
+Loading an executable builds its whole optimized program, of which it looks at buffers alone. Fusions are machine code
+already, and metadata is for readers; they take two thirds of that time. So they are taken out, and the whole program is
+contents beside, for tools.
 
-Sources: `xla/service/hlo.proto` for programs; the messages around them by their numbers in jaxlib 0.10 to 0.12.
+Sources: `xla/service/hlo.proto` for programs and buffers; the messages around them by their numbers in jaxlib 0.10 to 0.12.
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ from typing import NamedTuple
 
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 """Wire types of protocol buffers."""
-_TO_MODULE = (1, 1, 1)
+_MODULE, _ASSIGNMENT = 1, 2
+"""Fields of an executable: its program, and which values lie where in memory."""
+_TO_MODULE = (1, 1, _MODULE)
 """From the executable with its options to the program: fields, each within the one before."""
-_COMPUTATIONS = 3
-_COMPUTATION_INSTRUCTIONS, _COMPUTATION_ID, _COMPUTATION_ROOT = 2, 5, 6
-_NAME, _OPCODE, _SHAPE, _FUSION_KIND, _TARGET, _ID, _CALLED = 1, 2, 3, 11, 28, 35, 38
+_COMPUTATIONS, _ENTRY_ID = 3, 6
+_COMPUTATION_INSTRUCTIONS, _COMPUTATION_ID = 2, 5
+_OPCODE, _METADATA, _FUSION_KIND, _TARGET, _ID, _CALLED, _CONFIG = 2, 7, 11, 28, 35, 38, 43
+_LOGICAL_BUFFERS, _ALIASES, _ALLOCATIONS, _PEAKS = 1, 2, 3, 5
+_BUFFER_IDS = {_LOGICAL_BUFFERS: 1, _ALIASES: 1, _PEAKS: 2}
+"""Where the parts of a buffer assignment name the logical buffers that they describe."""
+_BUFFER_ID, _PLACE, _PLACE_INSTRUCTION, _ASSIGNED = 1, 3, 4, 9
 
 
 class UnknownFormatError(ValueError):
@@ -33,22 +39,34 @@ class Field(NamedTuple):
     encoded: bytes
 
 
-def without_fusion_bodies(payload: bytes) -> tuple[bytes, bytes]:
-    """A serialized executable whose program lacks the bodies of fusions, and its whole program.
+def without_fusions(payload: bytes) -> tuple[bytes, bytes]:
+    """A serialized executable whose program lacks fusions and metadata, and what `with_program` puts in their place.
 
     Raises: UnknownFormatError for bytes of another format.
     """
     head, module, rests = _taken_apart(payload)
-    return _put_together(head, _slim(module), rests), module
+    assignment, *others = _fields(rests[1])
+    if assignment.number != _ASSIGNMENT:
+        raise UnknownFormatError("an executable has no buffer assignment at its place")
+    slim, ids = _slim(module)
+    rests[1] = _encoded(_ASSIGNMENT, _buffers_of(ids, assignment.value)) + _joined(others)
+    return _put_together(head, slim, rests), _encoded(_MODULE, module) + assignment.encoded
 
 
-def with_program(payload: bytes, module: bytes) -> bytes:
-    """A serialized executable with `module` as its program.
+def with_program(payload: bytes, program: bytes) -> bytes:
+    """The serialized executable that `without_fusions` took apart.
 
     Raises: UnknownFormatError for bytes of another format.
     """
     head, _, rests = _taken_apart(payload)
-    return _put_together(head, module, rests)
+    _, assignment = _fields(program)
+    rests[1] = assignment.encoded + _joined([*_fields(rests[1])][1:])
+    return _put_together(head, module_of(program), rests)
+
+
+def module_of(program: bytes) -> bytes:
+    """The serialized HLO module in the second part that `without_fusions` gives."""
+    return next(_fields(program)).value  # type: ignore[return-value]
 
 
 def _taken_apart(payload: bytes) -> tuple[bytes, bytes, list[bytes]]:
@@ -60,8 +78,12 @@ def _taken_apart(payload: bytes) -> tuple[bytes, bytes, list[bytes]]:
         if not fields or fields[0].number != number or not isinstance(fields[0].value, bytes):
             raise UnknownFormatError("an executable has no program at its place")
         content = fields[0].value
-        rests.append(b"".join(field.encoded for field in fields[1:]))
+        rests.append(_joined(fields[1:]))
     return payload[: start + size], content, rests
+
+
+def _joined(fields: Iterable[Field]) -> bytes:
+    return b"".join([field.encoded for field in fields])
 
 
 def _put_together(head: bytes, module: bytes, rests: list[bytes]) -> bytes:
@@ -71,75 +93,92 @@ def _put_together(head: bytes, module: bytes, rests: list[bytes]) -> bytes:
     return head + content
 
 
-def _slim(module: bytes) -> bytes:
-    """A program in which each compiled fusion computes its result by an opaque call.
+def _slim(module: bytes) -> tuple[bytes, set[int]]:
+    """A program in which each compiled fusion is an opaque call, and the ids of its instructions.
 
     Custom fusions stay whole: the libraries that run them are given their bodies when the executable is loaded.
     """
-    fields = [
-        (f, [*_fields(f.value)] if f.number == _COMPUTATIONS else []) for f in _fields(module)
-    ]
-    fused = {
-        called
-        for _, computation in fields
-        for part in computation
-        if part.number == _COMPUTATION_INSTRUCTIONS and _is_compiled_fusion(part)
-        for called in _called(part)
-    }
-    return b"".join(
-        _encoded(_COMPUTATIONS, _opaque(computation))
-        if computation and _integer(computation, _COMPUTATION_ID) in fused
-        else field.encoded
-        for field, computation in fields
-    )
+    fields = list(_fields(module))
+    computations = [list(_fields(f.value)) for f in fields if f.number == _COMPUTATIONS]
+    parts_by_id = {_integer(parts, _COMPUTATION_ID): parts for parts in computations}
+    contents: dict[int, bytes] = {}
+    ids: set[int] = set()
+    pending = [_integer(fields, _ENTRY_ID)]
+    while pending:
+        computation_id = pending.pop()
+        if computation_id in contents:
+            continue
+        slim = []
+        for part in parts_by_id[computation_id]:
+            if part.number != _COMPUTATION_INSTRUCTIONS:
+                slim.append(part.encoded)
+                continue
+            instruction = _without_fusion(part)
+            ids.add(_integer(instruction, _ID))
+            pending += _integers(instruction, _CALLED)
+            slim.append(_encoded(part.number, _joined(instruction)))
+        contents[computation_id] = _encoded(_COMPUTATIONS, b"".join(slim))
+    others = _joined(field for field in fields if field.number != _COMPUTATIONS)
+    return others + b"".join([contents[i] for i in parts_by_id if i in contents]), ids
 
 
-def _opaque(computation: list[Field]) -> bytes:
-    """A fusion's computation with nothing but its parameters and its result."""
-    root_id = _integer(computation, _COMPUTATION_ROOT)
-    instructions = [part for part in computation if part.number == _COMPUTATION_INSTRUCTIONS]
-    contents = [each.encoded for each in instructions if _opcode(each) == b"parameter"]
-    mark = bytes(_tag(_ID, _VARINT)) + _encoded_varint(root_id)
-    [root] = [
-        fields
-        for each in instructions
-        if mark in each.encoded
-        for fields in [list(_fields(each.value))]
-        if _integer(fields, _ID) == root_id
-    ]
-    if len(contents) + 1 < len(instructions):
-        result = [field.encoded for field in root if field.number in (_NAME, _SHAPE, _ID)]
-        opaque = [_encoded(_OPCODE, b"custom-call"), _encoded(_TARGET, b"fused")]
-        contents.append(_encoded(_COMPUTATION_INSTRUCTIONS, b"".join([*result, *opaque])))
-    else:
-        contents = [each.encoded for each in instructions]
-    others = [part.encoded for part in computation if part.number != _COMPUTATION_INSTRUCTIONS]
-    return b"".join([*others, *contents])
+def _without_fusion(instruction: Field) -> list[Field]:
+    """The fields of an instruction without metadata: of a compiled fusion, those of an opaque call."""
+    fields = [field for field in _fields(instruction.value) if field.number != _METADATA]
+    values = {field.number: field.value for field in fields}
+    if values.get(_OPCODE) != b"fusion" or values.get(_FUSION_KIND) == b"kCustom":
+        return fields
+    call = _encoded(_OPCODE, b"custom-call") + _encoded(_TARGET, b"fused")
+    dropped = (_OPCODE, _FUSION_KIND, _CALLED, _CONFIG)
+    return [*(field for field in fields if field.number not in dropped), *_fields(call)]
 
 
-def _opcode(instruction: Field) -> bytes:
-    return next((f.value for f in _fields(instruction.value) if f.number == _OPCODE), b"")  # type: ignore[return-value]
+def _buffers_of(ids: set[int], assignment: int | bytes) -> bytes:
+    """A buffer assignment without the values of instructions whose ids aren't among `ids`.
+
+    The allocations of such values stay: machine code refers to allocations by position.
+    """
+    dropped: set[int] = set()
+    kept = []
+    for field in _fields(assignment):  # logical buffers come first
+        parts = list(_fields(field.value))
+        if field.number == _LOGICAL_BUFFERS and _instruction_of(parts) not in ids:
+            dropped.add(_integer(parts, _BUFFER_ID, 0))
+        elif field.number == _ALLOCATIONS:
+            values = [
+                part
+                for part in parts
+                if part.number != _ASSIGNED
+                or _integer(_fields(part.value), _BUFFER_ID, 0) not in dropped
+            ]
+            kept.append(_encoded(field.number, _joined(values)))
+        elif dropped.isdisjoint(_integers(parts, _BUFFER_IDS.get(field.number, 0))):
+            kept.append(field.encoded)
+    return b"".join(kept)
 
 
-def _is_compiled_fusion(instruction: Field) -> bool:
-    values = {field.number: field.value for field in _fields(instruction.value)}
-    return values.get(_OPCODE) == b"fusion" and values.get(_FUSION_KIND) != b"kCustom"
+def _instruction_of(buffer: Iterable[Field]) -> int:
+    """The id of the instruction that defines a logical buffer."""
+    place = next((field.value for field in buffer if field.number == _PLACE), b"")
+    return _integer(_fields(place), _PLACE_INSTRUCTION)
 
 
-def _called(instruction: Field) -> Iterator[int]:
-    for field in _fields(instruction.value):
-        if field.number == _CALLED:
-            if isinstance(field.value, int):
-                yield field.value
-            else:
-                at = 0
-                while at < len(field.value):
-                    number, at = _varint(field.value, at)
-                    yield number
+def _integers(fields: Iterable[Field], number: int) -> Iterator[int]:
+    """The integers of a repeated field, packed or not."""
+    for field in fields:
+        if field.number != number:
+            continue
+        if isinstance(field.value, int):
+            yield field.value
+            continue
+        at = 0
+        while at < len(field.value):
+            value, at = _varint(field.value, at)
+            yield value
 
 
-def _integer(fields: Iterable[Field], number: int) -> int:
-    value = next((field.value for field in fields if field.number == number), None)
+def _integer(fields: Iterable[Field], number: int, default: int | None = None) -> int:
+    value = next((field.value for field in fields if field.number == number), default)
     if not isinstance(value, int):
         raise UnknownFormatError(f"a message has no integer in field {number}")
     return value
