@@ -39,7 +39,7 @@ from pellucid.xla.compile import (
 from pellucid.xla.profiling import module_id
 from pellucid.xla.shardings import Device
 
-from .loading_ahead import MAX_PROGRAMS, SessionPrograms
+from .loading_ahead import MAX_PROGRAMS, SessionPrograms, run_product
 
 _MAGIC = b"pellucid executable 6\n"
 _SUFFIX = ".executable"
@@ -369,6 +369,7 @@ def _programs_of_session() -> SessionPrograms[_Opened] | None:
                 _keys_of(path),
                 lambda key: _opened(key, _target_here),
                 lambda keys: _write(path, json.dumps(keys).encode()),
+                run_product,
             )
         return _session[name]
 

@@ -1,8 +1,8 @@
 """Executables that the last process of a session used, loaded before they are asked for.
 
 A notebook whose kernel is restarted runs the same programs again. A thread loads them from disk, in the order of their
-first use, as soon as there are devices. Nothing follows from that but time: a program is still traced and lowered, and its
-executable is found by the content of its module.
+first use, as soon as there are devices, and then runs a small product. Nothing follows from that but time: a program is
+still traced and lowered, and its executable is found by the content of its module.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from pellucid.xla.mlir import load_operation_classes
+from pellucid.runtime.platforms import clients_by_platform
+from pellucid.xla.compile import compile_module, compile_options
+from pellucid.xla.mlir import ir, load_operation_classes, new_context
+
+from .options import overrides
 
 T = TypeVar("T")
 MAX_PROGRAMS = 32
@@ -22,7 +26,8 @@ MAX_PROGRAMS = 32
 class SessionPrograms(Generic[T]):
     """The programs of a session: those of its last process, and in their place, by and by, those of this one.
 
-    `open_entry(key)` loads a program, or gives None; `save(keys)` keeps the list for the next process.
+    `open_entry(key)` loads a program, or gives None; `save(keys)` keeps the list for the next process; `afterwards()` is
+    called when all are loaded.
     """
 
     def __init__(
@@ -30,16 +35,17 @@ class SessionPrograms(Generic[T]):
         keys: Sequence[str],
         open_entry: Callable[[str], T | None],
         save: Callable[[Sequence[str]], None],
+        afterwards: Callable[[], None],
     ) -> None:
         self._earlier = list(keys)
         self._used: list[str] = []
         self._save = save
         self._loading: dict[str, Future[T | None]] = {key: Future() for key in keys}
         threading.Thread(
-            target=self._load, args=(open_entry,), name="pellucid-loading-ahead"
+            target=self._load, args=(open_entry, afterwards), name="pellucid-loading-ahead"
         ).start()
 
-    def _load(self, open_entry: Callable[[str], T | None]) -> None:
+    def _load(self, open_entry: Callable[[str], T | None], afterwards: Callable[[], None]) -> None:
         for dialect in ("stablehlo", "builtin"):  # which the first program to be lowered needs
             load_operation_classes(dialect)
         for key, future in list(self._loading.items()):
@@ -52,6 +58,8 @@ class SessionPrograms(Generic[T]):
             except BaseException as error:
                 future.set_exception(error)
                 raise
+        if threading.main_thread().is_alive():
+            afterwards()
 
     def take(self, key: str) -> T | None:
         """The program under `key`, once, if it is loaded or being loaded."""
@@ -71,3 +79,28 @@ class SessionPrograms(Generic[T]):
         while self._loading:
             _, future = self._loading.popitem()
             future.cancel()
+
+
+_PRODUCT = """
+func.func @main() -> tensor<8x8xf32> {
+  %x = stablehlo.iota dim = 0 : tensor<8x8xf32>
+  %y = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %y : tensor<8x8xf32>
+}
+"""
+
+
+def run_product() -> None:
+    """Run a small matrix multiplication on the CPU, compiled without cache.
+
+    For a process's first one Eigen asks the processor for the sizes of its caches (25 ms in a virtual machine), and its
+    first compilation sets up LLVM (30 ms).
+    """
+    client = clients_by_platform().get("cpu")
+    if client is None:
+        return
+    devices = client.local_devices()[:1]
+    options = compile_options(devices, overrides((), "cpu", calls=0, largest_contraction=8**3))
+    with new_context():
+        module = ir.Module.parse(_PRODUCT)
+    compile_module(client, module, devices, options, ()).execute_sharded([])

@@ -139,6 +139,26 @@ def test_threads_that_compile_at_once_share_the_programs_of_a_session(folder, lo
     assert loads == ["pellucid-loading-ahead"]
 
 
+def test_a_product_runs_after_the_programs_are_loaded(folder, loads, monkeypatch):
+    run(1)
+    compiled = []
+    compile_module = loading_ahead.compile_module
+
+    def noted(client, *args):
+        compiled.append((len(loads), compile_module(client, *args)))
+        return compiled[-1][1]
+
+    monkeypatch.setattr(loading_ahead, "compile_module", noted)
+    restart()
+    wait()
+    [(n_loaded, product)] = compiled
+    assert n_loaded == 1
+    [module] = product.hlo_modules()
+    assert "fusion(" not in module.to_string().split("ROOT")[-1]  # Eigen's, not YNNPACK's
+    [[result]] = product.execute_sharded([]).disassemble_into_single_device_arrays()
+    np.testing.assert_array_equal(result, np.outer(range(8), [sum(range(8))] * 8))
+
+
 def test_other_sessions_load_nothing(folder, loads):
     run(1)
     restart("another.ipynb")
