@@ -69,7 +69,7 @@ from pellucid.tracing import (
     stage,
     type_of,
 )
-from pellucid.tracing.fingerprint import fingerprint
+from pellucid.tracing.fingerprint import fingerprint, fingerprint_of_object
 from pellucid.transforms.arguments import check_callable
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.calls import UNHASHABLE, make_call
@@ -152,17 +152,17 @@ def _shared(content) -> list[Program]:
     return []
 
 
-def _shared_program(content) -> Program | None:
-    programs = [] if content is None else _shared(content)
-    return programs[0] if programs else None
+@cached(_MAX_SHARED_PROGRAMS, weakly=True)
+def _shared_by_object(function: Function, content) -> list[Program]:
+    """The list that holds the program of one function object: for functions that are jitted again."""
+    return []
 
 
-def _share(content, program: Program) -> None:
-    if content is None or sum(type_of(c).nbytes for c in program.consts) > _MAX_SHARED_BYTES:
-        return
-    if _calls_python(program.params.jaxpr.jaxpr):
-        return  # a callback of equal content may refer to other objects
-    _shared(content).append(program)
+def _may_be_shared(program: Program) -> bool:
+    if sum(type_of(c).nbytes for c in program.consts) > _MAX_SHARED_BYTES:
+        return False
+    # A callback of equal content may refer to other objects.
+    return not _calls_python(program.params.jaxpr.jaxpr)
 
 
 def _calls_python(jaxpr: Jaxpr) -> bool:
@@ -348,10 +348,10 @@ class Jitted:
             if self.share:
                 note_reuse(self.spec.function, program.fingerprint)
             return program
-        content = self._content(key)
-        program = _shared_program(content)
-        if program is not None:
-            return self.programs.setdefault(key, program)
+        content = fingerprint(self.spec.function) if self.share else None
+        shared = self._shared_programs(content, key)
+        if shared:
+            return self.programs.setdefault(key, shared[0])
         start = time.perf_counter()
         tracing = interception.tracing if self.share else contextlib.nullcontext
         with Reuses() as reuses, tracing():
@@ -361,15 +361,23 @@ class Jitted:
             return program
         # Another thread may have traced the function meanwhile: all take the same program, compiled once.
         program = self.programs.setdefault(key, program)
-        if content is not None and reuses.are_current():
-            program.fingerprint = content[0]
-            _share(content, program)
+        if shared is not None and reuses.are_current():
+            program.fingerprint = content
+            if _may_be_shared(program):
+                shared.append(program)
         return program
 
-    def _content(self, key: Key):
-        """Cache key of the program of `key` among all functions; None if it isn't shared."""
-        content = fingerprint(self.spec.function) if self.share else None
-        return None if content is None else (content, self.options_key(), key)
+    def _shared_programs(self, content: Any, key: Key) -> list[Program] | None:
+        """The list of what other jitted functions use as their program of `key`; None if none may.
+
+        Shared with functions of equal content, or where there is no `content`, with others of this function object.
+        """
+        if content is not None:
+            return _shared((content, self.options_key(), key))
+        content = fingerprint_of_object(self.spec.function) if self.share else None
+        if content is None:
+            return None
+        return _shared_by_object(self.spec.function, (content, self.options_key(), key))
 
     def _note_miss(self, program: Program, key: Key, call: Call, seconds: float) -> None:
         if not self.share:  # pellucid's own functions

@@ -59,11 +59,21 @@ class _Unknown(Exception):
 
 def fingerprint(function: Callable[..., Any]) -> Any:
     """A hashable value equal for functions that trace alike; None if that can't be told."""
+    return _of(_Walk(), function)
+
+
+def fingerprint_of_object(function: Callable[..., Any]) -> Any:
+    """A hashable value equal as long as the function object `function` traces alike; None if that can't be told.
+
+    Beyond `fingerprint`, it covers modules of users, and classes and objects that Python code defines.
+    """
+    return _of(_ObjectWalk(), function) if type(function) is types.FunctionType else None
+
+
+def _of(walk: _Walk, function: Callable[..., Any]) -> Any:
     try:
-        return _Walk().of(function)
-    except _Unknown:
-        return None
-    except RecursionError:
+        return walk.of(function)
+    except (_Unknown, RecursionError):
         return None
 
 
@@ -142,10 +152,11 @@ class _Walk:
         self.names.append(names)
         global_values = tuple((name, self.global_value(function, name)) for name in names)
         imported = tuple(self.imported(name) for name in _imports(code))
+        closure = self.closure(function)
         self.names.pop()
         return (
             "function", function.__qualname__, _code_key(code), self.of(function.__defaults__),
-            self.of(function.__kwdefaults__), self.closure(function), global_values, imported,
+            self.of(function.__kwdefaults__), closure, global_values, imported,
             self.of(function.__dict__),
         )  # fmt: skip
 
@@ -161,7 +172,7 @@ class _Walk:
             return self.unknown(module)
         if _is_ours(module.__name__):  # its attributes load when they are first used
             return ("module", module.__name__)
-        again = id(module), id(names)
+        again = id(module), names
         if again in self.seen:
             return ("again", self.seen[again])
         self.seen[again] = len(self.seen)
@@ -194,6 +205,47 @@ class _Walk:
         raise _Unknown(type(value).__name__)
 
 
+class _Plain:
+    """A class whose objects have attributes and nothing else."""
+
+
+_PLAIN_BYTES = max(_Plain.__basicsize__, tuple.__basicsize__)
+
+
+class _ObjectWalk(_Walk):
+    """One fingerprint of a function object: modules, classes and objects of users count by identity and attributes."""
+
+    def function(self, function: types.FunctionType) -> Any:
+        if _fixed_file(function.__code__.co_filename):
+            return ("library function", _SameWhileAlive(function), self.closure(function))
+        return super().function(function)
+
+    def unknown(self, value: Any) -> Any:
+        is_class, is_module = isinstance(value, type), isinstance(value, types.ModuleType)
+        names = self.names[-1] if self.names and is_module else ()
+        again = id(value), names
+        if again in self.seen:
+            return ("again", self.seen[again])
+        self.seen[again] = len(self.seen)
+        self.kept.append(value)
+        kind = value if is_class else type(value)
+        is_plain = hasattr(value, "__dict__") and kind.__basicsize__ <= _PLAIN_BYTES
+        if len(self.seen) > _FUNCTIONS_WALKED or not (is_module or is_plain):
+            return super().unknown(value)
+        attributes = dict(vars(value))
+        if is_module:
+            attributes = {n: attributes[n] for n in names if n in attributes}
+        elif is_class:
+            functions = {
+                n: getattr(v, "__func__", getattr(v, "fget", v)) for n, v in attributes.items()
+            }
+            attributes = {
+                n: v for n, v in functions.items() if isinstance(v, (types.FunctionType, *_SCALARS))
+            }
+        parts = (kind.__bases__ if is_class else kind, attributes)
+        return ("object", _SameWhileAlive(value), self.of(parts))
+
+
 class _Same:
     """Equal only for the very same object, which it keeps alive."""
 
@@ -210,7 +262,7 @@ class _Same:
 
 
 class _SameWhileAlive:
-    """Equal for the very same immutable object, which it doesn't keep alive."""
+    """Equal for the very same object, which it doesn't keep alive."""
 
     __slots__ = ("number", "reference")
 

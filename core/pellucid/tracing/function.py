@@ -43,13 +43,11 @@ def signature_of(function: Function) -> inspect.Signature | None:
 
 
 def _without_captured(function: Function) -> Function:
-    """A function with the parameters of `function` that keeps none of its captured values and defaults alive."""
+    """A function with the parameters of `function` that keeps neither it nor its captured values and defaults alive."""
     if type(function) is not FunctionType or hasattr(function, "__signature__"):
         return function
     if hasattr(function, "__wrapped__"):
         return _without_captured(function.__wrapped__)
-    if function.__closure__ is None and function.__defaults__ is None:
-        return function
     cells = tuple([CellType() for _ in function.__closure__ or ()])
     return FunctionType(function.__code__, {}, closure=cells)
 

@@ -139,7 +139,7 @@ def _buffers_of(ids: set[int], assignment: int | bytes) -> bytes:
     The allocations of such values stay: machine code refers to allocations by position.
     """
     dropped: set[int] = set()
-    kept = []
+    contents = []
     for field in _fields(assignment):  # logical buffers come first
         parts = list(_fields(field.value))
         if field.number == _LOGICAL_BUFFERS and _instruction_of(parts) not in ids:
@@ -151,10 +151,10 @@ def _buffers_of(ids: set[int], assignment: int | bytes) -> bytes:
                 if part.number != _ASSIGNED
                 or _integer(_fields(part.value), _BUFFER_ID, 0) not in dropped
             ]
-            kept.append(_encoded(field.number, _joined(values)))
+            contents.append(_encoded(field.number, _joined(values)))
         elif dropped.isdisjoint(_integers(parts, _BUFFER_IDS.get(field.number, 0))):
-            kept.append(field.encoded)
-    return b"".join(kept)
+            contents.append(field.encoded)
+    return b"".join(contents)
 
 
 def _instruction_of(buffer: Iterable[Field]) -> int:

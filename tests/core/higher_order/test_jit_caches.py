@@ -5,6 +5,7 @@ import gc
 import itertools
 import threading
 import time
+import types
 import weakref
 
 import numpy as np
@@ -15,6 +16,7 @@ from pellucid.base.errors import OutOfMemoryError
 from pellucid.base.events import CompilationFinished, TraceFinished, counting
 from pellucid.compilation.pipeline import UnusedDonationWarning
 from pellucid.higher_order import jitted
+from pellucid.tracing.fingerprint import fingerprint
 
 X = np.ones(3, np.float32)
 
@@ -45,6 +47,124 @@ def test_a_dropped_function_frees_its_executables():
     del large
     gc.collect()
     assert [reference() for reference in remaining] == [None] * 3
+
+
+# A function whose globals and closure have no content that can be known ----------------------------------
+
+
+class Settings:
+    """An object of a user: its attributes may change."""
+
+    factor = 2.0
+
+    def __init__(self, offset):
+        self.offset = offset
+
+    def applied(self, x):
+        return x * self.factor + self.offset
+
+
+def compilations(function, x=X):
+    """The result of `function`, jitted anew, and how many programs were traced for it."""
+    with counting(TraceFinished) as traced:
+        result = pl.jit(function)(x)
+    return result.tolist(), traced.count
+
+
+def test_a_function_object_jitted_again_finds_its_program():
+    settings = Settings(1.0)
+
+    def function(x):
+        return settings.applied(x)
+
+    assert fingerprint(function) is None
+    assert [compilations(function) for _ in range(3)] == [
+        ([3, 3, 3], 1),
+        ([3, 3, 3], 0),
+        ([3, 3, 3], 0),
+    ]
+    assert pl.jit(function, inline=True)(X).tolist() == [3, 3, 3]
+    assert compilations(lambda x: settings.applied(x))[1] == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: setattr(s, "offset", 2.0),
+        lambda s: setattr(s, "__class__", type("Other", (Settings,), {"factor": 3.0})),
+        lambda s: setattr(s, "applied", lambda x: x * 2 + 2.0),
+    ],
+    ids=["attribute", "class", "method"],
+)
+def test_what_an_object_has_become_is_not_missed(change):
+    settings = Settings(1.0)
+
+    def function(x):
+        return settings.applied(x)
+
+    assert compilations(function) == ([3, 3, 3], 1)
+    change(settings)
+    assert compilations(function) == ([4, 4, 4], 1)
+
+
+def test_a_replaced_function_of_a_module_is_not_missed():
+    module = types.ModuleType("module_of_a_user")
+    module.helper = lambda x: x + 1.0
+
+    def function(x):
+        return module.helper(x)
+
+    assert compilations(function) == ([2, 2, 2], 1)
+    assert compilations(function) == ([2, 2, 2], 0)
+    module.helper = lambda x: x + 2.0
+    assert compilations(function) == ([3, 3, 3], 1)
+
+
+def test_a_method_whose_code_was_replaced_is_not_missed(monkeypatch):
+    settings = Settings(1.0)
+
+    def function(x):
+        return settings.applied(x)
+
+    assert compilations(function) == ([3, 3, 3], 1)
+    code = (lambda self, x: x * 2 + self.offset + 1).__code__  # as reloading in a notebook does
+    monkeypatch.setattr(Settings.applied, "__code__", code)
+    assert compilations(function) == ([4, 4, 4], 1)
+
+
+def test_a_function_that_reads_what_has_no_attributes_is_traced_each_time():
+    numbers, large = iter((1.0, 2.0)), np.zeros(5000)
+
+    def of_iterator(x):
+        return x + next(numbers)
+
+    def of_array(x):
+        return x + float(large[0])
+
+    assert [compilations(of_iterator)[0] for _ in range(2)] == [[2] * 3, [3] * 3]
+    assert compilations(of_array) == ([1] * 3, 1)
+    large[0] = 1.0
+    assert compilations(of_array) == ([2] * 3, 1)
+
+
+def test_programs_of_a_function_object_go_with_it():
+    def references():
+        settings = Settings(1.0)
+
+        def function(x, settings=settings):
+            return settings.applied(x)
+
+        jitted = pl.jit(function)
+        jitted(X)
+        [program] = jitted.jitted.programs.values()
+        return weakref.ref(function), weakref.ref(program), weakref.ref(settings)
+
+    remaining = references()
+    gc.collect()
+    assert [reference() for reference in remaining] == [None] * 3
+
+
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_shared_programs_are_few_and_small():

@@ -128,8 +128,12 @@ def test_a_user_s_module_without_a_file_has_no_fingerprint(monkeypatch) -> None:
     assert fingerprint(define("def f(x): return g(x)", g=module.g)) is not None
 
 
-def test_a_replaced_attribute_of_a_library_counts(monkeypatch) -> None:
-    code = "def f(x): return x + np.pi"
+@pytest.mark.parametrize(
+    "code",
+    ["def f(x): return x + np.pi", "def made(np): return lambda x: x + np.pi\nf = made(np)"],
+    ids=["global", "captured"],
+)
+def test_a_replaced_attribute_of_a_library_counts(code, monkeypatch) -> None:
     first = fingerprint(define(code, np=np))
     assert first == fingerprint(define(code, np=np))
     monkeypatch.setattr(np, "pi", 3.0)
