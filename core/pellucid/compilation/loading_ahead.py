@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from pellucid.runtime.platforms import clients_by_platform
 from pellucid.xla.compile import compile_module, compile_options
-from pellucid.xla.mlir import ir, load_operation_classes, new_context
+from pellucid.xla.mlir import ir, new_context, operation_classes
 
 from .options import overrides
 
@@ -47,7 +47,7 @@ class SessionPrograms(Generic[T]):
 
     def _load(self, open_entry: Callable[[str], T | None], afterwards: Callable[[], None]) -> None:
         for dialect in ("stablehlo", "builtin"):  # which the first program to be lowered needs
-            load_operation_classes(dialect)
+            operation_classes(dialect)
         for key, future in list(self._loading.items()):
             if not threading.main_thread().is_alive():  # the process ends
                 return

@@ -19,7 +19,7 @@ from pellucid.ir.rules import Effect, OrderedIOEffect
 from pellucid.lowering.custom_calls import host_call
 from pellucid.lowering.module import LoweringContext, ModuleOptions, lower_module, ordered
 from pellucid.lowering.rule_context import TokenSet
-from pellucid.xla.mlir import ir, load_operation_classes
+from pellucid.xla.mlir import ir, operation_classes
 
 ModuleContext = LoweringContext
 """The state of the lowering of a module; the same object is the context of its rules."""
@@ -155,7 +155,7 @@ def lower_jaxpr_to_fun(
     symbol = ctx.add_function(
         name, jaxpr.jaxpr, tuple(effects), public=main_function, constants=jaxpr.consts
     )
-    load_operation_classes("func")
+    operation_classes("func")
     return ctx.symbol_table[symbol]
 
 

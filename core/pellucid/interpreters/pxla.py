@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pellucid.sharding import mesh_context
+from pellucid.base.errors import ArgumentValueError
+from pellucid.base.functional import strict_zip
+from pellucid.ir.avals import ShapedArray
+from pellucid.runtime.assembly import make_array_from_single_device_arrays
+from pellucid.sharding import PartitionSpec, Sharding, mesh_context
+from pellucid.sharding.hlo_shardings import tiles_of
 from pellucid.sharding.mesh import Mesh, empty_mesh
+from pellucid.xla.arrays import assemble, shards_of
 from pellucid.xla.shardings import HloSharding, OpSharding
 
 Index = tuple[slice, ...]
 """The part of an array that a device holds."""
 MeshAxisName = Any
+ArrayMapping = OrderedDict[MeshAxisName, int]
+"""The dimension that each mesh axis cuts."""
 
 
 class _Resources:
@@ -63,6 +73,115 @@ def are_hlo_shardings_equal(hc1: Any, hc2: Any) -> bool:
     return first == second
 
 
+def array_mapping_to_axis_resources(array_mapping: Mapping[MeshAxisName, int]) -> PartitionSpec:
+    """The spec of an `ArrayMapping`; of several axes in one dimension, the first is the major one.
+
+    >>> array_mapping_to_axis_resources({"a": 0, "b": 2, "c": 2})
+    P('a', None, ('b', 'c'))
+    """
+    axes: list[list[MeshAxisName]] = [
+        [] for _ in range(max(array_mapping.values(), default=-1) + 1)
+    ]
+    for axis, dim in array_mapping.items():
+        axes[dim].append(axis)
+    return PartitionSpec(*[tuple(a) if len(a) > 1 else (a[0] if a else None) for a in axes])
+
+
+def op_sharding_to_indices(
+    op_sharding: HloSharding | OpSharding, shape: Sequence[int], num_devices: int
+) -> tuple[Index, ...]:
+    """For each device, the part that it holds of an array of `shape`.
+
+        Raises: ArgumentValueError where a dimension isn't split evenly, or parts are addends.
+
+    >>> from pellucid.xla.shardings import HloSharding
+    >>> op_sharding_to_indices(HloSharding.iota_tile((2, 1)), (4, 3), 2)
+    ((slice(0, 2, None), slice(None, None, None)), (slice(2, 4, None), slice(None, None, None)))
+    """
+    hlo = (
+        HloSharding.from_proto(op_sharding) if isinstance(op_sharding, OpSharding) else op_sharding
+    )
+    tiling = tiles_of(hlo, len(shape), num_devices)
+    if tiling.addends.any() or any(n % k for n, k in strict_zip(shape, tiling.counts)):
+        raise ArgumentValueError(
+            "op_sharding_to_indices needs a sharding that cuts the shape into even parts.",
+            got=f"shape {tuple(shape)}, {hlo}",
+        )
+    return tuple(tiling.indices(tuple(shape)))
+
+
+ResultHandler = Callable[[Sequence[Any]], Any]
+"""Function from arrays of one device each, one for each device of this process, to the array that consists of them."""
+
+
+def _array_handler(aval: Any, out_sharding: Sharding, committed: bool) -> ResultHandler:
+    def assembled(parts: Sequence[Any]) -> Any:
+        array = make_array_from_single_device_arrays(
+            aval.shape, out_sharding, list(parts), dtype=aval.dtype
+        )
+        return assemble(array.aval, array.sharding, shards_of(array), committed)
+
+    return assembled
+
+
+global_result_handlers: dict[type, Callable[[Any, Sharding, bool], ResultHandler]] = {
+    ShapedArray: _array_handler
+}
+"""By class of type, what `global_aval_to_result_handler` calls."""
+
+
+def global_aval_to_result_handler(
+    aval: Any, out_sharding: Sharding, committed: bool
+) -> ResultHandler:
+    """A function from arrays of one device each, in the order of `out_sharding`'s, to the array of type `aval`.
+
+    Raises: ArgumentValueError for a type that has no entry in `global_result_handlers`.
+
+    >>> sharding = pl.sharding.SingleDeviceSharding(pl.devices()[0])
+    >>> global_aval_to_result_handler(pl.typeof(np.ones(2, np.float32)), sharding, True)([pl.numpy.ones(2)])
+    Array([1., 1.], dtype=float32)
+    """
+    make = global_result_handlers.get(type(aval))
+    if make is None:
+        raise ArgumentValueError(
+            "there is no handler of results of this type.", got=f"got {type(aval).__name__}"
+        )
+    return make(aval, out_sharding, committed)
+
+
+class ResultsHandler:
+    """Handlers of several results; a call takes a list of each result's parts, and returns the arrays."""
+
+    def __init__(
+        self, handlers: Sequence[ResultHandler], out_shardings: Sequence[Sharding], out_avals: Sequence[Any]
+    ) -> None:  # fmt: skip
+        self.handlers = handlers
+        self.out_shardings = out_shardings
+        self.out_avals = out_avals
+
+    def __call__(self, parts: Sequence[Sequence[Any]]) -> list[Any]:
+        return [handler(p) for handler, p in strict_zip(self.handlers, parts)]
+
+
+def global_avals_to_results_handler(
+    global_out_avals: Sequence[Any], shardings: Sequence[Sharding], committed: bool
+) -> ResultsHandler:
+    """The handlers of results of these types and shardings, as one function.
+
+    >>> sharding = pl.sharding.SingleDeviceSharding(pl.devices()[0])
+    >>> handler = global_avals_to_results_handler([pl.typeof(np.float32(1))], [sharding], True)
+    >>> handler([[pl.numpy.ones(())]])
+    [Array(1., dtype=float32)]
+    """
+    handlers = [
+        global_aval_to_result_handler(aval, sharding, committed)
+        for aval, sharding in strict_zip(global_out_avals, shardings)
+    ]
+    return ResultsHandler(handlers, shardings, global_out_avals)
+
+
 __all__ = [
-    "Index", "MeshAxisName", "are_hlo_shardings_equal", "is_hlo_sharding_replicated", "thread_resources",
+    "ArrayMapping", "Index", "MeshAxisName", "are_hlo_shardings_equal", "array_mapping_to_axis_resources",
+    "global_aval_to_result_handler", "global_avals_to_results_handler", "global_result_handlers",
+    "is_hlo_sharding_replicated", "op_sharding_to_indices", "thread_resources",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import Shape, cached
+from pellucid.base import Shape, cached, strict_zip
 from pellucid.xla.shardings import MANUAL, MAXIMAL, REPLICATED, UNREDUCED, HloSharding, OpSharding
 
 from .errors import PartitionSpecError, ShardingError
@@ -94,6 +94,19 @@ class Tiles(NamedTuple):
     """[device]: which addend of its tile each device holds; all 0 where the tiles are whole."""
     programs: np.ndarray[Any, np.dtype[np.int64]]
     """[device]: position of each device along the Manual axes; all 0 where there are none."""
+
+    def indices(self, shape: Shape) -> list[tuple[slice, ...]]:
+        """For each device the slices that it holds of a value of `shape`, which the counts divide."""
+        slices = [
+            [slice(i * size // count, (i + 1) * size // count) for i in range(count)]
+            if count > 1
+            else [slice(None)]
+            for size, count in strict_zip(shape, self.counts)
+        ]
+        return [
+            tuple([of_dim[i] for of_dim, i in strict_zip(slices, position)])
+            for position in self.positions.tolist()
+        ]
 
 
 @cached(4096)

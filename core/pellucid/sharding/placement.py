@@ -209,19 +209,8 @@ def _devices_indices(sharding: Sharding, shape: Shape) -> dict[Device, Index]:
             got=f"{sharding}",
             do="Ask outside shard_map, or of a mesh without Manual axes.",
         )
-    whole = slice(None)
-    slices = [
-        [whole]
-        if count == 1
-        else [slice(i * size // count, (i + 1) * size // count) for i in range(count)]
-        for size, count in strict_zip(shape, tiling.counts)
-    ]
-    return {
-        device: tuple(of_dim[i] for of_dim, i in strict_zip(slices, position))
-        for device, position in strict_zip(
-            sharding._devices_for("devices_indices_map"), tiling.positions.tolist()
-        )
-    }
+    devices = sharding._devices_for("devices_indices_map")
+    return dict(strict_zip(devices, tiling.indices(shape)))
 
 
 # Placements without a mesh ------------------------------------------------------------------------------

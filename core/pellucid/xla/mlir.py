@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import ml_dtypes
@@ -45,9 +46,9 @@ def new_context() -> ir.Context:
     return context
 
 
-def load_operation_classes(dialect: str) -> None:
-    """Let operations of `dialect`, such as "func", be instances of their own classes, which takes 10 ms once."""
-    importlib.import_module(f"jaxlib.mlir.dialects.{dialect}")
+def operation_classes(dialect: str) -> ModuleType:
+    """The classes of operations of `dialect`, such as "func"; operations are instances of these once they are loaded."""
+    return importlib.import_module(f"jaxlib.mlir.dialects.{dialect}")
 
 
 ADVANCE = ir.WalkResult.ADVANCE

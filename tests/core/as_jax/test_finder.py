@@ -34,6 +34,13 @@ assert adapter is source_info_util and again is jax.extend.core is pellucid.exte
 source_info_util.register_exclusion("library.py")
 assert traceback_util._exclude_paths == ["library.py"]
 assert isinstance(jax.random.key(0).dtype, dtypes.ExtendedDType)
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import stablehlo
+import jax.extend.mlir.dialects.sdy as sdy, jax.extend.mlir.ir
+assert jax.extend.mlir.ir is ir and sdy.MeshOp.OPERATION_NAME == "sdy.mesh" and stablehlo.AddOp
+from jax.experimental import key_reuse
+from jax.experimental.compilation_cache import compilation_cache
+assert compilation_cache.set_cache_dir and compilation_cache.is_initialized() is False
 assert jax.interpreters.xla.apply_primitive and jax.api_util.safe_map
 [error] = jax._src.tree_util.prefix_errors((0, [1, 2]), (5, [6, 7, 8]))
 assert "in_axes[1]: got" in str(error("in_axes")) and isinstance(error("x"), ValueError)

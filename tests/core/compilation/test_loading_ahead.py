@@ -118,7 +118,7 @@ def test_programs_whose_turn_has_not_come_are_loaded_where_they_are_asked_for(
 ):
     run(1)
     begun = threading.Event()
-    monkeypatch.setattr(loading_ahead, "load_operation_classes", lambda _: begun.wait(20))
+    monkeypatch.setattr(loading_ahead, "operation_classes", lambda _: begun.wait(20))
     restart()
     assert run(1) == ["disk"]
     begun.set()

@@ -1,8 +1,11 @@
 """Placements as libraries ask for them."""
 
+import numpy as np
 import pytest
+from message_checks import check_message
 
 import pellucid as pl
+from pellucid.base.errors import ArgumentValueError
 from pellucid.interpreters import pxla
 from pellucid.sharding import NamedSharding, PartitionSpec as P
 
@@ -31,3 +34,44 @@ def test_the_current_mesh() -> None:
     assert pxla.thread_resources.env.physical_mesh.empty
     with pl.set_mesh(MESH):
         assert pxla.thread_resources.env.physical_mesh is MESH
+
+
+@pytest.mark.parametrize("spec", [(), ("a",), (None, ("b", "a")), (("a", "b"), None)])
+def test_indices_of_a_sharding_are_those_of_its_shards(spec) -> None:
+    sharding = NamedSharding(MESH, P(*spec))
+    x = pl.device_put(np.arange(64).reshape(8, 8), sharding)
+    for op_sharding in (hlo(*spec), hlo(*spec).to_proto()):
+        indices = pxla.op_sharding_to_indices(op_sharding, x.shape, 8)
+        assert indices == tuple(shard.index for shard in x.addressable_shards)
+    if spec:
+        check_message(
+            lambda: pxla.op_sharding_to_indices(hlo(*spec), (3, 3), 8),
+            ArgumentValueError, "even parts", "shape (3, 3)",
+        )  # fmt: skip
+
+
+def test_results_are_assembled_from_their_parts() -> None:
+    sharding = NamedSharding(MESH, P("b"))
+    x = pl.device_put(np.arange(8.0, dtype=np.float32), sharding)
+    y = pl.numpy.ones(3)
+    handler = pxla.global_avals_to_results_handler(
+        [pl.typeof(x), pl.typeof(y)], [sharding, y.sharding], False
+    )
+    again, ones = handler([[shard.data for shard in x.addressable_shards], [y]])
+    assert again.sharding == sharding
+    assert not again.committed
+    np.testing.assert_array_equal(again, x)
+    np.testing.assert_array_equal(ones, y)
+    make = pxla.global_result_handlers[pl.core.ShapedArray]
+    assert make(pl.typeof(y), y.sharding, True)([y]).committed
+    with pytest.raises(ArgumentValueError, match="one array for each device"):
+        make(pl.typeof(x), sharding, True)([x.addressable_shards[0].data])
+    check_message(
+        lambda: pxla.global_aval_to_result_handler(3, sharding, True),
+        ArgumentValueError, "no handler of results", "got int",
+    )  # fmt: skip
+
+
+def test_specs_of_array_mappings() -> None:
+    assert pxla.array_mapping_to_axis_resources({"a": 1, "b": 1}) == P(None, ("a", "b"))
+    assert pxla.array_mapping_to_axis_resources({}) == P()

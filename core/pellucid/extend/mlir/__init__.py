@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from pellucid.base.errors import ArgumentValueError
 from pellucid.base.typing import Function
 from pellucid.lowering.module import LoweringContext
 from pellucid.xla import mlir
-from pellucid.xla.mlir import MLIRError, ir
+from pellucid.xla.mlir import MLIRError, ir, passmanager
+
+sys.modules |= {f"{__name__}.ir": ir, f"{__name__}.passmanager": passmanager}
 
 
 def _converted(function: Function, what: str, *arguments: Any) -> Any:
