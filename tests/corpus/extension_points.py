@@ -124,6 +124,23 @@ def new_programs(jax):
     )
 
 
+def constructed_programs(jax):
+    core = submodule(submodule(jax, "extend"), "core")
+    closed = jax.make_jaxpr(lambda x, y: (jax.numpy.sin(x) * y, x))(1.0, 2.0)
+    jaxpr = closed.jaxpr
+    first = core.Jaxpr(jaxpr.constvars, jaxpr.invars[:1], jaxpr.eqns[0].outvars, jaxpr.eqns[:1])
+    turned = core.Jaxpr(
+        [], jaxpr.invars[::-1], jaxpr.outvars[::-1], eqns=jaxpr.eqns, effects=core.no_effects,
+        debug_info=jaxpr.debug_info,
+    )  # fmt: skip
+    run = core.jaxpr_as_fun(core.ClosedJaxpr(turned, []))
+    return (
+        str(first), str(turned), isinstance(first, core.Jaxpr), isinstance(jaxpr, core.Jaxpr),
+        isinstance(closed, core.Jaxpr), run(np.float32(3), np.float32(2)), jax.jit(run)(np.float32(3), np.float32(2)),
+        sorted(map(str, turned.effects)),
+    )  # fmt: skip
+
+
 def types_of_values(jax):
     """Types that values have, and types of values."""
     core, extend = submodule(jax, "core"), submodule(jax, "extend.core")
@@ -420,6 +437,7 @@ def topologies(jax):
 
 FAIL = [unhashable_static_argument, axes_of_another_structure, static_and_donated]
 PROGRAMS = [
+    constructed_programs,
     sizes, traces_in_force, at_once, calls, new_programs, types_of_values, arguments_in_part, names_of_operations, dead_code,
     traced_functions, reducers, lowered_programs, values_of_constants, buffers, metadata_of_calls, structures_as_text, topologies, *FAIL,
 ]  # fmt: skip

@@ -6,6 +6,7 @@ from pellucid.base.errors import JaxprTypeError
 from pellucid.extend.core import primitives as primitives
 from pellucid.extend.core.construction import (
     CallPrimitive,
+    Jaxpr,
     array_types,
     gensym,
     new_jaxpr_eqn,
@@ -25,7 +26,6 @@ from pellucid.ir.jaxpr import (
     ClosedJaxpr,
     DebugInfo,
     DropVar,
-    Jaxpr,
     JaxprEqn,
     Literal,
     Var,

@@ -8,12 +8,20 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.typing import Function
 from pellucid.extend.linear_util import WrappedFun
 from pellucid.extend.source_info_util import as_scope
 from pellucid.higher_order.calls import ClosedCall, ClosedCallParams, call_p
-from pellucid.ir.jaxpr import Atom, Equation, Jaxpr, JaxprEqn, Var, subjaxprs as programs_among
+from pellucid.ir.jaxpr import (
+    Atom,
+    DebugInfo,
+    Equation,
+    Jaxpr as Program,
+    JaxprEqn,
+    Var,
+    subjaxprs as programs_among,
+)
 from pellucid.ir.primitive import Primitive, params_of
 from pellucid.ir.rules import Effects
 from pellucid.tracing.current import context
@@ -65,7 +73,53 @@ def new_jaxpr_eqn(
     )  # fmt: skip
 
 
-def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+class _CountsPrograms(type):
+    """Makes every program an instance of `Jaxpr`."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Program)
+
+
+class Jaxpr(Program, metaclass=_CountsPrograms):
+    """A program of its variables, result atoms and equations, in the order of arguments that libraries use.
+
+    Effects are those that are passed and those of the equations. `is_high` must be False: programs hold arrays alone.
+
+    Raises: ArgumentTypeError for equations that are none; ArgumentValueError for a program that `is_high`.
+
+    >>> program = pl.make_jaxpr(pl.lax.sin)(1.0).jaxpr
+    >>> Jaxpr([], program.invars, [*program.outvars, *program.invars], program.eqns)
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b, a) }
+    """
+
+    def __new__(  # pyright: ignore[reportInconsistentConstructor]  # makes a program, not an instance
+        cls,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[JaxprEqn],
+        effects: Effects | set[Any] = frozenset(),
+        debug_info: DebugInfo | None = None,
+        is_high: bool = False,
+    ) -> Program:
+        if is_high:
+            raise ArgumentValueError(
+                "Jaxpr: `is_high` must be False, as programs hold arrays alone.", got="is_high=True"
+            )
+        bad = [e for e in eqns if not isinstance(e, JaxprEqn)]
+        if bad:
+            raise ArgumentTypeError(
+                "Jaxpr takes equations as `new_jaxpr_eqn` makes them.",
+                got=f"got {type(bad[0]).__name__} among eqns",
+            )
+        program = Program(constvars, invars, [e.equation for e in eqns], outvars, debug=debug_info)
+        more = frozenset(effects) - program.effects
+        if more:
+            program.effects = program.effects | more
+        return program
+
+
+def subjaxprs(jaxpr: Program) -> Iterator[Program]:
     """The programs among the params of the equations of `jaxpr`, without those within them.
 
     >>> [len(inner.eqns) for inner in subjaxprs(pl.make_jaxpr(pl.jit(lambda x: x + 1))(1.0).jaxpr)]
