@@ -25,6 +25,7 @@ from pellucid.extend.core.trace_state import (
     unsafe_am_i_under_a_vmap_DO_NOT_USE as unsafe_am_i_under_a_vmap_DO_NOT_USE,
     unsafe_get_axis_names_DO_NOT_USE as unsafe_get_axis_names_DO_NOT_USE,
 )
+from pellucid.interpreters.user_trace import Trace as Trace
 from pellucid.ir.avals import (
     AbstractValue as AbstractValue,
     ShapedArray as ShapedArray,
@@ -41,7 +42,6 @@ from pellucid.ir.rules import Effect as Effect, Effects as Effects, no_effects a
 from pellucid.tracing.current import ensure_compile_time_eval as ensure_compile_time_eval
 from pellucid.tracing.staging import eval_jaxpr as eval_jaxpr
 from pellucid.tracing.trace import (
-    Trace as Trace,
     Tracer as Tracer,
     concrete_or_error as concrete_or_error,
     find_top_trace as find_top_trace,

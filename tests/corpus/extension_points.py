@@ -141,6 +141,89 @@ def constructed_programs(jax):
     )  # fmt: skip
 
 
+def traces_of_users(jax):
+    core, extend = submodule(jax, "core"), submodule(jax, "extend.core")
+    jnp, lax = jax.numpy, jax.lax
+
+    class LogTracer(core.Tracer):
+        def __init__(self, trace, val):
+            super().__init__(trace, jax.typeof(val))
+            self.val = val
+
+        def full_lower(self):
+            return self
+
+    class LogTrace(core.Trace):
+        def __init__(self, parent, log):
+            super().__init__()
+            self.parent, self.log = parent, log
+
+        def value(self, x):
+            return x.val if isinstance(x, LogTracer) and x._trace is self else x
+
+        def process_primitive(self, primitive, tracers, params):
+            self.log.append(str(primitive))
+            values = [self.value(t) for t in tracers]
+            avals = [jax.typeof(t) for t in tracers]
+            out = primitive.bind_with_trace(self.parent, values, avals, params)
+            return jax.tree.map(lambda v: LogTracer(self, v), out)
+
+        def process_custom_jvp_call(self, primitive, fun, jvp, tracers, *, symbolic_zeros):
+            self.log.append("custom_jvp")
+            with extend.set_current_trace(self):
+                return fun.call_wrapped(*tracers)
+
+        def process_custom_vjp_call(
+            self, primitive, fun, fwd, bwd, tracers, out_trees, symbolic_zeros
+        ):
+            self.log.append("custom_vjp")
+            with extend.set_current_trace(self):
+                return fun.call_wrapped(*tracers)
+
+    def logged(f):
+        def wrapped(*args):
+            log = []
+            with extend.take_current_trace() as parent:
+                trace = LogTrace(parent, log)
+                with extend.set_current_trace(trace):
+                    result = f(*[LogTracer(trace, x) for x in args])
+            return jax.tree.map(trace.value, result), log
+
+        return wrapped
+
+    @jax.custom_jvp
+    def softer(x):
+        return lax.tanh(x)
+
+    softer.defjvp(lambda primals, tangents: (lax.tanh(*primals), lax.neg(tangents[0])))
+
+    @jax.custom_vjp
+    def harder(x):
+        return lax.square(x)
+
+    harder.defvjp(lambda x: (lax.square(x), x), lambda x, t: (lax.mul(x, t),))
+    f = lax.sin
+    functions = (
+        lambda x, y: (lax.mul(f(x), lax.cos(y)), x), lambda x, y: lax.add(softer(x), harder(y)),
+        lambda x, y: lax.split(x, (1, 2)), lambda x, y: lax.dot(x, y),
+    )  # fmt: skip
+    abstract = []
+
+    def under_jit(x):
+        result, log = logged(lambda x: lax.exp(f(x)))(x)
+        abstract.extend(log)
+        return result
+
+    product = lambda x, y: lax.mul(f(x), softer(y))
+    derivative, _ = logged(lambda x, y: jax.jvp(product, (x, y), (y, x)))(X, X + 1)
+    vmapped, _ = logged(jax.vmap(lambda x, y: jnp.dot(x, y) + softer(x).sum()))(X[None], X[None])
+    jitted, log = logged(jax.jit(lambda x: f(f(x))))(X)
+    return (
+        [logged(g)(X, X + 1) for g in functions], jax.jit(under_jit)(X), abstract, derivative, vmapped, jitted, log,
+        isinstance(extend.find_top_trace(()), core.Trace), extend.TraceTag() == extend.TraceTag(),
+    )  # fmt: skip
+
+
 def types_of_values(jax):
     """Types that values have, and types of values."""
     core, extend = submodule(jax, "core"), submodule(jax, "extend.core")
@@ -437,7 +520,7 @@ def topologies(jax):
 
 FAIL = [unhashable_static_argument, axes_of_another_structure, static_and_donated]
 PROGRAMS = [
-    constructed_programs,
+    constructed_programs, traces_of_users,
     sizes, traces_in_force, at_once, calls, new_programs, types_of_values, arguments_in_part, names_of_operations, dead_code,
     traced_functions, reducers, lowered_programs, values_of_constants, buffers, metadata_of_calls, structures_as_text, topologies, *FAIL,
 ]  # fmt: skip

@@ -115,6 +115,9 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
 
 
 def _applied(primitive: Primitive[Any], params, operands: Operands):
+    for x in operands:
+        if isinstance(x, Tracer) and x._trace.evaluates_its_tracers:
+            return x._trace.interpret(primitive, operands, params), None
     from_tracers(operands)
     avals = tuple(types_of(operands))
     positions = None

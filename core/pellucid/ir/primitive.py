@@ -68,6 +68,18 @@ class Interpreted:
         results = binder(self, *operands, params=params_of(self, params))
         return list(results) if self.multiple_results else results[0]
 
+    def bind_with_trace(
+        self: Any, trace: Any, args: Sequence[Any], avals: Any, params: Mapping[str, Any]
+    ) -> Any:
+        """As `bind`, under `trace` instead of the current one; `avals` changes nothing.
+
+        >>> trace = pl.core.find_top_trace(())
+        >>> pl.lax.add_p.bind_with_trace(trace, [np.float32(1), np.float32(2)], None, {})
+        Array(3., dtype=float32)
+        """
+        results = trace.interpret(self, tuple(args), params_of(self, params))
+        return list(results) if self.multiple_results else results[0]
+
     def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The keyword arguments of `bind` for an equation with `params`: programs are params like others."""
         return dict(params)

@@ -275,6 +275,8 @@ class Trace:
 
     is_eager = False
     """Whether results are computed at once; only then may compiled functions skip Python."""
+    evaluates_its_tracers = False
+    """Whether it interprets also what eager code does with its tracers, as traces of libraries do."""
     call: Any
     """The call of the user's function that is being transformed; None, or not set, where there is none."""
 
@@ -395,6 +397,10 @@ class Tracer(Described):
     __hash__ = None  # type: ignore[assignment]
 
     _trace: Any
+
+    def __init__(self, trace: Any, aval: Any) -> None:
+        self._trace = trace
+        self.aval = aval
 
     def _is_traced_array(self) -> bool:
         """Asked by the C++ side for `isinstance(tracer, Array)`."""

@@ -6,11 +6,12 @@ import sys
 import numpy as np
 import pytest
 from corpus import extension_points
+from message_checks import check_message
 
 import pellucid as pl
-from pellucid import core
+from pellucid import core, lax
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.extend import source_info_util
+from pellucid.extend import core as extend_core, source_info_util
 
 
 @pytest.mark.oracle
@@ -85,3 +86,31 @@ def test_interpreted_operations_have_the_names_and_lines_of_their_equations() ->
     ):
         raise ValueError("bad")
     assert "return pl.numpy.sin(x)" in caught.value.__notes__[0]
+
+
+def test_traces_of_users_say_what_they_lack_or_return() -> None:
+    class Bare(core.Trace):
+        pass
+
+    class Wrong(core.Trace):
+        def process_primitive(self, primitive, tracers, params):
+            return [1]
+
+    with (
+        extend_core.set_current_trace(Bare()),
+        pytest.raises(NotImplementedError, match=r"Bare.process_primitive"),
+    ):
+        lax.sin(1.0)
+    with extend_core.set_current_trace(Wrong()):
+        check_message(
+            lambda: lax.sin(1.0),
+            ArgumentTypeError,
+            "Wrong.process_primitive of `sin` must return one value",
+        )
+    squared = pl.custom_vjp(lambda x: x * x)
+    squared.defvjp(lambda x: (x * x, x), lambda x, t: (2 * x * t,))
+    with (
+        extend_core.set_current_trace(Bare()),
+        pytest.raises(NotImplementedError, match="custom_vjp_call"),
+    ):
+        squared(1.0)

@@ -20,6 +20,7 @@ from pellucid.extend.core.trace_state import (
     unsafe_get_axis_names_DO_NOT_USE,
 )
 from pellucid.interpreters.user_primitive import Primitive
+from pellucid.interpreters.user_trace import TraceTag
 from pellucid.ir.avals import AbstractToken
 from pellucid.ir.checking import check_jaxpr
 from pellucid.ir.jaxpr import (
@@ -60,6 +61,7 @@ __all__ = [
     "Literal",
     "Primitive",
     "Token",
+    "TraceTag",
     "Var",
     "array_types",
     "check_jaxpr",
