@@ -15,6 +15,7 @@ from pellucid_profiler.text import (
     counted,
     line_number_text,
     line_text,
+    percent_text,
     seconds_text,
 )
 
@@ -84,7 +85,7 @@ def _compilations(session: Session) -> Iterator[Finding]:
         times = f"{len(rows)} times" if len(rows) > 1 else "once"
         yield Finding(
             f"`{function}` was traced and compiled {times}, which took {seconds_text(seconds)}"
-            f" ({seconds / wall:.0%} of the session).",
+            f" ({percent_text(seconds / wall)} of the session).",
             causes[0] if causes else "It was its first call.",
             "Keep shapes, dtypes and static arguments the same between calls."
             if causes
@@ -102,7 +103,7 @@ def _compile_steps(session: Session) -> Iterator[Finding]:
         share = step.thread_seconds / threads
         if step.thread_seconds > MIN_SHARE * wall and share > MIN_SHARE_OF_LINE and step.place:
             yield Finding(
-                f"Generating one kernel took {share:.0%} of XLA's threads' time ({seconds_text(step.thread_seconds)}): "
+                f"Generating one kernel took {percent_text(share)} of XLA's threads' time ({seconds_text(step.thread_seconds)}): "
                 f"{line_number_text(session.sources, step.place.file, step.place.line)}.",
                 f"%{step.name} of {step.program}: {code_text(session.sources, step.place)}".rstrip(
                     ": "
@@ -145,7 +146,7 @@ def _callbacks(session: Session) -> Iterator[Finding]:
         if row.seconds > MIN_SHARE * session.totals.wall_seconds:
             yield Finding(
                 f"Programs called `{row.function}` {counted(row.count, 'time')}, for {seconds_text(row.seconds)} "
-                f"({row.seconds / session.totals.wall_seconds:.0%} of the session).",
+                f"({percent_text(row.seconds / session.totals.wall_seconds)} of the session).",
                 f"{_line(session, row.place)}; it ran on {counted(row.thread_count, 'thread')}.",
                 "Compute it with operations of jnp, or call it less often, under `lax.cond`.",
                 row.seconds,
@@ -165,7 +166,7 @@ def _temporaries(session: Session) -> Iterator[Finding]:
                 max(info.shares, key=lambda share: share.share) if info and info.shares else None
             )
             yield Finding(
-                f"One temporary is {largest.n_bytes / memory.peak_bytes:.0%} of the {bytes_text(memory.peak_bytes)} "
+                f"One temporary is {percent_text(largest.n_bytes / memory.peak_bytes)} of the {bytes_text(memory.peak_bytes)} "
                 f"that `{program.name.removeprefix('jit_')}` needs at its peak.",
                 f"%{largest.instruction}, {bytes_text(largest.n_bytes)}: {_line(session, share and share.place)}",
                 "Compute it in parts (`lax.map` with `batch_size`), or again in the backward pass (`pl.checkpoint`): that saves"
@@ -217,7 +218,7 @@ def _transfers(session: Session) -> Iterator[Finding]:
         where.append(_line(session, largest.place))
     yield Finding(
         f"Arrays were copied from the host to devices {len(rows)} times{n_bytes}, which took {seconds_text(seconds)}"
-        f" ({seconds / wall:.0%} of the session).",
+        f" ({percent_text(seconds / wall)} of the session).",
         " ".join(where),
         "Put arrays that stay the same on the devices once, by `x = pl.device_put(x)`, before the loop.",
         seconds,
@@ -230,7 +231,7 @@ def _idle_devices(session: Session) -> Iterator[Finding]:
     idle = totals.wall_seconds - totals.busy_seconds - compiling
     if len(session.calls) > 1 and idle > MIN_SHARE * totals.wall_seconds:
         yield Finding(
-            f"Devices waited for Python {idle / totals.wall_seconds:.0%} of the time ({seconds_text(idle)}).",
+            f"Devices waited for Python {percent_text(idle / totals.wall_seconds)} of the time ({seconds_text(idle)}).",
             f"{len(session.calls)} calls; operations ran during {seconds_text(totals.busy_seconds)} of "
             f"{seconds_text(totals.wall_seconds)}.",
             "Jit more of the step at once, and don't read results (`float(x)`, `np.asarray(x)`, printing) in each step.",
@@ -242,7 +243,7 @@ def _lines(session: Session) -> Iterator[Finding]:
     total = session.totals.operation_seconds
     for row in session.lines[:1]:
         if row.place is not None and row.seconds > MIN_SHARE_OF_LINE * total:
-            backward = f", {row.backward_seconds / row.seconds:.0%} of it backward"
+            backward = f", {percent_text(row.backward_seconds / row.seconds)} of it backward"
             work = _work_of_line(session, row.place)
             remedy, saved = _remedy_of_line(session, row, work)
             reordered = (
@@ -254,7 +255,7 @@ def _lines(session: Session) -> Iterator[Finding]:
                 )
             )
             yield Finding(
-                f"{row.seconds / total:.0%} of the operations' time is "
+                f"{percent_text(row.seconds / total)} of the operations' time is "
                 f"{line_number_text(session.sources, row.place.file, row.place.line)}"
                 f"{backward if row.backward_seconds else ''}.",
                 (
@@ -299,17 +300,17 @@ def _remedy_of_line(session: Session, row: LineRow, work: _Work) -> tuple[str, f
             work.flops / session.peaks.flops_per_second > work.n_bytes / session.peaks.bytes_per_second
         )  # fmt: skip
         limit = (
-            f"{session.peaks.flops_per_second / 1e9:.3g} Gflop/s that products of matrices reach"
+            f"{session.peaks.flops_per_second / 1e9:.3g} GFLOP/s that products of matrices reach"
             if is_arithmetic
             else f"{session.peaks.bytes_per_second / 1e9:.3g} GB/s that its memory reaches"
         )
         return (
-            f"It runs at {share:.1%} of the roofline, the {limit} on this device.{order}",
+            f"It runs at {percent_text(share, 1)} of the roofline, the {limit} on this device.{order}",
             max(row.seconds * (1 - share), work.copy_seconds),
         )
     if work.flops:
         return (
-            f"It runs at {work.flops / row.seconds / 1e9:.3g} Gflop/s; `pl.profiler.measure_peaks()` measures the peak.{order}",
+            f"It runs at {work.flops / row.seconds / 1e9:.3g} GFLOP/s; `pl.profiler.measure_peaks()` measures the peak.{order}",
             work.copy_seconds,
         )
     return (
@@ -324,7 +325,7 @@ def _copies(session: Session) -> Iterator[Finding]:
     if seconds > MIN_SHARE * total:
         largest = next(row for row in session.by_operation if row.category == "copy")
         yield Finding(
-            f"Copies and transposes take {seconds / total:.0%} of the operations' time ({seconds_text(seconds)}).",
+            f"Copies and transposes take {percent_text(seconds / total)} of the operations' time ({seconds_text(seconds)}).",
             f"The longest is %{largest.instruction} of {largest.program}, {largest.count} times.",
             "Donate arguments that results replace, and keep the order of axes that the next operation wants.",
             seconds,

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid_profiler.peaks import Peaks
-from pellucid_profiler.text import seconds_text
+from pellucid_profiler.text import percent_text, seconds_text
 from pellucid_profiler.xspace import ABSENT, Column, Events
 
 _DEVICE = re.compile(r"/device:GPU:(\d+)$")
@@ -141,7 +141,7 @@ def gpu_losses(events: Events) -> Iterator[str]:
     if hidden.any():
         seconds = float(lengths[hidden].sum()) / 1e9
         yield (
-            f"{seconds_text(seconds)} ({lengths[hidden].sum() / max(1, lengths.sum()):.0%} of the time on GPUs) ran in "
+            f"{seconds_text(seconds)} ({percent_text(lengths[hidden].sum() / max(1, lengths.sum()))} of the time on GPUs) ran in "
             "command buffers, whose kernels have no line. Compile with "
             f'`compiler_options={{"{COMMAND_BUFFER_OPTION}": ""}}` to see them.'
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pellucid.introspect.schema import SourceRecord
 from pellucid_profiler.findings import findings
 from pellucid_profiler.report import head
-from pellucid_profiler.text import line_number_text, seconds_text
+from pellucid_profiler.text import line_number_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from pellucid_profiler.session import LineRow, Session
@@ -104,7 +104,7 @@ def _operations(session: Session) -> str:
     rows = (
         [
             seconds_text(row.seconds),
-            f"{row.seconds / total:.1%}",
+            f"{percent_text(row.seconds / total, 1)}",
             str(row.count),
             *map(html.escape, (row.program, row.instruction, row.category, places[row.info])),
         ]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from pellucid_profiler.text import seconds_text
+from pellucid_profiler.text import percent_text, seconds_text
 
 T = TypeVar("T")
 
@@ -47,9 +47,7 @@ class Progress:
 
     def text(self) -> str:
         """The part, and the share of it that is over."""
-        return (
-            self.part if self.share is None else f"{self.part}, {self.share:.0%}".replace("%", " %")
-        )
+        return self.part if self.share is None else f"{self.part}, {percent_text(self.share)}"
 
     def interrupt(self) -> None:
         """End the conversion at its next call."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pellucid_profiler.findings import findings
-from pellucid_profiler.text import counted, line_text, seconds_text
+from pellucid_profiler.text import counted, line_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from pellucid_profiler.session import Session
@@ -40,12 +40,12 @@ def head(session: Session) -> Iterator[str]:
         yield "Compiled without fusions: another program than the one that runs otherwise."
     yield (
         f"{len(session.calls)} calls in {seconds_text(totals.wall_seconds)}; devices were busy for "
-        f"{seconds_text(totals.busy_seconds)} ({totals.busy_seconds / totals.wall_seconds:.0%})"
+        f"{seconds_text(totals.busy_seconds)} ({percent_text(totals.busy_seconds / totals.wall_seconds)})"
     )
     yield (
         f"{len(session.operations)} operations took {seconds_text(of)}: "
-        f"{totals.measured_seconds / of:.0%} measured by line, {totals.estimated_seconds / of:.0%} estimated, "
-        f"{totals.unattributed_seconds / of:.0%} without a line"
+        f"{percent_text(totals.measured_seconds / of)} measured by line, {percent_text(totals.estimated_seconds / of)} estimated, "
+        f"{percent_text(totals.unattributed_seconds / of)} without a line"
     )
     if session.steps:
         seconds = [step.seconds for step in session.steps]
@@ -66,7 +66,7 @@ def _lines(session: Session) -> Iterator[str]:
     yield "   time   share   forward  backward  line"
     for row in session.lines[:MAX_ROWS]:
         yield (
-            f"{seconds_text(row.seconds):>8}  {row.seconds / total:>5.0%}  {seconds_text(row.forward_seconds):>8}"
+            f"{seconds_text(row.seconds):>8}  {percent_text(row.seconds / total):>5}  {seconds_text(row.forward_seconds):>8}"
             f"  {seconds_text(row.backward_seconds):>8}  {line_text(session.sources, row.place)}"
         )
 
@@ -75,8 +75,8 @@ def _operations(session: Session) -> Iterator[str]:
     total = session.totals.operation_seconds or 1.0
     yield "   time   share   count  operation"
     for row in session.by_operation[:MAX_ROWS]:
-        rate = "" if not row.flops else f", {row.flops / row.seconds / 1e9:.3g} Gflop/s"
+        rate = "" if not row.flops else f", {row.flops / row.seconds / 1e9:.3g} GFLOP/s"
         yield (
-            f"{seconds_text(row.seconds):>8}  {row.seconds / total:>5.0%}  {row.count:>6}"
+            f"{seconds_text(row.seconds):>8}  {percent_text(row.seconds / total):>5}  {row.count:>6}"
             f"  {row.program} %{row.instruction} ({row.category}{rate})"
         )

@@ -82,3 +82,12 @@ def seconds_text(seconds: float) -> str:
         if seconds * factor >= 1 or unit == "µs":
             return f"{seconds * factor:.3g} {unit}"
     return "0 s"
+
+
+def percent_text(share: float, digits: int = 0) -> str:
+    """A share of a whole, 1 for all of it, in percent.
+
+    >>> percent_text(0.53), percent_text(0.0203, 1)
+    ('53 %', '2.0 %')
+    """
+    return f"{100 * share:.{digits}f} %"

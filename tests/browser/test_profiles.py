@@ -100,6 +100,8 @@ def test_an_executable_has_the_time_of_its_lines(show: Show, scheme: str, width:
     times = first.get_by_role("table", name="Kernels").locator("td:last-child").all_text_contents()
     microseconds = [float(each.split()[0]) for each in times]
     assert microseconds == sorted(microseconds, reverse=True)
+    expect(first.locator("summary")).to_contain_text("the line is inferred")
+    expect(first.get_by_role("table", name="Kernels")).to_contain_text("copy (line inferred)")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.screenshot(path=OUTPUT / f"profile_executable_{width}_{scheme}.png")
 

@@ -62,7 +62,7 @@ def test_a_line_far_below_the_roofline_is_told_with_what_it_would_save(step) -> 
     [slow, *_] = session.lines
     session.peaks = Peaks("cpu", slow.flops / slow.seconds * 50, 1e15)
     [finding] = [each for each in findings(session) if "operations' time is" in each.text]
-    assert "It runs at 2.0% of the roofline" in finding.remedy
+    assert "It runs at 2.0 % of the roofline" in finding.remedy
     assert "that products of matrices reach" in finding.remedy
     assert finding.saved_seconds == pytest.approx(0.98 * slow.seconds)
     # The same line, on a machine whose memory is what it waits for.
@@ -86,7 +86,7 @@ def test_a_line_whose_operands_are_transposed_is_told() -> None:
         share = Share(place, "jit(f)", "dot_general", None, 1.0)
         program.instructions[name] = info._replace(shares=[share], attribution="own", flops=1e9)
     [line, _] = sorted(findings(session), key=lambda each: "Copies" in each.text)
-    assert line.text == "100% of the operations' time is model.py, line 9."
+    assert line.text == "100 % of the operations' time is model.py, line 9."
     assert (
         "2 copies and transposes of its arrays (%transpose.2, %transpose.1) took 3 s"
         in line.evidence
@@ -266,7 +266,7 @@ def test_copies_are_told() -> None:
     start, end = np.array([0, 10**9]), np.array([10**9, 3 * 10**9])
     operations = Operations(zeros, np.array([0, 1]), zeros, run, zeros, zeros, start, end, zeros)
     [finding] = findings(session_of(operations, {"dot": "library", "copy.1": "copy"}))
-    assert finding.text.startswith("Copies and transposes take 67%")
+    assert finding.text.startswith("Copies and transposes take 67 %")
     assert "%copy.1 of jit_f" in finding.evidence
     assert finding.saved_seconds == 2
 

@@ -89,7 +89,7 @@ def test_peaks_are_those_that_the_gpu_names() -> None:
 def test_command_buffers_say_that_they_hide_lines() -> None:
     result = session(graphs=True)
     [remark] = [each for each in result.remarks if "command buffers" in each]
-    assert remark.startswith("40 µs (45% of the time on GPUs)")
+    assert remark.startswith("40 µs (45 % of the time on GPUs)")
     assert "xla_gpu_enable_command_buffer" in remark
     names = {result.names[i] for i in result.operations.instruction}
     assert {"gemm_a", "ncclAllReduce", "dot.3"} <= names

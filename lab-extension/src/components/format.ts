@@ -14,7 +14,7 @@ export function quantity(value: number, unit: string): string {
   if (unit === 'us') {
     return value >= 1000 ? `${digits(value / 1000)} ms` : `${digits(value)} µs`;
   }
-  const name = unit === 'flop' ? 'FLOP' : unit;
+  const name = unit.replace('flop', 'FLOP');
   const text = scaled(value, 1000, LARGE_UNITS, name === '' ? '' : ' ');
   return `${text}${name}`;
 }

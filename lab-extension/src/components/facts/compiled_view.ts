@@ -200,9 +200,7 @@ function kernelsTable(kernels: readonly KernelRecord[]): HTMLElement {
       .slice(0, MOST_KERNELS)
       .map(kernel => [
         el('code', {}, oneLine(kernel.name, 80)),
-        kernel.is_line_inferred
-          ? `${kernel.category}, line inferred from kernels beside`
-          : kernel.category,
+        kernel.is_line_inferred ? `${kernel.category} (line inferred)` : kernel.category,
         kernel.flops === null ? '' : quantity(kernel.flops, 'flop'),
         kernel.bytes_accessed === null ? '' : quantity(kernel.bytes_accessed, 'B'),
         ...(isTimed ? [duration(kernel.seconds ?? 0)] : []),

@@ -133,20 +133,21 @@ export class LineList {
       forward > 0 ? `forward ${duration(forward)}` : '',
       backward > 0 ? `backward ${duration(backward)}` : '',
     ].filter(Boolean);
+    const share = `${((100 * (forward + backward)) / this.profile.total).toFixed(0)} %`;
     const row = el(
       'div',
       {
         class: 'pl-profile-line pl-profile-timed',
         role: 'listitem',
         tabindex: 0,
-        title: parts.join(', '),
+        title: `${parts.join(', ')}; ${share} of the operations’ time`,
       },
       label,
       el(
         'span',
         { class: 'pl-profile-time' },
         duration(forward + backward),
-        el('small', {}, ` ${((100 * (forward + backward)) / this.profile.total).toFixed(0)} %`),
+        el('small', {}, ` ${share}`),
       ),
       bars,
       code,
@@ -221,5 +222,6 @@ export const lineListStyle = `
 .pl-profile-timed:hover { background: var(--pl-sunken); }
 .pl-profile-timed.pl-profile-marked { background: var(--pl-accent-soft); }
 .pl-profile-skipped { padding-left: 42px; color: var(--pl-faint); font-size: 11px; }
-.pl-profile-narrow .pl-profile-line { grid-template-columns: 26px 92px 56px max-content; column-gap: 6px; }
+.pl-profile-narrow .pl-profile-line { grid-template-columns: 22px 54px 36px max-content; column-gap: 5px; }
+.pl-profile-narrow .pl-profile-time small { display: none; }
 `;

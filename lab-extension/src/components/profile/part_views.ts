@@ -371,6 +371,8 @@ function key(names: readonly string[]): HTMLElement {
 export const partViewStyle = `
 .pl-profile .pl-tabs { flex-wrap: wrap; }
 .pl-profile-scroll td:first-child { min-width: 100px; }
+.pl-profile-narrow [aria-label='Collectives'] > * > tr > :is(:nth-child(3), :nth-child(4)) { display: none; }
+.pl-profile-narrow [aria-label='Steps of compilation'] > * > tr > :is(:nth-child(3), :nth-child(4)) { display: none; }
 .pl-profile-narrow .pl-table th, .pl-profile-narrow .pl-table td { padding: 4px 7px; overflow-wrap: break-word; }
 .pl-part-title { margin: 12px 12px 4px; font-size: 12px; overflow-wrap: anywhere; }
 .pl-part-title .pl-muted { font-weight: 400; }

@@ -106,8 +106,32 @@ function plot(profile: Profile, points: readonly Point[], select: (point: Point)
   const roof = (from: number, to: number): SVGLineElement => {
     const at = (value: number): number =>
       Math.min(peaks.flops_per_second, value * peaks.bytes_per_second);
-    return drawn('line', { x1: x(from), y1: y(at(from)), x2: x(to), y2: y(at(to)) });
+    return drawn('line', {
+      class: 'pl-roof',
+      x1: x(from),
+      y1: y(at(from)),
+      x2: x(to),
+      y2: y(at(to)),
+    });
   };
+  const rateLabels = between(bottom, top).map(exponent => {
+    const at = y(10 ** exponent);
+    const label = drawn(
+      'text',
+      { x: 4, y: at, dy: -3 },
+      new Text(quantity(10 ** exponent, 'flop/s')),
+    );
+    return [drawn('line', { x1: 0, y1: at, x2: '100%', y2: at }), label];
+  });
+  const intensityLabels = between(left, right).map(exponent => {
+    const at = x(10 ** exponent);
+    const label = drawn(
+      'text',
+      { x: at, y: '100%', dx: 3, dy: -4 },
+      new Text(String(10 ** exponent)),
+    );
+    return [drawn('line', { x1: at, y1: 0, x2: at, y2: '100%' }), label];
+  });
   const longest = Math.max(...points.map(point => point.seconds), 1e-12);
   const dots = [...points].reverse().map(point => {
     const title = drawn('title', {});
@@ -123,15 +147,16 @@ function plot(profile: Profile, points: readonly Point[], select: (point: Point)
   return el(
     'div',
     { class: 'pl-roofline' },
-    el('span', { class: 'pl-muted' }, `flop/s, 10^${bottom} to 10^${top}`),
+    el('span', { class: 'pl-muted' }, 'Rate'),
     drawn(
       'svg',
       { role: 'img', 'aria-label': 'Roofline' },
+      ...[...rateLabels, ...intensityLabels].flat(),
       roof(10 ** left, ridge),
       roof(ridge, 10 ** right),
       ...dots,
     ),
-    el('span', { class: 'pl-muted' }, `flops for a byte, 10^${left} to 10^${right}`),
+    el('span', { class: 'pl-muted' }, 'Flops for a byte'),
   );
 }
 
@@ -142,12 +167,20 @@ function decades(values: readonly number[]): [number, number] {
   return [low, Math.max(low + 1, Math.ceil(Math.max(...logs) + 0.1))];
 }
 
+/** The whole numbers between two, at most about eight of them. */
+function between(low: number, high: number): number[] {
+  const step = Math.ceil((high - low) / 8);
+  return Array.from({ length: Math.ceil((high - low) / step) - 1 }, (_, i) => low + (i + 1) * step);
+}
+
 export const rooflineStyle = `
 .pl-roofline { margin: 4px 12px 10px; font-size: 11px; }
 .pl-roofline > span { display: block; }
 .pl-roofline > span:last-child { text-align: right; }
 .pl-roofline svg { display: block; width: 100%; height: 190px; background: var(--pl-sunken); border-radius: 4px; }
-.pl-roofline line { stroke: var(--pl-amber); stroke-width: 2; }
+.pl-roofline line { stroke: var(--pl-line); }
+.pl-roofline .pl-roof { stroke: var(--pl-amber); stroke-width: 2; }
+.pl-roofline text { fill: var(--pl-muted); font-size: 10px; }
 .pl-roofline circle { fill: var(--pl-accent); fill-opacity: 0.6; stroke: var(--pl-accent); cursor: pointer; }
 .pl-roofline-note { margin: 8px 12px; font-size: 12px; }
 `;
