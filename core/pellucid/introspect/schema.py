@@ -1,13 +1,11 @@
 """Records that tools receive from core: plain data with a version, JSON all the way down.
 
-A record holds only `str`, `int`, `float`, `bool`, `None`, lists, dictionaries with string keys and
-other records. Ids are integers below 2**53. NaN and infinity are absent, because JSON has neither.
-Sizes carry their unit in the name. TypeScript types are generated from this file.
+A record holds the types of JSON and other records. Ids are integers below 2**53; NaN and infinity are absent. Sizes
+carry their unit in the name. TypeScript types are generated from this file.
 
-A program can have 100,000 equations, so its tables are stored by column: entry `i` of every list
-of `EquationColumns` describes equation `i`. Texts are indices into `ProgramRecord.strings`, whose
-entry 0 is the empty text and means "none". A column of lists is stored flat: `operand_counts[i]`
-says how many entries of `operands` belong to equation `i`, in order.
+A program can have 100,000 equations, so its tables are stored by column: entry `i` of every list of `EquationColumns`
+describes equation `i`. Texts are indices into `ProgramRecord.strings`, whose entry 0 is the empty text and means
+"none". A column of lists is stored flat: `operand_counts[i]` entries of `operands` belong to equation `i`, in order.
 """
 
 from __future__ import annotations
