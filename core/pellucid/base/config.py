@@ -79,11 +79,8 @@ class Option:
     @contextlib.contextmanager
     def __call__(self, new_val: Any = True) -> Iterator[None]:
         """Override the value for this thread until the block ends."""
-        previous = self.state.swap_local(self.parsed(new_val))
-        try:
+        with flags.overridden(self.state, self.parsed(new_val)):
             yield
-        finally:
-            self.state.set_local(previous)
 
     def __bool__(self) -> bool:
         return bool(self.state.value)

@@ -9,12 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 
-class Text(NamedTuple):
-    """A string without line breaks."""
-
-    text: str
-
-
 class Break(NamedTuple):
     """A new line; in a group that fits on its line, `flat` instead."""
 
@@ -46,22 +40,19 @@ class Mark(NamedTuple):
     label: Any
 
 
-Doc = Text | Break | Concat | Nest | Group | Mark
+Doc = str | Break | Concat | Nest | Group | Mark
+"""A string is itself."""
 
 
-def concat(*parts: Doc | str) -> Doc:
-    """Documents and strings one after the other."""
-    return Concat([Text(p) if isinstance(p, str) else p for p in parts])
+def concat(*parts: Doc) -> Doc:
+    """Documents one after the other."""
+    return Concat(parts)
 
 
-def join(separator: Doc | str, parts: Iterable[Doc | str]) -> Doc:
+def join(separator: Doc, parts: Iterable[Doc]) -> Doc:
     """`parts` with `separator` between them."""
-    joined = []
-    for part in parts:
-        if joined:
-            joined.append(separator)
-        joined.append(part)
-    return concat(*joined)
+    joined = [doc for part in parts for doc in (separator, part)]
+    return Concat(joined[1:])
 
 
 def layout(doc: Doc, width: int = 80, marks: list[tuple[int, Any]] | None = None) -> str:
@@ -71,33 +62,32 @@ def layout(doc: Doc, width: int = 80, marks: list[tuple[int, Any]] | None = None
     """
     pieces = []
     column = line = 0
-    todo = [(0, False, doc)]
+    todo: list[tuple[int, bool, Doc]] = [(0, False, doc)]
     while todo:
         indent, flat, item = todo.pop()
-        kind = type(item)
-        if kind is Text:
-            pieces.append(item.text)  # type: ignore[union-attr]
-            breaks = item.text.count("\n")  # type: ignore[union-attr]
+        if isinstance(item, str):
+            pieces.append(item)
+            breaks = item.count("\n")
             line += breaks
-            column = len(item.text) - item.text.rfind("\n") - 1 + (0 if breaks else column)  # type: ignore[union-attr]
-        elif kind is Concat:
-            todo.extend((indent, flat, part) for part in reversed(item.parts))  # type: ignore[union-attr]
-        elif kind is Nest:
-            todo.append((indent + item.indent, flat, item.body))  # type: ignore[union-attr]
-        elif kind is Break:
+            column = len(item) - item.rfind("\n") - 1 + (0 if breaks else column)
+        elif isinstance(item, Concat):
+            todo.extend((indent, flat, part) for part in reversed(item.parts))
+        elif isinstance(item, Nest):
+            todo.append((indent + item.indent, flat, item.body))
+        elif isinstance(item, Break):
             if flat:
-                pieces.append(item.flat)  # type: ignore[union-attr]
-                column += len(item.flat)  # type: ignore[union-attr]
+                pieces.append(item.flat)
+                column += len(item.flat)
             else:
                 pieces.append("\n" + " " * indent)
                 column = indent
                 line += 1
-        elif kind is Mark:
+        elif isinstance(item, Mark):
             if marks is not None:
-                marks.append((line, item.label))  # type: ignore[union-attr]
+                marks.append((line, item.label))
         else:
-            fits = flat or _fits(item.body, width - column)  # type: ignore[union-attr]
-            todo.append((indent, fits, item.body))  # type: ignore[union-attr]
+            fits = flat or _fits(item.body, width - column)
+            todo.append((indent, fits, item.body))
     return "\n".join(
         line.rstrip() if not line.strip() else line for line in "".join(pieces).split("\n")
     )
@@ -105,20 +95,19 @@ def layout(doc: Doc, width: int = 80, marks: list[tuple[int, Any]] | None = None
 
 def _fits(doc: Doc, room: int) -> bool:
     """Whether the flat text of `doc` takes at most `room` columns."""
-    todo = [doc]
+    todo: list[Doc] = [doc]
     while todo:
         if room < 0:
             return False
         item = todo.pop()
-        kind = type(item)
-        if kind is Text:
-            if "\n" in item.text:  # type: ignore[union-attr]
+        if isinstance(item, str):
+            if "\n" in item:
                 return False
-            room -= len(item.text)  # type: ignore[union-attr]
-        elif kind is Break:
-            room -= len(item.flat)  # type: ignore[union-attr]
-        elif kind is Concat:
-            todo.extend(reversed(item.parts))  # type: ignore[union-attr]
-        elif kind is not Mark:
-            todo.append(item.body)  # type: ignore[union-attr]
+            room -= len(item)
+        elif isinstance(item, Break):
+            room -= len(item.flat)
+        elif isinstance(item, Concat):
+            todo.extend(reversed(item.parts))
+        elif not isinstance(item, Mark):
+            todo.append(item.body)
     return room >= 0

@@ -29,11 +29,8 @@ class UserContext:
     @contextlib.contextmanager
     def __call__(self, value: Hashable) -> Iterator[None]:
         """Put `value` in force in this thread until the block ends."""
-        previous = self._state.swap_local(_hashable(value))
-        try:
+        with flags.overridden(self._state, _hashable(value)):
             yield
-        finally:
-            self._state.set_local(previous)
 
 
 def _hashable(value: Hashable) -> Hashable:

@@ -82,6 +82,7 @@ from .rules import (
     Effect,
     Effects,
     Folds,
+    Group,
     LaidOut,
     Linear,
     Linearized,
@@ -91,8 +92,11 @@ from .rules import (
     Operands,
     Placed,
     Results,
+    Role,
     Runs,
     Shown,
+    Slot,
+    Slots,
     StateEffect,
     Traits,
     TransposedByUser,
@@ -113,4 +117,3 @@ from .rules import (
     statement_of,
     write_effect,
 )
-from .slots import Group, Role, Slot, Slots

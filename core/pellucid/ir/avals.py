@@ -28,6 +28,7 @@ from pellucid.sharding.partition_spec import PartitionSpec
 
 Shape = tuple[Any, ...]
 _NOT_VARYING: frozenset[str] = frozenset()
+_FIELDS = ("shape", "dtype", "weak_type", "shown_sharding", "memory_space", "varying")
 
 
 class AbstractValue:
@@ -58,10 +59,7 @@ class ShapedArray(AbstractValue):
     default; `varying` names the manual mesh axes over which the value differs (inside `shard_map`).
     """
 
-    __slots__ = (
-        "shape", "dtype", "weak_type", "shown_sharding", "memory_space", "varying", "ndim",
-        "size", "_tangent", "__weakref__",
-    )  # fmt: skip
+    __slots__ = (*_FIELDS, "ndim", "size", "_tangent", "__weakref__")
 
     shape: Shape
     dtype: Any
@@ -88,10 +86,7 @@ class ShapedArray(AbstractValue):
         return shaped_array(shape, dtype, weak_type, shown, memory_space, varying)
 
     def __reduce__(self) -> Any:
-        return shaped_array, (
-            self.shape, self.dtype, self.weak_type, self.shown_sharding, self.memory_space,
-            self.varying,
-        )  # fmt: skip
+        return shaped_array, tuple([getattr(self, name) for name in _FIELDS])
 
     def __len__(self) -> int:
         if not self.shape:
@@ -117,16 +112,9 @@ class ShapedArray(AbstractValue):
         except AttributeError:
             dtype = dtypes.tangent_dtype(self.dtype)
             self._tangent = (
-                shaped_array(self.shape, dtype, False, None, None, self.varying)
+                shaped_array(self.shape, dtype, varying=self.varying)
                 if dtype == dtypes.float0
-                else shaped_array(
-                    self.shape,
-                    dtype,
-                    self.weak_type,
-                    self.shown_sharding,
-                    self.memory_space,
-                    self.varying,
-                )
+                else self.update(dtype=dtype)
             )
             return self._tangent
 
@@ -157,11 +145,8 @@ class ShapedArray(AbstractValue):
         if shown is None:
             return ManualAxisType(varying=self.varying)
         manual = frozenset(shown.mesh.manual_axes)
-        return ManualAxisType(
-            varying=self.varying,
-            unreduced=shown.spec.unreduced & manual,
-            reduced=shown.spec.reduced & manual,
-        )
+        unreduced, reduced = shown.spec.unreduced & manual, shown.spec.reduced & manual
+        return ManualAxisType(varying=self.varying, unreduced=unreduced, reduced=reduced)
 
     mat = manual_axis_type
 
@@ -203,12 +188,11 @@ class ShapedArray(AbstractValue):
 
     def without_dim(self, dim: int) -> ShapedArray:
         """This type without the dimension `dim`."""
-        shape = resized(self.shape, dim)
-        if self.shown_sharding is None:
-            return self.update(shape=shape)
-        mesh, spec = self.shown_sharding.mesh.abstract_mesh, self.shown_sharding.spec
-        entries = resized(spec.partitions, dim)
-        return self.update(shape=shape, shown_sharding=shown_sharding(mesh, spec.update(entries)))
+        shape, shown = resized(self.shape, dim), self.shown_sharding
+        if shown is not None:
+            spec = shown.spec.update(resized(shown.spec.partitions, dim))
+            shown = shown_sharding(shown.mesh.abstract_mesh, spec)
+        return self.update(shape=shape, shown_sharding=shown)
 
     def strip_weak_type(self) -> ShapedArray:
         """This type without weakness."""
@@ -217,7 +201,12 @@ class ShapedArray(AbstractValue):
     @property
     def nbytes(self) -> int:
         """Bytes of the whole array; sub-byte elements count one byte, as on the host."""
-        return self.size * dtypes.item_bytes(self.dtype)
+        return self.size * self.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element, of which sub-byte ones count one."""
+        return dtypes.item_bytes(self.dtype)
 
 
 _interned: dict[tuple[Any, ...], ShapedArray] = {}
@@ -246,14 +235,9 @@ def shaped_array(
                 got=f"shape {shape}",
             )
         aval = object.__new__(ShapedArray)
-        aval.shape = shape
-        aval.dtype = dtype
-        aval.weak_type = weak_type
-        aval.shown_sharding = shown_sharding
-        aval.memory_space = memory_space
-        aval.varying = varying
-        aval.ndim = len(shape)
-        aval.size = size
+        for name, value in zip(_FIELDS, key, strict=True):
+            setattr(aval, name, value)
+        aval.ndim, aval.size = len(shape), size
         aval = _interned.setdefault(key, aval)
     return aval
 
@@ -265,33 +249,10 @@ class Described:
 
     aval: Any
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def weak_type(self) -> bool:
-        return self.aval.weak_type
-
-    @property
-    def ndim(self) -> int:
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
-
-    @property
-    def itemsize(self) -> int:
-        return dtypes.item_bytes(self.aval.dtype)
-
-    @property
-    def nbytes(self) -> int:
-        return self.aval.nbytes
+    shape, dtype, weak_type, ndim, size, itemsize, nbytes = (
+        property(operator.attrgetter(f"aval.{name}"), doc=f"`{name}` of the type.")
+        for name in ("shape", "dtype", "weak_type", "ndim", "size", "itemsize", "nbytes")
+    )
 
 
 def _shown_part(sharding: NamedSharding | None, shape: Shape) -> NamedSharding | None:
@@ -334,10 +295,10 @@ class AbstractRef(AbstractValue):
     def __reduce__(self) -> Any:
         return abstract_ref, (self.inner_aval,)
 
-    shape, dtype, ndim, size, nbytes, shown_sharding, sharding, memory_space, varying = (
+    shape, dtype, ndim, size, itemsize, nbytes, shown_sharding, sharding, memory_space, varying = (
         property(operator.attrgetter(f"inner_aval.{name}"), doc=f"`{name}` of the array.")
         for name in (
-            "shape", "dtype", "ndim", "size", "nbytes", "shown_sharding", "sharding", "memory_space", "varying",
+            "shape", "dtype", "ndim", "size", "itemsize", "nbytes", "shown_sharding", "sharding", "memory_space", "varying",
         )
     )  # fmt: skip
     weak_type = False

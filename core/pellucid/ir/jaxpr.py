@@ -6,7 +6,7 @@ import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from pellucid.base.late import late
 
@@ -259,21 +259,17 @@ class ClosedJaxpr:
         """The equations as the reference shows them."""
         return self.jaxpr.eqns
 
-    @property
-    def effects(self) -> Effects:
-        return self.jaxpr.effects
-
-    @property
-    def in_avals(self) -> tuple[AbstractValue, ...]:
-        return self.jaxpr.in_avals
-
-    @property
-    def out_avals(self) -> tuple[AbstractValue, ...]:
-        return self.jaxpr.out_avals
-
-    invars, outvars, constvars, debug_info = (
+    invars, outvars, constvars, debug_info, effects, in_avals, out_avals = (
         property(operator.attrgetter(f"jaxpr.{name}"), doc=f"`{name}` of the jaxpr.")
-        for name in ("invars", "outvars", "constvars", "debug_info")
+        for name in (
+            "invars",
+            "outvars",
+            "constvars",
+            "debug_info",
+            "effects",
+            "in_avals",
+            "out_avals",
+        )
     )
 
     @property
@@ -293,6 +289,9 @@ class ClosedJaxpr:
         return text_of(self.jaxpr, **settings)
 
 
+Names: TypeAlias = Sequence[str] | Callable[[], Sequence[str]]
+
+
 class DebugInfo:
     """Names for messages: that of a program's function, and those of its arguments and results.
 
@@ -304,18 +303,23 @@ class DebugInfo:
     def __init__(
         self,
         name: str,
-        argument_names: Sequence[str] | Callable[[], Sequence[str]] = (),
-        result_names: Sequence[str] | Callable[[], Sequence[str]] = (),
+        argument_names: Names = (),
+        result_names: Names = (),
     ) -> None:
         self.name = name
         self._names = argument_names
         self._result_names = result_names
 
     @property
+    def argument_names(self) -> tuple[str, ...]:
+        """A name for each argument, as `params['w']`."""
+        self._names = names = _settled(self._names)
+        return names
+
+    @property
     def result_names(self) -> tuple[str, ...]:
         """A name for each result, as `result['w']`; empty where they are not known."""
-        names = self._result_names() if callable(self._result_names) else self._result_names
-        self._result_names = names = tuple(names)
+        self._result_names = names = _settled(self._result_names)
         return names
 
     def rearranged(
@@ -343,15 +347,12 @@ class DebugInfo:
 
         return DebugInfo(self.name, argument_names, result_names)
 
-    @property
-    def argument_names(self) -> tuple[str, ...]:
-        """A name for each argument, as `params['w']`."""
-        names = self._names() if callable(self._names) else self._names
-        self._names = names = tuple(names)
-        return names
-
     def __repr__(self) -> str:
         return f"DebugInfo({self.name!r})"
+
+
+def _settled(names: Names) -> tuple[str, ...]:
+    return tuple(names() if callable(names) else names)
 
 
 def joined_effects(equations: Sequence[Equation]) -> Effects:

@@ -24,12 +24,11 @@ from .rules import (
     OnReferences,
     Operands,
     Results,
+    Slots,
     Traits,
-    Values,
-    Zero,
+    call_slots,
     no_effects,
 )
-from .slots import Slots, call_slots
 
 if TYPE_CHECKING:
     from .jaxpr import ClosedJaxpr, Equation
@@ -353,11 +352,3 @@ registry: dict[str, Primitive[Any]] = {}
 
 def _by_name(name: str) -> Primitive[Any]:
     return registry[name]
-
-
-def tangents_of(results: Results, primals_out: Sequence[AbstractValue]) -> Values:
-    """Tangents where None stands for a zero tangent."""
-    return [
-        Zero(aval.tangent()) if tangent is None else tangent
-        for tangent, aval in strict_zip(results, primals_out)
-    ]

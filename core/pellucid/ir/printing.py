@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes, source, strict_zip
-from pellucid.base.pretty import Break, Doc, Group, Mark, Nest, Text, concat, join, layout
+from pellucid.base.pretty import Break, Doc, Group, Mark, Nest, concat, join, layout
 
 from .jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
 from .rules import Shown
@@ -138,14 +138,14 @@ class _Printer:
             if counts[inner] > 1:
                 name = f"{base}{uses[base] or ''}"
                 uses[base] += 1
-                definitions.append(concat(f"let {name} = ", self.jaxpr(inner), " in", Text("\n")))
+                definitions.append(concat(f"let {name} = ", self.jaxpr(inner), " in", "\n"))
                 self.shared[inner] = name
         return concat(*definitions, self.jaxpr(program))
 
     def jaxpr(self, jaxpr: Jaxpr) -> Doc:
         """`{ lambda consts; arguments. let equations in (results) }`."""
         if jaxpr in self.shared:
-            return Text(self.shared[jaxpr])
+            return self.shared[jaxpr]
         consts = " ".join(map(self.binder, jaxpr.constvars))
         arguments = " ".join(map(self.binder, jaxpr.invars))
         head = f"{{ lambda {consts}; {arguments}. let"
@@ -190,7 +190,7 @@ class _Printer:
             if special is not None:
                 return concat(Mark(equation), special, self.comment(equation), Mark(None))
             name = primitive.printed_name(equation)
-        params = self.params(shown) if shown else Text("")
+        params = self.params(shown) if shown else ""
         operands = "".join(f" {self.atom(a)}" for a in equation.operands) or " "
         head = f"{results} = {name}" if equation.results else name
         return concat(Mark(equation), head, params, operands, self.comment(equation), Mark(None))
@@ -227,7 +227,7 @@ class _Printer:
         if type(value) is tuple and any(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value):
             inner = join(Break(), [self.value(v) for v in value])
             return Group(concat("(", Nest(2, concat(Break(""), inner)), Break(""), ")"))
-        return Text(param_text(value))
+        return param_text(value)
 
 
 def printed_params(equation: Equation) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def pmap(
         axes = in_axes
         if static and isinstance(axes, tuple):
             axes = tuple([a for i, a in enumerate(axes) if i not in static])
-        dims = input_dims("pmap", fun, axes, tuple(args), kwargs, tree)
+        dims = input_dims("pmap", fun, axes, tuple(args), tree)
         return batch_size("pmap", fun, tuple(args), kwargs, leaves, dims, stated_size)
 
     def placed(args: Operands, kwargs: dict[str, Any]) -> tuple[Mesh, list[int | None]]:

@@ -27,6 +27,7 @@ from .discharge import (
     is_reference,
     without_references,
 )
+from .fingerprint import Reuses, note_reuse
 from .function import (
     Call,
     FunctionSpec,
@@ -39,7 +40,6 @@ from .function import (
     signature_of,
 )
 from .leaks import check_no_leaks
-from .reuse import Reuses, note_reuse
 from .staging import (
     StagingTrace,
     StagingTracer,

@@ -186,12 +186,9 @@ def xla_metadata(metadata: dict[str, Any]) -> Iterator[None]:
     """Give the operations made until the block ends `metadata`, as frontend attributes."""
     texts = tuple([(k, None if v is None else attribute_text(v)) for k, v in metadata.items()])
     scope = NameStack(context.scope, "", texts)
-    key = _metadata.swap_local(tuple(scope.all_metadata().items()))
-    try:
-        with use_scope(scope):
-            yield
-    finally:
-        _metadata.set_local(key)
+    metadata_in_force = tuple(scope.all_metadata().items())
+    with use_scope(scope), flags.overridden(_metadata, metadata_in_force):
+        yield
 
 
 def attribute_text(value: Any) -> str:
@@ -235,11 +232,8 @@ def ensure_compile_time_eval() -> Iterator[None]:
     >>> rows(1.0).shape
     (6,)
     """
-    previous = computes_known.swap_local(True)
-    try:
+    with flags.overridden(computes_known, True):
         yield
-    finally:
-        computes_known.set_local(previous)
 
 
 @contextlib.contextmanager

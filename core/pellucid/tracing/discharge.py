@@ -76,10 +76,15 @@ class Discharged(NamedTuple):
 
     def settle(self, operands: Operands, results: Sequence[Any]) -> Values:
         """The results among what the program gave for `operands`; cells among these get their final values."""
-        n = len(results) - len(self.written)
-        for position, value in strict_zip(self.written, results[n:]):
-            operands[position].value = value
-        return list(results[:n])
+        return _settled(operands, self.written, results)
+
+
+def _settled(references: Operands, written: Sequence[int], results: Sequence[Any]) -> Values:
+    """`results` without the last ones, which the references at the positions `written` get as values."""
+    n = len(results) - len(written)
+    for position, value in strict_zip(written, results[n:]):
+        references[position].value = value
+    return list(results[:n])
 
 
 def held(operands: Operands) -> Values:
@@ -241,11 +246,7 @@ class ValueProgram:
         """The results of the program among those of `closed`; references that it wrote get their new values."""
         if not self.written:
             return results
-        references = [*self.closed_over, *leaves]
-        n = len(results) - len(self.written)
-        for position, value in strict_zip(self.written, results[n:]):
-            references[position].value = value
-        return results[:n]
+        return _settled([*self.closed_over, *leaves], self.written, results)
 
 
 def is_reference(x: Any) -> bool:

@@ -14,10 +14,11 @@ import functools
 import importlib.util
 import sys
 import sysconfig
+import threading
 import types
 import weakref
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Self
 
 import numpy as np
 
@@ -111,7 +112,7 @@ class _Walk:
         if kind is functools.partial:
             return ("partial", self.of(value.func), self.of(value.args), self.of(value.keywords))
         if kind in ARRAY_TYPES:
-            return ("array", _SameWhileAlive(value))
+            return ("array", _Same(value, weakly=True))
         if isinstance(value, (np.ndarray, np.generic)):
             array = np.asarray(value)
             if array.size > _LARGEST or array.dtype.hasobject:
@@ -217,7 +218,7 @@ class _ObjectWalk(_Walk):
 
     def function(self, function: types.FunctionType) -> Any:
         if _fixed_file(function.__code__.co_filename):
-            return ("library function", _SameWhileAlive(function), self.closure(function))
+            return ("library function", _Same(function, weakly=True), self.closure(function))
         return super().function(function)
 
     def unknown(self, value: Any) -> Any:
@@ -243,38 +244,23 @@ class _ObjectWalk(_Walk):
                 n: v for n, v in functions.items() if isinstance(v, (types.FunctionType, *_SCALARS))
             }
         parts = (kind.__bases__ if is_class else kind, attributes)
-        return ("object", _SameWhileAlive(value), self.of(parts))
+        return ("object", _Same(value, weakly=True), self.of(parts))
 
 
 class _Same:
-    """Equal only for the very same object, which it keeps alive."""
+    """Equal only for the very same object, which it keeps alive unless `weakly`."""
 
-    __slots__ = ("value",)
+    __slots__ = ("number", "value")
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
-class _SameWhileAlive:
-    """Equal for the very same object, which it doesn't keep alive."""
-
-    __slots__ = ("number", "reference")
-
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, weakly: bool = False) -> None:
         self.number = id(value)
-        self.reference = weakref.ref(value)
+        self.value: Callable[[], Any] = weakref.ref(value) if weakly else lambda: value
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _SameWhileAlive):
+        if not isinstance(other, _Same):
             return False
-        value = self.reference()
-        return value is not None and value is other.reference()
+        value = self.value()
+        return value is not None and value is other.value()
 
     def __hash__(self) -> int:
         return self.number
@@ -323,23 +309,24 @@ def _is_fixed_module(module: types.ModuleType) -> bool:
     return name in sys.builtin_module_names if file is None else _fixed_file(file)
 
 
-def _all_names(code: types.CodeType) -> tuple[str, ...]:
-    """Names of globals that `code` and the functions nested in it may read, in a fixed order."""
-    names = dict.fromkeys(code.co_names)
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """`code` and that of the functions nested in it."""
+    yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            names.update(dict.fromkeys(_all_names(constant)))
-    return tuple(names)
+            yield from _codes(constant)
+
+
+def _all_names(code: types.CodeType) -> tuple[str, ...]:
+    """Names of globals that `code` and the functions nested in it may read, in a fixed order."""
+    return tuple(dict.fromkeys(name for c in _codes(code) for name in c.co_names))
 
 
 @cached(4096)
 def _imports(code: types.CodeType) -> tuple[str, ...]:
     """Modules that `code` and the functions nested in it import."""
-    modules = [i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"]
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            modules += _imports(constant)
-    return tuple(modules)
+    instructions = [i for c in _codes(code) for i in dis.get_instructions(c)]
+    return tuple([i.argval for i in instructions if i.opname == "IMPORT_NAME"])
 
 
 def _code_key(code: types.CodeType):
@@ -352,3 +339,38 @@ def _code_key(code: types.CodeType):
         code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars,
         code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount, code.co_flags,
     )  # fmt: skip
+
+
+# Programs that called functions reuse -------------------------------------------------------------
+
+# A function keeps its program when a global that it reads changes. What calls it is then of new content with an old
+# program inside, and must not be shared with other functions of that content.
+
+_local = threading.local()
+"""`reuses`: by function, the fingerprints of its reused programs, while a function is traced; else missing or None."""
+
+
+def note_reuse(function: Callable[..., Any], content: Any) -> None:
+    """Note that a program of `function` was reused that was traced when its fingerprint was `content`."""
+    reuses = getattr(_local, "reuses", None)
+    if reuses is not None:
+        reuses[id(function), content] = function
+
+
+class Reuses:
+    """The programs that functions reuse while the `with` block traces one; those of an outer block include them."""
+
+    def __enter__(self) -> Self:
+        self._outer = getattr(_local, "reuses", None)
+        self._contents: dict[tuple[int, Any], Callable[..., Any]] = {}
+        _local.reuses = self._contents
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _local.reuses = self._outer
+        if self._outer is not None:
+            self._outer.update(self._contents)
+
+    def are_current(self) -> bool:
+        """Whether all these programs are those of their functions as these are now."""
+        return all(fingerprint(f) == content for (_, content), f in self._contents.items())

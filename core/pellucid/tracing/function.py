@@ -219,10 +219,8 @@ class FunctionSpec(NamedTuple):
             self._argument_name(where) for where, *_ in (*static.positions, *static.keywords)
         )
 
-    def _argument_name(self, position: int | str) -> str:
-        if isinstance(position, str):
-            return position
-        return self._parameters().of_position(position)
+    def _argument_name(self, where: int | str) -> str:
+        return where if isinstance(where, str) else self._parameters().of_position(where)
 
     def _parameters(self) -> _Parameters:
         signature = signature_of(self.function)
@@ -234,6 +232,11 @@ class FunctionSpec(NamedTuple):
             stars.get(inspect.Parameter.VAR_POSITIONAL, "args"),
             stars.get(inspect.Parameter.VAR_KEYWORD),
         )
+
+    def _dynamic(self, n_args: int) -> list[int]:
+        """Positions of the `n_args` arguments that are not static."""
+        positions = range(n_args + len(self.static_nums))
+        return [i for i in positions if i not in self.static_nums]
 
     def _not_an_array(self, args: Operands, kwargs: Keywords) -> ArgumentTypeError:
         paths = self.argument_paths(args, kwargs)
@@ -253,13 +256,14 @@ class FunctionSpec(NamedTuple):
     def names_of_leaves(self, paths: Sequence[KeyPath], n_args: int) -> tuple[str, ...]:
         """A name for each path into (positional arguments without static ones, keywords)."""
         parameters = self._parameters()
-        dynamic = [i for i in range(n_args + len(self.static_nums)) if i not in self.static_nums]
+        dynamic = self._dynamic(n_args)
         names = []
         for where, which, *rest in paths:
-            if where.idx == 0:
-                name = parameters.of_position(dynamic[which.idx])
-            else:
-                name = parameters.of_keyword(str(which.key))
+            name = (
+                parameters.of_keyword(str(which.key))
+                if where.idx
+                else parameters.of_position(dynamic[which.idx])
+            )
             names.append(name + keystr(tuple(rest)))
         return tuple(names)
 
@@ -287,19 +291,12 @@ class FunctionSpec(NamedTuple):
         """For each leaf, whether its argument is donated."""
         if not self.donated_nums and not self.donated_names:
             return ()
-        dynamic = [
-            i
-            for i in range(call.tree.num_leaves + len(self.static_nums) + 1)
-            if i not in self.static_nums
-        ]
-        args, kwargs = call.tree.children()
-        flags: list[bool] = []
-        for i, child in enumerate(args.children()):
-            flags += [dynamic[i] in self.donated_nums] * child.num_leaves
-        _, keys = kwargs.node_data()
-        for key, child in strict_zip(keys, kwargs.children()):
-            flags += [key in self.donated_names] * child.num_leaves
-        return tuple(flags)
+        args, kwargs = [tree.children() for tree in call.tree.children()]
+        _, keys = call.tree.children()[1].node_data()
+        flags = [n in self.donated_nums for n in self._dynamic(len(args))[: len(args)]]
+        flags += [key in self.donated_names for key in keys]
+        children = strict_zip(flags, (*args, *kwargs))
+        return tuple([flag for flag, child in children for _ in range(child.num_leaves)])
 
 
 class NamedCall(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from itertools import repeat
 from typing import Any
 
 from pellucid.base import (
@@ -82,29 +81,20 @@ def checked_leaves(
     the others that are no arrays, as leaves of the arguments of `function`.
     """
     checked = []
-    for i, x in enumerate(leaves):
-        if type(x) in ARRAY_TYPES:
-            checked.append(x)
-            continue
-        try:
-            aval = type_of(x)
-        except ArgumentTypeError:
-            if not are_any_objects or not are_any_objects[i]:
-                must_be = [
-                    x for x, any_ in zip(leaves, are_any_objects or repeat(False)) if not any_
-                ]
-                raise _not_arrays(must_be, caller, function, args, kwargs) from None
-            checked.append(x)
-            continue
-        checked.append(_narrowed(x, aval))
+    are_any_objects = are_any_objects or [False] * len(leaves)
+    for x, may_be_any in zip(leaves, are_any_objects, strict=True):
+        if type(x) not in ARRAY_TYPES:
+            try:
+                dtype = type_of(x).dtype
+            except ArgumentTypeError:
+                if not may_be_any:
+                    must_be = [x for x, any_ in zip(leaves, are_any_objects) if not any_]
+                    raise _not_arrays(must_be, caller, function, args, kwargs) from None
+            else:
+                if getattr(x, "dtype", dtype) != dtype:
+                    x = x.astype(dtype)
+        checked.append(x)
     return checked
-
-
-def _narrowed(x, aval):
-    dtype = getattr(x, "dtype", None)
-    if dtype is None or dtype == aval.dtype:
-        return x
-    return x.astype(aval.dtype)
 
 
 def shaped_leaves(leaves: Operands, caller: str, function: Function, args: Operands) -> list[Any]:

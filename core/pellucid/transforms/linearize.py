@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -21,18 +23,22 @@ from pellucid.base import (
     config,
     strict_zip,
 )
+from pellucid.base.late import late
 from pellucid.ir import (
+    Atom,
     Avals,
     ClosedJaxpr,
     Equation,
     Jaxpr,
     Lineage,
     Linearized,
+    Literal,
     Mask,
     Operands,
     Primitive,
     Results,
     Values,
+    Var,
     Zero,
     called,
     constants_as_inputs,
@@ -43,6 +49,7 @@ from pellucid.tracing import (
     StagingTrace,
     StagingTracer,
     Trace,
+    Tracer,
     context,
     is_reference,
     name_of,
@@ -65,7 +72,6 @@ from .arguments import (
 )
 from .derived import derivation, listed, stage_open, unnamed
 from .jvp import JvpTrace, JvpTracer
-from .operation_log import OperationLog
 from .recomputation import Worth, with_fewer_residuals
 from .transpose import backward_pass
 from .vmap import BatchTrace
@@ -115,13 +121,19 @@ def linearize_flat(
         staged_by = staged_by.parent
     if type(staged_by) is not StagingTrace or not config.call_repeated_layers.value:
         return _linearized(function, primals, nonzero, LinearizeTrace(parent, LinearTrace()))
-    log = OperationLog(staged_by, context.scope)
-    trace = LoggedLinearizeTrace(parent, LinearTrace(), log)
-    linearized = _linearized(log.logged(function), primals, nonzero, trace)
-    called = log.with_layers_called()
-    if called is None:
+    noted: Values = []
+
+    def logged(*arguments: Any) -> tuple[Values, Values]:
+        results, aux = function(*arguments)
+        noted[:] = arguments, results, aux
+        return results, aux
+
+    trace = LoggedLinearizeTrace(parent, LinearTrace(), staged_by)
+    linearized = _linearized(logged, primals, nonzero, trace)
+    with_calls = trace.with_layers_called(*noted)
+    if with_calls is None:
         return linearized
-    return _linearized(called, primals, nonzero, LinearizeTrace(parent, LinearTrace()))
+    return _linearized(with_calls, primals, nonzero, LinearizeTrace(parent, LinearTrace()))
 
 
 def _linearized(
@@ -312,24 +324,97 @@ class LinearizeTrace(JvpTrace):
 
 
 class LoggedLinearizeTrace(LinearizeTrace):
-    """A LinearizeTrace whose operations are logged."""
+    """A LinearizeTrace whose operations are noted, as a program that can be rewritten before it is differentiated.
 
-    __slots__ = ("log",)
+    A function that is differentiated while it is staged leaves no program of its own: its equations are written, by
+    `staged_by`, as the derivative rules run. Where repeated layers should be calls, they must be so before that.
+    """
 
-    def __init__(self, parent: Trace, linear: StagingTrace, log: OperationLog) -> None:
+    __slots__ = ("begin", "effects", "is_whole", "operations", "scope", "staged_by")
+
+    def __init__(self, parent: Trace, linear: StagingTrace, staged_by: StagingTrace) -> None:
         super().__init__(parent, linear)
-        self.log = log
+        self.staged_by = staged_by
+        self.scope = context.scope
+        """The name stack around the function."""
+        self.begin = len(staged_by.equations)
+        self.effects = staged_by.effects
+        self.operations: list[tuple[Primitive[Any], Operands, Any, Values, int]] = []
+        """(primitive, operands, params, results, number of the equations staged before it)."""
+        self.is_whole = True
+        """Whether each operation is noted."""
 
     def interpret(self, primitive, operands, params):
-        log = self.log
-        at = len(log.parent.equations)
+        at = len(self.staged_by.equations)
         results = LinearizeTrace.interpret(self, primitive, operands, params)
-        log.operations.append((primitive, operands, params, results, at))
+        self.operations.append((primitive, operands, params, results, at))
         return results
 
     def custom_call(self, call, operands):
-        self.log.is_whole = False
+        self.is_whole = False
         return super().custom_call(call, operands)
+
+    def with_layers_called(
+        self, arguments: Operands, results: Results, aux: Values
+    ) -> Function | None:
+        """The function, which gave `results` and `aux`, with its repeated layers as calls; None without such, or with effects.
+
+        The equations that the function has left are superseded by those of the new one.
+        """
+        written = self.staged_by.equations
+        if not self.is_whole or self.staged_by.effects is not self.effects:
+            return None
+        invars = [Var(type_of(x)) for x in arguments]
+        atoms: dict[Any, Any] = {_key(x): v for x, v in strict_zip(arguments, invars)}
+        constants: dict[Var, Any] = {}
+
+        def atom(x: Any) -> Atom:
+            key = _key(x)
+            if key not in atoms:
+                if isinstance(x, (bool, int, float, complex, np.generic)):
+                    return Literal(x, type_of(x))
+                atoms[key] = Var(type_of(x))
+                constants[atoms[key]] = x
+            return atoms[key]
+
+        equations: list[Equation] = []
+        for primitive, operands, params, values, at in self.operations:
+            operand_atoms = [atom(x) for x in operands]
+            variables = [Var(type_of(x)) for x in values]
+            for x, v in strict_zip(values, variables):
+                if isinstance(
+                    x, (Tracer, ArrayImpl)
+                ):  # other results are known without the equation
+                    atoms.setdefault(_key(x), v)
+            source = scope = None
+            if at < len(written):  # the first one that was written for the operation
+                source, scope = written[at].source, written[at].scope
+                if scope is not None and self.scope is not None:
+                    scope = scope.without(self.scope)
+            equations.append(
+                Equation(operand_atoms, variables, primitive, params, source=source, scope=scope)
+            )
+        computed = dict.fromkeys(key for x in (*results, *aux) if (key := _key(x)) in atoms)
+        outvars = [atoms[key] for key in computed]
+        layered = late("with layers called")(Jaxpr([*constants], invars, equations, outvars))
+        if layered is None:
+            return None
+        self.staged_by.superseded.update(written[self.begin :])
+
+        def again(*arguments: Any) -> tuple[Values, Values]:
+            replayed = replay(layered, [*constants.values()], *arguments)
+            values = dict(strict_zip(computed, replayed))
+            return (
+                [values.get(_key(x), x) for x in results],
+                [values.get(_key(x), x) for x in aux],
+            )
+
+        return again
+
+
+def _key(x: Any) -> Any:
+    """Identity of a value: its variable in a program, else that of the object."""
+    return x.variable if type(x) is StagingTracer else id(x)
 
 
 class RuleTrace(Trace):

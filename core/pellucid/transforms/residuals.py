@@ -61,32 +61,29 @@ def residuals_of(function: Function, *args: Any, **kwargs: Any) -> list[Residual
 
 
 def _described(residual, positions: dict[Any, int], paths: tuple[str, ...]) -> Residual:
-    aval = type_of(residual)
-    if type(residual) is not StagingTracer:
-        return Residual(aval, "from a constant", None)
-    if residual.variable in positions:
-        return Residual(aval, f"from the argument {paths[positions[residual.variable]]}", None)
-    equation = residual.equation
-    if equation is None:
-        return Residual(aval, "from a constant", None)
-    if equation.primitive.name == "name":
-        return Residual(aval, f"named '{equation.params.name}' from {_line(equation)}", equation)
-    if equation.primitive.name == "jit":
-        return Residual(
-            aval,
-            f"output of jitted function '{equation.params.name}' from {_line(equation)}",
-            equation,
-        )
-    return Residual(aval, f"output of {equation.primitive.name} from {_line(equation)}", equation)
+    is_traced = type(residual) is StagingTracer
+    equation = residual.equation if is_traced else None
+    if is_traced and residual.variable in positions:
+        text = f"from the argument {paths[positions[residual.variable]]}"
+    elif equation is None:
+        text = "from a constant"
+    else:
+        kind = equation.primitive.name
+        if kind == "name":
+            text = f"named '{equation.params.name}'"
+        elif kind == "jit":
+            text = f"output of jitted function '{equation.params.name}'"
+        else:
+            text = f"output of {kind}"
+        text += f" from {_line(equation)}"
+    return Residual(type_of(residual), text, equation)
 
 
 def _line(equation: Equation) -> str:
     frame = user_frame(equation.source)
-    return (
-        "an unknown place"
-        if frame is None
-        else f"{frame.file}:{frame.line}:{frame.column} ({frame.function})"
-    )
+    if frame is None:
+        return "an unknown place"
+    return f"{frame.file}:{frame.line}:{frame.column} ({frame.function})"
 
 
 def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:

@@ -40,10 +40,7 @@ def backward_pass(
     if operands is None:
         operands = [LinearOperand(v.aval) for v in jaxpr.invars]  # type: ignore[arg-type]
     for var, x in strict_zip(jaxpr.invars, operands):
-        if type(x) is LinearOperand:
-            linear[var] = x
-        else:
-            values[var] = x
+        (linear if type(x) is LinearOperand else values)[var] = x
     scheduled: list[Equation] = []
     nonlinear: list[Equation] = []
     for equation in jaxpr.equations:
@@ -55,23 +52,27 @@ def backward_pass(
     run_equations(nonlinear, values)
 
     cotangent_of: dict[Any, Any] = {}
-    zeros: set[Any] | None = set() if any(map(_asks_user, scheduled)) else None
+    asks_user = any(map(_asks_user, scheduled))
+    zeros: set[Any] = set()
     """Values with a cotangent of zero that reach the results: rules of users are asked for these, too."""
-    for atom, ct in strict_zip(jaxpr.outvars, cotangents):
-        if atom not in linear:
-            continue
-        if type(ct) is not Zero:
+
+    def add(atom: Any, ct: Any) -> None:
+        if ct is None or type(ct) is Zero:
+            zeros.add(atom)
+        else:
             cotangent_of[atom] = (
                 add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
             )
-        elif zeros is not None:
-            zeros.add(atom)
+
+    for atom, ct in strict_zip(jaxpr.outvars, cotangents):
+        if atom in linear:
+            add(atom, ct)
 
     with use_facts() as facts:
         for equation in reversed(scheduled):
             results = equation.results
             if not any(v in cotangent_of for v in results):
-                if zeros is None or zeros.isdisjoint(results):
+                if not asks_user or zeros.isdisjoint(results):
                     continue
                 if not _asks_user(equation):
                     zeros.update(equation.operands)
@@ -92,16 +93,8 @@ def backward_pass(
                 given_cts, operand_values, equation.params
             )
             for atom, ct in strict_zip(equation.operands, operand_cotangents):
-                if atom not in linear:
-                    continue
-                if ct is None or type(ct) is Zero:
-                    if zeros is not None:
-                        zeros.add(atom)
-                    continue
-                ct = as_cotangent_of(atom.aval, ct)
-                cotangent_of[atom] = (
-                    add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
-                )
+                if atom in linear:
+                    add(atom, as_cotangent_of(atom.aval, ct))
     return [
         cotangent_of.get(var, Zero(var.aval)) if var in linear else None for var in jaxpr.invars
     ]

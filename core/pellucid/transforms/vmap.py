@@ -12,13 +12,11 @@ from pellucid.base import (
     ArgumentValueError,
     Function,
     Keywords,
-    Shape,
     broadcast_prefix,
     broadcast_prefix_to,
     config,
     is_none,
     leaf_paths,
-    resized,
     shown_path,
     strict_zip,
     tree_leaves,
@@ -32,7 +30,6 @@ from pellucid.ir import (
     Mask,
     Operands,
     Primitive,
-    ShapedArray,
     Values,
     axis_names,
     is_always_transformed,
@@ -201,7 +198,7 @@ def vmap(
         if vmappable.registered:
             args, kwargs = vmappable.with_leaves((args, kwargs))
         leaves, tree = flatten((args, kwargs))
-        specs = input_dims("vmap", fun, in_axes, args, kwargs, tree)
+        specs = input_dims("vmap", fun, in_axes, args, tree)
         in_dims = [None if type(x) is Whole else d for x, d in strict_zip(leaves, specs)]
         leaves = checked_leaves(leaves, "vmap", fun, args, kwargs, [d is None for d in in_dims])
         size, dims = batch_size("vmap", fun, args, kwargs, leaves, in_dims, axis_size)
@@ -296,18 +293,13 @@ def _stacked(trace: Any, results: Values, specs: Sequence[Any], place: Function)
 
 def _shown_sharding(leaves: Operands, dims: Dims) -> NamedSharding | None:
     """The sharding of the batch, as one dimension, if the types of all batched arguments show the same."""
-    common = None
+    cuts: set[NamedSharding | None] = set()
     for x, dim in strict_zip(leaves, dims):
-        if dim is None:
-            continue
-        shown = getattr(type_of(x), "shown_sharding", None)
-        if shown is None or not shown.spec.axes_per_dim[dim]:
-            return None
-        sharding = shown.with_spec(PartitionSpec(shown.spec.axes_per_dim[dim]))
-        if common is not None and common != sharding:
-            return None
-        common = sharding
-    return common
+        if dim is not None:
+            shown = getattr(type_of(x), "shown_sharding", None)
+            axes = shown and shown.spec.axes_per_dim[dim]
+            cuts.add(shown.with_spec(PartitionSpec(axes)) if shown and axes else None)
+    return cuts.pop() if len(cuts) == 1 else None
 
 
 def _check_axes(what: str, axes) -> None:
@@ -329,22 +321,18 @@ def _check_axes(what: str, axes) -> None:
         )
 
 
-def input_dims(
-    caller: str, fun: Any, in_axes: Any, args: Operands, kwargs: Keywords, tree: Any
-) -> list[BatchDim]:
+def input_dims(caller: str, fun: Any, in_axes: Any, args: Operands, tree: Any) -> list[BatchDim]:
     """For each leaf of the arguments, the axis along which it is batched, as the user said it."""
-    if type(in_axes) is int:
-        return (
-            [in_axes] * tree.num_leaves
-            if not kwargs
-            else ([in_axes] * tree.children()[0].num_leaves + [0] * tree.children()[1].num_leaves)
-        )
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise ArgumentValueError(
             f"{caller} in_axes needs one entry for each positional argument.",
             got=f"{len(in_axes)} entries, but `{name_of(fun)}` was called with {len(args)} positional arguments",
         )
-    dims = broadcast_prefix(in_axes, args, is_none, caller=f"{caller} in_axes", name="args")
+    dims = (
+        [in_axes] * tree.children()[0].num_leaves
+        if type(in_axes) is int
+        else broadcast_prefix(in_axes, args, is_none, caller=f"{caller} in_axes", name="args")
+    )
     return dims + [0] * (tree.num_leaves - len(dims))
 
 
@@ -358,11 +346,10 @@ def batch_size(
     axis_size: int | None,
 ) -> tuple[int, list[BatchDim]]:
     """The length of the batch, and the axes counted from the front."""
-    sizes: list[int] = []
-    canonical: list[BatchDim] = []
+    distinct = set() if axis_size is None else {axis_size}
+    canonical = list(dims)
     for i, (x, dim) in enumerate(strict_zip(leaves, dims)):
         if dim is None:
-            canonical.append(None)
             continue
         aval: Any = type_of(x)
         if not -aval.ndim <= dim < aval.ndim:
@@ -371,9 +358,8 @@ def batch_size(
                 got=f"{argument_paths(fun, args, kwargs)[i]}: {aval.text()}",
                 do="Choose another axis in in_axes, or None for an argument that is the same for the whole batch.",
             )
-        canonical.append(dim % aval.ndim)
-        sizes.append(aval.shape[dim])
-    distinct = {*sizes} if axis_size is None else {*sizes, axis_size}
+        canonical[i] = dim % aval.ndim
+        distinct.add(aval.shape[dim])
     if len(distinct) == 1:
         return distinct.pop(), canonical
     if not distinct:
@@ -406,34 +392,23 @@ def _placed(
     sum_match: bool,
 ):
     """A result with its batch axis where `out_axes` puts it."""
+    ndim = type_of(x).ndim + (dim is None)
     if out_axis is None:
         if dim is None:
             return x
         if sum_match:
             return reduce_sum(x, (dim,))
-        raise _cant_place(
-            fun,
-            out_tree,
-            index,
-            "is batched, but out_axes says None",
-            "Give the axis where it shall be.",
-        )
-    ndim = type_of(x).ndim + (dim is None)
-    if not -ndim <= out_axis < ndim:
-        raise _cant_place(
-            fun, out_tree, index, f"has {ndim} dimensions with its batch axis, but out_axes says {out_axis}",
-            f"Choose an axis from {-ndim} to {ndim - 1}.",
-        )  # fmt: skip
-    if dim is None:
-        x, dim = cut_alike(axis, brought_to(axis, x, None, 0), type_of(x)), 0
-    return brought_to(axis, x, dim, out_axis % ndim)
-
-
-def _cant_place(fun, out_tree, index: int, problem: str, do: str) -> ArgumentValueError:
-    path = leaf_paths(out_tree)[index]
-    return ArgumentValueError(
+        problem, do = "is batched, but out_axes says None", "Give the axis where it shall be."
+    elif not -ndim <= out_axis < ndim:
+        problem = f"has {ndim} dimensions with its batch axis, but out_axes says {out_axis}"
+        do = f"Choose an axis from {-ndim} to {ndim - 1}."
+    else:
+        if dim is None:
+            x, dim = cut_alike(axis, brought_to(axis, x, None, 0), type_of(x)), 0
+        return brought_to(axis, x, dim, out_axis % ndim)
+    raise ArgumentValueError(
         f"vmap out_axes don't fit the result of `{name_of(fun)}`.",
-        got=f"{shown_path('result', path)} {problem}",
+        got=f"{shown_path('result', leaf_paths(out_tree)[index])} {problem}",
         do=do,
     )
 
@@ -445,10 +420,8 @@ class BatchTracer(Tracer):
     _trace: BatchTrace
 
     def __init__(self, trace: BatchTrace, value: Any, dim: int) -> None:
-        aval: Any = type_of(value)
-        shape = aval.shape
         self._trace = trace
-        self.aval = unbatched_aval(aval, shape, dim)
+        self.aval = type_of(value).without_dim(dim)
         self.value = value
         self.dim = dim
 
@@ -460,13 +433,6 @@ class BatchTracer(Tracer):
 
     def batches(self):
         return (type_of(self.value).shape[self.dim], *super().batches())
-
-
-def unbatched_aval(aval: ShapedArray, shape: Shape, dim: int) -> ShapedArray:
-    """Type of one element of a batch of type `aval`."""
-    if aval.shown_sharding is not None:
-        return aval.without_dim(dim)
-    return aval.update(shape=resized(shape, dim))
 
 
 class BatchTrace(Trace):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from jaxlib import _jax
@@ -19,6 +21,16 @@ def flag(name: str, value: Any, *, in_call_key: bool = False, in_trace_key: bool
     return _jax.config.Config(
         name, value, include_in_jit_key=in_call_key, include_in_trace_context=in_trace_key
     )
+
+
+@contextlib.contextmanager
+def overridden(state: Any, value: Any) -> Iterator[None]:
+    """Give a flag `value` in this thread until the block ends."""
+    previous = state.swap_local(value)
+    try:
+        yield
+    finally:
+        state.set_local(previous)
 
 
 enable_x64 = bootstrap.enable_x64_state

@@ -11,7 +11,7 @@ from pellucid import lax
 from pellucid.higher_order.calls import Defined, JitParams
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.slots import Group, Role, Slot, Slots
+from pellucid.ir.rules import Group, Role, Slot, Slots
 from pellucid.lowering.loops import while_loop as lowered_loop
 from pellucid.lowering.module import ordered
 from pellucid.tracing.staging import replay

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid.ir.rules import BatchAxis
-from pellucid.transforms.vmap import batched_aval, unbatched_aval
+from pellucid.transforms.vmap import batched_aval
 
 
 def mapped_aval(size: int, axis: int | None, aval: Any) -> Any:
@@ -14,7 +14,7 @@ def mapped_aval(size: int, axis: int | None, aval: Any) -> Any:
     >>> mapped_aval(3, 0, pl.typeof(np.ones((3, 2), np.float32)))
     ShapedArray(float32[2])
     """
-    return aval if axis is None else unbatched_aval(aval, aval.shape, axis)
+    return aval if axis is None else aval.without_dim(axis)
 
 
 def unmapped_aval(size: int, axis: int | None, aval: Any) -> Any:
