@@ -73,7 +73,8 @@ class Symbol:
             return False
         raise InconclusiveSizeError(
             f"the comparison {text} can't be decided: its answer depends on the values of symbolic dimensions.",
-            got=f"bounds of {self - other}: {_shown(low, '-inf')} to {_shown(high, 'inf')}",  # type: ignore[operator]
+            got=f"bounds of {self - other}: "  # type: ignore[operator]
+            f"{'-inf' if low is None else low} to {'inf' if high is None else high}",
             where=source.describe(source.capture()),
             do=f'State what holds, as in `symbolic_shape(..., constraints=["{constraint or text}"])`.',
         )
@@ -106,10 +107,6 @@ class Symbol:
     __int__ = __index__ = _refuse_integer
 
 
-def _shown(bound: int | None, missing: str) -> str:
-    return missing if bound is None else str(bound)
-
-
 def _bounds(size: Size) -> tuple[int | None, int | None]:
     return size.bounds() if isinstance(size, Symbol) else (size, size)
 
@@ -122,8 +119,6 @@ def canonical_size(size: Any) -> Size:
     >>> canonical_size(np.int64(3))
     3
     """
-    if type(size) is int:
-        return size
     return size if isinstance(size, Symbol) else operator.index(size)
 
 
@@ -142,7 +137,7 @@ def is_static(sizes: Iterable[Size]) -> bool:
     >>> is_static((2, 3))
     True
     """
-    return all(type(size) is int or not isinstance(size, Symbol) for size in sizes)
+    return not any(isinstance(size, Symbol) for size in sizes)
 
 
 def known_at_least(a: Size, b: Size) -> bool:
@@ -218,13 +213,9 @@ def larger(a: Size, b: Size) -> Size:
     >>> larger(2, 3)
     3
     """
-    return (
-        a.maximum(b)
-        if isinstance(a, Symbol)
-        else b.maximum(a)
-        if isinstance(b, Symbol)
-        else max(a, b)
-    )
+    if isinstance(a, Symbol):
+        return a.maximum(b)
+    return b.maximum(a) if isinstance(b, Symbol) else max(a, b)
 
 
 def smaller(a: Size, b: Size) -> Size:
@@ -233,13 +224,9 @@ def smaller(a: Size, b: Size) -> Size:
     >>> smaller(2, 3)
     2
     """
-    return (
-        a.minimum(b)
-        if isinstance(a, Symbol)
-        else b.minimum(a)
-        if isinstance(b, Symbol)
-        else min(a, b)
-    )
+    if isinstance(a, Symbol):
+        return a.minimum(b)
+    return b.minimum(a) if isinstance(b, Symbol) else min(a, b)
 
 
 def exact_quotient(a: Size, b: Size) -> Size | None:
@@ -248,9 +235,7 @@ def exact_quotient(a: Size, b: Size) -> Size | None:
     >>> exact_quotient(6, 2), exact_quotient(6, 4)
     (3, None)
     """
-    if b == 0 or a % b != 0:
-        return None
-    return a // b
+    return None if b == 0 or a % b != 0 else a // b
 
 
 def strided_length(length: Size, stride: int) -> Size:
@@ -259,11 +244,7 @@ def strided_length(length: Size, stride: int) -> Size:
     >>> strided_length(5, 2), strided_length(-1, 2)
     (3, 0)
     """
-    if type(length) is int:
-        return max(0, -(-length // stride))
-    if stride == 1:
-        return larger(length, 0)
-    return larger((length + (stride - 1)) // stride, 0)
+    return larger(length if stride == 1 else (length + (stride - 1)) // stride, 0)
 
 
 def dilated_size(size: Size, dilation: int) -> Size:

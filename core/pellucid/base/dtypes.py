@@ -219,11 +219,13 @@ def item_bytes(dtype: Any) -> int:
 
 # NumPy takes the scalar types of ml_dtypes for kinds of their own.
 _CATEGORY: dict[type, type] = {
-    **{dtype.type: np.signedinteger for dtype in SIGNED},
-    **{dtype.type: np.unsignedinteger for dtype in UNSIGNED},
-    **{dtype.type: np.floating for dtype in FLOATS},
-    **{dtype.type: np.complexfloating for dtype in COMPLEXES},
-}
+    dtype.type: category
+    for category, belonging in (
+        (np.signedinteger, SIGNED), (np.unsignedinteger, UNSIGNED), (np.floating, FLOATS),
+        (np.complexfloating, COMPLEXES),
+    )
+    for dtype in belonging
+}  # fmt: skip
 
 CATEGORIES = frozenset(
     (

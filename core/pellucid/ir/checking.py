@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from pellucid.base import JaxprTypeError
 
-from .jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var, subjaxprs
+from .jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, subjaxprs
 from .rules import StateEffect
 
 
@@ -14,12 +15,11 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
     """Raise JaxprTypeError unless each variable is bound once and before its use, with the type its rule gives."""
     if isinstance(jaxpr, ClosedJaxpr):
         jaxpr = jaxpr.jaxpr
-    bound: set[Var] = set()
-
-    def define(var: Var) -> None:
-        if var in bound:
+    bound: set[Any] = {*jaxpr.constvars, *jaxpr.invars}
+    binders = [v for e in jaxpr.equations for v in e.results]
+    for var, times in Counter([*jaxpr.constvars, *jaxpr.invars, *binders]).items():
+        if times > 1:
             raise JaxprTypeError("a variable is bound twice.", got=repr(var))
-        bound.add(var)
 
     def use(atom: Atom, user: Any) -> None:
         if not isinstance(atom, Literal) and atom not in bound:
@@ -27,8 +27,6 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
                 "a variable is used before it is bound.", got=f"{atom!r} in {user!r}"
             )
 
-    for var in (*jaxpr.constvars, *jaxpr.invars):
-        define(var)
     for equation in jaxpr.equations:
         for atom in equation.operands:
             use(atom, equation)
@@ -55,7 +53,6 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
             raise JaxprTypeError("a program hides effects of its equations.", got=repr(equation))
         for inner in subjaxprs(equation.params):
             check_jaxpr(inner)
-        for var in equation.results:
-            define(var)
+        bound.update(equation.results)
     for atom in jaxpr.outvars:
         use(atom, "the results")

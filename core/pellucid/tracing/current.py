@@ -236,11 +236,9 @@ def ensure_compile_time_eval() -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def extended_axes(**axes: Any) -> Iterator[None]:
+def extended_axes(**axes: Any) -> bound_axes:
     """Bind named axes (name to size) until the block ends."""
-    with bound_axes(axes):
-        yield
+    return bound_axes(axes)
 
 
 class bound_axes:

@@ -98,7 +98,7 @@ class _Walk:
         if hasattr(jitted, "spec") and jitted.callable() is value:  # pyright: ignore[reportOptionalMemberAccess]
             return ("jit", self.of(jitted.spec.function), jitted.options_key())  # pyright: ignore[reportOptionalMemberAccess]
         if kind in _SCALARS:
-            return (kind.__name__, repr(value) if kind in (slice, float, complex) else value)
+            return (kind, repr(value) if kind in (slice, float, complex) else value)
         if kind is types.FunctionType:
             return self.function(value)
         if kind is types.BuiltinFunctionType and not isinstance(value.__self__, types.ModuleType):
@@ -125,15 +125,11 @@ class _Walk:
         if kind in (tuple, list, set, frozenset, dict) and len(value) > _LARGEST:
             return self.unknown(value)
         if kind in (tuple, list) or (isinstance(value, tuple) and hasattr(value, "_fields")):
-            return (
-                kind.__name__,
-                kind if kind not in (tuple, list) else None,
-                tuple(map(self.of, value)),
-            )
+            return (kind, tuple(map(self.of, value)))
         if kind in (set, frozenset):
-            return (kind.__name__, frozenset(map(self.of, value)))
+            return (kind, frozenset(map(self.of, value)))
         if kind is dict:
-            return ("dict", tuple((self.of(k), self.of(v)) for k, v in value.items()))  # pyright: ignore[reportAttributeAccessIssue]
+            return (kind, tuple((self.of(k), self.of(v)) for k, v in value.items()))  # pyright: ignore[reportAttributeAccessIssue]
         return ("value", kind, value) if _is_value(value) else self.unknown(value)
 
     def function(self, function: types.FunctionType) -> Any:

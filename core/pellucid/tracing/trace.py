@@ -239,27 +239,26 @@ class Plan(NamedTuple):
 
 def plan_of(jaxpr: Jaxpr, consts: Operands, container: type | None = None) -> Plan:
     """The plan of a program with its constants."""
-    fixed = list(consts)
-    literals: list[Literal | None] = [None] * len(fixed)
-    positions: dict[Any, int] = {v: i for i, v in enumerate((*jaxpr.invars, *jaxpr.constvars))}
-    atoms = [a for e in jaxpr.equations for a in e.operands] + list(jaxpr.outvars)
-    for atom in atoms:
-        if type(atom) is Literal and atom not in positions:
-            positions[atom] = len(positions)
-            fixed.append(atom.val)
-            literals.append(atom)
-    for equation in jaxpr.equations:
-        for var in equation.results:
-            positions[var] = len(positions)
-
+    equations = jaxpr.equations
+    atoms = (*(a for e in equations for a in e.operands), *jaxpr.outvars)
+    literals = [*dict.fromkeys(a for a in atoms if isinstance(a, Literal))]
+    computed = [v for e in equations for v in e.results]
+    values = (*jaxpr.invars, *jaxpr.constvars, *literals, *computed)
+    positions: dict[Any, int] = {v: i for i, v in enumerate(values)}
     steps = [
         Step(
             e.primitive, e.params, [positions[a] for a in e.operands],
             tuple([v.aval for v in e.results]), e.effects,
         )
-        for e in jaxpr.equations
+        for e in equations
     ]  # fmt: skip
-    return Plan(fixed, literals, steps, [positions[a] for a in jaxpr.outvars], container)
+    return Plan(
+        [*consts, *(literal.val for literal in literals)],
+        [*[None] * len(consts), *literals],
+        steps,
+        [positions[a] for a in jaxpr.outvars],
+        container,
+    )
 
 
 # Traces --------------------------------------------------------------------------------------------

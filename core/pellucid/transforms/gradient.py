@@ -366,25 +366,19 @@ def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: st
             got=structure_lines("cotangent", out_tree, tree, leaves),
             do="Pass one cotangent for each array of the result, nested as the result is.",
         )
-    paths = None
-    checked = []
     for i, (ct, out_aval) in enumerate(strict_zip(leaves, out_avals)):
         expected = out_aval.tangent()
         aval = ct.aval if type(ct) is Zero else type_of(ct)
-        fits = aval.shape == expected.shape and expected.dtype in (aval.dtype, dtypes.float0)  # pyright: ignore[reportAttributeAccessIssue]
-        if not fits:
-            paths = paths or argument_paths(lambda result: result, (out_tree.unflatten(leaves),))
+        if aval.shape != expected.shape or expected.dtype not in (aval.dtype, dtypes.float0):  # pyright: ignore[reportAttributeAccessIssue]
+            path = argument_paths(lambda result: result, (out_tree.unflatten(leaves),))[i]
             raise ArgumentValueError(
                 f"a cotangent doesn't have the type of the result of `{name}`.",
-                got=[
-                    f"{paths[i]}: got {aval.text()}, expected {expected.text()}, the result is {out_aval.text()}"
-                ],
+                got=f"{path}: got {aval.text()}, expected {expected.text()}, the result is {out_aval.text()}",
                 do="Convert it; cotangents of integers have dtype float0.",
             )
         if type(ct) is not Zero:
             _check_addends(out_aval, marks_of(aval).unreduced, f"result[{i}]", name)
-        checked.append(ct)
-    return checked
+    return leaves
 
 
 def _check_addends(aval, unreduced: Iterable[Any], path: str, name: str) -> None:

@@ -93,9 +93,7 @@ class LinearProgram(NamedTuple):
     def without_dead_code(self) -> LinearProgram:
         """This program with only the residuals that its results need."""
         jaxpr, _ = remove_dead_equations(self.jaxpr, keep_inputs=True)
-        if len(jaxpr.constvars) == len(self.residuals):
-            return self._replace(jaxpr=jaxpr)
-        live = set(jaxpr.constvars)
+        live = {*jaxpr.constvars}
         residuals = [r for v, r in strict_zip(self.jaxpr.constvars, self.residuals) if v in live]
         return self._replace(jaxpr=jaxpr, residuals=residuals)
 
