@@ -182,9 +182,8 @@ class ShapedArray(AbstractValue):
         if axes is None and explicit is not None and explicit.mesh is mesh:
             axes = explicit.spec.axes_per_dim[0]
         is_shown = axes is not None and set(axes) <= set(mesh.explicit_axes) - spec.axis_names
-        entry = axes if is_shown else None
-        entries = inserted(spec.partitions, dim, entry)
-        return self.update(shape=shape, shown_sharding=shown_sharding(mesh, spec.update(entries)))
+        spec = spec.update(inserted(spec.partitions, dim, axes if is_shown else None))
+        return self.update(shape=shape, shown_sharding=shown_sharding(mesh, spec))
 
     def without_dim(self, dim: int) -> ShapedArray:
         """This type without the dimension `dim`."""

@@ -190,9 +190,14 @@ class Jaxpr:
         self.invars = tuple(invars)
         self.equations = tuple(equations)
         self.outvars = tuple(outvars)
-        self.effects = joined_effects(equations) if effects is None else effects
-        if self.effects:
-            self.effects = _seen_outside(self.effects, (*self.constvars, *self.invars))
+        if effects is None:
+            effects = no_effects.union(*(e.effects for e in equations if e.effects))
+        if effects and not any(
+            type(v.aval) is AbstractRef for v in (*self.constvars, *self.invars)
+        ):
+            # References that live only within the program are not seen outside.
+            effects = frozenset([e for e in effects if not isinstance(e, StateEffect)])
+        self.effects: Effects = effects
         self.debug = debug
         self.memo: dict[Any, Any] = {}
         """Programs derived from this one (its derivative, its batched form), by what was asked."""
@@ -353,18 +358,6 @@ class DebugInfo:
 
 def _settled(names: Names) -> tuple[str, ...]:
     return tuple(names() if callable(names) else names)
-
-
-def joined_effects(equations: Sequence[Equation]) -> Effects:
-    """All effects of `equations`."""
-    return no_effects.union(*(e.effects for e in equations if e.effects))
-
-
-def _seen_outside(effects: Effects, inputs: Sequence[Var]) -> Effects:
-    """`effects` without those on references that live only within the program."""
-    if any(type(v.aval) is AbstractRef for v in inputs):
-        return effects
-    return frozenset([e for e in effects if not isinstance(e, StateEffect)])
 
 
 def uses_references(jaxpr: Jaxpr) -> bool:

@@ -42,11 +42,10 @@ class Names:
         self._name_of = name_of
 
     def __getitem__(self, var: Var) -> str:
-        name = self.given.get(var)
-        if name is None:
-            suggested = self._name_of(var) if self._name_of is not None else None
-            name = self.given[var] = suggested or next(self._fresh)
-        return name
+        if var not in self.given:
+            suggested = self._name_of and self._name_of(var)
+            self.given[var] = suggested or next(self._fresh)
+        return self.given[var]
 
     def suggest(self, var: Atom, like: Atom) -> None:
         """Let `var` have the name of `like`, unless it has one."""

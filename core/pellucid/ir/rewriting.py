@@ -26,7 +26,8 @@ def remove_dead_equations(
     live: set[Atom] = {*outvars}
     equations: list[Equation] = []
     for equation in reversed(jaxpr.equations):
-        if live.isdisjoint(equation.results) and not has_lasting_effects(equation):
+        is_lasting = any(effect.keeps_equation for effect in equation.effects)
+        if live.isdisjoint(equation.results) and not is_lasting:
             continue
         operands, remaining = equation.operands, equation
         dead_code = equation.primitive.dead_code
@@ -53,11 +54,6 @@ def remove_dead_equations(
         debug=debug,
     )
     return pruned, used_inputs
-
-
-def has_lasting_effects(equation: Equation) -> bool:
-    """Whether the equation must stay though nobody uses its results."""
-    return any(effect.keeps_equation for effect in equation.effects)
 
 
 def constants_as_inputs(jaxpr: Jaxpr) -> Jaxpr:

@@ -388,14 +388,13 @@ class Slots(NamedTuple):
     @property
     def choosing(self) -> list[int]:
         """Positions of the operand groups that choose which one of the programs runs: one, or none."""
-        return [i for i, group in enumerate(self.operands) if group.role is Role.INDEX]
+        return _places(self.operands, Role.INDEX)
 
     @property
     def carries(self) -> list[tuple[int, int]]:
         """(position among operand groups, position among result groups) of each carry."""
-        operands = [i for i, group in enumerate(self.operands) if group.role is Role.CARRY]
-        results = [i for i, group in enumerate(self.results) if group.role is Role.CARRY]
-        return list(strict_zip(operands, results))
+        places = [_places(groups, Role.CARRY) for groups in (self.operands, self.results)]
+        return list(strict_zip(*places))
 
     def split(self, values: Operands) -> list[Values]:
         """`values`, one for each operand, group by group."""
@@ -431,6 +430,10 @@ def call_slots(program: ClosedJaxpr) -> Slots:
         (Group(Role.RESULT, results),),
         (Slot(program, (0,), (0,)),),
     )
+
+
+def _places(groups: Sequence[Group], role: Role) -> list[int]:
+    return [i for i, group in enumerate(groups) if group.role is role]
 
 
 def _split(groups: Sequence[Group], values: Operands) -> list[Values]:

@@ -98,10 +98,11 @@ def discharged(jaxpr: Jaxpr, operands: Operands | None = None) -> Discharged:
     If the `operands` are given, references among them that are no cells stay references.
     """
     passed = frozenset(
-        () if operands is None else (i for i, x in enumerate(operands) if type(x) is not Cell)
+        i
+        for i, x in enumerate(operands or ())
+        if type(x) is not Cell and is_reference(jaxpr.invars[i])
     )
-    key = "discharged", frozenset(i for i in passed if is_reference(jaxpr.invars[i]))
-    return jaxpr.remembered(key, lambda: _discharged(jaxpr, key[1]))
+    return jaxpr.remembered(("discharged", passed), lambda: _discharged(jaxpr, passed))
 
 
 def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:

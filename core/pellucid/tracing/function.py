@@ -189,7 +189,9 @@ class FunctionSpec(NamedTuple):
         try:
             avals = tuple(types_of(leaves))
         except ArgumentTypeError:
-            raise self._not_an_array(args, kwargs) from None
+            what = f"`{self.name}` got an argument that is not an array."
+            do = "Make it static with static_argnums or static_argnames, or pass an array."
+            raise self.not_arrays(what, do, args, kwargs, lambda x: not _has_type(x)) from None
         return Call(leaves, tree, avals, static)
 
     def _without_static(
@@ -238,15 +240,15 @@ class FunctionSpec(NamedTuple):
         positions = range(n_args + len(self.static_nums))
         return [i for i in positions if i not in self.static_nums]
 
-    def _not_an_array(self, args: Operands, kwargs: Keywords) -> ArgumentTypeError:
+    def not_arrays(
+        self, what: str, do: str, args: Operands, kwargs: Keywords, is_bad: Callable[[Any], bool]
+    ) -> ArgumentTypeError:
+        """An error about those leaves of the arguments that are no arrays, as `is_bad` says."""
         paths = self.argument_paths(args, kwargs)
         leaves, _ = flatten((tuple(args), kwargs))
-        bad = [(path, x) for path, x in strict_zip(paths, leaves) if not _has_type(x)]
-        return ArgumentTypeError(
-            f"`{self.name}` got an argument that is not an array.",
-            got=[f"{path}: {_kind_of(x)} ({x!r:.60})" for path, x in bad[:3]],
-            do="Make it static with static_argnums or static_argnames, or pass an array.",
-        )
+        bad = [(path, x) for path, x in zip(paths, leaves, strict=False) if is_bad(x)]
+        got = [f"{path}: {_kind_of(x)} ({x!r:.60})" for path, x in bad[:3]]
+        return ArgumentTypeError(what, got=got, do=do)
 
     def argument_paths(self, args: Operands, kwargs: Keywords) -> tuple[str, ...]:
         """A name for each traced leaf, as `params['w']`."""

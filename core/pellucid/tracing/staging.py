@@ -152,10 +152,7 @@ class StagingTrace(Trace):
         if computes_known.value:
             return super().run_plan(plan, operands)
         values: Values = [*operands, *plan.fixed]
-        atoms: Values = [
-            x.variable if type(x) is StagingTracer and x._trace is self else self.atom(x)
-            for x in operands
-        ]
+        atoms: Values = [self.atom(x) for x in operands]
         for literal, value in zip(plan.literals, plan.fixed, strict=True):
             atoms.append(self.atom(value) if literal is None else literal)
         facts = context

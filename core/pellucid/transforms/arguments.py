@@ -119,15 +119,11 @@ def _not_arrays(
     args: Operands,
     kwargs: Keywords | None = None,
 ) -> ArgumentTypeError:
-    paths = argument_paths(function, args, kwargs)
     ids = {id(x) for x in leaves if not is_array_like(x)}
-    every = flatten((tuple(args), kwargs or {}))[0]
-    bad = [(path, x) for path, x in zip(paths, every, strict=False) if id(x) in ids]
-    return ArgumentTypeError(
-        f"{caller}: an argument of `{name_of(function)}` is not an array.",
-        got=[f"{path}: {type(x).__name__} ({x!r:.60})" for path, x in bad[:3]],
-        do="Pass arrays or numbers; bind other values with functools.partial or a lambda.",
-    )
+    what = f"{caller}: an argument of `{name_of(function)}` is not an array."
+    do = "Pass arrays or numbers; bind other values with functools.partial or a lambda."
+    spec = FunctionSpec(function, name_of(function))
+    return spec.not_arrays(what, do, args, kwargs or {}, lambda x: id(x) in ids)
 
 
 def structure_lines(

@@ -234,7 +234,8 @@ class _Check:
 
     def differences(self, direction: Operands) -> list[np.ndarray]:
         """How the results change along `direction`, by central differences."""
-        step = self.settings.eps or min((_best_step(x) for x in self.moving), default=1.0)
+        epsilons = [float(dtypes.finfo(type_of(x).dtype).eps) for x in self.moving]
+        step = self.settings.eps or min(epsilons, default=1.0) ** (1 / 3)
         ahead, behind = (
             [
                 _wide(y)
@@ -376,10 +377,6 @@ def _random_like(leaves: Operands, seed: int) -> Values:
 def _product(xs: Operands, ys: Operands) -> np.ndarray:
     """The real part of the sum of products, which transposition keeps."""
     return np.asarray(sum(np.sum(_wide(x) * _wide(y)).real for x, y in strict_zip(xs, ys)))
-
-
-def _best_step(x) -> float:
-    return float(dtypes.finfo(type_of(x).dtype).eps) ** (1 / 3)
 
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from pellucid.base import Function
 from pellucid.ir import (
     Avals,
     ClosedJaxpr,
@@ -32,7 +33,7 @@ class Derived(NamedTuple):
 
 
 D = TypeVar("D", bound=Any)
-P = ParamSpec("P")
+F = TypeVar("F", bound=Function)
 
 
 def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D:
@@ -57,19 +58,17 @@ def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D
     return derived
 
 
-def derivation(
-    name: str,
-) -> Callable[[Callable[Concatenate[Jaxpr, P], D]], Callable[Concatenate[Jaxpr, P], D]]:
+def derivation(name: str) -> Callable[[F], F]:
     """Decorator of functions of a program without constants and settings: results are remembered on the program."""
 
-    def decorate(derive: Callable[Concatenate[Jaxpr, P], D]) -> Callable[Concatenate[Jaxpr, P], D]:
+    def decorate(derive: F) -> F:
         @functools.wraps(derive)
-        def derived(jaxpr: Jaxpr, *settings: P.args, **named: P.kwargs) -> D:
+        def derived(jaxpr: Jaxpr, *settings: Any, **named: Any) -> Any:
             listless = [tuple(s) if type(s) is list else s for s in settings]
             key = (name, *listless, *named.items())
             return remembered(jaxpr, key, lambda: derive(jaxpr, *settings, **named))
 
-        return derived
+        return derived  # pyright: ignore[reportReturnType]
 
     return decorate
 
@@ -81,20 +80,16 @@ def stage_open(
 
     Its first results are those that `debug` names.
     """
-    if debug is not None:
-        debug = DebugInfo(
-            debug.name,
-            lambda source=debug: _names_for(source, len(avals)),
-            lambda source=debug: source.result_names,
-        )
+    source = debug
+    if source is not None:
+
+        def names() -> tuple[str, ...]:
+            # Those of a program that this one is derived from are others.
+            return source.argument_names if len(source.argument_names) == len(avals) else ()
+
+        debug = DebugInfo(source.name, names, lambda: source.result_names)
     jaxpr, consts = stage(function, avals, debug)
     return ClosedJaxpr(constants_as_inputs(jaxpr)), consts
-
-
-def _names_for(debug: DebugInfo, length: int) -> tuple[str, ...]:
-    """The names of the arguments, unless they are those of a program that this one is derived from."""
-    names = debug.argument_names
-    return names if len(names) == length else ()
 
 
 def unnamed(debug: DebugInfo | None) -> DebugInfo | None:

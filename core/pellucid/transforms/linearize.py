@@ -549,20 +549,21 @@ def linearize_jaxpr(
         program, residuals = program.opened()
         programs.append(program)
         inputs = {x.variable: i for i, x in enumerate(arguments)}
-        outputs = {x.variable: i for i, x in enumerate(results) if _belongs(x, trace)}
         forwarded[:] = [inputs.get(x.variable) if _belongs(x, trace) else None for x in results]
+        places = {
+            x.variable: Source("result", i) for i, x in enumerate(results) if _belongs(x, trace)
+        }
+        places |= {variable: Source("input", i) for variable, i in inputs.items()}
         extra: Values = []
         for residual in residuals:
             if not _belongs(residual, trace):
                 sources.append(Source("constant", len(constants)))
                 constants.append(residual)
-            elif residual.variable in inputs:
-                sources.append(Source("input", inputs[residual.variable]))
-            else:
-                if residual.variable not in outputs:
-                    outputs[residual.variable] = len(results) + len(extra)
-                    extra.append(residual)
-                sources.append(Source("result", outputs[residual.variable]))
+                continue
+            if residual.variable not in places:
+                places[residual.variable] = Source("result", len(results) + len(extra))
+                extra.append(residual)
+            sources.append(places[residual.variable])
         return [*results, *extra]
 
     primal_program, consts = stage_open(primal, jaxpr.in_avals, jaxpr.debug)

@@ -99,7 +99,8 @@ def with_fewer_residuals(
                 continue
             if atom not in renamed:
                 renamed[atom] = Var(atom.aval)
-            if _is_kept(plans.get(atom)):
+            plan = plans.get(atom)
+            if plan is None or plan.equation is None:
                 residual_vars.append(atom)
             else:
                 pending.append(atom)
@@ -159,7 +160,3 @@ def _is_cheap(equation: Equation) -> bool:
             for x in operands
         )
     return cheap
-
-
-def _is_kept(plan: Plan | None) -> bool:
-    return plan is None or plan.equation is None

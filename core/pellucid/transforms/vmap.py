@@ -29,7 +29,6 @@ from pellucid.ir import (
     Jaxpr,
     Mask,
     Operands,
-    Primitive,
     Values,
     axis_names,
     is_always_transformed,
@@ -465,7 +464,8 @@ class BatchTrace(Trace):
         values, dims = strict_zip(*map(self.split, operands)) if operands else ((), ())
         with use_trace(self.parent):
             is_batched = any(d is not None for d in dims) or is_always_transformed(primitive)
-            if not is_batched and not uses_axis(primitive, params, self.axis):
+            name = self.axis.name
+            if not is_batched and (name is None or name not in axis_names(primitive, params)):
                 return self.parent.interpret(primitive, values, params)
             results, out_dims = primitive.batch(self.axis, values, dims, params)
         return self.joined(results, out_dims)
@@ -476,11 +476,6 @@ class BatchTrace(Trace):
         with use_trace(self.parent):
             results = self.parent.custom_call(batched, values)
         return self.joined(results, out_dims)
-
-
-def uses_axis(primitive: Primitive[Any], params: Any, axis: BatchAxis) -> bool:
-    """Whether an equation refers to the batch axis by its name, so that it must see it."""
-    return axis.name is not None and axis.name in axis_names(primitive, params)
 
 
 @derivation("batch")
