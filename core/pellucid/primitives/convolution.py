@@ -40,7 +40,15 @@ from .counts import convolution_operations
 from .creation import broadcasted_iota, zero_like_elements, zeros
 from .families import INTEGER, kind_of
 from .logical import eq
-from .movement import broadcast_in_dim, inverse_permutation, move_axis, reshape, rev, transpose
+from .movement import (
+    broadcast_in_dim,
+    inverse_permutation,
+    move_axis,
+    permuted,
+    reshape,
+    rev,
+    transpose,
+)
 from .windows import (
     ConvDimensionNumbers,
     ConvGeneralDilatedDimensionNumbers,
@@ -80,14 +88,12 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
         _check_operands(lhs, rhs, params)
         lhs_spec, rhs_spec, out_spec = params.dimension_numbers
         shape = conv_shape(
-            [lhs.shape[a] for a in lhs_spec], [rhs.shape[a] for a in rhs_spec], params.window_strides, params.padding,
+            permuted(lhs.shape, lhs_spec), permuted(rhs.shape, rhs_spec), params.window_strides, params.padding,
             params.lhs_dilation, params.rhs_dilation, params.batch_group_count,
         )  # fmt: skip
         dtype = _result_dtype(lhs.dtype, params.preferred_element_type)
         weak_type = lhs.weak_type and rhs.weak_type
-        return [
-            shaped_array(tuple([shape[i] for i in inverse_permutation(out_spec)]), dtype, weak_type)
-        ]
+        return [shaped_array(permuted(shape, inverse_permutation(out_spec)), dtype, weak_type)]
 
     def factors(self, avals, results, params):
         lhs_dims, _, out_dims = params.dimension_numbers
@@ -233,7 +239,7 @@ def _in_fast_order(lhs, rhs, *fields):
     params = ConvParams(*fields)
     order = _fast_order(type_of(lhs).ndim)
     lhs_spec, rhs_spec, out_spec = (
-        tuple(spec[i] for i in inverse_permutation(fast))
+        permuted(spec, inverse_permutation(fast))
         for spec, fast in strict_zip(params.dimension_numbers, order)
     )
     result = bind1(
@@ -441,8 +447,8 @@ def conv_general_dilated(
                 do="Give padding as pairs, or use `lax.conv_transpose`.",
             )
         padding = padtype_to_pads(
-            [lhs_shape[a] for a in numbers.lhs_spec[2:]],
-            spans([rhs_shape[a] for a in numbers.rhs_spec[2:]], dilation), strides, padding,
+            permuted(lhs_shape, numbers.lhs_spec[2:]),
+            spans(permuted(rhs_shape, numbers.rhs_spec[2:]), dilation), strides, padding,
         )  # fmt: skip
     params = ConvParams(
         strides, explicit_pads(padding, count, caller), spread, dilation, numbers, int(feature_group_count),
@@ -542,7 +548,7 @@ def conv_transpose(
     count = len(lhs_shape) - 2
     strides = positive_sizes(strides, count, "strides", caller)
     dilation = positive_sizes(rhs_dilation, count, "rhs_dilation", caller)
-    windows = spans([rhs_shape[a] for a in numbers.rhs_spec[2:]], dilation)
+    windows = spans(permuted(rhs_shape, numbers.rhs_spec[2:]), dilation)
     by_window = isinstance(padding, str)
     pads: Any = padding if by_window else explicit_pads(padding, count, caller)
     if by_window:

@@ -26,7 +26,7 @@ from pellucid.sharding.stated import sharding_for
 from pellucid.tracing import Tracer, bind1, bottom, context, type_of
 
 from .conversion import convert_element_type
-from .families import NUMBER, constant_like, kind_of, scalar
+from .families import NUMBER, constant_like, kind_of, scalar, scalar_of
 from .movement import broadcast_in_dim, broadcast_shapes, broadcast_to, expand_dims
 from .placement import ReshardParams, constrained, reshard_p
 from .varying import Marks, marked, vary
@@ -320,7 +320,7 @@ def filled(aval: Any, value: int) -> Any:
     if shown is not None and shown.spec.unreduced:
         return _filled_addends(aval, value)
     element = shaped_array((), aval.dtype, aval.weak_type)
-    x = _host_scalar(element, value)
+    x = scalar_of(element, value)
     if context.trace.is_eager:
         x = bottom().scalar(x, element)
     repeated = broadcast_in_dim(x, aval.shape, (), out_sharding=shown)
@@ -348,15 +348,6 @@ def zero_like_elements(x: Any) -> Any:
         return np.zeros((), aval.dtype)
     element = shaped_array((), aval.dtype)
     return zeros(marked(element, Marks(shown.spec.unreduced), shown.mesh))
-
-
-def _host_scalar(aval, value: int):
-    """A scalar of type `aval` as programs show it: a literal."""
-    if aval.weak_type:
-        for kind in (float, int, complex):
-            if type_of(kind(value)) is aval:
-                return kind(value)
-    return scalar(value, aval.dtype)
 
 
 class DimAsValueParams(NamedTuple):

@@ -85,7 +85,11 @@ def kind_of(dtype: Any) -> str:
 
 def constant_like(x: Any, value: Any) -> Any:
     """The scalar `value` with the dtype of `x`, and weakly typed if `x` is."""
-    aval = type_of(x)
+    return scalar_of(type_of(x), value)
+
+
+def scalar_of(aval: Any, value: Any) -> Any:
+    """The scalar `value` as programs show it, a literal, with the dtype and weak type of `aval`."""
     if aval.weak_type:
         number = {"c": complex, "f": float, "i": int}[aval.dtype.kind](value)
         if type_of(number) == aval.update(shape=()):

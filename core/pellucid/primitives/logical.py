@@ -22,6 +22,7 @@ from pellucid.ir import (
 from pellucid.lowering.faults import CLAMP_OF_BOOLEANS, SIGNED_LEADING_ZEROS
 from pellucid.tracing import bind, bind1, type_of
 
+from .conversion import imag, real
 from .creation import zeros
 from .families import (
     ANY,
@@ -273,6 +274,14 @@ def _lower_clz(ctx, operands: Operands, params):
 clz_p = Elementwise("clz", ARITHMETIC, INTEGER, _lower_clz)
 
 
+def ordered(compare: Function, x: Any, y: Any) -> Any:
+    """`compare(x, y)`, of complex numbers by their real, then by their imaginary parts."""
+    if type_of(x).dtype.kind != "c":
+        return compare(x, y)
+    by_real, by_imag = (compare(part(x), part(y)) for part in (real, imag))
+    return select_n(eq(real(x), real(y)), by_real, by_imag)
+
+
 # select_n -----------------------------------------------------------------------------------------
 
 
@@ -330,32 +339,28 @@ class SelectN(JointlyLinear[Any]):
     def lower(self, ctx, operands, params):
         which, *cases = operands
         aval, result = ctx.avals_in[0], ctx.avals_out[0]
+        if len(cases) == 1:
+            return cases
+        if aval.dtype != np.bool_:
+            return ctx.from_python(_chosen_by_halves, operands)
+        if aval.shape != () and element_shape(result):
+            mask = shaped_array(physical(result).shape, np.dtype(bool))
+            which = ctx.broadcast(which, range(aval.ndim), mask)
+        return [ctx.op1("stablehlo.select", result, [which, *cases[::-1]])]
 
-        def chosen(first: int, values: Operands) -> Any:
-            """The case among `values`, which are cases `first`, `first + 1`, …"""
-            if len(values) == 1:
-                return values[0]
-            middle = len(values) // 2
-            if aval.dtype == np.bool_:
-                below = ctx.op1("stablehlo.not", aval, [which])
-            else:
-                below = ctx.compare(which, ctx.full(aval, first + middle), "LT", aval)
-            return choice(
-                below, chosen(first, values[:middle]), chosen(first + middle, values[middle:])
-            )
 
-        def choice(condition, if_true, if_false):
-            if aval.shape != () and element_shape(result):
-                condition = ctx.broadcast(
-                    condition,
-                    range(aval.ndim),
-                    shaped_array(physical(result).shape, np.dtype(bool)),
-                )
-            return ctx.op1("stablehlo.select", result, [condition, if_true, if_false])
+def _chosen_by_halves(which, *cases):
+    """`select_n` by an integer, as a tree of choices between two."""
 
-        if aval.dtype == np.bool_ and len(cases) == 2:
-            return [choice(which, cases[1], cases[0])]
-        return [chosen(0, cases)]
+    def chosen(first: int, values: Operands) -> Any:
+        if len(values) == 1:
+            return values[0]
+        middle = len(values) // 2
+        is_below = lt(which, constant_like(which, first + middle))
+        halves = chosen(first, values[:middle]), chosen(first + middle, values[middle:])
+        return select(is_below, *halves)
+
+    return chosen(0, cases)
 
 
 select_n_p = SelectN()

@@ -14,6 +14,8 @@ from pellucid.lowering.module import LOWERED
 from pellucid.tracing import stage_closed, use_lineage
 from pellucid.xla.mlir import ir
 
+from .logical import gt, lt, ordered, select_n
+
 DType = np.dtype[Any]
 _BOOL = np.dtype(bool)
 
@@ -98,28 +100,12 @@ def scalar_program(function: Function, *dtypes: DType) -> ClosedJaxpr:
         return stage_closed(function, [shaped_array((), dtype) for dtype in dtypes])
 
 
-def ordered(ctx: Any, x: ir.Value, y: ir.Value, direction: str, aval: ShapedArray) -> ir.Value:
-    """Comparison of two values of type `aval`; complex numbers compare by real, then by imaginary part."""
-    if aval.dtype.kind != "c":
-        return ctx.compare(x, y, direction, aval)
-    part = aval.update(dtype=dtypes.to_floating_dtype(aval.dtype))
-    truth = aval.update(dtype=_BOOL)
-    real_x, real_y = (ctx.op1("stablehlo.real", part, [v]) for v in (x, y))
-    equal = ctx.compare(real_x, real_y, "EQ", part)
-    by_real = ctx.compare(real_x, real_y, direction, part)
-    imag_x, imag_y = (ctx.op1("stablehlo.imag", part, [v]) for v in (x, y))
-    by_imag = ctx.compare(imag_x, imag_y, direction, part)
-    return ctx.op1("stablehlo.select", truth, [equal, by_imag, by_real])
-
-
-_DIRECTIONS = {"max": "GT", "min": "LT"}
-
-
 def combined(ctx: Any, monoid: Monoid, x: ir.Value, y: ir.Value, aval: ShapedArray) -> ir.Value:
     """`x` and `y`, of type `aval`, combined."""
-    if aval.dtype.kind == "c" and monoid.name in _DIRECTIONS:
-        first = ordered(ctx, x, y, _DIRECTIONS[monoid.name], aval)
-        return ctx.op1("stablehlo.select", aval, [first, x, y])
+    compare = {"max": gt, "min": lt}.get(monoid.name)
+    if aval.dtype.kind == "c" and compare is not None:
+        program = stage_closed(lambda x, y: [select_n(ordered(compare, x, y), y, x)], [aval, aval])
+        return ctx.inline(program.jaxpr, (), [x, y])[0]
     return ctx.op1(monoid.hlo, aval, [x, y])
 
 

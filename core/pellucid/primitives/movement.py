@@ -85,6 +85,11 @@ def other_axes(ndim: int, *groups: Iterable[int]) -> Axes:
     return tuple([i for i in range(ndim) if not any(i in axes for axes in groups)])
 
 
+def permuted(values: Sequence[Any], order: Ints) -> tuple[Any, ...]:
+    """The `values`, by position, that are at `order`."""
+    return tuple([values[i] for i in order])
+
+
 def inverse_permutation(permutation: Ints) -> list[int]:
     """The permutation that undoes `permutation`."""
     inverse = [0] * len(permutation)
@@ -278,11 +283,11 @@ class Transpose(Movement[TransposeParams]):
                 f"transpose needs a permutation of {x.ndim} axes, got {params.permutation}.",
                 got=f"operand: {x.text()}",
             )
-        return tuple([x.shape[i] for i in params.permutation])
+        return permuted(x.shape, params.permutation)
 
     def factors(self, avals, results, params):
         dims = words(avals[0].ndim)
-        return [dims], [[dims[i] for i in params.permutation]]
+        return [dims], [permuted(dims, params.permutation)]
 
     def undo(self, cotangent, aval, params):
         return transpose(cotangent, inverse_permutation(params.permutation))

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Sequence
 from itertools import compress
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from pellucid.base import (
     ArgumentTypeError,
@@ -69,7 +66,6 @@ from pellucid.sharding.stated import (
 )
 from pellucid.tracing import bind, bind1, bottom, context, type_of
 from pellucid.xla.arrays import ArrayImpl
-from pellucid.xla.mlir import ir
 from pellucid.xla.shardings import Device
 
 from .movement import Identity
@@ -94,10 +90,6 @@ class DevicePutParams(NamedTuple):
     copy_semantics: tuple[ArrayCopySemantics, ...]
     devices: tuple[Any, ...]
     srcs: tuple[Any, ...]
-
-    def of(self, chosen: Sequence[bool]) -> DevicePutParams:
-        """Params for some of the operands."""
-        return DevicePutParams(*(tuple(compress(field, chosen)) for field in self))
 
 
 class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
@@ -126,19 +118,23 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
 
     def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
-        nonzero = [type(t) is not Zero for t in tangents]
-        moved = iter(bind(self, *compress(tangents, nonzero), params=params.of(nonzero)))
+        moved = self._moved(tangents, params)
         return results, [
-            next(moved) if nz else Zero(type_of(y).tangent())
-            for nz, y in strict_zip(nonzero, results)
+            Zero(type_of(y).tangent()) if t is None else t for t, y in strict_zip(moved, results)
         ]
 
     def transpose(self, cotangents, operands, params):
-        nonzero = [type(ct) is not Zero for ct in cotangents]
-        _, devices, srcs = params.of(nonzero)
+        _, devices, srcs = params
         back = DevicePutParams((ArrayCopySemantics.ALWAYS_COPY,) * len(devices), srcs, devices)
-        moved = iter(bind(self, *compress(cotangents, nonzero), params=back))
-        return [next(moved) if nz else Zero(x.aval) for nz, x in strict_zip(nonzero, operands)]
+        moved = self._moved(cotangents, back)
+        return [Zero(x.aval) if ct is None else ct for ct, x in strict_zip(moved, operands)]
+
+    def _moved(self, tangents, params: DevicePutParams) -> list[Any]:
+        """`tangents`, or cotangents, at their places; None for known zeros."""
+        nonzero = [type(t) is not Zero for t in tangents]
+        chosen = DevicePutParams(*(tuple(compress(field, nonzero)) for field in params))
+        moved = iter(bind(self, *compress(tangents, nonzero), params=chosen))
+        return [next(moved) if nz else None for nz in nonzero]
 
     def batch(self, axis, operands, dims, params):
         devices, srcs = (
@@ -294,10 +290,8 @@ class LayoutConstraint(Runs, Identity[LayoutConstraintParams]):
     def lower(self, ctx, operands, params):
         [aval] = ctx.avals_in
         words = range(aval.ndim, aval.ndim + len(element_shape(aval)))
-        minor_to_major = np.array([*params.layout.major_to_minor, *words], np.int64)[::-1]
-        layouts = ir.ArrayAttr.get(
-            [ir.DenseIntElementsAttr.get(minor_to_major.copy(), type=ir.IndexType.get())]
-        )
+        order = [*params.layout.major_to_minor, *words][::-1]
+        layouts = ctx.attribute(f"[dense<{order}> : tensor<{len(order)}xindex>]")
         attributes = {
             "call_target_name": "LayoutConstraint",
             "api_version": ctx.integer(1, 32),

@@ -48,7 +48,7 @@ from .families import (
     check_elements,
     kind_of,
 )
-from .logical import bitwise_and, bitwise_or, eq, gt, lt, ne, select_n
+from .logical import bitwise_and, bitwise_or, eq, gt, lt, ne, ordered, select_n
 from .monoids import (
     MONOIDS,
     Monoid,
@@ -590,17 +590,11 @@ class ArgExtreme(OfOneArray[ArgExtremeParams]):
         """The program for two (value, index) pairs, of which a NaN wins, then the better value, then the smaller index."""
 
         def chosen(x, i, y, j):
-            keep = bitwise_or(self._is_better(x, y), ne(x, x))
+            keep = bitwise_or(ordered(self.exceeds, x, y), ne(x, x))
             keep_index = bitwise_or(keep, bitwise_and(eq(x, y), lt(i, j)))
             return [select_n(keep, y, x), select_n(keep_index, j, i)]
 
         return scalar_program(chosen, dtype, index_dtype, dtype, index_dtype)
-
-    def _is_better(self, x, y):
-        if type_of(x).dtype.kind != "c":
-            return self.exceeds(x, y)
-        by_parts = [self.exceeds(part(x), part(y)) for part in (imag, real)]
-        return select_n(eq(real(x), real(y)), by_parts[1], by_parts[0])
 
 
 def _arg_extreme(primitive: ArgExtreme, operand, axis: int, index_dtype):

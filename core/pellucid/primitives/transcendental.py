@@ -7,23 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import MissingRule
-from pellucid.ir import shaped_array
+from pellucid.base import Function, MissingRule
 from pellucid.lowering.faults import LOG1P_IN_THE_MIDDLE
 from pellucid.tracing import bind1
 
 from .arithmetic import add, div, integer_pow, log, mul, neg, rsqrt, square, sub
-from .conversion import real_dtype
+from .conversion import complex as complex_from_parts, imag, real
 from .families import (
     AccuracyParams,
     accuracy_attributes,
     accurate,
     constant_like,
+    full_as,
     kind_of,
     real_transcendental,
     transcendental,
     with_accuracy,
 )
+from .logical import eq, select
 
 # Exponentials and logarithms ----------------------------------------------------------------------
 
@@ -201,39 +202,37 @@ def atan2(x: Any, y: Any) -> Any:
     return bind1(atan2_p, x, y)
 
 
-def _complex_circular(function: str):
-    """Lowering of sine or cosine: for complex x + iy by sin and cos of x, sinh and cosh of y.
-
-    Both hyperbolic functions come from exp(±y) - 1, which keeps sinh accurate for small y. On the
-    imaginary axis the part that must vanish is an exact zero, also where the other one is infinite.
-    """
+def _circular(name: str, of_complex: Function) -> Function:
+    """Lowering of sine or cosine, for complex numbers by their definition `of_complex`."""
 
     def lower(ctx: Any, operands: Any, params: AccuracyParams) -> Any:
-        [result], [z] = ctx.avals_out, operands
-        if kind_of(result.dtype) != "complex":
-            name = {"sin": "stablehlo.sine", "cos": "stablehlo.cosine"}[function]
-            return ctx.op1(name, result, operands, accuracy_attributes(ctx, params))
-        part = shaped_array(result.shape, real_dtype(result.dtype))
-
-        def op(name: str, *xs: Any) -> Any:
-            return ctx.op1(f"stablehlo.{name}", part, xs)
-
-        x, y = op("real", z), op("imag", z)
-        zero, two = ctx.full(part, 0), ctx.full(part, 2)
-        up, down = op("exponential_minus_one", y), op("exponential_minus_one", op("negate", y))
-        sinh = op("divide", op("subtract", up, down), two)
-        cosh = op("divide", op("add", op("add", up, down), two), two)
-        sine, cosine = op("sine", x), op("cosine", x)
-        if function == "sin":
-            parts = op("multiply", sine, cosh), op("multiply", cosine, sinh)
-            on_axis = zero, parts[1]
-        else:
-            parts = op("multiply", cosine, cosh), op("multiply", op("negate", sine), sinh)
-            on_axis = parts[0], zero
-        whole, axis = (ctx.op1("stablehlo.complex", result, pair) for pair in (parts, on_axis))
-        return ctx.op1("stablehlo.select", result, [ctx.compare(x, zero, "EQ", part), axis, whole])
+        if kind_of(ctx.avals_out[0].dtype) != "complex":
+            return with_accuracy(name)(ctx, operands, params)
+        return ctx.from_python(of_complex, operands)[0]
 
     return lower
+
+
+def _hyperbolic(y):
+    """sinh and cosh of `y` from exp(±y) - 1, which keeps sinh accurate for small `y`."""
+    two = constant_like(y, 2)
+    up, down = expm1(y), expm1(neg(y))
+    return div(sub(up, down), two), div(add(add(up, down), two), two)
+
+
+def _off_axis(x, part):
+    """`part`, but an exact zero on the imaginary axis, where it must vanish also if the other part is infinite."""
+    return select(eq(x, constant_like(x, 0)), full_as(x, 0), part)
+
+
+def _complex_sine(z):
+    x, (sinh_y, cosh_y) = real(z), _hyperbolic(imag(z))
+    return complex_from_parts(_off_axis(x, mul(sin(x), cosh_y)), mul(cos(x), sinh_y))
+
+
+def _complex_cosine(z):
+    x, (sinh_y, cosh_y) = real(z), _hyperbolic(imag(z))
+    return complex_from_parts(mul(cos(x), cosh_y), _off_axis(x, mul(neg(sin(x)), sinh_y)))
 
 
 def _one_minus_square(x):
@@ -244,8 +243,10 @@ def _sum_of_squares(x, y):
     return add(square(x), square(y))
 
 
-sin_p = transcendental("sin", _complex_circular("sin"), lambda t, y, x: mul(t, cos(x)))
-cos_p = transcendental("cos", _complex_circular("cos"), lambda t, y, x: neg(mul(t, sin(x))))
+sin_p = transcendental("sin", _circular("sine", _complex_sine), lambda t, y, x: mul(t, cos(x)))
+cos_p = transcendental(
+    "cos", _circular("cosine", _complex_cosine), lambda t, y, x: neg(mul(t, sin(x)))
+)
 tan_p = transcendental(
     "tan", with_accuracy("tan"), lambda t, y, x: mul(t, add(constant_like(x, 1), square(y)))
 )

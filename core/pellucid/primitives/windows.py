@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -25,7 +26,6 @@ from pellucid.base import (
 from pellucid.ir import P, Primitive, Traits, is_linear, shaped_array
 from pellucid.lowering.dynamic_shapes import reduce_window
 from pellucid.tracing import bind, bind1, type_of
-from pellucid.xla.mlir import ir
 
 from .arithmetic import add
 from .assembly import lowered_pad, lowered_slice, pad, slice
@@ -35,9 +35,9 @@ from .families import ANY, NUMBER, check_elements
 from .gather_scatter import scatter_add
 from .index_dims import ScatterDimensionNumbers
 from .linear import JointlyLinear
-from .logical import ge_p, le_p
-from .monoids import MONOIDS, highest, lowest, monoid_body, ordered
-from .movement import Movement, OfOneArray, brought_to, inverse_permutation, reshape
+from .logical import ge_p, le_p, select_n
+from .monoids import MONOIDS, highest, lowest, monoid_body, ordered, scalar_program
+from .movement import Movement, OfOneArray, brought_to, inverse_permutation, permuted, reshape
 from .slicing import slice_in_dim
 
 Pads = tuple[tuple[int, int], ...]
@@ -267,11 +267,16 @@ def conv_general_shape_tuple(
     >>> conv_general_shape_tuple((2, 9, 9, 3), (3, 3, 3, 8), (2, 2), "SAME", ("NHWC", "HWIO", "NHWC"))
     (2, 5, 5, 8)
     """
-    lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
-    shape = conv_shape_tuple(
-        [lhs_shape[a] for a in lhs_spec], [rhs_shape[a] for a in rhs_spec], window_strides, padding
+    lhs, rhs, out_spec = _in_order(lhs_shape, rhs_shape, dimension_numbers)
+    return permuted(
+        conv_shape_tuple(lhs, rhs, window_strides, padding), inverse_permutation(out_spec)
     )
-    return tuple([shape[i] for i in inverse_permutation(out_spec)])
+
+
+def _in_order(lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: Sequence[str]) -> Any:
+    """The two shapes in the order of `ConvDimensionNumbers`, and the axes of the result in it."""
+    lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
+    return permuted(lhs_shape, lhs_spec), permuted(rhs_shape, rhs_spec), out_spec
 
 
 def conv_transpose_shape_tuple(
@@ -286,13 +291,12 @@ def conv_transpose_shape_tuple(
     >>> conv_transpose_shape_tuple((2, 4, 4, 3), (3, 3, 3, 8), (2, 2), "SAME", ("NHWC", "HWIO", "NHWC"))
     (2, 8, 8, 8)
     """
-    lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
-    lhs, rhs = [lhs_shape[a] for a in lhs_spec], [rhs_shape[a] for a in rhs_spec]
+    lhs, rhs, out_spec = _in_order(lhs_shape, rhs_shape, dimension_numbers)
     if isinstance(padding, str):
         padding = [transpose_padding(k, s, padding) for k, s in strict_zip(rhs[2:], window_strides)]
     ones = (1,) * (len(lhs) - 2)
     shape = conv_shape(lhs, rhs, ones, padding, window_strides, ones, 1)
-    return tuple([shape[i] for i in inverse_permutation(out_spec)])
+    return permuted(shape, inverse_permutation(out_spec))
 
 
 def conv_shape(
@@ -478,9 +482,6 @@ def _windows(params: GatherParams | ScatterParams) -> WindowParams:
     )
 
 
-_DIRECTIONS = {"ge": "GE", "le": "LE"}
-
-
 def _worst(select: Primitive[Any], dtype):
     """The value over which `select` prefers any other."""
     return (lowest if select.name == "ge" else highest)(dtype)
@@ -560,20 +561,16 @@ class SelectAndGatherAdd(_Selecting[GatherParams]):
         result = ctx.avals_out[0]
         worst = ctx.constant(_worst(params.select_prim, operand.dtype))
         zero = ctx.constant(tangents.dtype.type(0))
-        value, tangent = shaped_array((), operand.dtype), shaped_array((), tangents.dtype)
+        select = params.select_prim
 
-        def prefer(region: ir.Region) -> None:
-            with ctx.inside(region, [value, tangent, value, tangent]) as [x, t, y, u]:
-                first = ordered(ctx, x, y, _DIRECTIONS[params.select_prim.name], value)
-                chosen = [
-                    ctx.op1("stablehlo.select", value, [first, x, y]),
-                    ctx.op1("stablehlo.select", tangent, [first, t, u]),
-                ]
-                ctx.op("stablehlo.return", [], chosen)
+        def prefer(x, t, y, u):
+            is_first = ordered(functools.partial(bind1, select), x, y)
+            return [select_n(is_first, y, x), select_n(is_first, u, t)]
 
+        program = scalar_program(prefer, *(operand.dtype, tangents.dtype) * 2)
         return reduce_window(
             ctx, [result.update(dtype=operand.dtype), result], [operands[1], operands[0], worst, zero],
-            window_attributes(ctx, _windows(params)), prefer,
+            window_attributes(ctx, _windows(params)), lambda region: ctx.jaxpr_body(region, program.jaxpr),
         )[1:]  # fmt: skip
 
 
@@ -619,10 +616,9 @@ class SelectAndScatterAdd(_Selecting[ScatterParams]):
              "padding": padding_attribute(ctx, [(0, 0)] * operand.ndim)},
             regions=2,
         )  # fmt: skip
-        value = shaped_array((), operand.dtype)
-        with ctx.inside(op.regions[0], [value, value]) as [x, y]:
-            direction = _DIRECTIONS[params.select_prim.name]
-            ctx.op("stablehlo.return", [], [ordered(ctx, x, y, direction, value)])
+        select = functools.partial(bind1, params.select_prim)
+        prefers = scalar_program(lambda x, y: [ordered(select, x, y)], operand.dtype, operand.dtype)
+        ctx.jaxpr_body(op.regions[0], prefers.jaxpr)
         ctx.scalar_body(op.regions[1], "stablehlo.add", source.dtype)
         if not is_padded:
             return [op.result]
