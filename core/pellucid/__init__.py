@@ -39,7 +39,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.higher_order.misses": ("explain_misses",),
     "pellucid.higher_order.remat": ("checkpoint", "checkpoint_policies", "remat"),
     "pellucid.higher_order.stages": ("ShapeDtypeStruct", "eval_shape", "make_jaxpr", "typeof"),
-    "pellucid.primitives.dslice": ("ds",),
+    "pellucid.primitives.slicing": ("ds",),
     "pellucid.parallel.pmap": ("pmap",),
     "pellucid.parallel.shard_map": ("shard_map", "smap"),
     "pellucid.primitives.placement": ("device_put", "reshard"),

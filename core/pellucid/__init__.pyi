@@ -90,8 +90,8 @@ from pellucid.parallel.shard_map import (
     shard_map as shard_map,
     smap as smap,
 )
-from pellucid.primitives.dslice import ds as ds
 from pellucid.primitives.placement import device_put as device_put, reshard as reshard
+from pellucid.primitives.slicing import ds as ds
 from pellucid.refs.access import (
     empty_ref as empty_ref,
     free_ref as free_ref,

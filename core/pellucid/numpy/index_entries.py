@@ -17,8 +17,8 @@ from pellucid.base import (
     known_at_least,
     slice_window,
 )
-from pellucid.primitives.dslice import Slice
 from pellucid.primitives.families import kind_of
+from pellucid.primitives.slicing import Slice
 from pellucid.tracing import Tracer, is_array_like, type_of
 from pellucid.xla.arrays import ArrayImpl
 

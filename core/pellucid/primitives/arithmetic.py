@@ -308,11 +308,9 @@ def sign(x: Any) -> Any:
 
 def _lower_sign(ctx, operands, params):
     [result] = ctx.avals_out
-    if kind_of(result.dtype) != "unsigned":
-        return ctx.op1("stablehlo.sign", result, operands)
-    zero = ctx.full(result, 0)
-    is_zero = ctx.compare(operands[0], zero, "EQ", result)
-    return ctx.op1("stablehlo.select", result, [is_zero, zero, ctx.full(result, 1)])
+    if kind_of(result.dtype) == "unsigned":
+        return ctx.from_python(lambda x: min(x, constant_like(x, 1)), operands)[0]
+    return ctx.op1("stablehlo.sign", result, operands)
 
 
 sign_p = Elementwise("sign", CHEAP_ARITHMETIC, NUMBER, _lower_sign, tangents=(None,))

@@ -14,7 +14,7 @@ from .movement import other_axes
 
 
 class JointlyLinear(Primitive[P]):
-    """A primitive that is linear in one group of operands or in each of several, `traits.linear`, the others fixed."""
+    """A primitive that is linear in one group of operands, in each of several, or in none, as `traits.linear` says."""
 
     def jvp(self, primals, tangents, params):
         linear = self.traits.linear
@@ -23,7 +23,7 @@ class JointlyLinear(Primitive[P]):
         groups = [(i,) for i in active] if linear == "each" or callable(linear) else [active]
         results = bind(self, *primals, params=params)
         totals: list[Any] = [Zero(type_of(y).tangent()) for y in results]
-        if totals[0].aval.dtype == dtypes.float0:
+        if linear is None or totals[0].aval.dtype == dtypes.float0:
             return results, totals
         for group in groups:
             if any(type(tangents[i]) is not Zero for i in group):

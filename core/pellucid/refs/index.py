@@ -20,7 +20,6 @@ from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.assembly import concatenate, slice as static_slice
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import iota
-from pellucid.primitives.dslice import Slice
 from pellucid.primitives.gather_scatter import gather, scatter, scatter_add
 from pellucid.primitives.index_dims import (
     GatherDimensionNumbers,
@@ -29,7 +28,7 @@ from pellucid.primitives.index_dims import (
 )
 from pellucid.primitives.logical import clamp
 from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes, reshape
-from pellucid.primitives.slicing import dynamic_slice, dynamic_update_slice, wrapped
+from pellucid.primitives.slicing import Slice, dynamic_slice, dynamic_update_slice, wrapped
 from pellucid.tracing import is_array_like, type_of
 
 Shape = tuple[int, ...]
