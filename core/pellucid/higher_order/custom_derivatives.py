@@ -75,7 +75,6 @@ from .custom_rules import (
     as_rule_argument,
     batch_with_zeros,
     calling,
-    debug_of,
     refuse_captured,
 )
 
@@ -93,12 +92,11 @@ class CustomJvpCall(NamedTuple):
     rule: Callable[[Operands, Operands], PrimalsAndTangents]
     rule_name: str
     symbolic_zeros: bool
-    debug: DebugInfo
     has_forward_mode: bool = True
 
     def staged(self, trace: Any, operands: Operands) -> Values:
         """Results of an equation of `trace` that calls this."""
-        program, consts = stage_open(self.function, types_of(operands), self.debug)
+        program, consts = stage_open(self.function, types_of(operands), DebugInfo(self.name))
         params = CustomJvpParams(
             program, self.rule, self.rule_name, self.name, len(consts), self.symbolic_zeros
         )
@@ -158,7 +156,7 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
             return params.jvp(primals[n:], tangents[n:])
 
         return CustomJvpCall(
-            params.name, calling(jaxpr), rule, params.jvp_name, params.symbolic_zeros, debug_of(jaxpr)
+            params.name, calling(jaxpr), rule, params.jvp_name, params.symbolic_zeros
         )  # fmt: skip
 
     def transpose(self, cotangents, operands, params):
@@ -233,7 +231,7 @@ class custom_jvp(CustomFunction):
         )
         return CustomJvpCall(
             call.name, call.function, lambda *args: self._differentiated(call, *args), name_of(self.jvp),  # pyright: ignore[reportArgumentType]
-            self.symbolic_zeros, DebugInfo(call.name),
+            self.symbolic_zeros,
         )  # fmt: skip
 
     def _differentiated(
@@ -298,7 +296,6 @@ class CustomVjpCall(NamedTuple):
     forward_name: str
     backward_name: str
     symbolic_zeros: bool
-    debug: DebugInfo
     has_forward_mode: bool = False
 
     def rule(self, primals: Operands, tangents: Operands) -> tuple[Values, Values]:
@@ -323,7 +320,7 @@ class CustomVjpCall(NamedTuple):
 
     def staged(self, trace: Any, operands: Operands) -> Values:
         """Results of an equation of `trace` that calls this."""
-        program, consts = stage_open(self.function, types_of(operands), self.debug)
+        program, consts = stage_open(self.function, types_of(operands), DebugInfo(self.name))
         params = CustomVjpParams(
             self.backward, self.backward_name, program, self.forward, self.forward_name, self.name, len(consts),
             self.symbolic_zeros,
@@ -417,7 +414,7 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
 
         return CustomVjpCall(
             params.name, calling(jaxpr), forward, backward, params.fwd_name, params.bwd_name,
-            params.symbolic_zeros, debug_of(jaxpr),
+            params.symbolic_zeros,
         )  # fmt: skip
 
     def restricted(self, params: CustomVjpParams, used) -> CustomVjpParams:
@@ -618,7 +615,7 @@ class custom_vjp(CustomFunction):
         rules = _Rules(self, call, self.fwd, self.bwd)  # pyright: ignore[reportArgumentType]
         return CustomVjpCall(
             call.name, call.function, rules.optimized_forward if self.optimize_remat else rules.forward,
-            rules.backward, name_of(rules.fwd), name_of(rules.bwd), self.symbolic_zeros, DebugInfo(call.name),
+            rules.backward, name_of(rules.fwd), name_of(rules.bwd), self.symbolic_zeros,
         )  # fmt: skip
 
 

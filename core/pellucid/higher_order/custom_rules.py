@@ -26,7 +26,6 @@ from pellucid.ir import (
     BatchAxis,
     BatchDim,
     ClosedJaxpr,
-    DebugInfo,
     Described,
     Dims,
     Jaxpr,
@@ -427,11 +426,6 @@ class DerivativeCall(Shown, CustomCall[P]):
 def calling(jaxpr: Jaxpr) -> Callable[..., Values]:
     """The program `jaxpr` as a function."""
     return lambda *operands: replay(jaxpr, (), *operands)
-
-
-def debug_of(jaxpr: Jaxpr) -> DebugInfo:
-    """The names that `jaxpr` has for messages."""
-    return jaxpr.debug or DebugInfo("custom")
 
 
 def refuse_captured(name: str, values: Operands) -> None:

@@ -447,7 +447,7 @@ def custom_root(
             out_tangents[:n] = map(neg, solution)
         return results, out_tangents
 
-    call = CustomJvpCall(caller, function, rule, "implicit derivative", False, DebugInfo(caller))
+    call = CustomJvpCall(caller, function, rule, "implicit derivative", False)
     operands = (*(c for part in parts for c in part.consts), *leaves)
     results = context.trace.custom_call(call, operands)
     # What `solve` returns for constants are numbers of the host.

@@ -22,7 +22,7 @@ from pellucid.base import (
     strict_zip,
     tree_map,
 )
-from pellucid.ir import Avals, Literal, Operands, Values, Var, rearranged
+from pellucid.ir import Avals, ClosedJaxpr, Literal, Operands, Values, Var, rearranged
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.assembly import concatenate, stack
 from pellucid.primitives.conversion import convert_element_type
@@ -147,14 +147,20 @@ def _run_scan(
             results[i] = as_result(x)
     computed = [i for i in range(len(jaxpr.outvars)) if i not in results]
     if computed or jaxpr.effects:
-        order = [*range(n_consts), *(n_consts + i for i in (*fixed, *moving))]
-        program = rearranged(
-            body.program, [*order, *range(n_consts + n, len(jaxpr.invars))], computed
-        )
+        program = _reordered(body, n, (*fixed, *moving), computed)
         params = ScanParams(program, length, len(moving), n_consts + len(fixed), reverse, unroll)
         operands = (*body.consts, *(carry[i] for i in (*fixed, *moving)), *xs)
         results |= strict_zip(computed, bind(scan_p, *operands, params=params))
     return [results[i] for i in range(len(jaxpr.outvars))]
+
+
+def _reordered(
+    body: Body, n_carry: int, carried: Sequence[int], results: Sequence[int] | None = None
+) -> ClosedJaxpr:
+    """A loop's program that gives some of its results, and takes some of its carries, in this order."""
+    n = len(body.consts)
+    rest = range(n + n_carry, len(body.program.in_avals))
+    return rearranged(body.program, [*range(n), *(n + i for i in carried), *rest], results)
 
 
 def _check_carry(
@@ -308,15 +314,12 @@ def _run_while(condition: Body, body: Body, carry: Operands) -> Values:
     fixed = [i for i in unchanged(body.program, len(body.consts), n) if variables[i] not in is_read]
     moving = [i for i in range(n) if i not in fixed]
 
-    def order(part: Body, carried: Sequence[int]) -> list[int]:
-        n_consts = len(part.consts)
-        return [*range(n_consts), *(n_consts + i for i in carried)]
-
     params = WhileParams(
-        rearranged(body.program, order(body, (*fixed, *moving)), moving),
+        _reordered(body, n, (*fixed, *moving), moving),
         len(body.consts) + len(fixed),
-        rearranged(condition.program, order(condition, moving)), len(condition.consts),
-    )  # fmt: skip
+        _reordered(condition, n, moving),
+        len(condition.consts),
+    )
     constants = [carry[i] for i in fixed]
     operands = (*condition.consts, *body.consts, *constants, *(carry[i] for i in moving))
     results = bind(while_p, *operands, params=params)

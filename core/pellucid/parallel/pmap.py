@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from pellucid.base import (
     DeviceError,
     Function,
     Ints,
+    Keywords,
     UnsupportedError,
     broadcast_prefix_to,
     is_none,
@@ -22,7 +23,7 @@ from pellucid.base import (
     tree_map,
 )
 from pellucid.higher_order.jitted import jit
-from pellucid.ir import Operands
+from pellucid.ir import Dims, Operands, Values
 from pellucid.primitives.movement import canonical_axis, expand_dims, move_axis, squeeze
 from pellucid.primitives.placement import device_put
 from pellucid.runtime import platforms
@@ -46,6 +47,15 @@ class _Unnamed:
 
     def __repr__(self) -> str:
         return "unnamed"
+
+
+class _Elements(NamedTuple):
+    """The leaves of the arguments that aren't static, their structure, how many elements they have and along which axes."""
+
+    leaves: Values
+    tree: Any
+    size: int
+    dims: list[int | None]
 
 
 def pmap(
@@ -88,50 +98,38 @@ def pmap(
     )
 
     def elements(
-        args: Operands, kwargs: dict[str, Any], stated_size: int | None
-    ) -> tuple[int, list[int | None]]:
-        """(how many elements the arguments have, along which axis each of their leaves has them)."""
-        leaves, tree = flatten((tuple(args), kwargs))
-        leaves = checked_leaves(leaves, "pmap", fun, args, kwargs)
+        args: Operands, kwargs: Keywords, stated_size: int | None = axis_size
+    ) -> _Elements:
+        """What the arguments of a call have for each device."""
+        dynamic = [x for i, x in enumerate(args) if i not in static]
+        leaves, tree = flatten((dynamic, kwargs))
+        leaves = checked_leaves(leaves, "pmap", fun, dynamic, kwargs)
         axes = in_axes
         if static and isinstance(axes, tuple):
             axes = tuple([a for i, a in enumerate(axes) if i not in static])
-        dims = input_dims("pmap", fun, axes, tuple(args), tree)
-        return batch_size("pmap", fun, tuple(args), kwargs, leaves, dims, stated_size)
-
-    def placed(args: Operands, kwargs: dict[str, Any]) -> tuple[Mesh, list[int | None]]:
-        """(the devices in a row, along which axis each leaf of the arguments has its elements)."""
-        size, dims = elements(args, kwargs, axis_size)
-        return _row(fun, name, size, devices, backend), dims
+        dims = input_dims("pmap", fun, axes, tuple(dynamic), tree)
+        size, dims = batch_size("pmap", fun, dynamic, kwargs, leaves, dims, stated_size)
+        return _Elements(leaves, tree, size, dims)
 
     def over_devices(*args, **kwargs):
-        dynamic = [x for i, x in enumerate(args) if i not in static]
-        mesh, dims = placed(dynamic, kwargs)
-        leaves, tree = flatten((dynamic, kwargs))
+        leaves, tree, size, dims = elements(args, kwargs)
+        mesh = _row(fun, name, size, devices, backend)
 
         def one(*parts):
-            elements = [x if d is None else squeeze(x, (d,)) for x, d in strict_zip(parts, dims)]
-            inner, inner_kwargs = tree.unflatten(elements)
-            for i in static:
-                inner.insert(i, args[i])
+            inputs = [x if d is None else squeeze(x, (d,)) for x, d in strict_zip(parts, dims)]
+            inner, inner_kwargs = _with_static(tree.unflatten(inputs), args, static)
             results, out_tree = result_leaves(fun(*inner, **inner_kwargs), "pmap", fun)
+            wanted = _wanted(out_axes, out_tree)
             return out_tree.unflatten(
-                [
-                    x if axis is None else expand_dims(x, (0,))
-                    for x, axis in strict_zip(results, _wanted(out_axes, out_tree))
-                ]
+                [x if d is None else expand_dims(x, (0,)) for x, d in strict_zip(results, wanted)]
             )
 
         in_specs = tuple([_spec(d, name) for d in dims])
         mapped = shard_map(one, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
         results, out_tree = flatten(mapped(*leaves))
+        out_dims = _canonical(results, _wanted(out_axes, out_tree))
         return out_tree.unflatten(
-            [
-                move_axis(x, 0, canonical_axis(axis, type_of(x).ndim, "pmap: out_axes"))
-                if axis
-                else x
-                for x, axis in strict_zip(results, _wanted(out_axes, out_tree))
-            ]
+            [move_axis(x, 0, d) if d else x for x, d in strict_zip(results, out_dims)]
         )
 
     # So that jit's messages name the arguments.
@@ -141,18 +139,13 @@ def pmap(
 
     def across_processes(mesh: Mesh, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Results on this process's devices of `mesh`, from arguments with an element for each of these."""
-        dynamic = [x for i, x in enumerate(args) if i not in static]
-        size, dims = elements(dynamic, kwargs, None)
+        leaves, tree, size, dims = elements(args, kwargs, None)
         if size != len(mesh.local_devices):
             raise _misfit(fun, size, mesh.local_devices)
-        leaves, tree = flatten((dynamic, kwargs))
         there = host_local_array_to_global_array(leaves, mesh, [_spec(d, name) for d in dims])
         new_args, new_kwargs = _with_static(tree.unflatten(there), args, static)
         results, out_tree = flatten(compiled(*new_args, **new_kwargs))
-        out_dims = [
-            None if axis is None else canonical_axis(axis, x.ndim, "pmap: out_axes")
-            for x, axis in strict_zip(results, _wanted(out_axes, out_tree))
-        ]
+        out_dims = _canonical(results, _wanted(out_axes, out_tree))
         here = global_array_to_host_local_array(results, mesh, [_spec(d, name) for d in out_dims])
         return out_tree.unflatten(here)
 
@@ -171,10 +164,13 @@ def pmap(
         if any(type(x) in ARRAY_TYPES and x._committed for x in leaves):
             layouts = (tree, tuple(map(_layout, leaves)))
             if layouts not in settled:
-                originals = args
-                args, kwargs = _moved(args, kwargs, static, placed, name)
-                if args is originals:
+                leaves, tree, size, dims = elements(args, kwargs)
+                mesh = _row(fun, name, size, devices, backend)
+                there = [_moved(x, mesh, _spec(d, name)) for x, d in strict_zip(leaves, dims)]
+                if all(x is y for x, y in strict_zip(leaves, there)):
                     settled.add(layouts)
+                else:
+                    args, kwargs = _with_static(tree.unflatten(there), args, static)
         return compiled(*args, **kwargs)
 
     def clear_cache():
@@ -226,30 +222,23 @@ def _wanted(out_axes, out_tree) -> list[int | None]:
     return broadcast_prefix_to(out_axes, out_tree, is_none, caller="pmap out_axes", name="result")
 
 
-def _moved(
-    args: tuple[Any, ...], kwargs: dict[str, Any], static: tuple[int, ...], placed: Function, name
-) -> tuple[tuple[Any, ...], dict[str, Any]]:  # fmt: skip
-    """The arguments, with arrays that are committed elsewhere moved to the devices of their elements.
+def _canonical(results: Operands, axes: Dims) -> list[int | None]:
+    """The axes along which results have their elements, counted from the front."""
+    return [
+        None if axis is None else canonical_axis(axis, type_of(x).ndim, "pmap: out_axes")
+        for x, axis in strict_zip(results, axes)
+    ]
 
-    They are the same objects where there are none.
-    """
-    dynamic = [x for i, x in enumerate(args) if i not in static]
-    mesh, dims = placed(dynamic, kwargs)
-    leaves, tree = flatten((dynamic, kwargs))
-    row = mesh._internal_device_list
 
-    def moved(x: Any, dim: int | None) -> Any:
-        if type(x) not in ARRAY_TYPES or not x._committed:
-            return x
-        # What another mesh's Explicit axes lay out has that in its type.
-        if x._sharding._internal_device_list == row and x.aval.shown_sharding is None:
-            return x
-        return device_put(x, NamedSharding(mesh, _spec(dim, name)))
-
-    there = [moved(x, dim) for x, dim in strict_zip(leaves, dims)]
-    if all(x is y for x, y in strict_zip(leaves, there)):
-        return args, kwargs
-    return _with_static(tree.unflatten(there), args, static)
+def _moved(x, mesh: Mesh, spec: PartitionSpec):
+    """`x`, on the devices of its elements if it is committed elsewhere."""
+    if type(x) not in ARRAY_TYPES or not x._committed:
+        return x
+    # What another mesh's Explicit axes lay out has that in its type.
+    is_there = x._sharding._internal_device_list == mesh._internal_device_list
+    if is_there and x.aval.shown_sharding is None:
+        return x
+    return device_put(x, NamedSharding(mesh, spec))
 
 
 def _with_static(
