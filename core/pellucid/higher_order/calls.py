@@ -50,7 +50,7 @@ from pellucid.primitives.logical import select_n
 from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.tracing import Cell, Tracer, bind, discharged, held, type_of, types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
-from pellucid.transforms.derived import D
+from pellucid.transforms.derived import D, remembered
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
@@ -260,6 +260,17 @@ def marks(derived: Any) -> list[bool]:
     """For each result of a derived program, whether it has a tangent, a cotangent or a batch axis."""
     mask = derived.nonzero_out if isinstance(derived, LinearizedJaxpr) else derived.mask
     return [m is not None and m is not False for m in mask]  # a batch axis may be 0
+
+
+def remembered_on_program(derive: Callable[..., D]) -> Callable[..., D]:
+    """Decorator of a function of params and further facts, whose result is cached on the program of the params."""
+
+    @functools.wraps(derive)
+    def found_or_derived(params: Any, *facts: Any) -> D:
+        key = (derive.__name__.replace("_", " "), params._replace(jaxpr=None), *facts)
+        return remembered(params.jaxpr.jaxpr, key, lambda: derive(params, *facts))
+
+    return found_or_derived
 
 
 def with_settled_carry(derive: Callable[[list[bool]], D], carried: Mask) -> tuple[D, list[bool]]:

@@ -72,7 +72,14 @@ from pellucid.transforms.zeros import (
 )
 
 from .bodies import check_batched_effects
-from .calls import Structured, chosen, consecutive, with_linear_part, with_settled_carry
+from .calls import (
+    Structured,
+    chosen,
+    consecutive,
+    remembered_on_program,
+    with_linear_part,
+    with_settled_carry,
+)
 
 
 class ScanParams(NamedTuple):
@@ -133,11 +140,12 @@ class Scan(Linearized, Structured[ScanParams]):
     def jvp(self, primals, tangents, params):
         consts, carry, xs = params.split(primals)
         t_consts, t_carry, t_xs = params.split(tangents)
-        body = _jvp_body(params.jaxpr.jaxpr, *map(nonzero_mask, (t_consts, t_carry, t_xs)))
+        masks = map(nonzero_mask, (t_consts, t_carry, t_xs))
+        body, carried = _jvp_body(params.jaxpr.jaxpr, *masks)
         t_consts = nonzero(t_consts)
-        t_carry = map(instantiate, compress(t_carry, body.carried))
+        t_carry = map(instantiate, compress(t_carry, carried))
         n_consts = len(body.consts) + len(consts) + len(t_consts)
-        n, n_tangents, n_ys = params.num_carry, sum(body.carried), len(body.mask) - params.num_carry
+        n, n_tangents, n_ys = params.num_carry, sum(carried), len(body.mask) - params.num_carry
         results = bind(
             self, *body.consts, *consts, *t_consts, *carry, *t_carry, *xs, *nonzero(t_xs),
             params=params._replace(jaxpr=body.program, num_consts=n_consts, num_carry=n + n_tangents),
@@ -179,22 +187,22 @@ class Scan(Linearized, Structured[ScanParams]):
             None if type(ct) is Zero else a.tangent().update(weak_type=type_of(ct).weak_type)
             for ct, a in strict_zip(cotangents, out_avals)
         ]
-        body = transposed_body(params, linear, tuple(ct_avals))
+        program, more, mask = transposed_body(params, linear, tuple(ct_avals))
         consts, _, xs = params.split(operands)
         residual_consts, residual_xs = _residuals(consts), _residuals(xs)
         linear_consts = [x for x in consts if is_linear(x)]
-        sums = [zeros(x.aval) for x in compress(linear_consts, body.consts_mask)]
+        sums = [zeros(x.aval) for x in compress(linear_consts, mask)]
         n = params.num_carry
-        carry_cts = [*map(instantiate, compress(cotangents[:n], body.carry_mask))]
+        carry_cts = compress(cotangents[:n], mask[len(linear_consts) :])
+        carry_cts = [*map(instantiate, carry_cts)]
         results = bind(
-            self, *body.consts, *residual_consts, *sums, *carry_cts, *nonzero(cotangents[n:]), *residual_xs,
+            self, *more, *residual_consts, *sums, *carry_cts, *nonzero(cotangents[n:]), *residual_xs,
             params=ScanParams(
-                body.program, params.length, len(sums) + len(carry_cts), len(body.consts) + len(residual_consts),
+                program, params.length, len(sums) + len(carry_cts), len(more) + len(residual_consts),
                 not params.reverse, params.unroll,
             ),
         )  # fmt: skip
         # Carries that begin with a constant have cotangents, too, which are left out.
-        mask = [*body.consts_mask, *body.carry_mask, *body.xs_mask]
         as_operands = [
             LinearOperand(type_of(x)) if m and not i else x
             for x, i, m in strict_zip(operands, is_operand, linear)
@@ -310,15 +318,11 @@ def _residuals(operands: Operands) -> Values:
 # Forward mode -----------------------------------------------------------------------------------------
 
 
-class _JvpBody(NamedTuple):
-    program: ClosedJaxpr
-    consts: Values
-    mask: Mask
-    carried: Mask
+def _jvp_body(jaxpr: Jaxpr, consts: Mask, carry: Mask, xs: Mask = ()) -> tuple[Derived, Mask]:
+    """(the body of values and tangents, the carries that have tangents).
 
-
-def _jvp_body(jaxpr: Jaxpr, consts: Mask, carry: Mask, xs: Mask = ()) -> _JvpBody:
-    """The body of values and tangents: inputs and results are (values, tangents) within each of their groups."""
+    Its inputs and results are (values, tangents) within each of their groups.
+    """
     n = len(carry)
     n_ys = len(jaxpr.outvars) - n
     derived, carried = with_settled_carry(
@@ -329,7 +333,7 @@ def _jvp_body(jaxpr: Jaxpr, consts: Mask, carry: Mask, xs: Mask = ()) -> _JvpBod
     inputs = [*range(first), *_interleaved(first, consts, carried, xs)]
     results = _interleaved(0, carried, derived.mask[n:])
     program = rearranged(derived.program, inputs, results)
-    return _JvpBody(program, derived.consts, derived.mask, carried)
+    return derived._replace(program=program), carried
 
 
 def _interleaved(start: int, *masks: Mask) -> list[int]:
@@ -369,16 +373,12 @@ class ScanParts(NamedTuple):
     carried: Mask
 
 
+@remembered_on_program
 def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
     """The primal and the linear part of a scan whose operands have tangents where `nonzero`."""
     # What is saved is saved in each step.
     length = params.length if is_static((params.length,)) else 1
     worth = Worth(-(-WORTH_AN_EQUATION // max(length, 1)), by_kernel=False)
-    key = ("split scan", nonzero, params.num_consts, params.num_carry, worth)
-    return remembered(params.jaxpr.jaxpr, key, lambda: _split_scan(params, nonzero, worth))
-
-
-def _split_scan(params: ScanParams, nonzero: Mask, worth: Worth) -> ScanParts:
     consts_nz, carried, xs_nz = params.split(nonzero)
     n_carry = params.num_carry
     n_ys = len(params.jaxpr.out_avals) - n_carry
@@ -490,28 +490,14 @@ def _linear_operands(params: ScanParams, is_operand: Mask) -> Mask:
         carry = more
 
 
-class TransposedBody(NamedTuple):
-    """The body of the reversed loop.
+@remembered_on_program
+def transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Derived:
+    """The body of the reversed loop for operands that are `linear`; `ct_avals` are types of cotangents, None for zeros.
 
     It takes (`consts`, residual constants, sums of cotangents of the linear constants, cotangents of the carry,
-    those of the outputs, residual inputs) and gives (sums, cotangents of the carry, those of the linear inputs). The
-    masks say which of the linear operands' cotangents there are.
+    those of the outputs, residual inputs) and gives (sums, cotangents of the carry, those of the linear inputs). Its mask
+    says which of the linear operands' cotangents there are.
     """
-
-    program: ClosedJaxpr
-    consts: Values
-    consts_mask: Mask
-    carry_mask: Mask
-    xs_mask: Mask
-
-
-def transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> TransposedBody:
-    """The body of the reversed loop for operands that are `linear`; `ct_avals` are types of cotangents, None for zeros."""
-    key = ("transposed body", linear, ct_avals, params.num_consts, params.num_carry)
-    return remembered(params.jaxpr.jaxpr, key, lambda: _transposed_body(params, linear, ct_avals))
-
-
-def _transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> TransposedBody:
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
     consts_linear, _, xs_linear = params.split(linear)
     n_consts, n_xs = sum(consts_linear), sum(xs_linear)
@@ -531,8 +517,7 @@ def _transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Trans
         if out_mask == carry_mask:
             break
         carry_mask = out_mask
-    consts_mask, xs_mask = derived.mask[:n_consts], derived.mask[n_consts + n_carry :]
-    n_sums, transposed = sum(consts_mask), derived.program
+    n_sums, transposed = sum(derived.mask[:n_consts]), derived.program
     residual_avals = [a for a, is_linear in strict_zip(jaxpr.in_avals, linear) if not is_linear]
     n_residual_consts = params.num_consts - n_consts
     groups = [
@@ -547,7 +532,7 @@ def _transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Trans
 
     avals = [*chain(*groups), *residual_avals[n_residual_consts:]]
     program, consts = stage_open(body, avals, derived.program.jaxpr.debug)
-    return TransposedBody(program, [*consts, *derived.consts], consts_mask, carry_mask, xs_mask)
+    return Derived(program, [*consts, *derived.consts], derived.mask)
 
 
 def _transposed_by_parts(
@@ -709,15 +694,17 @@ def _differentiated(
     """
     tested, consts, carry = params.split(primals)
     _, t_consts, t_carry = params.split(tangents)
-    body = _jvp_body(params.body_jaxpr.jaxpr, nonzero_mask(t_consts), nonzero_mask(t_carry))
-    t_carry = map(as_value, compress(t_carry, body.carried))
+    body, carried = _jvp_body(
+        params.body_jaxpr.jaxpr, nonzero_mask(t_consts), nonzero_mask(t_carry)
+    )
+    t_carry = map(as_value, compress(t_carry, carried))
     constants = [*body.consts, *consts, *nonzero(t_consts)]
-    tangent_avals = [a.tangent() for a in compress(params.body_jaxpr.out_avals, body.carried)]
+    tangent_avals = [a.tangent() for a in compress(params.body_jaxpr.out_avals, carried)]
     condition = rearranged(
         params.cond_jaxpr, [*range(len(params.cond_jaxpr.in_avals)), *tangent_avals]
     )
     both = WhileParams(body.program, len(constants), condition, params.cond_nconsts)
-    return [*tested, *constants, *carry, *t_carry], both, body.carried
+    return [*tested, *constants, *carry, *t_carry], both, carried
 
 
 def _ending_apart(

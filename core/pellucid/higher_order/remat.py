@@ -51,12 +51,19 @@ from pellucid.tracing import (
     type_of,
 )
 from pellucid.transforms.arguments import check_callable, result_leaves, wraps
-from pellucid.transforms.derived import remembered, stage_open
+from pellucid.transforms.derived import stage_open
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from pellucid.transforms.zeros import nonzero, nonzero_mask, paired
 
 from .bodies import Body, body_of_flat, known_body
-from .calls import Call, ClosedCallParams, closed_call_p, with_forwarded, without_calls
+from .calls import (
+    Call,
+    ClosedCallParams,
+    closed_call_p,
+    remembered_on_program,
+    with_forwarded,
+    without_calls,
+)
 from .custom_rules import CustomCall
 
 Policy = Callable[..., Any]
@@ -377,13 +384,9 @@ class RematParts(NamedTuple):
     mask: Mask
 
 
+@remembered_on_program
 def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     """The parts of a rematerialized program whose operands have tangents where `nonzero`."""
-    key = ("split remat", nonzero, params.policy)
-    return remembered(params.jaxpr.jaxpr, key, lambda: _split_remat(params, nonzero))
-
-
-def _split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
     n_results = len(parts.nonzero_out)
     body = parts.primal.jaxpr

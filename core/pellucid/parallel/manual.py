@@ -12,7 +12,7 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 from pellucid.base import CollectiveError, UnsupportedError, inserted, is_static, strict_zip
-from pellucid.higher_order.calls import with_linear_part, without_calls
+from pellucid.higher_order.calls import remembered_on_program, with_linear_part, without_calls
 from pellucid.ir import (
     CONTROL,
     BatchAxis,
@@ -21,6 +21,7 @@ from pellucid.ir import (
     Dims,
     Jaxpr,
     Linearized,
+    Mask,
     OneProgram,
     OnReferences,
     Placed,
@@ -258,7 +259,8 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, OneProgram[ShardMap
         return paired(results, mask_out)
 
     def linearize(self, trace, primals, tangents, params):
-        parts, primal, linear = split_at_point(params, tuple(nonzero_mask(tangents)))
+        with params.scope():
+            parts, primal, linear = split_manual(params, tuple(nonzero_mask(tangents)))
         results = bind(self, *parts.consts, *primals, params=primal)
         operands = (*parts.residuals(primals, results), *nonzero(tangents))
         return with_linear_part(trace, self, results, parts.nonzero_out, operands, linear)
@@ -404,17 +406,12 @@ class SplitManual(NamedTuple):
         return [*self.parts.consts, *self.parts.constants]
 
 
-def split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitManual:
+@remembered_on_program
+def split_manual(params: ShardMapParams, nonzero: Mask) -> SplitManual:
     """The parts of the program whose operands have tangents where `nonzero`.
 
     A residual that each position has its own of leaves the primal part as one array of all of them.
     """
-    key = ("split manual", nonzero, params._replace(jaxpr=None))
-    with params.scope():
-        return remembered(params.jaxpr.jaxpr, key, lambda: _split_at_point(params, nonzero))
-
-
-def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitManual:
     parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
     n, body = len(parts.nonzero_out), parts.primal.jaxpr
     extra_avals: list[Any] = list(parts.primal.out_avals[n:])
