@@ -71,15 +71,12 @@ def check_is_array(aval: Any, path: str) -> None:
         )  # fmt: skip
 
 
-def checked_local_type(
-    aval: Any,
-    mesh: AnyMesh,
-    spec: PartitionSpec,
-    manual: AxisSet,
-    checked: bool,
-    path: str,
+def local_type(
+    aval: Any, mesh: AnyMesh, spec: PartitionSpec, manual: AxisSet, checked: bool, path: str
 ) -> ShapedArray:
-    """`local_type`, for a value that a user passed as `path`.
+    """Type of one position's part, along the axes `manual`, of a value that a user passed as `path`.
+
+    Where types are `checked`, it varies over the axes of `spec`. What it shows of other axes stays.
 
     Raises: PartitionSpecError for a spec longer than the rank, IndivisibleError for a size that isn't a multiple.
     """
@@ -90,39 +87,23 @@ def checked_local_type(
             f"shard_map: in_specs give {spec!r} to an argument of rank {aval.ndim}.",
             got=f"{path}: {aval.text()}", do=error.do,
         )  # fmt: skip
-    for dim, parts in enumerate(part_counts(mesh, spec)):
-        if aval.shape[dim] % parts:
-            axes = axes_text(spec.axes_per_dim[dim])
-            raise indivisible_error(
-                f"{path}: {aval.text()}, {spec!r}", aval.shape, dim, parts, axes
-            )
-    return local_type(aval, mesh, spec, manual, checked)
-
-
-def local_type(
-    aval: ShapedArray,
-    mesh: AnyMesh,
-    spec: PartitionSpec,
-    manual: AxisSet,
-    checked: bool,
-) -> ShapedArray:
-    """Type of one position's part, along the axes `manual`, of a value.
-
-    Where types are `checked`, it varies over the axes of `spec`. What it shows of other axes stays.
-    """
     shape = list(aval.shape)
     for dim, parts in enumerate(part_counts(mesh, spec)):
+        if shape[dim] % parts:
+            axes = axes_text(spec.axes_per_dim[dim])
+            shown = f"{path}: {aval.text()}, {spec!r}"
+            raise indivisible_error(shown, aval.shape, dim, parts, axes)
         shape[dim] //= parts
     varying = aval.varying | spec.axis_names if checked else aval.varying
     shown = aval.shown_sharding
     local = aval.update(shape=tuple(shape), varying=varying, shown_sharding=None)
     marks = Marks(spec.unreduced, spec.reduced)
-    if not any(marks):
-        if shown is None or shown.mesh.shape_tuple != mesh.shape_tuple:
-            return local
-        return local.update(shown_sharding=_without(shown, manual))
-    inside = dict.fromkeys(spec.unreduced | spec.reduced, AxisType.Manual)
-    return marked(local, marks, mesh.abstract_mesh.update_axis_types(inside))
+    if any(marks):
+        inside = dict.fromkeys(spec.unreduced | spec.reduced, AxisType.Manual)
+        return marked(local, marks, mesh.abstract_mesh.update_axis_types(inside))
+    if shown is None or shown.mesh.shape_tuple != mesh.shape_tuple:
+        return local
+    return local.update(shown_sharding=_without(shown, manual))
 
 
 def _without(sharding: NamedSharding, manual: AxisSet) -> NamedSharding | None:
@@ -150,12 +131,6 @@ def whole_type(
         over = shown.mesh.abstract_mesh.update_axis_types(types)
     sharding = shown_sharding(over, explicit_part(whole, over, len(shape)))
     return aval.update(shape=tuple(shape), varying=aval.varying - manual, shown_sharding=sharding)
-
-
-def with_batch_dim(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
-    """`spec` with `entry` for a new dimension at `dim`."""
-    entries = list(spec) + [None] * (dim - len(spec))
-    return PartitionSpec(*inserted(entries, dim, entry))
 
 
 def leading_spec(mesh: AnyMesh, axes: Sequence[Any] | AxisSet) -> PartitionSpec:
@@ -529,8 +504,15 @@ def _free_axes(axis: BatchAxis, params: ShardMapParams) -> tuple[Any, ...]:
 
 def _with_batch_dims(specs: Specs, dims: Dims, entry) -> list[PartitionSpec]:
     return [
-        spec if d is None else with_batch_dim(spec, d, entry) for spec, d in strict_zip(specs, dims)
+        spec if d is None else _with_batch_dim(spec, d, entry)
+        for spec, d in strict_zip(specs, dims)
     ]
+
+
+def _with_batch_dim(spec: PartitionSpec, dim: int, entry) -> PartitionSpec:
+    """`spec` with `entry` for a new dimension at `dim`."""
+    entries = [*spec, *[None] * (dim - len(spec))]
+    return PartitionSpec(*inserted(entries, dim, entry))
 
 
 def _batched(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: AxisSet) -> Derived:

@@ -49,7 +49,7 @@ from .manual import (
     REPLICATED,
     ShardMapParams,
     check_is_array,
-    checked_local_type,
+    local_type,
     manual_axes_bound,
     shard_map_p,
 )
@@ -258,7 +258,7 @@ def _call(
         for spec, x, path in strict_zip(stated, arrays, paths)
     ]
     avals = [
-        checked_local_type(type_of(x), mesh, spec, manual, check_vma, path)
+        local_type(type_of(x), mesh, spec, manual, check_vma, path)
         for x, spec, path in strict_zip(arrays, specs, paths)
     ]
     out_leaves, out_tree = flatten(out_specs)
@@ -437,7 +437,7 @@ def _check_results(
         if len(spec) > aval.ndim:
             raise PartitionSpecError(
                 f"shard_map: out_specs give {spec!r} to a result of rank {aval.ndim}.",
-                got=f"{_path(tree, i)} of `{name_of(f)}`: {aval.text()}",
+                got=_result_text(f, tree, i, aval, spec),
                 do="Give a scalar that differs a dimension, `x[None]`, at which all are joined, or sum it (`psum`)."
                 if aval.ndim == 0
                 else "Leave the last entries out; dimensions not mentioned are not cut.",
@@ -445,7 +445,7 @@ def _check_results(
         if check_vma and marks_of(aval) != Marks(spec.unreduced, spec.reduced):
             raise CollectiveError(
                 "shard_map: out_specs must say over which axes a result is unreduced or reduced.",
-                got=f"{_path(tree, i)} of `{name_of(f)}`: {aval.text()}, spec {spec!r}",
+                got=_result_text(f, tree, i, aval, spec),
                 do="Write P(..., unreduced={...}), or sum it with `psum`.",
             )
         differing = [a for a in mesh.axis_names if a in (aval.varying & manual) - spec.axis_names]
@@ -453,11 +453,12 @@ def _check_results(
             shown = axes_text(differing)
             raise CollectiveError(
                 f"shard_map: out_specs call a result the same along {shown}, but it may differ.",
-                got=f"{_path(tree, i)} of `{name_of(f)}`: {aval.text()}, spec {spec!r}",
+                got=_result_text(f, tree, i, aval, spec),
                 do=f'Name {shown} in the spec, or reduce over it (`psum`, `pmax`, `all_gather(…, to="invarying")`); '
                 "check_vma=False turns this check off.",
             )
 
 
-def _path(tree, index: int) -> str:
-    return shown_path("result", leaf_paths(tree)[index])
+def _result_text(f: Function, tree, index: int, aval, spec: PartitionSpec) -> str:
+    path = shown_path("result", leaf_paths(tree)[index])
+    return f"{path} of `{name_of(f)}`: {aval.text()}, spec {spec!r}"
