@@ -9,7 +9,7 @@ late.origins.update(
         "bottom trace": "pellucid.compilation.eager:bottom",
         "devices": "pellucid.runtime.platforms:devices",  # of a mesh made without devices
         "load ahead": "pellucid.compilation.disk_cache:load_ahead",  # when devices are there
-        "relaid": "pellucid.compilation.relayout:relaid",  # large arrays are laid out anew by a program
+        "relaid": "pellucid.compilation.eager:relaid",  # large arrays are laid out anew by a program
         "text": "pellucid.ir.printing:text",
         # The transformations and the pipeline lie below calls.
         "with layers called": "pellucid.higher_order.repeated_layers:with_layers_called",

@@ -1,4 +1,4 @@
-"""The bottom trace: each primitive is a small compiled program, called through C++."""
+"""The bottom trace: each primitive is a small compiled program, called through C++; and so is an exchange of parts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from pellucid.base import UnexpectedTracerError, cached, clearing
 from pellucid.ir import (
     AbstractRef,
     Avals,
+    ClosedJaxpr,
+    Jaxpr,
     Operands,
     Placed,
     Primitive,
     Programs,
     Runs,
+    ShapedArray,
+    Var,
     constants_as_inputs,
     forget_sources,
 )
@@ -21,6 +25,8 @@ from pellucid.runtime.assembly import make_array_from_callback
 from pellucid.runtime.executable import Executable, is_wrapped
 from pellucid.runtime.tokens import Token
 from pellucid.runtime.transfer import device_put, from_host, put_host, put_leaf, shard_argument
+from pellucid.sharding.layout import Layout
+from pellucid.sharding.placement import Sharding
 from pellucid.tracing import (
     Trace,
     Tracer,
@@ -31,6 +37,7 @@ from pellucid.tracing import (
     stage,
     types_of,
 )
+from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.calls import CallCache, make_call
 from pellucid.xla.flags import trace_context
 from pellucid.xla.pytree import flatten
@@ -39,7 +46,7 @@ from . import interception, key_reuse
 from .finite import check_results, is_checking
 from .interception import Pending
 from .pipeline import Request, compile_program
-from .placement import Where, placements_of, where
+from .placement import Placement, Where, canonical, placements_of, where
 
 
 class EvalTrace(Trace):
@@ -124,8 +131,7 @@ def _applied(primitive: Primitive[Any], params, operands: Operands):
     if any(type(aval) is AbstractRef for aval in avals):
         # A loop's condition and body may use the same reference: it is one operand of the program on values.
         distinct = {id(x): x for x in operands}
-        index = {key: i for i, key in enumerate(distinct)}
-        positions = tuple([index[id(x)] for x in operands])
+        positions = tuple(map([*distinct].index, map(id, operands)))
         operands = tuple(distinct.values())
         avals = tuple(types_of(operands))
     program = _program(primitive, params, avals, positions, trace_context())
@@ -142,10 +148,9 @@ def _applied(primitive: Primitive[Any], params, operands: Operands):
     results = program.settle(operands, executable(values) if stepped is None else stepped)
     if is_checking():
         check_results(primitive.name, results)
-        return results, None
-    if program.takes_references or stepped is not None:
-        return results, None
-    return results, executable.fast_path(flatten(results)[1], operands)
+    elif not program.takes_references and stepped is None:
+        return results, executable.fast_path(flatten(results)[1], operands)
+    return results, None
 
 
 @cached(8192)
@@ -223,3 +228,25 @@ def from_tracers(operands: Operands) -> None:
                 do="Return it from the transformed function; a function with its own derivative (custom_jvp, "
                 "custom_vjp) must get it as an argument.",
             )
+
+
+def relaid(x: ArrayImpl, sharding: Sharding, layout: Layout | None = None) -> ArrayImpl:
+    """A copy of array `x`, laid out as `sharding` over the same devices in the same order; it is committed.
+
+    `layout` is the order of its elements in memory, by default the device's own.
+    """
+    current = Layout.from_pjrt_layout(x._pjrt_layout)
+    [result] = _relaying(x.aval, canonical(x._sharding), current, sharding, layout)([x])
+    return result
+
+
+@cached(1024)
+def _relaying(aval: ShapedArray, old, old_layout: Layout, new, layout: Layout | None) -> Executable:
+    """The program by which devices exchange the parts of an array."""
+    value = Var(aval)
+    devices = tuple(new._internal_device_list)
+    request = Request(
+        "device_put", Placement(devices[0].client, devices), (old,), (new,),
+        committed=True, argument_layouts=(old_layout,), result_layouts=(layout,), mesh=getattr(new, "mesh", None) or getattr(old, "mesh", None),
+    )  # fmt: skip
+    return compile_program(ClosedJaxpr(Jaxpr((), (value,), (), (value,))), request)

@@ -38,7 +38,7 @@ from pellucid.xla.shardings import Device, DeviceLayout
 
 from .extended import ExtendedArray
 from .failures import raise_runtime_error
-from .shared_program import LaunchPoint, SharedProgram
+from .peers import LaunchPoint, SharedProgram
 from .tokens import tokens
 from .transfer import ordered_as, same_order, shard_argument
 
@@ -224,9 +224,7 @@ class Executable:
         """
         if self.effects or self.has_side_effects or self.calls_host or not self.gives_plain_arrays:
             return None
-        if self.has_layouts:
-            return None
-        if self._is_large:
+        if self.has_layouts or self._is_large:
             return None
         n_consts = len(self.consts)
         operands = [x for x, k in strict_zip(arguments, self.used) if k]
