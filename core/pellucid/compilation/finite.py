@@ -12,8 +12,8 @@ from pellucid.tracing import steps, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 
 _nans, _infs = config.debug_nans.state, config.debug_infs.state
-_TESTS = {"NaN": np.isnan, "infinity": np.isinf}
-_OPTIONS = {"NaN": config.debug_nans, "infinity": config.debug_infs}
+_KINDS = {"NaN": (np.isnan, config.debug_nans), "infinity": (np.isinf, config.debug_infs)}
+"""Test and option of each kind of value that may be forbidden."""
 
 
 def is_checking() -> bool:
@@ -31,7 +31,7 @@ def check_results(
 
     `program`, run again on `leaves` one equation at a time, finds the equation that made it.
     """
-    kind = _kind_of_bad([kind for kind, option in _OPTIONS.items() if option.value], results)
+    kind = _kind_of_bad([kind for kind, (_, option) in _KINDS.items() if option.value], results)
     if kind is None:
         return
     got, source = [], capture()
@@ -47,7 +47,7 @@ def check_results(
         f"`{name}` gave a result with {kind} in it.",
         got=got,
         where=describe(source),
-        do=f"Turn off the option `{_OPTIONS[kind].name}` to get the value nevertheless.",
+        do=f"Turn off the option `{_KINDS[kind][1].name}` to get the value nevertheless.",
     )
 
 
@@ -61,7 +61,7 @@ def _kind_of_bad(kinds: Sequence[str], values: Operands) -> str | None:
         if dtype.kind not in "fc":  # NumPy's own tests don't know the small floating dtypes
             host = host.astype(np.float32)
         for kind in kinds:
-            if _TESTS[kind](host).any():
+            if _KINDS[kind][0](host).any():
                 return kind
     return None
 

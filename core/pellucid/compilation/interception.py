@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -29,9 +29,7 @@ class Pending:
 
     def taken(self) -> Operands:
         """The operands where the compiled program takes them."""
-        if not self.executable.committed:
-            return self.operands
-        return [*map(put_leaf, self.operands, self.executable.argument_shardings)]
+        return self._at(self.executable.argument_shardings, self.operands)
 
     def run(self) -> Results:
         """The results of the compiled program, which takes the memory of donated operands; to be called once."""
@@ -39,9 +37,12 @@ class Pending:
 
     def placed(self, results: Operands) -> Results:
         """Results that were computed otherwise, put where those of the compiled program lie."""
+        return self._at(self.executable.out_shardings, results)
+
+    def _at(self, shardings: Sequence[Any], values: Operands) -> Results:
         if not self.executable.committed:
-            return results
-        return [*map(put_leaf, results, self.executable.out_shardings)]
+            return values
+        return [*map(put_leaf, values, shardings)]
 
 
 class Runner(NamedTuple):

@@ -7,6 +7,7 @@ outside programs too, so that eager operations and calls of compiled functions a
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -65,21 +66,28 @@ class Key:
 
 Keys = np.ndarray[Any, Any]
 """The records of an array of keys: for each element a tuple of the keys that it may be, of one where that is known."""
+Records = list[Keys | None]
+"""The records of several values, None for those that are no arrays of keys."""
 
 
 def _records(elements: Iterable[tuple[Key, ...]], shape: Sequence[int]) -> Keys:
-    flat = np.fromiter(elements, dtype=object)
-    return flat.reshape(tuple(shape))
+    return np.fromiter(elements, dtype=object).reshape(tuple(shape))
 
 
 def _new(shape: Sequence[int]) -> Keys:
     """Records of new keys."""
-    return _records(((Key(),) for _ in range(int(np.prod(shape, dtype=int)))), shape)
+    return _records(((Key(),) for _ in range(math.prod(shape))), shape)
 
 
-def _members(keys: Iterable[Keys]) -> tuple[Key, ...]:
+def _new_of(avals: Sequence[Any]) -> Records:
+    """Records of new values of types `avals`."""
+    return [_new(aval.shape) if _is_keys(aval) else None for aval in avals]
+
+
+def _members(records: Iterable[Keys | None]) -> tuple[Key, ...]:
     """All keys that the elements of some arrays may be, each once."""
-    return tuple({key: None for array in keys for element in array.flat for key in element})
+    arrays = (array for array in records if array is not None)
+    return tuple({key: None for array in arrays for element in array.flat for key in element})
 
 
 def _is_keys(aval) -> bool:
@@ -97,12 +105,10 @@ def keys_of(x: Any) -> Keys | None:
 
 def note_use(name: str, x: ExtendedArray) -> None:
     """Note that `name` uses the keys `x`; raises KeyReuseError where one was used before."""
-    _Walk().use(_members([keys_of(x)]), Use(name, capture()))  # type: ignore[list-item]
+    _Walk().use(_members([keys_of(x)]), Use(name, capture()))
 
 
-def follow_program(
-    program: ClosedJaxpr, operands: Operands, *, knows_operands: bool
-) -> list[Keys | None]:
+def follow_program(program: ClosedJaxpr, operands: Operands, *, knows_operands: bool) -> Records:
     """The records of a program's results, whose uses of `operands` are noted.
 
     Elements that it takes at positions among the operands are known only if `knows_operands`; others may be all.
@@ -113,9 +119,7 @@ def follow_program(
     return _Walk().through(program, [keys_of(x) for x in operands], values)
 
 
-def follow_operation(
-    primitive: Primitive[Any], params: Any, operands: Operands
-) -> list[Keys | None]:
+def follow_operation(primitive: Primitive[Any], params: Any, operands: Operands) -> Records:
     """As `follow_program`, for one primitive."""
     avals = tuple(map(type_of, operands))
     results = primitive.types(avals, params)[0]
@@ -126,7 +130,7 @@ def follow_operation(
     return _Walk().operation(equation, [keys_of(x) for x in operands], values)
 
 
-def remember(results: Results, records: Sequence[Keys | None]) -> None:
+def remember(results: Results, records: Records) -> None:
     """Keep the records of results for what they become operands of."""
     for x, keys in strict_zip(results, records):
         if type(x) is ExtendedArray:
@@ -181,9 +185,7 @@ class _Walk:
             key.use = use
         self.used += keys
 
-    def through(
-        self, program: ClosedJaxpr, operands: Sequence[Keys | None], values: Operands = ()
-    ) -> list[Keys | None]:
+    def through(self, program: ClosedJaxpr, operands: Records, values: Operands = ()) -> Records:
         """The records of the results of `program`; `values` are its operands, where they are known."""
         jaxpr = program.jaxpr
         consts = dict(strict_zip(jaxpr.constvars, program.consts))
@@ -200,9 +202,7 @@ class _Walk:
             records.update(strict_zip(equation.results, results))
         return [records.get(atom) for atom in jaxpr.outvars]
 
-    def operation(
-        self, equation: Equation, keys: Sequence[Keys | None], constants: _Values
-    ) -> list[Keys | None]:
+    def operation(self, equation: Equation, keys: Records, constants: _Values) -> Records:
         """The records of the results of one equation, whose operands have the records `keys`."""
         primitive, params = equation.primitive, equation.params
         results: list[Any] = [var.aval for var in equation.results]
@@ -213,18 +213,19 @@ class _Walk:
                 return self.of_slots(slots, keys, results)
             self.of_programs(programs, keys, is_repeated)
         elif primitive.traits.moves_keys and any(map(_is_keys, results)):
-            return self.moved(equation, keys, constants)
+            return self.moved(equation, keys, constants, results)
         elif primitive.traits.keys == "used":
-            self.use(
-                _members(x for x in keys if x is not None), Use(primitive.name, equation.source)
-            )
-        return [_new(aval.shape) if _is_keys(aval) else None for aval in results]
+            self.use(_members(keys), Use(primitive.name, equation.source))
+        return _new_of(results)
 
     def moved(
-        self, equation: Equation, keys: Sequence[Keys | None], constants: _Values
-    ) -> list[Keys | None]:
+        self,
+        equation: Equation,
+        keys: Records,
+        constants: _Values,
+        results: Sequence[Any],
+    ) -> Records:
         """Keys in another arrangement: the primitive is run on their positions, where it depends on known values only."""
-        results: list[Any] = [var.aval for var in equation.results]
         arrays = [x for x in keys if x is not None]
         values = [
             constants.of(atom) if x is None else x
@@ -247,7 +248,7 @@ class _Walk:
             else next(starts) + np.arange(x.size, dtype=np.int32).reshape(x.shape)
             for x, value in strict_zip(keys, values)
         ]
-        records: list[Keys | None] = []
+        records: Records = []
         for aval, result in strict_zip(results, _computed(equation, positions)):
             if not _is_keys(aval):
                 records.append(None)
@@ -277,25 +278,20 @@ class _Walk:
 
     # Programs in params -------------------------------------------------------------------------------------
 
-    def of_programs(
-        self, programs: Sequence[Jaxpr], keys: Sequence[Keys | None], is_repeated: bool
-    ) -> None:
+    def of_programs(self, programs: Sequence[Jaxpr], keys: Records, is_repeated: bool) -> None:
         """Follow programs whose inputs are parts of the operands, in a way that isn't known here.
 
         Where one uses a key, all keys among the operands count as used; not where the uses repeat earlier ones
         (`is_repeated`), as in the backward pass of `checkpoint`.
         """
         for program in programs:
-            avals: Any = program.in_avals
-            inputs = [_new(aval.shape) if _is_keys(aval) else None for aval in avals]
+            inputs = _new_of(program.in_avals)
             self.through(ClosedJaxpr(program), inputs)
-            uses = [key.use for key in _members(x for x in inputs if x is not None) if key.use]
+            uses = [key.use for key in _members(inputs) if key.use]
             if uses and not is_repeated:
-                self.use(_members(x for x in keys if x is not None), uses[0])
+                self.use(_members(keys), uses[0])
 
-    def of_slots(
-        self, slots: Slots, keys: Sequence[Keys | None], results: Sequence[Any]
-    ) -> list[Keys | None]:
+    def of_slots(self, slots: Slots, keys: Records, results: Sequence[Any]) -> Records:
         """Follow programs whose operands have roles."""
         if slots.choosing:
             return self.of_branches(slots, keys)
@@ -303,9 +299,9 @@ class _Walk:
         rows = {
             i: groups[i] for i, group in enumerate(slots.operands) if group.role is Role.STACKED
         }
-        parts: dict[int, list[Keys | None]] = {}
+        parts: dict[int, Records] = {}
         first = next(Key.numbers)
-        outs: list[list[Keys | None]] = [[None] * group.size for group in slots.results]
+        outs: list[Records] = [[None] * group.size for group in slots.results]
         for i, j in slots.carries:
             outs[j] = groups[i]
         n_walks = _MAX_LOOP_WALKS if slots.runs is None else min(slots.runs, _MAX_LOOP_WALKS)
@@ -326,9 +322,10 @@ class _Walk:
                 if part is not None and row is not None and len(row):
                     self._use_rows(part, row)
                     stacks |= {key: row[:, *e] for e, (key,) in np.ndenumerate(part)}
+        by_result = [(group, x) for group, out in strict_zip(slots.results, outs) for x in out]
         return [
             x if x is None or group.role is not Role.STACKED else _stacked(x, aval, stacks, first)
-            for (group, x), aval in strict_zip(_by_result(slots, outs), results)
+            for (group, x), aval in strict_zip(by_result, results)
         ]
 
     def _use_rows(self, part: Keys, rows: Keys) -> None:
@@ -337,7 +334,7 @@ class _Walk:
             if key.use is not None:
                 self.use(_members([rows[:, *place]]), key.use)
 
-    def of_branches(self, slots: Slots, keys: Sequence[Keys | None]) -> list[Keys | None]:
+    def of_branches(self, slots: Slots, keys: Records) -> Records:
         """Follow branches of which one runs: what any of them uses counts as used."""
         groups, start = slots.split(keys), len(self.used)
         uses: dict[Key, Use] = {}
@@ -354,22 +351,14 @@ class _Walk:
         return [_either(values) for values in strict_zip(*branches)]
 
 
-def _by_result(slots: Slots, outs: Sequence[Sequence[Any]]) -> Iterable[tuple[Any, Any]]:
-    """The records of each result with the group that it belongs to."""
-    return [(group, x) for group, out in strict_zip(slots.results, outs) for x in out]
-
-
 def _either(branches: Sequence[Keys | None]) -> Keys | None:
     """The records of a result that is one of several branches'."""
-    [first, *others] = branches
-    if first is None or not others:
-        return first
-    arrays: list[Any] = [first, *others]
+    arrays = [array for array in branches if array is not None]
+    if not arrays:
+        return None
     elements = strict_zip(*(array.flat for array in arrays))
-    return _records(
-        (tuple(dict.fromkeys(key for element in same for key in element)) for same in elements),
-        first.shape,
-    )
+    merged = (tuple(dict.fromkeys(itertools.chain(*same))) for same in elements)
+    return _records(merged, arrays[0].shape)
 
 
 def _stacked(body: Keys, aval, rows: dict[Key, Any], first: int) -> Keys:
@@ -381,10 +370,9 @@ def _stacked(body: Keys, aval, rows: dict[Key, Any], first: int) -> Keys:
     records = np.empty(aval.shape, dtype=object)
     for place, element in np.ndenumerate(body):
         for i in range(aval.shape[0]):
-            keys = [rows[key][i] if key in rows else (_made(key, first),) for key in element]
+            keys = [
+                rows[key][i] if key in rows else (key if key.number < first else Key(key.use),)
+                for key in element
+            ]
             records[i, *place] = tuple(itertools.chain(*keys))
     return records
-
-
-def _made(key: Key, first: int) -> Key:
-    return key if key.number < first else Key(key.use)

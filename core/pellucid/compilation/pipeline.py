@@ -7,6 +7,7 @@ a failure into an error that names it. No pass runs any other way.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +52,7 @@ from pellucid.runtime.executable import MIN_LARGE_BYTES, Executable, FromDisk
 from pellucid.runtime.failures import callback_failure
 from pellucid.sharding.errors import AbstractPlacementError
 from pellucid.sharding.layout import AutoLayout, Layout
-from pellucid.sharding.mesh import AbstractMesh, Mesh
+from pellucid.sharding.mesh import AnyMesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing import without_references
@@ -102,7 +103,7 @@ class Request(NamedTuple):
     """For each argument its layout in memory, or None for the device's own; None if that holds of all."""
     result_layouts: tuple[Layout | AutoLayout | None, ...] | None = None
     """For each result likewise."""
-    mesh: Mesh | AbstractMesh | None = None
+    mesh: AnyMesh | None = None
     """The mesh whose axes name the placements that the compiler chooses."""
     other_platforms: tuple[str, ...] = ()
     """The platforms whose operations the module has, where it isn't only that of the devices; it can't be compiled then."""
@@ -143,7 +144,12 @@ def run_pass(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     except PellucidError:
         raise
     except (JaxRuntimeError, ValueError, RuntimeError) as error:
-        failure = _failed(name, error)
+        text = str(error)
+        failure = (
+            callback_failure(text)
+            or xla_options.error_for(text)
+            or CompilationError(f"the pass “{name}” failed.", got=text.splitlines()[:30])
+        )
         raise failure from (failure.__cause__ or error)
     if on.pass_finished:
         seconds = time.perf_counter() - start
@@ -154,43 +160,41 @@ def run_pass(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
-    """From a program to a StableHLO module."""
+    """From a program to a StableHLO module: the passes, in this order."""
     with stage_events("lower", request.name, program.jaxpr):
-        return _lower_program(program, request)
-
-
-def _lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
-    """The passes, in this order."""
-    in_avals = program.in_avals
-    is_symbolic = any(symbols_of(a) for a in in_avals)
-    request = request._replace(
-        result_shardings=_result_shardings(program.out_avals, request),
-        keep_unused=request.keep_unused or is_symbolic,  # sizes may be known by their shapes alone
-    )
-    jaxpr, first_consts = run_pass("discharge references", without_references, program.jaxpr)
-    jaxpr, more_consts = run_pass("inline small calls", inline_small_calls, jaxpr)
-    consts = [*first_consts, *program.consts, *more_consts]
-    jaxpr, consts, used = run_pass(
-        "remove dead equations", _without_dead_code, jaxpr, consts, request
-    )
-    if not request.is_portable and not request.is_partitioned:
-        jaxpr = run_pass("call repeated layers", _with_layers_called, jaxpr)
-    embedded: Values = []
-    if request.is_portable:
-        embedded, consts = [np.asarray(c) for c in consts], []
-    else:
-        jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr)
-    const_shardings = tuple(_const_sharding(c, request) for c in consts)
-    dumps.warn_of_large_constants(request.name, consts)
-    options = _module_options(jaxpr, const_shardings, used, request)._replace(
-        constants=tuple(embedded), identifies_equations=not request.is_portable,
-        equations=_equations(jaxpr, request) if is_symbolic else None,
-    )  # fmt: skip
-    module = run_pass(
-        "lower to StableHLO", lower_module, jaxpr, options, shardy_attributes(request)
-    )
-    dumps.dump_program(request.name, program, module.module)
-    return LoweredProgram(request, jaxpr, consts, used, module, in_avals, options, const_shardings)
+        in_avals = program.in_avals
+        is_symbolic = any(map(symbols_of, in_avals))
+        request = request._replace(
+            result_shardings=_result_shardings(program.out_avals, request),
+            keep_unused=request.keep_unused
+            or is_symbolic,  # sizes may be known by their shapes alone
+        )
+        jaxpr, first_consts = run_pass("discharge references", without_references, program.jaxpr)
+        jaxpr, more_consts = run_pass("inline small calls", inline_small_calls, jaxpr)
+        all_consts = strict_zip(jaxpr.constvars, [*first_consts, *program.consts, *more_consts])
+        prune = functools.partial(remove_dead_equations, keep_inputs=request.keep_unused)
+        jaxpr, used = run_pass("remove dead equations", prune, jaxpr)
+        live = set(jaxpr.constvars)
+        consts: Values = [c for var, c in all_consts if var in live]
+        if not request.is_portable and not request.is_partitioned:
+            jaxpr = run_pass("call repeated layers", _with_layers_called, jaxpr)
+        embedded: Values = []
+        if request.is_portable:
+            embedded, consts = [np.asarray(c) for c in consts], []
+        else:
+            jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr)
+        const_shardings = tuple(_const_sharding(c, request) for c in consts)
+        dumps.warn_of_large_constants(request.name, consts)
+        options = _module_options(jaxpr, const_shardings, used, request)._replace(
+            constants=tuple(embedded), identifies_equations=not request.is_portable,
+            equations=_equations(jaxpr, request) if is_symbolic else None,
+        )  # fmt: skip
+        shardy = shardy_attributes(request)
+        module = run_pass("lower to StableHLO", lower_module, jaxpr, options, shardy)
+        dumps.dump_program(request.name, program, module.module)
+        return LoweredProgram(
+            request, jaxpr, consts, used, module, in_avals, options, const_shardings
+        )
 
 
 def symbols_of(aval: Any) -> list[Symbol]:
@@ -377,30 +381,24 @@ def _digest(lowered: LoweredProgram) -> str:
 def _placements(lowered: LoweredProgram, loaded: LoadedExecutable) -> tuple[Values, Values]:
     """Where the executable takes its arguments, constants left out, and gives its results."""
     request, whole = lowered.request, lowered.request.replicated
+    n_tokens = len(lowered.module.ordered_effects)
     arguments = list(request.argument_shardings)
     if None in arguments:
         used = [i for i, k in enumerate(lowered.used) if k]
-        first = len(lowered.module.ordered_effects) + len(lowered.consts)
-        messages = (loaded.get_parameter_shardings() or ())[first:]
+        messages = (loaded.get_parameter_shardings() or ())[n_tokens + len(lowered.consts) :]
         avals = [lowered.in_avals[i] for i in used]
         chosen = dict(strict_zip(used, _chosen(request, messages, [None] * len(used), avals)))
         arguments = [chosen.get(i, whole) if a is None else a for i, a in enumerate(arguments)]
     avals = lowered.jaxpr.out_avals
     results = list(request.result_shardings or [None] * len(avals))
     if None in results:
-        chosen = _chosen_for_results(lowered, loaded)
+        kinds, messages = [None] * len(avals), ()
+        if request.is_partitioned or any(getattr(a, "memory_space", None) for a in avals):
+            kinds = loaded.get_output_memory_kinds()[0][n_tokens:]
+            messages = (loaded.get_output_shardings() or ())[n_tokens:]
+        chosen = _chosen(request, messages, kinds, avals)
         results = [c if r is None else r for r, c in strict_zip(results, chosen)]
     return arguments, results
-
-
-def _chosen_for_results(lowered: LoweredProgram, loaded: LoadedExecutable) -> list[Any]:
-    request, avals = lowered.request, lowered.jaxpr.out_avals
-    in_device_memory = all(getattr(a, "memory_space", None) is None for a in avals)
-    if not request.is_partitioned and in_device_memory:
-        return [request.replicated] * len(avals)
-    first = len(lowered.module.ordered_effects)
-    messages = (loaded.get_output_shardings() or ())[first:]
-    return _chosen(request, messages, loaded.get_output_memory_kinds()[0][first:], avals)
 
 
 def _chosen(
@@ -485,15 +483,6 @@ def _with_layers_called(jaxpr: Jaxpr) -> Jaxpr:
     return late("with layers called")(jaxpr) or jaxpr
 
 
-def _without_dead_code(
-    jaxpr: Jaxpr, consts: Values, request: Request
-) -> tuple[Jaxpr, Values, list[bool]]:
-    pruned, used = remove_dead_equations(jaxpr, keep_inputs=request.keep_unused)
-    live = set(pruned.constvars)
-    consts = [c for v, c in strict_zip(jaxpr.constvars, consts) if v in live]
-    return pruned, consts, used
-
-
 def _module_options(
     jaxpr: Jaxpr, const_shardings: Sequence[Any], used: list[bool], request: Request
 ) -> ModuleOptions:
@@ -569,9 +558,3 @@ def _aliases(jaxpr: Jaxpr, donated: Mask, request: Request) -> tuple[int | None,
 
 def _memory_key(aval):
     return (aval.shape, aval.dtype) if hasattr(aval, "shape") else aval
-
-
-def _failed(name: str, error: Exception) -> PellucidError:
-    text = str(error)
-    explained = callback_failure(text) or xla_options.error_for(text)
-    return explained or CompilationError(f"the pass “{name}” failed.", got=text.splitlines()[:30])

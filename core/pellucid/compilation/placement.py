@@ -21,7 +21,7 @@ from pellucid.ir import (
 from pellucid.runtime import platforms
 from pellucid.runtime.platforms import platform_of
 from pellucid.sharding import mesh_context
-from pellucid.sharding.mesh import AbstractMesh, Mesh
+from pellucid.sharding.mesh import AbstractMesh, AnyMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.placement import (
@@ -70,7 +70,7 @@ class Where(NamedTuple):
     committed: bool
     shardings: tuple[Any, ...]
     """For each argument, where it must be; None where the compiler may choose."""
-    mesh: Mesh | AbstractMesh | None = None
+    mesh: AnyMesh | None = None
     """The mesh whose axes name placements, if there is one."""
 
 
@@ -79,7 +79,7 @@ def _device_list(devices: tuple[Device, ...]) -> DeviceList:
     return DeviceList(devices)
 
 
-def replicated_over(placement: Placement, mesh: Mesh | AbstractMesh | None) -> Any:
+def replicated_over(placement: Placement, mesh: AnyMesh | None) -> Any:
     """Each device of `placement` in full, named by `mesh` if there is one."""
     if mesh is not None:
         return NamedSharding(mesh, PartitionSpec())
@@ -294,7 +294,7 @@ def over_devices(sharding: Any, placement: Placement) -> Any:
     return sharding.update(mesh=mesh_over_devices(sharding.mesh, placement))
 
 
-def mesh_over_devices(mesh: Mesh | AbstractMesh, placement: Placement) -> Mesh | AbstractMesh:
+def mesh_over_devices(mesh: AnyMesh, placement: Placement) -> AnyMesh:
     """`mesh` with the devices of a program in their order; as it is where they aren't known, or not as many."""
     if len(placement.devices) != mesh.size:
         return mesh

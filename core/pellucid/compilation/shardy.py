@@ -10,7 +10,7 @@ import numpy as np
 
 from pellucid.base import DeviceError, strict_zip
 from pellucid.ir import Avals, ShapedArray, element_shape
-from pellucid.sharding.mesh import AbstractMesh, Mesh
+from pellucid.sharding.mesh import AnyMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.placement import GSPMDSharding, Sharding
@@ -29,9 +29,7 @@ from .placement import canonical
 class ShardyAttributes:
     """Writes the shardings of one module as Shardy attributes, and declares the meshes that they name."""
 
-    def __init__(
-        self, devices: DeviceList | None, size: int, mesh: Mesh | AbstractMesh | None = None
-    ) -> None:
+    def __init__(self, devices: DeviceList | None, size: int, mesh: AnyMesh | None = None) -> None:
         self.mesh = mesh
         """The mesh that lays out the program, if one does."""
         self.size = size
@@ -47,14 +45,7 @@ class ShardyAttributes:
         self._symbols.clear()
         self._attributes.clear()
 
-    def mesh_symbol(self, mesh: Mesh | AbstractMesh) -> str:
-        """The reference to `mesh`, `@mesh`, in this module.
-
-        Raises: ShardingError if it has devices that the program doesn't run on.
-        """
-        return self._symbol(describe_mesh(mesh, self._devices))
-
-    def positions(self, mesh: Mesh | AbstractMesh) -> np.ndarray:
+    def positions(self, mesh: AnyMesh) -> np.ndarray:
         """For each device of `mesh`, major axis first, its position among the devices that the program runs on."""
         ids = describe_mesh(mesh, self._devices).device_ids
         return np.arange(mesh.size) if ids is None else np.array(ids)
@@ -91,13 +82,13 @@ class ShardyAttributes:
             return self.everywhere(aval)
         words = ["{}"] * len(element_shape(aval))
         dims = ", ".join([*("{}" if i in whole else "{?}" for i in range(aval.ndim)), *words])
-        marks = "" if aval.shown_sharding is None else self._unreduced(aval.shown_sharding)
-        return self._ctx.attribute(f"#sdy.sharding<{self.mesh_symbol(self.mesh)}, [{dims}]{marks}>")
-
-    def _unreduced(self, sharding: NamedSharding) -> str:
-        """The part of an attribute's text that names the axes over which devices hold addends."""
-        spec = PartitionSpec(unreduced=sharding.spec.unreduced)
-        return _axis_set("unreduced", describe(NamedSharding(sharding.mesh, spec), 0).unreduced)
+        shown, addends = aval.shown_sharding, ()
+        if shown is not None:
+            spec = PartitionSpec(unreduced=shown.spec.unreduced)
+            addends = describe(shown.with_spec(spec), 0).unreduced
+        symbol = self._symbol(describe_mesh(self.mesh, self._devices))
+        text = f"{symbol}, [{dims}]{_axis_set('unreduced', addends)}"
+        return self._ctx.attribute(f"#sdy.sharding<{text}>")
 
     def uneven_dims(self, aval: ShapedArray, along: Callable[[Iterable[bool]], bool]) -> list[int]:
         """Dimensions of a value of type `aval` that `all` or `any` axes of the program's mesh split unevenly."""

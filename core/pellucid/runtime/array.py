@@ -5,6 +5,7 @@ Operators and NumPy's methods are the NumPy API, bound late.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -37,26 +38,39 @@ add_late_methods(ArrayImpl)
 setattr(ArrayImpl, "__getattr__", late_attribute)  # until the NumPy API is there
 
 
-for _name in ("shape", "dtype", "ndim", "size", "weak_type", "nbytes"):
+OF_TYPE = ("shape", "dtype", "ndim", "size", "weak_type", "nbytes")
+"""Attributes of arrays that their types have."""
+for _name in OF_TYPE:
     # One C-level getter on top of another: no Python frame for the attributes that are read most.
-    def _getter(array, _name: str = _name):
-        return getattr(array.aval, _name)
-
-    setattr(ArrayImpl, _name, property(_getter))
+    setattr(ArrayImpl, _name, property(operator.attrgetter(f"aval.{_name}")))
 
 
 _clone_unchecked = ArrayImpl.clone
 _delete_unchecked = ArrayImpl.delete
 
 
-class _Methods(ArrayImpl if TYPE_CHECKING else object):
-    """Attributes of arrays about their elements, their placement and their lifetime."""
+class _Sharded(ArrayImpl if TYPE_CHECKING else object):
+    """Attributes of all arrays on devices, those of extended dtypes too."""
 
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 100
 
     def __len__(self) -> int:
         return len(self.aval)
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The parts on this process's devices."""
+        return shards_of(self, addressable_only=True)
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """The parts on all devices; those of other processes have no data here."""
+        return shards_of(self, addressable_only=False)
+
+
+class _Methods(_Sharded):
+    """Attributes of arrays about their elements, their placement and their lifetime."""
 
     @property
     def itemsize(self) -> int:
@@ -101,16 +115,6 @@ class _Methods(ArrayImpl if TYPE_CHECKING else object):
         check_not_deleted(self)
         return Format(Layout.from_pjrt_layout(self._pjrt_layout), self._sharding)
 
-    @property
-    def addressable_shards(self) -> list[Shard]:
-        """The parts on this process's devices."""
-        return shards_of(self, addressable_only=True)
-
-    @property
-    def global_shards(self) -> list[Shard]:
-        """The parts on all devices; those of other processes have no data here."""
-        return shards_of(self, addressable_only=False)
-
     def addressable_data(self, index: int) -> ArrayImpl:
         """The data of this process's shard number `index`, as an array on one device.
 
@@ -144,7 +148,9 @@ class _Methods(ArrayImpl if TYPE_CHECKING else object):
         return share_memory(_clone_unchecked(self), self)
 
 
+extend(ArrayImpl, _Sharded)
 extend(ArrayImpl, _Methods)
+extend(ExtendedArray, _Sharded)
 
 
 @dataclass(eq=False, repr=False, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 from pellucid.base import ArrayConversionError
@@ -13,10 +14,9 @@ from pellucid.xla import arrays
 from pellucid.xla.arrays import ExtendedArray
 from pellucid.xla.shardings import extend
 
-from .array import Shard, shards_of
+from .array import OF_TYPE
 from .transfer import put_leaf
 
-_OF_TYPE = ("shape", "dtype", "ndim", "size", "weak_type", "nbytes")
 _OF_WORDS = (
     "_committed", "_sharding", "_taken_by", "committed", "device", "is_fully_addressable", "is_fully_replicated",
     "sharding",
@@ -52,8 +52,6 @@ def _not_numbers(array: ExtendedArray, *_, **__):
 class _Methods(ExtendedArray if TYPE_CHECKING else object):
     """Attributes of arrays of extended dtypes that are neither their type's nor their words'."""
 
-    __hash__ = None  # type: ignore[assignment]
-    __array_priority__ = 100
     __getattr__ = late_attribute  # until the NumPy API is there
 
     @property
@@ -70,16 +68,6 @@ class _Methods(ExtendedArray if TYPE_CHECKING else object):
     def _arrays(self) -> list[ExtendedArray]:
         return [of_words(self.dtype, words) for words in arrays.shards_of(self.words)]
 
-    @property
-    def addressable_shards(self) -> list[Shard]:
-        """The parts on this process's devices."""
-        return shards_of(self, addressable_only=True)
-
-    @property
-    def global_shards(self) -> list[Shard]:
-        """The parts on all devices; those of other processes have no data here."""
-        return shards_of(self, addressable_only=False)
-
     def addressable_data(self, index: int) -> ExtendedArray:
         """The data of this process's shard number `index`, as an array on one device."""
         return of_words(self.dtype, self.words.addressable_data(index))
@@ -93,9 +81,6 @@ class _Methods(ExtendedArray if TYPE_CHECKING else object):
         self.words.block_until_ready()
         return self
 
-    def __len__(self) -> int:
-        return len(self.aval)
-
     def __reduce__(self) -> Any:
         return of_words, (self.dtype, self.words)
 
@@ -105,10 +90,10 @@ class _Methods(ExtendedArray if TYPE_CHECKING else object):
     __str__ = __repr__
 
 
-for _name in _OF_TYPE:
-    setattr(ExtendedArray, _name, property(lambda array, _n=_name: getattr(array.aval, _n)))
+for _name in OF_TYPE:
+    setattr(ExtendedArray, _name, property(operator.attrgetter(f"aval.{_name}")))
 for _name in _OF_WORDS:
-    setattr(ExtendedArray, _name, property(lambda array, _n=_name: getattr(array.words, _n)))
+    setattr(ExtendedArray, _name, property(operator.attrgetter(f"words.{_name}")))
 for _name in _METHODS_OF_WORDS:
     setattr(ExtendedArray, _name, lambda array, _n=_name: getattr(array.words, _n)())
 for _name in _OF_NUMBERS:

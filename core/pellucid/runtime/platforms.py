@@ -19,6 +19,8 @@ from pellucid.xla.shardings import Device
 from . import peers
 
 T = TypeVar("T")
+Backend = str | Client | None
+"""A platform by name, its client, or None for the default one."""
 _ALIASES = {
     "cpu": ("cpu",),
     "gpu": ("cuda", "rocm"),
@@ -169,7 +171,7 @@ def _start(platform: str) -> list[str]:
     return problems
 
 
-def client(platform: str | Client | None = None) -> Client:
+def client(platform: Backend = None) -> Client:
     """The client of `platform` ('cpu', 'gpu', 'cuda', 'tpu'), or of the default one; a client is itself.
 
     >>> client("cpu").platform
@@ -206,14 +208,14 @@ def default_backend() -> str:
     return "gpu" if name in ("cuda", "rocm") else name
 
 
-def devices(backend: str | Client | None = None) -> list[Device]:
+def devices(backend: Backend = None) -> list[Device]:
     """All devices of `backend` (by default, of the best platform), in order of id."""
     return list(client(backend).devices())
 
 
 def local_devices(
     process_index: int | None = None,
-    backend: str | Client | None = None,
+    backend: Backend = None,
     host_id: int | None = None,
 ) -> list[Device]:
     """Devices of this process, or of process `process_index`; `host_id` is its deprecated name."""
@@ -234,7 +236,7 @@ def local_devices(
     return [d for d in chosen.devices() if d.process_index == index]
 
 
-def device_count(backend: str | Client | None = None) -> int:
+def device_count(backend: Backend = None) -> int:
     """Number of devices, of all processes.
 
     >>> device_count("cpu") == len(devices("cpu"))
@@ -243,22 +245,22 @@ def device_count(backend: str | Client | None = None) -> int:
     return int(client(backend).device_count())
 
 
-def local_device_count(backend: str | Client | None = None) -> int:
+def local_device_count(backend: Backend = None) -> int:
     """Number of this process's devices."""
     return int(client(backend).local_device_count())
 
 
-def process_index(backend: str | Client | None = None) -> int:
+def process_index(backend: Backend = None) -> int:
     """Index of this process among those that share the devices."""
     return int(client(backend).process_index())
 
 
-def process_indices(backend: str | Client | None = None) -> list[int]:
+def process_indices(backend: Backend = None) -> list[int]:
     """Indices of all processes."""
     return sorted({d.process_index for d in client(backend).devices()})
 
 
-def process_count(backend: str | Client | None = None) -> int:
+def process_count(backend: Backend = None) -> int:
     """Number of processes."""
     return max(d.process_index for d in client(backend).devices()) + 1
 
@@ -267,7 +269,7 @@ def _renamed(name: str, function: Callable[..., T]) -> Callable[..., T]:
     """`function` under its deprecated `name`."""
 
     @functools.wraps(function)
-    def renamed(backend: str | Client | None = None) -> T:
+    def renamed(backend: Backend = None) -> T:
         message = f"`{name}` is deprecated; use `{function.__name__}`."
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return function(backend)

@@ -192,14 +192,14 @@ def layout_of(pjrt_layout: DeviceLayout | None) -> Layout | None:
 
 def same_order(a: DeviceLayout, b: DeviceLayout) -> bool:
     """Whether two layouts of jaxlib put elements in the same order."""
-    return a == b or _equal_layouts(a, b)
+    return a == b or _order(a) == _order(b)
 
 
 @cached(1024)
-def _equal_layouts(a: DeviceLayout, b: DeviceLayout) -> bool:
-    # Arrays and programs differ in what they say of the size of elements of less than a byte.
-    first, second = Layout.from_pjrt_layout(a), Layout.from_pjrt_layout(b)
-    return (first.major_to_minor, first.tiling) == (second.major_to_minor, second.tiling)
+def _order(pjrt_layout: DeviceLayout) -> tuple[Any, Any]:
+    """The order of elements, without their size: arrays and programs differ in what they say of those of less than a byte."""
+    layout = Layout.from_pjrt_layout(pjrt_layout)
+    return layout.major_to_minor, layout.tiling
 
 
 def move(x: ArrayImpl, sharding: Sharding, *, committed: bool, explicit: bool = False) -> ArrayImpl:
@@ -215,9 +215,8 @@ _MIN_BYTES_FOR_EXCHANGE = 1 << 20
 """Minimum size of an array whose parts devices exchange by a compiled program, instead of through the host."""
 
 
-@cached(1024)
 def _is_row_major(pjrt_layout: DeviceLayout) -> bool:
-    order = Layout.from_pjrt_layout(pjrt_layout).major_to_minor
+    order, _ = _order(pjrt_layout)
     return order == tuple(range(len(order)))
 
 
@@ -225,32 +224,12 @@ def _moved(x: ArrayImpl, sharding: Sharding, committed: bool) -> ArrayImpl:
     if not _is_row_major(x._pjrt_layout):
         x = late("relaid")(x, x._sharding)  # jaxlib copies bytes, and forgets their order
     old, aval = x._sharding, aval_at(x.aval, sharding)
-    if is_unreduced(old) or is_unreduced(sharding):
-        return _moved_addends(x, sharding, committed)
-    if _has_same_parts(old, sharding, x.shape):
+    has_addends = is_unreduced(old) or is_unreduced(sharding)
+    if old == sharding or (not has_addends and _has_same_parts(old, sharding, x.shape)):
         return arrays.assemble(aval, sharding, _copies(x, sharding), committed)
-    if old.is_fully_replicated and old.is_fully_addressable and sharding.is_fully_replicated:
-        whole, devices = _parts(x)[0], sharding._internal_device_list.addressable_device_list
-        copies = [_copied_to(whole, device, sharding.memory_kind) for device in devices]
-        return arrays.assemble(aval, sharding, copies, committed)
     same_devices = old._internal_device_list == sharding._internal_device_list
-    if same_devices and (x.nbytes >= _MIN_BYTES_FOR_EXCHANGE or not x.is_fully_addressable):
-        return late("relaid")(x, sharding)
-    if not x.is_fully_addressable:
-        raise DeviceError(
-            "an array that spans processes can be laid out anew on its own devices only.",
-            got=f"{aval.text()} from {old} to {sharding}",
-            do="Use a mesh of the same devices in the same order.",
-        )
-    return put_host(value_of(x), aval, sharding, committed, explicit=True)
-
-
-def _moved_addends(x: ArrayImpl, sharding, committed: bool) -> ArrayImpl:
-    """`x` laid out as `sharding`, where devices hold addends before or after: a program exchanges them."""
-    old = x._sharding
-    if old == sharding:
-        return arrays.assemble(aval_at(x.aval, sharding), sharding, _copies(x, sharding), committed)
-    if old._internal_device_list == sharding._internal_device_list:
+    is_exchanged = has_addends or x.nbytes >= _MIN_BYTES_FOR_EXCHANGE or not x.is_fully_addressable
+    if same_devices and is_exchanged:
         return late("relaid")(x, sharding)
     if is_unreduced(old):
         raise DeviceError(
@@ -258,7 +237,20 @@ def _moved_addends(x: ArrayImpl, sharding, committed: bool) -> ArrayImpl:
             got=f"{x.aval.text()} from {old} to {sharding}",
             do="Sum the addends first: device_put(x, NamedSharding(mesh, spec)) with a spec that isn't unreduced.",
         )
-    return late("relaid")(_moved(x, summed(sharding), committed), sharding)
+    if is_unreduced(sharding):
+        return late("relaid")(_moved(x, summed(sharding), committed), sharding)
+    if old.is_fully_replicated and old.is_fully_addressable and sharding.is_fully_replicated:
+        whole = _parts(x)[0]
+        devices: Any = sharding._internal_device_list.addressable_device_list  # type: ignore[union-attr]
+        copies = [_copied_to(whole, device, sharding.memory_kind) for device in devices]
+        return arrays.assemble(aval, sharding, copies, committed)
+    if not x.is_fully_addressable:
+        raise DeviceError(
+            "an array that spans processes can be laid out anew on its own devices only.",
+            got=f"{aval.text()} from {old} to {sharding}",
+            do="Use a mesh of the same devices in the same order.",
+        )
+    return put_host(value_of(x), aval, sharding, committed, explicit=True)
 
 
 def _has_same_parts(old: Sharding, new: Sharding, shape: tuple[int, ...]) -> bool:
@@ -364,19 +356,17 @@ def put_leaf(
             check_fits("device_put", "x", sharding, x.shape)
         words = put_leaf(x.words, device, src, donate, may_alias)
         return ExtendedArray(aval_at(x.aval, words._sharding), words)
-    if type(x) is not ArrayImpl:
-        aval: Any = type_of(x)
-        target = default_sharding() if sharding is None else sharding
-        if not target.is_fully_addressable:
-            _check_equal_everywhere(x, aval, target)
-        return put_host(
-            x, aval_at(aval, target), target, committed=sharding is not None, explicit=True
-        )
-    check_not_deleted(x)
-    _check_source(x, src)
-    target = x._sharding if sharding is None else sharding
-    if x.is_fully_addressable and not target.is_fully_addressable:
-        _check_equal_everywhere(value_of(x), x.aval, target)
+    is_array = type(x) is ArrayImpl
+    if is_array:
+        check_not_deleted(x)
+        _check_source(x, src)
+    aval: Any = x.aval if is_array else type_of(x)
+    target = sharding or (x._sharding if is_array else default_sharding())
+    if not target.is_fully_addressable and not (is_array and not x.is_fully_addressable):
+        _check_equal_everywhere(x, aval, target)
+    if not is_array:
+        committed = sharding is not None
+        return put_host(x, aval_at(aval, target), target, committed, explicit=True)
     if target is x._sharding or target.is_equivalent_to(x._sharding, x.ndim):
         result = _here(x, target, x._committed or sharding is not None, may_alias)
     else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from asyncio import StreamReader, StreamWriter
 from typing import Any
 
 from . import wire
@@ -24,8 +25,8 @@ class Coordinator:
         self._num_processes = num_processes
         self._heartbeat_timeout = heartbeat_timeout
         self._service_port = service_port
-        self._members: dict[int, asyncio.StreamWriter] = {}
-        self._meetings: dict[int, asyncio.StreamWriter] = {}
+        self._members: dict[int, StreamWriter] = {}
+        self._meetings: dict[int, StreamWriter] = {}
         self._failures: dict[int, str] = {}
         self._agreements = Agreements(
             lambda process, event, **fields: wire.send(self._meetings[process], event, **fields),
@@ -57,7 +58,7 @@ class Coordinator:
                 writer.close()
         self._pulse.cancel()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
         hello = await wire.receive(reader, _MAX_HELLO_SECONDS)
         event = hello["event"]
         if event == "member":
@@ -89,9 +90,7 @@ class Coordinator:
             return f"another process has come as process {process}", True
         return "", False
 
-    async def _attend(
-        self, process: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _attend(self, process: int, reader: StreamReader, writer: StreamWriter) -> None:
         """Be there for a member until it leaves or fails; before the job has begun it may come again."""
         self._members[process] = writer
         self._is_empty.clear()
@@ -112,7 +111,7 @@ class Coordinator:
             self._tell_who_is_there()
 
     async def _attend_meetings(
-        self, process: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, process: int, reader: StreamReader, writer: StreamWriter
     ) -> None:
         """Receive a member's proposals, until it leaves or fails."""
         self._meetings[process] = writer

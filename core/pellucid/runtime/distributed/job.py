@@ -41,6 +41,7 @@ class Job:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self._shutdown_timeout = max(1, round(plan.shutdown_timeout))
         self._place = {"node_id": plan.process_id, "num_nodes": plan.num_processes}
         self._loop = wire.EventLoopThread()
         self._service: Any = None
@@ -80,7 +81,7 @@ class Job:
         self.client = xla_distributed.make_client(
             f"127.0.0.1:{near_port}",
             plan.process_id,
-            shutdown_timeout=max(1, round(plan.shutdown_timeout)),
+            shutdown_timeout=self._shutdown_timeout,
         )
         deadline = time.monotonic() + plan.initialization_timeout
         interruptible(self.client.connect, check=lambda: self._check_joining(deadline))
@@ -111,7 +112,7 @@ class Job:
         self._service = xla_distributed.start_service(
             f"127.0.0.1:{service_port}",
             plan.num_processes,
-            shutdown_timeout=max(1, round(plan.shutdown_timeout)),
+            shutdown_timeout=self._shutdown_timeout,
         )
         return service_port
 

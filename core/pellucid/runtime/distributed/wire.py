@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import threading
+from asyncio import StreamReader, StreamWriter
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 from pellucid.base import interruptible
 
 T = TypeVar("T")
-Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Handler = Callable[[StreamReader, StreamWriter], Awaitable[None]]
 
 VERSION = 3
 CHUNK = 1 << 16
@@ -67,13 +68,13 @@ def line(event: str, **fields: Any) -> bytes:
     return json.dumps({"event": event, **fields}).encode() + b"\n"
 
 
-def send(writer: asyncio.StreamWriter, event: str, **fields: Any) -> None:
+def send(writer: StreamWriter, event: str, **fields: Any) -> None:
     """Send a message; one that can't arrive any more is dropped."""
     if not writer.is_closing():
         writer.write(line(event, **fields))
 
 
-async def receive(reader: asyncio.StreamReader, seconds: float | None = None) -> dict[str, Any]:
+async def receive(reader: StreamReader, seconds: float | None = None) -> dict[str, Any]:
     """The next message; one of the event "lost", with a `reason`, where none comes within `seconds`, or any more."""
     try:
         async with asyncio.timeout(seconds):
@@ -90,7 +91,7 @@ async def receive(reader: asyncio.StreamReader, seconds: float | None = None) ->
 async def serve(handle: Handler, host: str | None, port: int) -> asyncio.Server:
     """Listen, with a task that runs `handle` for each connection and closes it afterwards."""
 
-    async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def attend(reader: StreamReader, writer: StreamWriter) -> None:
         # The peer is gone, or the event loop ends.
         with contextlib.suppress(OSError, asyncio.CancelledError), contextlib.closing(writer):
             await handle(reader, writer)
@@ -98,7 +99,7 @@ async def serve(handle: Handler, host: str | None, port: int) -> asyncio.Server:
     return await asyncio.start_server(attend, host, port)
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy(reader: StreamReader, writer: StreamWriter) -> None:
     """Pass on bytes until either side ends."""
     with contextlib.suppress(OSError):
         while data := await reader.read(CHUNK):
@@ -107,8 +108,8 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def join(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
+    reader: StreamReader,
+    writer: StreamWriter,
     host: str,
     port: int,
     hello: bytes = b"",
@@ -136,7 +137,7 @@ async def start_tunnel(host: str, port: int, job: str) -> int:
     is lost, so the near end stays open when the far end is gone.
     """
 
-    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def carry(reader: StreamReader, writer: StreamWriter) -> None:
         with contextlib.suppress(OSError):  # then it is as if the far end were silent
             await join(reader, writer, host, port, line("tunnel", job=job))
         while await reader.read(CHUNK):
