@@ -130,7 +130,7 @@ def follow_operation(primitive: Primitive[Any], params: Any, operands: Operands)
     return _Walk().operation(equation, [keys_of(x) for x in operands], values)
 
 
-def remember(results: Results, records: Records) -> None:
+def remember(results: Results, records: Sequence[Keys | None]) -> None:
     """Keep the records of results for what they become operands of."""
     for x, keys in strict_zip(results, records):
         if type(x) is ExtendedArray:

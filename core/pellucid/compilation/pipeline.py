@@ -84,6 +84,10 @@ class UnusedDonationWarning(UserWarning):
     """Arguments were donated to a function that can't use their memory."""
 
 
+Layouts = tuple[Layout | AutoLayout | None, ...] | None
+"""The layout in memory of each of several values, or None for the device's own; None if that holds of all."""
+
+
 class Request(NamedTuple):
     """Everything besides the program that decides an executable."""
 
@@ -99,10 +103,8 @@ class Request(NamedTuple):
     compiler_options: tuple[tuple[str, Any], ...] = ()
     argument_names: tuple[str, ...] = ()
     result_names: tuple[str | None, ...] = ()
-    argument_layouts: tuple[Layout | AutoLayout | None, ...] | None = None
-    """For each argument its layout in memory, or None for the device's own; None if that holds of all."""
-    result_layouts: tuple[Layout | AutoLayout | None, ...] | None = None
-    """For each result likewise."""
+    argument_layouts: Layouts = None
+    result_layouts: Layouts = None
     mesh: AnyMesh | None = None
     """The mesh whose axes name the placements that the compiler chooses."""
     other_platforms: tuple[str, ...] = ()
@@ -359,7 +361,7 @@ def _executable(
         has_side_effects=bool(jaxpr.effects - set(ordered(jaxpr.effects))),
         calls_host=bool(lowered.module.host_callbacks),
         host_failures=[f for f in lowered.module.host_failures if f is not None],
-        is_small=_is_small(jaxpr),
+        is_small=_computed_bytes(jaxpr, {}) < MIN_LARGE_BYTES,
         has_layouts=bool(request.argument_layouts or request.result_layouts),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
         digest=_digest(lowered),
@@ -412,16 +414,12 @@ def _chosen(
     return [whole if kind is None else whole.with_memory_kind(kind) for kind in kinds]
 
 
-def _is_small(jaxpr: Jaxpr) -> bool:
-    """Whether all that the equations compute takes so little that nobody need ask XLA what a run allocates.
-
-    XLA's answer takes from 150 us to 0.1 s, as it comes with the assignment of all buffers.
-    """
-    return _computed_bytes(jaxpr, {}) < MIN_LARGE_BYTES
-
-
 def _computed_bytes(jaxpr: Jaxpr, totals: dict[int, int]) -> int:
-    """Bytes of all results of the equations, as if none shared memory; loops count one iteration."""
+    """Bytes of all results of the equations, as if none shared memory; loops count one iteration.
+
+    Where they are few, nobody need ask XLA what a run allocates, which takes from 150 us to 0.1 s, as it comes with the
+    assignment of all buffers.
+    """
     if id(jaxpr) not in totals:
         results = (var for equation in jaxpr.equations for var in equation.results)
         inner = (program for e in jaxpr.equations for program in subjaxprs(e.params))
@@ -510,9 +508,7 @@ def _module_options(
     )
 
 
-def _layout_modes(
-    layouts: Sequence[Layout | AutoLayout | None] | None, avals: Avals
-) -> tuple[str, ...]:
+def _layout_modes(layouts: Layouts, avals: Avals) -> tuple[str, ...]:
     """Layouts as XLA reads them on arguments and results of the main function."""
     if layouts is None:
         return ()

@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from pellucid.base import (
     ArgumentTypeError,
@@ -207,7 +208,8 @@ def _plan(
     partition_index: int | None,
 ) -> Plan:
     who = "distributed.initialize"
-    address, count, process = place.coordinator_address, place.num_processes, place.process_id
+    stated: Any = place
+    address, count, process, _ = stated
     for name, value in place._asdict().items():
         if value is None and name != "local_device_ids":
             raise ArgumentValueError(
@@ -218,9 +220,6 @@ def _plan(
     for name, value in (("num_processes", count), ("process_id", process)):
         if not isinstance(value, int) or isinstance(value, bool):
             raise ArgumentTypeError(f"{who}: {name} is an integer.", got=type(value).__name__)
-    assert address is not None
-    assert count is not None
-    assert process is not None
     if not 0 <= process < count:
         raise ArgumentValueError(
             f"{who}: process_id counts from 0 to num_processes - 1.",
@@ -237,10 +236,7 @@ def _plan(
         bind_host, bind_port = _host_and_port("coordinator_bind_address", bind_address)
     if bind_host in _ALL_INTERFACES:
         bind_host = None
-    first, second, third = timeouts.values()
-    return Plan(
-        host, port, bind_host, bind_port, count, process, first, second, third, partition_index
-    )
+    return Plan(host, port, bind_host, bind_port, count, process, partition_index, **timeouts)
 
 
 def _host_and_port(name: str, address) -> tuple[str, int]:

@@ -30,10 +30,10 @@ class Plan(NamedTuple):
     bind_port: int
     num_processes: int
     process_id: int
-    initialization_timeout: float
-    heartbeat_timeout: float
-    shutdown_timeout: float
     partition_index: int | None
+    initialization_timeout: float
+    heartbeat_timeout_seconds: float
+    shutdown_timeout_seconds: float
 
 
 class Job:
@@ -41,7 +41,7 @@ class Job:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._shutdown_timeout = max(1, round(plan.shutdown_timeout))
+        self._shutdown_timeout = max(1, round(plan.shutdown_timeout_seconds))
         self._place = {"node_id": plan.process_id, "num_nodes": plan.num_processes}
         self._loop = wire.EventLoopThread()
         self._service: Any = None
@@ -51,7 +51,10 @@ class Job:
         self._preemption_watch: Any = None
         self._end_of_mpi: Any = None
         self.membership = Membership(
-            plan.process_id, plan.num_processes, plan.heartbeat_timeout, self._when_one_fails
+            plan.process_id,
+            plan.num_processes,
+            plan.heartbeat_timeout_seconds,
+            self._when_one_fails,
         )
         self.meetings = Meetings(self.membership)
         self.client: Any = None
@@ -99,7 +102,7 @@ class Job:
     def _start_coordinator(self) -> int:
         plan = self.plan
         service_port = _free_port()
-        coordinator = Coordinator(plan.num_processes, plan.heartbeat_timeout, service_port)
+        coordinator = Coordinator(plan.num_processes, plan.heartbeat_timeout_seconds, service_port)
         try:
             self._loop.run(coordinator.start(plan.bind_host, plan.bind_port))
         except OSError as error:
@@ -174,7 +177,9 @@ class Job:
 
     def leave(self) -> None:
         """End the job together with the others."""
-        self.meetings.agree("distributed.shutdown", "no more", seconds=self.plan.shutdown_timeout)
+        self.meetings.agree(
+            "distributed.shutdown", "no more", seconds=self.plan.shutdown_timeout_seconds
+        )
         self._reports.cancel()
         if self._preemption_watch is not None:
             self._preemption_watch.shutdown()
@@ -183,7 +188,7 @@ class Job:
             self._end_of_mpi()
         self.meetings.close()
         self._loop.run(self.membership.leave())
-        self._stop_coordinator(self.plan.shutdown_timeout)
+        self._stop_coordinator(self.plan.shutdown_timeout_seconds)
         if self._service is not None:
             interruptible(self._service.shutdown)
         self._loop.stop()
