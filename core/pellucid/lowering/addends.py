@@ -90,16 +90,12 @@ def is_product_of_parts(ctx: LoweringContext, x: ir.Value, addends: NamedShardin
 
 def _stated_layout(ctx: LoweringContext, x: ir.Value) -> list[list[str]] | None:
     """For each dimension the names of the mesh axes that cut `x`; None where its layout is left to Shardy."""
-    attributes: Any = None
-    if not isinstance(x.owner, ir.Block):
-        if x.owner.name == "sdy.sharding_constraint":
-            attributes = x.owner.attributes["sharding"]
-    else:
-        function: Any = x.owner.owner.operation.attributes
-        if "arg_attrs" in function and function["sym_name"] == ctx.string("main"):
-            argument = function["arg_attrs"][ir.BlockArgument(x).arg_number]
-            attributes = argument["sdy.sharding"] if "sdy.sharding" in argument else None  # noqa: SIM401  (it has no get)
-    match = None if attributes is None else re.search(r", \[(.*?)\]", str(attributes))
+    attribute: Any = None
+    if isinstance(x.owner, ir.Block):
+        attribute = (ctx.stated_for_argument(x) or {}).get("sdy.sharding")
+    elif x.owner.name == "sdy.sharding_constraint":
+        attribute = x.owner.attributes["sharding"]
+    match = re.search(r", \[(.*?)\]", str(attribute))
     if match is None or "?" in match.group(1):
         return None
     return [re.findall(r'"(.*?)"', dim) for dim in re.findall(r"\{(.*?)\}", match.group(1))]

@@ -65,9 +65,7 @@ def device_groups(
     if within is None:
         return rows
     longest = max(map(len, within))
-    padded = np.full((len(within), longest), -1)
-    for i, group in enumerate(within):
-        padded[i, : len(group)] = group
+    padded = np.array([[*group, *[-1] * (longest - len(group))] for group in within])
     return np.where(padded < 0, -1, rows[:, padded]).reshape(-1, longest)
 
 
@@ -108,29 +106,23 @@ def position_along(ctx: LoweringContext, axes: Sequence[Any]) -> Any:
     if not region.is_full:
         # A device's number says its position only where every axis is manual.
         rest = frozenset(region.mesh.axis_names) - region.manual
-        return in_region(ctx, region.mesh, rest, lambda: position_along(ctx, axes))
+        scalar = shaped_array((), _INDEX)
+        none, one = Parts((), (), ()), Parts((PartitionSpec(),), (scalar,), (scalar,))
+        [position] = manual_computation(
+            ctx, region.mesh, rest, none, one, [], lambda _: [position_along(ctx, axes)]
+        )
+        return position
     mesh = region.mesh
     places = np.argsort(ctx.sharding_attributes.positions(mesh)).reshape(-1)
     along = np.unravel_index(places, mesh.axis_sizes)
     dims = [mesh.axis_names.index(axis) for axis in axes]
     table = np.ravel_multi_index([along[d] for d in dims], [mesh.axis_sizes[d] for d in dims])
-    number = ctx.op("stablehlo.partition_id", [ctx.tensor((), np.uint32)], []).result
-    one = ctx.tensor((1,), _INDEX)
-    part = ctx.op(
-        "stablehlo.dynamic_slice", [one], [ctx.constant(table.astype(_INDEX)), number],
+    number = ctx.op1("stablehlo.partition_id", shaped_array((), np.dtype(np.uint32)), [])
+    part = ctx.op1(
+        "stablehlo.dynamic_slice", shaped_array((1,), _INDEX), [ctx.constant(table.astype(_INDEX)), number],
         {"slice_sizes": (1,)},
-    ).result  # fmt: skip
+    )  # fmt: skip
     return ctx.reshape(part, shaped_array((), _INDEX))
-
-
-def in_region(
-    ctx: LoweringContext, mesh: Any, axes: frozenset[Any], body: Callable[[], Any]
-) -> Any:
-    """The int32 scalar that `body` makes in a manual region without operands, the same at all positions."""
-    scalar, spec = shaped_array((), _INDEX), PartitionSpec()
-    none = Parts((), (), ())
-    results = Parts((spec,), (scalar,), (scalar,))
-    return manual_computation(ctx, mesh, axes, none, results, [], lambda _: [body()])[0]
 
 
 class Parts(NamedTuple):

@@ -10,7 +10,6 @@ import numpy as np
 from pellucid.base import ArgumentTypeError, CompilationError, Ints
 from pellucid.ir import (
     AbstractToken,
-    Avals,
     Effect,
     Operands,
     abstract_token,
@@ -103,11 +102,6 @@ def custom_call(
     return ctx.op("stablehlo.custom_call", result_types, operands, attributes)
 
 
-def row_major_layouts(avals: Avals) -> ir.Attribute:
-    """The attribute of row-major layouts, the only ones that NumPy arrays of the runtime have."""
-    return layouts_attribute([row_major(aval) for aval in avals])
-
-
 def layouts_attribute(layouts: Sequence[Ints]) -> ir.Attribute:
     """The attribute of one layout for each value: its dimensions, fastest first."""
     return ir.ArrayAttr.get(
@@ -179,33 +173,22 @@ def host_call(
             f"programs on platform {ctx.platform} can't call Python functions.",
             do="Run the function on a CPU or GPU device, or return the values and call it outside.",
         )
-    tokens = 0 if effect is None else 1
-    token_avals = [abstract_token] * tokens
-    index = len(ctx.host_callbacks)
+    tokens = [] if effect is None else [ctx.tokens[effect]]
+    token_avals = [abstract_token] * len(tokens)
+    index = np.uint64(len(ctx.host_callbacks))
     ctx.host_callbacks.append(_passing_token(function) if tokens else function)
     ctx.host_failures.append(getattr(function, "failures", None))
-    attributes = {
-        "call_target_name": target,
-        "api_version": ctx.integer(4, 32),
-        "has_side_effect": has_side_effect,
-        "backend_config": ctx.dictionary(
-            {"index": ir.IntegerAttr.get(ir.IntegerType.get_unsigned(64), index)}
-        ),
-        "operand_layouts": row_major_layouts([*token_avals, *ctx.avals_in]),
-        "result_layouts": row_major_layouts([*token_avals, *ctx.avals_out]),
-    }
-    if not of_parts:
-        attributes |= ctx.on_one_device(tokens + len(ctx.avals_out), device)
-    operation = ctx.op(
-        "stablehlo.custom_call",
-        ctx.types([*token_avals, *ctx.avals_out]),
-        [*([ctx.tokens[effect]] if effect is not None else []), *operands],
-        attributes,
-    )
+    avals_in, avals_out = [*token_avals, *ctx.avals_in], [*token_avals, *ctx.avals_out]
+    operation = custom_call(
+        ctx, target, [*tokens, *operands], result_types=ctx.types(avals_out),
+        operand_layouts=list(map(row_major, avals_in)), result_layouts=list(map(row_major, avals_out)),
+        backend_config={"index": index}, has_side_effect=has_side_effect,
+        extra_attributes=None if of_parts else ctx.on_one_device(len(avals_out), device),
+    )  # fmt: skip
     results = list(operation.results)
     if effect is not None:
-        ctx.tokens[effect] = results[0]
-    return [ctx.everywhere(x, a) for x, a in zip(results[tokens:], ctx.avals_out, strict=True)]
+        ctx.tokens[effect] = results.pop(0)
+    return list(map(ctx.everywhere, results, ctx.avals_out))
 
 
 def _passing_token(function: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:

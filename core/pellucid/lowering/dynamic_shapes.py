@@ -6,7 +6,7 @@ each of them into the operation with static attributes that it stands for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,13 +71,12 @@ def size_value(ctx: OperationBuilder, size: Any) -> SizeValue:
                 f"the symbolic dimension {size} has a value only in a program with arguments of such shapes.",
                 do="Compute with it in a function that is exported for symbolic shapes, from sizes of its arguments.",
             )
-        return size_value(ctx, size.evaluate(_variables(ctx)))
+        values = ctx.globals[len(ctx.globals) - len(ctx.dimensions) :]
+        variables = {
+            name: SizeValue(ctx, x) for name, x in zip(ctx.dimensions, values, strict=True)
+        }
+        return size_value(ctx, size.evaluate(variables))
     return SizeValue(ctx, ctx.constant(np.int32(size)))
-
-
-def _variables(ctx: OperationBuilder) -> Mapping[str, SizeValue]:
-    values = ctx.globals[len(ctx.globals) - len(ctx.dimensions) :]
-    return {name: SizeValue(ctx, x) for name, x in zip(ctx.dimensions, values, strict=True)}
 
 
 def sizes_value(ctx: OperationBuilder, sizes: Iterable[Size]) -> ir.Value:
@@ -101,89 +100,53 @@ def pairs_value(ctx: OperationBuilder, pairs: Sequence[tuple[Size, Size]]) -> ir
 Attributes = dict[str, Any]
 Form = tuple[str, list[ir.Value], Attributes]
 """Name, operands and attributes of an operation."""
-
-
-def _with_shape(name: str) -> Callable[..., Form | None]:
-    """The form of an operation that takes the shape of its result as one more operand."""
-
-    def form(
-        ctx: OperationBuilder, result: Any, operands: Values, attributes: Attributes
-    ) -> Form | None:
-        shape = physical(result).shape
-        return (
-            None if is_static(shape) else (name, [*operands, sizes_value(ctx, shape)], attributes)
-        )
-
-    return form
-
-
-def _with_sizes(name: str, fields: Sequence[str]) -> Callable[..., Form | None]:
-    """The form of an operation that takes the sizes in some of its attributes as operands."""
-
-    def form(
-        ctx: OperationBuilder, result: Any, operands: Values, attributes: Attributes
-    ) -> Form | None:
-        if all(is_static(attributes[field]) for field in fields):
-            return None
-        sizes = [sizes_value(ctx, attributes[field]) for field in fields]
-        others = {key: x for key, x in attributes.items() if key not in fields}
-        return name, [*operands, *sizes], others
-
-    return form
-
-
-def _dynamic_slice(
-    ctx: OperationBuilder, result: Any, operands: Values, attributes: Attributes
-) -> Form | None:
-    sizes: Ints = attributes["slice_sizes"]
-    if is_static(sizes):
-        return None
-    x, *indices = operands
-    starts: list[SizeValue] = []
-    for dim, (index, size) in enumerate(zip(indices, sizes, strict=True)):
-        whole = SizeValue(ctx, dimension_size(ctx, x, dim))
-        start = SizeValue(ctx, ctx.convert(index, SIZE))
-        starts.append(start.maximum(0).minimum(whole - size))
-    first, window, ones = (sizes_value(ctx, part) for part in (starts, sizes, [1] * len(sizes)))
-    # A sum of vectors is what the refinement of shapes takes for a window of one size.
-    last = ctx.op1("stablehlo.add", SIZE.update(shape=(len(sizes),)), [first, window])
-    return "stablehlo.real_dynamic_slice", [x, first, last, ones], {}
-
-
-def _convolution(
-    ctx: OperationBuilder, result: Any, operands: Values, attributes: Attributes
-) -> Form | None:
-    pads = attributes["padding"]
-    if isinstance(pads, ir.Attribute):
-        return None
-    others = {key: x for key, x in attributes.items() if key != "padding"}
-    return "stablehlo.dynamic_conv", [*operands, pairs_value(ctx, pads)], others
-
-
-_FORMS: dict[str, Callable[..., Form | None]] = {
-    "stablehlo.broadcast_in_dim": _with_shape("stablehlo.dynamic_broadcast_in_dim"),
-    "stablehlo.reshape": _with_shape("stablehlo.dynamic_reshape"),
-    "stablehlo.iota": _with_shape("stablehlo.dynamic_iota"),
-    "stablehlo.slice": _with_sizes(
-        "stablehlo.real_dynamic_slice", ("start_indices", "limit_indices", "strides")
+_FORMS = {
+    "stablehlo.broadcast_in_dim": ("stablehlo.dynamic_broadcast_in_dim", ()),
+    "stablehlo.reshape": ("stablehlo.dynamic_reshape", ()),
+    "stablehlo.iota": ("stablehlo.dynamic_iota", ()),
+    "stablehlo.slice": (
+        "stablehlo.real_dynamic_slice", ("start_indices", "limit_indices", "strides"),
     ),
-    "stablehlo.pad": _with_sizes(
-        "stablehlo.dynamic_pad", ("edge_padding_low", "edge_padding_high", "interior_padding")
+    "stablehlo.pad": (
+        "stablehlo.dynamic_pad", ("edge_padding_low", "edge_padding_high", "interior_padding"),
     ),
-    "stablehlo.gather": _with_sizes("stablehlo.dynamic_gather", ("slice_sizes",)),
-    "stablehlo.dynamic_slice": _dynamic_slice,
-    "stablehlo.convolution": _convolution,
-}
-"""By operation, what gives its form where sizes are symbolic, or None where all that it needs are integers."""
+    "stablehlo.gather": ("stablehlo.dynamic_gather", ("slice_sizes",)),
+}  # fmt: skip
+"""By operation, the one that takes as operands the sizes in some of its attributes, or else the shape of its result."""
 
 
 def dynamic_form(
     ctx: OperationBuilder, name: str, result: Any, operands: Values, attributes: Attributes
 ) -> Form:
     """The operation itself, or the one that takes as operands the symbolic sizes that it would need as attributes."""
-    make = _FORMS.get(name)
-    form = None if make is None else make(ctx, result, operands, attributes)
-    return (name, list(operands), attributes) if form is None else form
+    if name == "stablehlo.dynamic_slice" and not is_static(attributes["slice_sizes"]):
+        return _dynamic_slice(ctx, operands, attributes["slice_sizes"])
+    if name == "stablehlo.convolution" and not isinstance(attributes["padding"], ir.Attribute):
+        pads = pairs_value(ctx, attributes["padding"])
+        return "stablehlo.dynamic_conv", [*operands, pads], _without(attributes, ("padding",))
+    dynamic_name, fields = _FORMS.get(name, (name, None))
+    if fields is not None:
+        sizes = [attributes[field] for field in fields] or [physical(result).shape]
+        if not all(map(is_static, sizes)):
+            more = [sizes_value(ctx, part) for part in sizes]
+            return dynamic_name, [*operands, *more], _without(attributes, fields)
+    return name, list(operands), attributes
+
+
+def _without(attributes: Attributes, fields: Sequence[str]) -> Attributes:
+    return {key: x for key, x in attributes.items() if key not in fields}
+
+
+def _dynamic_slice(ctx: OperationBuilder, operands: Values, sizes: Ints) -> Form:
+    x, *indices = operands
+    starts: list[SizeValue] = []
+    for dim, (index, size) in enumerate(zip(indices, sizes, strict=True)):
+        last = SizeValue(ctx, dimension_size(ctx, x, dim)) - size
+        starts.append(SizeValue(ctx, ctx.convert(index, SIZE)).maximum(0).minimum(last))
+    first, window, ones = (sizes_value(ctx, part) for part in (starts, sizes, [1] * len(sizes)))
+    # A sum of vectors is what the refinement of shapes takes for a window of one size.
+    end = ctx.op1("stablehlo.add", SIZE.update(shape=(len(sizes),)), [first, window])
+    return "stablehlo.real_dynamic_slice", [x, first, end, ones], {}
 
 
 def reduce_window(
@@ -195,14 +158,14 @@ def reduce_window(
 ) -> list[ir.Value]:
     """`stablehlo.reduce_window` of operands and their initial values; `fill` fills the region that combines elements."""
     fields = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
-    if isinstance(attributes["padding"], ir.Attribute) and all(
-        is_static(attributes[f]) for f in fields
-    ):
-        op = ctx.op("stablehlo.reduce_window", ctx.types(results), operands, attributes, regions=1)
-        fill(op.regions[0])
-        return list(op.results)
     pads = attributes["padding"]
     if isinstance(pads, ir.Attribute):
+        if all(is_static(attributes[field]) for field in fields):
+            op = ctx.op(
+                "stablehlo.reduce_window", ctx.types(results), operands, attributes, regions=1
+            )
+            fill(op.regions[0])
+            return list(op.results)
         pads = np.asarray(ir.DenseIntElementsAttr(pads)).tolist()
     sizes = [sizes_value(ctx, attributes[field]) for field in fields]
     function = ctx.combination([a.update(shape=()) for a in results], fill)

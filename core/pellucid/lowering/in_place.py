@@ -136,10 +136,11 @@ def _is_reshaped(module: ir.Module, value: ir.Value) -> bool:
 def _calls(operation, name: str | None) -> list[Any]:
     """Calls of the function `name` within `operation`."""
     calls = []
-    for region in operation.regions:
-        for block in region:
-            for inner in block.operations:
-                if inner.name == "func.call" and inner.attributes["callee"].value == name:
-                    calls.append(inner)
-                calls += _calls(inner, name)
+
+    def visit(inner: Any) -> ir.WalkResult:
+        if inner.name == "func.call" and inner.attributes["callee"].value == name:
+            calls.append(inner)
+        return ir.WalkResult.ADVANCE
+
+    operation.walk(visit)
     return calls

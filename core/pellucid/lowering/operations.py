@@ -134,10 +134,6 @@ class OperationBuilder(RuleContext):
             element_type = self._remembered[dtype] = make()
         return element_type
 
-    def tensor(self, shape: Ints, dtype: Any) -> ir.Type:
-        """The MLIR type of an array."""
-        return self.type(shaped_array(tuple(shape), np.dtype(dtype)))
-
     # Sizes ------------------------------------------------------------------------------------
 
     def size(self, size: Size) -> ir.Value:
@@ -301,17 +297,12 @@ class OperationBuilder(RuleContext):
 
     def broadcast(self, x: ir.Value, dims: Ints, result: Any) -> ir.Value:
         """`x` with its axes at `dims` of the result."""
-        if (
-            self.addends is not None
-            and self.has_fault(STRETCHED_ADDENDS)
-            and 1 in (shape := ir.RankedTensorType(x.type).shape)
-        ):
-            unstretched = [i for i, size in enumerate(shape) if size != 1]
-            unstretched_shape = tuple([shape[i] for i in unstretched])
-            x, dims = (
-                self.reshape(x, shaped_array(unstretched_shape, result.dtype)),
-                [dims[i] for i in unstretched],
-            )
+        if self.addends is not None and self.has_fault(STRETCHED_ADDENDS):
+            shape = ir.RankedTensorType(x.type).shape
+            kept = [i for i, size in enumerate(shape) if size != 1]
+            if len(kept) < len(shape):
+                x = self.reshape(x, shaped_array(tuple([shape[i] for i in kept]), result.dtype))
+                dims = [dims[i] for i in kept]
         return self.op1("stablehlo.broadcast_in_dim", result, [x], {"broadcast_dimensions": dims})
 
     def broadcast_to(self, x: ir.Value, aval: ShapedArray, shape: Shape) -> ir.Value:
@@ -448,13 +439,17 @@ class OperationBuilder(RuleContext):
             x = x.owner.operands[0]
         if not isinstance(x.owner, ir.Block):
             return x.owner.name == "stablehlo.constant"
-        attributes: Any = x.owner.owner.operation.attributes
-        if "sym_name" not in attributes or attributes["sym_name"] != self.string("main"):
-            return False
-        if "arg_attrs" not in attributes:
-            return True
-        stated = attributes["arg_attrs"][ir.BlockArgument(x).arg_number]
-        return "sdy.sharding" not in stated or '"' not in str(stated["sdy.sharding"])
+        stated = self.stated_for_argument(x)
+        return stated is not None and '"' not in str(stated.get("sdy.sharding"))
+
+    def stated_for_argument(self, x: Any) -> dict[str, Any] | None:
+        """The attributes of an argument of `main`; None for other arguments of blocks."""
+        function: Any = x.owner.owner.operation.attributes
+        if "sym_name" not in function or function["sym_name"] != self.string("main"):
+            return None
+        if "arg_attrs" not in function:
+            return {}
+        return {a.name: a.attr for a in function["arg_attrs"][ir.BlockArgument(x).arg_number]}
 
     def splits_evenly(self, aval: Any, dims: Iterable[int]) -> bool:
         """Whether every mesh axis splits dimensions `dims` of a value of type `aval` into parts of one size."""
