@@ -9,7 +9,7 @@ import pytest
 import pellucid
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import Primitive
-from pellucid.sharding.factors import Rule, rule_of
+from pellucid.sharding.explicit_types import Rule, rule_of
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import type_of
 from tests.laws.sample import Sample, families

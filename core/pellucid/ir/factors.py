@@ -1,6 +1,6 @@
 """The words in which primitives state their factors: which dimensions of operands and results are cut together.
 
-`sharding/factors.py` says what words and marks mean, and derives layouts from them.
+`sharding/explicit_types.py` says what words and marks mean, and derives layouts from them.
 """
 
 from __future__ import annotations

@@ -9,8 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pellucid.base import ArgumentTypeError, MissingRule, cached, strict_zip
-from pellucid.sharding.explicit_types import operand_of, sharding_type_error, shown_sharding
-from pellucid.sharding.factors import Operation, mesh_of, rule_of
+from pellucid.sharding.explicit_types import (
+    Operation,
+    mesh_of,
+    operand_of,
+    rule_of,
+    sharding_type_error,
+    shown_sharding,
+)
 from pellucid.sharding.named_sharding import NamedSharding
 
 from .avals import AbstractRef, AbstractValue, ShapedArray
@@ -139,7 +145,7 @@ class Primitive(Interpreted, Generic[P]):
         return self.own_effects
 
     def factors(self, avals: Avals, results: Results, params: P) -> Factors | None:
-        """Which dimensions of operands and results are cut together, in the words of `sharding/factors.py`.
+        """Which dimensions of operands and results are cut together, in the words of `sharding/explicit_types.py`.
 
         By default as `all_dims` says. Asked only if some operand's type has a sharding, or the user stated that of
         the result. None where the types that `abstract_eval` gives have their shardings already.

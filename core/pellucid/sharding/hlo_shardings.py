@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid.base import Shape, cached, strict_zip
-from pellucid.xla.shardings import MANUAL, MAXIMAL, REPLICATED, UNREDUCED, HloSharding, OpSharding
+from pellucid.xla.shardings import MANUAL, MAXIMAL, REPLICATED, UNREDUCED, HloSharding
 
 from .errors import PartitionSpecError, ShardingError
-from .mesh import AnyMesh, AxisName, AxisType
+from .mesh import AnyMesh, AxisType
 from .partition_spec import PartitionSpec, rank_error
 
 
@@ -26,37 +25,32 @@ def hlo_sharding_of_spec(mesh: AnyMesh, spec: PartitionSpec, ndim: int) -> HloSh
     """
     if len(spec) > ndim:
         raise rank_error(spec, ndim)
-    manual = set(mesh.manual_axes)
-    if manual & spec.axis_names:
-        axis = next(axis for axis in mesh.axis_names if axis in manual & spec.axis_names)
-        raise PartitionSpecError(
-            f"{spec!r} shards over mesh axis {axis!r}, which is Manual here.",
-            got=str(mesh),
-            do=f"Inside shard_map values are already the parts along {axis!r}: leave it out.",
-        )
-    sizes = mesh.shape
-    used = [axis for axes in spec.axes_per_dim for axis in axes]
-    groups = _subgroups(mesh, spec)
-    dims = [math.prod(sizes[axis] for axis in axes) for axes in spec.axes_per_dim]
-    if math.prod(dims) == 1 and len(groups) <= 1:
-        kind = groups[0].kind if groups else REPLICATED
-        return _ALIKE_ON_ALL_DEVICES[kind]()
-
-    dims += [1] * (ndim - len(dims)) + [group.size for group in groups]
-    order = used + [axis for group in groups for axis in group.axes]
+    for axis in mesh.manual_axes:
+        if axis in spec.axis_names:
+            raise PartitionSpecError(
+                f"{spec!r} shards over mesh axis {axis!r}, which is Manual here.",
+                got=str(mesh),
+                do=f"Inside shard_map values are already the parts along {axis!r}: leave it out.",
+            )
+    # Axes along which devices hold the same tile, by how they share it, in the order of the compiler.
+    kinds = {MANUAL: [], UNREDUCED: [], REPLICATED: []}
+    for axis, axis_type in mesh.axis_type_by_name.items():
+        if axis not in spec.axis_names:
+            is_manual = axis_type is AxisType.Manual
+            kind = MANUAL if is_manual else UNREDUCED if axis in spec.unreduced else REPLICATED
+            kinds[kind].append(axis)
+    groups = {kind: axes for kind, axes in kinds.items() if mesh.parts_of(axes) > 1}
+    if mesh.parts_of(spec.axis_names) == 1 and len(groups) <= 1:
+        return _ALIKE_ON_ALL_DEVICES[next(iter(groups), REPLICATED)]()
+    dims = [
+        *map(mesh.parts_of, spec.axes_per_dim), *[1] * (ndim - len(spec)), *map(mesh.parts_of, groups.values()),
+    ]  # fmt: skip
+    order = [axis for axes in (*spec.axes_per_dim, *groups.values()) for axis in axes]
     order += [axis for axis in mesh.axis_names if axis not in order]  # those of size 1
     position = {name: i for i, name in enumerate(mesh.axis_names)}
     return HloSharding.iota_tile(
-        dims, mesh.axis_sizes, [position[axis] for axis in order], [group.kind for group in groups]
+        dims, mesh.axis_sizes, [position[axis] for axis in order], list(groups)
     )
-
-
-class _Subgroup(NamedTuple):
-    """Mesh axes along which devices hold the same tile, and how they share it."""
-
-    axes: list[AxisName]
-    kind: OpSharding.Type
-    size: int
 
 
 _ALIKE_ON_ALL_DEVICES = {
@@ -64,23 +58,6 @@ _ALIKE_ON_ALL_DEVICES = {
     MANUAL: HloSharding.manual,
     UNREDUCED: HloSharding.unreduced,
 }
-
-
-def _subgroups(mesh: AnyMesh, spec: PartitionSpec) -> list[_Subgroup]:
-    """The axes that shard no dimension, by kind, in the order of the compiler; none of size 1."""
-    kinds = {MANUAL: [], UNREDUCED: [], REPLICATED: []}
-    for axis, axis_type in mesh.axis_type_by_name.items():
-        if axis in spec.axis_names:
-            continue
-        if axis_type is AxisType.Manual:
-            kinds[MANUAL].append(axis)
-        else:
-            kinds[UNREDUCED if axis in spec.unreduced else REPLICATED].append(axis)
-    groups = [
-        _Subgroup(axes, kind, math.prod(mesh.shape[axis] for axis in axes))
-        for kind, axes in kinds.items()
-    ]
-    return [group for group in groups if group.size > 1]
 
 
 class Tiles(NamedTuple):

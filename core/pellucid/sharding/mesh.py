@@ -118,6 +118,10 @@ class _NamedAxes(Interned):
         """Types of the axes by name."""
         return dict(zip(self.axis_names, self.axis_types, strict=True))
 
+    def parts_of(self, axes: Iterable[AxisName]) -> int:
+        """Into how many parts `axes` together split a dimension."""
+        return math.prod(self.shape[axis] for axis in axes)
+
     auto_axes = _axes_of_type(AxisType.Auto)
     """Names of the axes of type Auto."""
     explicit_axes = _axes_of_type(AxisType.Explicit)

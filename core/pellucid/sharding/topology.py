@@ -75,20 +75,29 @@ def create_device_mesh(
             got=f"{len(available)} devices",
             do="Pass just the devices to use: create_device_mesh(shape, devices[:n]).",
         )
+    where = ""
     if getattr(available[0], "coords", None) is None:
         candidates = [np.array(available, object).reshape(shape)]
     else:
+        grid = grid_of(available)
+        where = f" in a grid of {_times(grid.shape)}"
         handler = device_kind_handler_dict.get(available[0].device_kind)
         ordered = None if handler is None else handler(shape, available)
         candidates = (
-            layouts(grid_of(available), shape, split=allow_split_physical_axes)
+            layouts(grid, shape, split=allow_split_physical_axes)
             if ordered is None
             else [np.array(ordered, object).reshape(shape)]
         )
     for candidate in candidates:
         if not contiguous_submeshes or _processes_fill_boxes(candidate):
             return candidate
-    raise _no_arrangement_error(shape, available, contiguous_submeshes, allow_split_physical_axes)
+    condition = " with one box for each process" if contiguous_submeshes else ""
+    split = "" if allow_split_physical_axes else ", or pass allow_split_physical_axes=True"
+    raise MeshError(
+        f"create_device_mesh: {_times(shape)} can't be laid onto the devices' grid{condition}.",
+        got=f"{len(available)} devices{where}",
+        do=f"Choose sizes that are products of whole grid axes{split}.",
+    )
 
 
 def create_hybrid_device_mesh(
@@ -170,17 +179,9 @@ def _rings_of_trays(shape: Shape, devices: Sequence[Any]) -> list[Any] | None:
         for z in range(grid.shape[2])
         for y in range(0, grid.shape[1], 2)
         for x in range(0, grid.shape[0], 2)
-        for chip in ring(_chips(grid[x : x + 2, y : y + 2, z]))
+        for chip in (grid[x, y, z], grid[x + 1, y, z], grid[x + 1, y + 1, z], grid[x, y + 1, z])
         for device in chip
     ]
-
-
-def _chips(cores: Grid) -> Grid:
-    """The last axis of `cores` as one tuple for each chip."""
-    chips = np.empty(cores.shape[:-1], dtype=object)
-    for place in np.ndindex(chips.shape):
-        chips[place] = tuple(cores[place])
-    return chips
 
 
 device_kind_handler_dict: dict[str, Callable[[Shape, Sequence[Any]], list[Any] | None]] = {
@@ -224,19 +225,6 @@ def _processes_fill_boxes(devices: Grid) -> bool:
     return all(
         np.prod(np.max(of_process, axis=0) - np.min(of_process, axis=0) + 1) == len(of_process)
         for of_process in places.values()
-    )
-
-
-def _no_arrangement_error(
-    shape: Shape, devices: Sequence[Any], contiguous: bool, split: bool
-) -> MeshError:
-    grid = grid_of(devices)
-    condition = " with one box for each process" if contiguous else ""
-    return MeshError(
-        f"create_device_mesh: {_times(shape)} can't be laid onto the devices' grid{condition}.",
-        got=f"{len(devices)} devices in a grid of {_times(grid.shape)}",
-        do="Choose sizes that are products of whole grid axes"
-        + ("." if split else ", or pass allow_split_physical_axes=True."),
     )
 
 

@@ -17,8 +17,7 @@ from pellucid.ir.factors import regrouping
 from pellucid.ir.primitive import params_of, registry
 from pellucid.sharding.current_mesh import use_abstract_mesh
 from pellucid.sharding.errors import ShardingArgumentError, ShardingTypeError
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.factors import Operation, Rule, rule_of
+from pellucid.sharding.explicit_types import Operand, Operation, Rule, rule_of
 from pellucid.sharding.hlo_shardings import tiles_of
 from pellucid.sharding.mesh import AbstractMesh, AxisType
 from pellucid.sharding.named_sharding import NamedSharding
@@ -33,7 +32,7 @@ def operand(shape: tuple[int, ...], *entries: Any, **marks: Any) -> Operand:
 
 
 def parse(text: str) -> Rule:
-    """The rule that `text`, as in the docstring of `sharding/factors.py`, describes."""
+    """The rule that `text`, as in the docstring of `sharding/explicit_types.py`, describes."""
     arrays, *sizes = text.split(";")
     sides = [
         [
