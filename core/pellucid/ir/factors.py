@@ -83,17 +83,13 @@ def regrouping(old: Sequence[int], new: Sequence[int]) -> Factors:
     dims: tuple[list[list[str]], list[list[str]]] = [[] for _ in old], [[] for _ in new]
     sizes: dict[str, int] = {}
 
-    def add(size: int, *places: list[str], mark: str = "") -> None:
-        [name] = words(1, len(sizes))
-        sizes[name] = size
-        for place in places:
-            place.append(name + mark)
-
     for i, j, size in _aligned(old, new):
-        if i is None or j is None:
-            add(size, dims[0][i] if j is None else dims[1][j], mark="!")  # type: ignore[index]
-        else:
-            add(size, dims[0][i], dims[1][j])
+        [name] = words(1, len(sizes), "!" if i is None or j is None else "")
+        sizes[name.rstrip("!")] = size
+        if i is not None:
+            dims[0][i].append(name)
+        if j is not None:
+            dims[1][j].append(name)
     shared = {
         f.rstrip("!") for side in dims for factors in side if len(factors) > 1 for f in factors
     }

@@ -7,6 +7,7 @@ each of them into the operation with static attributes that it stands for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partialmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,19 +32,18 @@ class SizeValue:
     def __init__(self, ctx: OperationBuilder, value: ir.Value) -> None:
         self.ctx, self.value = ctx, value
 
-    def _binary(self, name: str, other: Any, *, is_reversed: bool = False) -> SizeValue:
+    def _binary(self, name: str, other: Any) -> SizeValue:
         operands = [self.value, size_value(self.ctx, other).value]
-        operands = operands[::-1] if is_reversed else operands
         return SizeValue(self.ctx, self.ctx.op1(f"stablehlo.{name}", SIZE, operands))
 
-    @staticmethod
-    def _operator(name: str, *, is_reversed: bool = False) -> Callable[..., SizeValue]:
-        return lambda self, other: self._binary(name, other, is_reversed=is_reversed)
+    __add__ = __radd__ = partialmethod(_binary, "add")
+    __sub__ = partialmethod(_binary, "subtract")
+    __mul__ = __rmul__ = partialmethod(_binary, "multiply")
+    maximum = partialmethod(_binary, "maximum")
+    minimum = partialmethod(_binary, "minimum")
 
-    __add__ = __radd__ = _operator("add")
-    __sub__, __rsub__ = _operator("subtract"), _operator("subtract", is_reversed=True)
-    __mul__ = __rmul__ = _operator("multiply")
-    maximum, minimum = _operator("maximum"), _operator("minimum")
+    def __rsub__(self, other: Any) -> SizeValue:
+        return size_value(self.ctx, other) - self
 
     def __mod__(self, other: Any) -> SizeValue:
         # The remainder of StableHLO has the sign of the dividend, that of Python the sign of the divisor.

@@ -66,7 +66,17 @@ class NamedSharding(GSPMDSharding):
         check_spec(mesh, spec)
         memory_kind = checked_memory_kind(mesh._internal_device_list, memory_kind)
         parts = (mesh, spec, memory_kind)
-        sharding = _shardings.get(parts) or _shardings.add(parts, _new_sharding(*parts))
+        sharding = _shardings.get(parts)
+        if sharding is None:
+            sharding = GSPMDSharding.__new__(NamedSharding)
+            devices = mesh._internal_device_list
+            if devices is not None:
+                # C++ counts the devices here; the parts it asks of `_to_xla_hlo_sharding`, for the rank at hand.
+                GSPMDSharding.__init__(sharding, devices, _WHOLE, memory_kind)
+            made(
+                sharding, mesh=mesh, spec=spec, memory_kind=memory_kind, _internal_device_list=devices
+            )  # fmt: skip
+            sharding = _shardings.add(parts, sharding)
         # The devices' default kind of memory may be named or left out.
         return _shardings.add(key, sharding)
 
@@ -137,21 +147,6 @@ class NamedSharding(GSPMDSharding):
 
 
 _shardings: InternTable[NamedSharding] = InternTable()
-
-
-def _new_sharding(mesh: AnyMesh, spec: PartitionSpec, memory_kind: str | None) -> NamedSharding:
-    sharding = GSPMDSharding.__new__(NamedSharding)
-    devices = mesh._internal_device_list
-    if devices is not None:
-        # C++ counts the devices here; the parts it asks of `_to_xla_hlo_sharding`, for the rank at hand.
-        GSPMDSharding.__init__(sharding, devices, _WHOLE, memory_kind)
-    return made(
-        sharding,
-        mesh=mesh,
-        spec=spec,
-        memory_kind=memory_kind,
-        _internal_device_list=devices,
-    )
 
 
 def sharding_of_tiles(
