@@ -371,7 +371,7 @@ class Operation(NamedTuple):
                 axes[factor] = part
             cut.setdefault(factor, []).append(place)
         for factor, dims in cut.items():
-            if len(dims) > 1 and factor not in self.kept:
+            if len(dims) > 1 and factor not in self.result_factors:
                 raise self.error(
                     "both operands' contracting dimensions are sharded; devices would hold addends.",
                     "Give out_sharding=PartitionSpec(...) to have them summed, with "
@@ -380,7 +380,7 @@ class Operation(NamedTuple):
         return axes
 
     @property
-    def kept(self) -> set[str]:
+    def result_factors(self) -> set[str]:
         """The factors that the results have; the others are reduced."""
         return {factor for dims in self.rule.results for dim in dims for factor in dim}
 
@@ -464,12 +464,12 @@ class Operation(NamedTuple):
 
     def summed_axes(self) -> AxisSet | None:
         """The mesh axes that cut reduced factors; None where operands cut one of these differently."""
-        axes, kept = {}, self.kept
+        axes, result_factors = {}, self.result_factors
         for dims, operand in strict_zip(self.rule.operands, self.operands):
             for factors, part in strict_zip(dims, operand.axes_per_dim):
                 if len(factors) != 1 or "!" in self.rule.marks.get(factors[0], ""):
                     continue
-                if factors[0] not in kept and axes.setdefault(factors[0], part) != part:
+                if factors[0] not in result_factors and axes.setdefault(factors[0], part) != part:
                     return None
         return frozenset(itertools.chain.from_iterable(axes.values()))
 
