@@ -241,30 +241,25 @@ class Pad(JointlyLinear[PadParams]):
         return [select_n(mask, values, padded)], [x_dim]
 
     def lower(self, ctx, operands, params):
-        config, result = params.padding_config, ctx.avals_out[0]
-        cut = [(larger(-low, 0), larger(-high, 0)) for low, high, _ in config]
-        if all(size == 0 for ends in cut for size in ends) or not ctx.has_fault(NEGATIVE_PADDING):
-            return [lowered_pad(ctx, operands, config, result)]
-        # What is too much is cut off afterwards.
-        config = tuple(
-            [(larger(low, 0), larger(high, 0), interior) for low, high, interior in config]
-        )
-        grown = tuple([n + sum(ends) for n, ends in strict_zip(result.shape, cut)])
-        padded = lowered_pad(ctx, operands, config, result.update(shape=grown))
-        limits = [n - high for n, (_, high) in strict_zip(grown, cut)]
-        return [lowered_slice(ctx, padded, [low for low, _ in cut], limits, result)]
+        config = params.padding_config
+        is_cut = any(larger(-end, 0) != 0 for low, high, _ in config for end in (low, high))
+        if is_cut and ctx.has_fault(NEGATIVE_PADDING):
+            return ctx.from_python(_padded_then_cut, operands, params)
+        attributes = {
+            "edge_padding_low": [low for low, _, _ in config],
+            "edge_padding_high": [high for _, high, _ in config],
+            "interior_padding": [interior for _, _, interior in config],
+        }
+        return [ctx.op1("stablehlo.pad", ctx.avals_out[0], operands, attributes)]
 
 
-def lowered_pad(
-    ctx: Any, operands: Operands, config: Sequence[tuple[int, int, int]], result: ShapedArray
-) -> Any:
-    """`stablehlo.pad` of an operand and a padding value, a value of type `result`."""
-    attributes = {
-        "edge_padding_low": [low for low, _, _ in config],
-        "edge_padding_high": [high for _, high, _ in config],
-        "interior_padding": [interior for _, _, interior in config],
-    }
-    return ctx.op1("stablehlo.pad", result, operands, attributes)
+def _padded_then_cut(x, value, config: Sequence[Any]):
+    """`pad` that cuts off afterwards what is too much."""
+    grown = pad(x, value, [(larger(low, 0), larger(high, 0), inner) for low, high, inner in config])
+    starts = [larger(-low, 0) for low, _, _ in config]
+    sizes = type_of(grown).shape
+    limits = [size - larger(-high, 0) for size, (_, high, _) in strict_zip(sizes, config)]
+    return slice(grown, starts, limits)
 
 
 pad_p = Pad()

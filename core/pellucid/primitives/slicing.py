@@ -237,12 +237,6 @@ def _check_window(name: str, avals: Avals, window: Shape, shown: str) -> None:
         raise DtypeError(f"{name} needs integer start indices of one dtype.", got=got)
 
 
-def _with_zero(starts: Sequence[Any], dim: int) -> tuple[Any, ...]:
-    """`starts` with the start index 0 for one more axis at `dim`."""
-    dtype = type_of(starts[0]).dtype if starts else np.dtype(np.int32)
-    return inserted(tuple(starts), dim, dtype.type(0))
-
-
 class _Window(JointlyLinear[P]):
     """A primitive that reads or writes the window that begins at its last operands, one scalar for each axis."""
 
@@ -255,7 +249,9 @@ class _Window(JointlyLinear[P]):
         if all(d is None for d in dims[n:]):
             aligned, dim = aligned_at_one_dim(axis, arrays, dims[:n])
             params = self.batched_params(params, dim, axis.size)
-            return bind(self, *aligned, *_with_zero(starts, dim), params=params), [dim]
+            dtype = type_of(starts[0]).dtype if starts else np.dtype(np.int32)
+            starts = inserted(starts, dim, dtype.type(0))
+            return bind(self, *aligned, *starts, params=params), [dim]
         columns = [
             broadcast_in_dim(s, (axis.size, 1), () if d is None else (0,))
             for s, d in strict_zip(starts, dims[n:])

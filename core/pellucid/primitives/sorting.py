@@ -180,8 +180,7 @@ def sort_key_val(
     >>> sort_key_val(np.array([3, 1, 2]), np.array([30, 10, 20]))[1]
     Array([10, 20, 30], dtype=int32)
     """
-    k, v = sort((keys, values), dimension, is_stable)
-    return k, v
+    return sort((keys, values), dimension, is_stable)
 
 
 # top_k --------------------------------------------------------------------------------------------

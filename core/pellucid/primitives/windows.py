@@ -28,7 +28,7 @@ from pellucid.lowering.dynamic_shapes import reduce_window
 from pellucid.tracing import bind, bind1, type_of
 
 from .arithmetic import add
-from .assembly import lowered_pad, lowered_slice, pad, slice
+from .assembly import pad, slice
 from .counts import window_combinations, window_comparisons
 from .creation import iota, zero_like_elements, zeros
 from .families import ANY, NUMBER, check_elements
@@ -599,32 +599,32 @@ class SelectAndScatterAdd(_Selecting[ScatterParams]):
     def lower(self, ctx, operands, params):
         source, operand = ctx.avals_in
         result = ctx.avals_out[0]
-        # Padding must never be preferred, so it is done here, with the worst value, rather than by the operation.
-        padded = operand.update(shape=tuple([
-            low + size + high for size, (low, high) in strict_zip(operand.shape, params.padding)
-        ]))  # fmt: skip
-        values, is_padded = operands[1], padded.shape != operand.shape
-        if is_padded:
-            worst = ctx.constant(_worst(params.select_prim, operand.dtype))
-            config = [(low, high, 0) for low, high in params.padding]
-            values = lowered_pad(ctx, [values, worst], config, padded)
+        if any(map(any, params.padding)):
+            return ctx.from_python(_scattered_into_padded, operands, params)
         op = ctx.op(
-            "stablehlo.select_and_scatter", [ctx.type(padded.update(dtype=result.dtype))],
-            [values, operands[0], ctx.constant(source.dtype.type(0))],
+            "stablehlo.select_and_scatter", [ctx.type(result)],
+            [operands[1], operands[0], ctx.constant(source.dtype.type(0))],
             {"window_dimensions": params.window_dimensions,
              "window_strides": params.window_strides,
-             "padding": padding_attribute(ctx, [(0, 0)] * operand.ndim)},
+             "padding": padding_attribute(ctx, params.padding)},
             regions=2,
         )  # fmt: skip
         select = functools.partial(bind1, params.select_prim)
         prefers = scalar_program(lambda x, y: [ordered(select, x, y)], operand.dtype, operand.dtype)
         ctx.jaxpr_body(op.regions[0], prefers.jaxpr)
         ctx.scalar_body(op.regions[1], "stablehlo.add", source.dtype)
-        if not is_padded:
-            return [op.result]
-        starts = [low for low, _ in params.padding]
-        limits = [low + size for size, low in strict_zip(operand.shape, starts)]
-        return [lowered_slice(ctx, op.result, starts, limits, result)]
+        return [op.result]
+
+
+def _scattered_into_padded(source, operand, select: Primitive[Any], sizes, strides, padding: Pads):
+    """`select_and_scatter_add` that pads the operand itself, with what is never preferred; the operation might prefer it."""
+    aval = type_of(operand)
+    config = [(low, high, 0) for low, high in padding]
+    padded = pad(operand, np.asarray(_worst(select, aval.dtype)), config)
+    params = ScatterParams(select, sizes, strides, ((0, 0),) * aval.ndim)
+    result = bind1(select_and_scatter_add_p, source, padded, params=params)
+    starts = [low for low, _ in padding]
+    return slice(result, starts, [low + size for low, size in strict_zip(starts, aval.shape)])
 
 
 reduce_window_sum_p = ReduceWindowSum("sum", NUMBER)
