@@ -120,6 +120,13 @@ def _text(value) -> str | None:
 _PARSERS: dict[type, Callable[[Any], Any]] = {bool: _boolean, int: _integer, float: float}
 
 
+def _folder(value) -> str | None:
+    text = _text(None if value is None else os.fspath(value))
+    if text is not None and "://" in text:
+        raise ValueError("the compilation cache is a folder of this machine")
+    return text
+
+
 def _one_of(*choices) -> Callable[[Any], Any]:
     def parse(value: Any) -> Any:
         if value not in choices:
@@ -383,7 +390,9 @@ cuda_visible_devices = Option(
 default_device = Option(
     None, "Device of new arrays: a device, a platform's name, or None.", _device, in_trace_key=True
 )
-compilation_cache_dir = Option(None, "Folder of the on-disk compilation cache; None turns it off.")
+compilation_cache_dir = Option(
+    None, "Folder of the on-disk compilation cache; None turns it off.", _folder
+)
 compilation_cache_session = Option(
     None,
     "Name of a session, such as a notebook's path: what its last process took from the on-disk cache is loaded ahead.",

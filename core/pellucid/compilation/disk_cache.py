@@ -23,7 +23,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base import CacheError, ConfigError, cached, clearing, config, logger, strict_zip
+from pellucid.base import CacheError, cached, clearing, config, logger, strict_zip
 from pellucid.lowering.module import Origin
 from pellucid.runtime.executable import FromDisk
 from pellucid.runtime.platforms import clients_by_platform, platform_of
@@ -53,12 +53,7 @@ _ABANDONED_SECONDS = 3600.0
 
 def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
     """Keep executables in the folder `path` from now on; None turns the cache off."""
-    text = None if path is None else os.fspath(path)
-    if text is not None and "://" in text:
-        raise ConfigError(
-            "the compilation cache is a folder of this machine.", got=f"path: {text!r}"
-        )
-    config.compilation_cache_dir.set(text)
+    config.compilation_cache_dir.set(path)
     reset_cache()
 
 

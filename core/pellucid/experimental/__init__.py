@@ -1,7 +1,21 @@
 """Modules and functions under the names of `jax.experimental`."""
 
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from types import ModuleType
+
 from pellucid.callbacks.io import io_callback
 from pellucid.experimental.hijax import cur_qdd
 from pellucid.runtime.extended import ExtendedArray as EArray
 
 __all__ = ["EArray", "cur_qdd", "io_callback"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Load a module of this package that is named without an import of its own."""
+    path = f"{__name__}.{name}"
+    if name.startswith("_") or importlib.util.find_spec(path) is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(path)

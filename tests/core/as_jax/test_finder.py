@@ -9,6 +9,8 @@ PROGRAM = """
 import importlib.metadata, pickle, sys
 import jax
 import jax.numpy as jnp
+assert "pellucid.experimental.multihost_utils" not in sys.modules
+assert jax.experimental.multihost_utils.process_allgather and not hasattr(jax.experimental, "nothing")
 import pellucid
 import pellucid.as_jax
 from jax.experimental import checkify

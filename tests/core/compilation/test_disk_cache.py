@@ -223,6 +223,8 @@ def test_a_folder_that_can_t_be_made_is_told(tmp_path, caplog):
 def test_addresses_are_no_folders():
     with pytest.raises(ConfigError, match="a folder of this machine"):
         disk_cache.set_cache_dir("gs://bucket/cache")
+    with pytest.raises(ConfigError, match="a folder of this machine"):
+        config.compilation_cache_dir.set("gs://bucket/cache")
 
 
 def test_the_options_turn_it_off(folder):
