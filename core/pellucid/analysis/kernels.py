@@ -233,11 +233,11 @@ class _Reader:
             nearest: Instruction | None = None
             for each in (self.by_name[name] for name in ring):
                 within = (one for _, one, _ in instructions_within(self.module, each))
-                named = [one for one in (each, *within) if one.frame]
-                if not named or is_program(each):
+                with_lines = [one for one in (each, *within) if one.frame]
+                if not with_lines or is_program(each):
                     continue
                 nearest = nearest or each
-                for one in named:
+                for one in with_lines:
                     if opcode_of(one.path.rpartition("/")[2]) == opcode:
                         return {Member(one.path, one.equation, one.frame, 0): 1.0}
             if nearest is not None:
