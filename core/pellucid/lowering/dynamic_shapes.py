@@ -18,9 +18,11 @@ from pellucid.xla.mlir import ir
 
 if TYPE_CHECKING:
     from .module import LoweringContext
-    from .operations import OperationBuilder
+    from .operations import Attributes, OperationBuilder, Values
 
-Values = Sequence[ir.Value]
+    Form = tuple[str, list[ir.Value], Attributes]
+    """Name, operands and attributes of an operation."""
+
 SIZE = shaped_array((), np.dtype(np.int32))
 """The type of a size."""
 _BOOL = shaped_array((), np.dtype(bool))
@@ -97,9 +99,6 @@ def pairs_value(ctx: OperationBuilder, pairs: Sequence[tuple[Size, Size]]) -> ir
 
 # Dynamic forms of operations --------------------------------------------------------------------------
 
-Attributes = dict[str, Any]
-Form = tuple[str, list[ir.Value], Attributes]
-"""Name, operands and attributes of an operation."""
 _FORMS = {
     "stablehlo.broadcast_in_dim": ("stablehlo.dynamic_broadcast_in_dim", ()),
     "stablehlo.reshape": ("stablehlo.dynamic_reshape", ()),

@@ -136,7 +136,7 @@ class LoweringContext(OperationBuilder):
 
     options: ModuleOptions
     listener: Any = None
-    """What receives the values of variables (`lower_module`), if anything does."""
+    """Receiver of the values of variables (`lower_module`); None for none."""
     module: ir.Module = field(default_factory=ir.Module.create)
     origins: list[Origin] = field(default_factory=list)
     functions: dict[Any, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What lowering rules build with: types, constants, layouts and operations of the module being built.
+"""Building blocks of lowering rules: types, constants, layouts and operations of the module being built.
 
 `ctx.avals_in`, `ctx.avals_out` and `ctx.location` belong to the equation at hand; the same object serves
 the whole module, so that lowering an equation allocates nothing but its operation.
@@ -299,10 +299,12 @@ class OperationBuilder(RuleContext):
         """`x` with its axes at `dims` of the result."""
         if self.addends is not None and self.has_fault(STRETCHED_ADDENDS):
             shape = ir.RankedTensorType(x.type).shape
-            kept = [i for i, size in enumerate(shape) if size != 1]
-            if len(kept) < len(shape):
-                x = self.reshape(x, shaped_array(tuple([shape[i] for i in kept]), result.dtype))
-                dims = [dims[i] for i in kept]
+            unstretched = [i for i, size in enumerate(shape) if size != 1]
+            if len(unstretched) < len(shape):
+                x = self.reshape(
+                    x, shaped_array(tuple([shape[i] for i in unstretched]), result.dtype)
+                )
+                dims = [dims[i] for i in unstretched]
         return self.op1("stablehlo.broadcast_in_dim", result, [x], {"broadcast_dimensions": dims})
 
     def broadcast_to(self, x: ir.Value, aval: ShapedArray, shape: Shape) -> ir.Value:

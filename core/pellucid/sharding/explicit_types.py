@@ -54,11 +54,6 @@ class Operand(NamedTuple):
     spec: PartitionSpec
     dtype: str = ""
 
-    @property
-    def axes_per_dim(self) -> tuple[tuple[AxisName, ...], ...]:
-        """For each dimension the mesh axes that shard it."""
-        return self.spec.axes_per_dim
-
     def __str__(self) -> str:
         return type_text(self.dtype, self.shape, self.spec)
 
@@ -111,7 +106,7 @@ def in_words(operand: Operand, mesh: AbstractMesh) -> str:
     """
     parts = [
         f"dimension {dim} is sharded over {axes_text(axes)} ({mesh.parts_of(axes)} parts)"
-        for dim, axes in enumerate(operand.axes_per_dim)
+        for dim, axes in enumerate(operand.spec.axes_per_dim)
         if axes
     ]
     if operand.spec.unreduced:
@@ -387,7 +382,7 @@ class Operation(NamedTuple):
     def shares(self) -> Iterator[tuple[tuple[int, int], str, Axes]]:
         """((operand, dimension), factor, the mesh axes that cut it there), for all factors of all operands."""
         for i, (dims, operand) in enumerate(strict_zip(self.rule.operands, self.operands)):
-            for dim, (factors, axes) in enumerate(strict_zip(dims, operand.axes_per_dim)):
+            for dim, (factors, axes) in enumerate(strict_zip(dims, operand.spec.axes_per_dim)):
                 shares = [axes] if len(factors) == 1 else self.handed_out(factors, axes)
                 for factor, part in strict_zip(factors, shares):
                     yield (i, dim), factor, part
@@ -466,7 +461,7 @@ class Operation(NamedTuple):
         """The mesh axes that cut reduced factors; None where operands cut one of these differently."""
         axes, result_factors = {}, self.result_factors
         for dims, operand in strict_zip(self.rule.operands, self.operands):
-            for factors, part in strict_zip(dims, operand.axes_per_dim):
+            for factors, part in strict_zip(dims, operand.spec.axes_per_dim):
                 if len(factors) != 1 or "!" in self.rule.marks.get(factors[0], ""):
                     continue
                 if factors[0] not in result_factors and axes.setdefault(factors[0], part) != part:
