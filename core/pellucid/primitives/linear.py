@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.base import dtypes, strict_zip
+from pellucid.base import dtypes
 from pellucid.ir import Operands, P, Primitive, Results, Zero, is_linear
 from pellucid.tracing import bind, type_of
 
@@ -18,19 +18,20 @@ class JointlyLinear(Primitive[P]):
 
     def jvp(self, primals, tangents, params):
         linear = self.traits.linear
-        passive = self.traits.passive_operands(len(primals))
-        active = linear if isinstance(linear, tuple) else other_axes(len(primals), passive)
-        groups = [(i,) for i in active] if linear == "each" or callable(linear) else [active]
+        if isinstance(linear, tuple):
+            groups = [linear]
+        else:
+            active = other_axes(len(primals), self.traits.passive_operands(len(primals)))
+            groups = [active] if linear == "all" else [(i,) for i in active]
         results = bind(self, *primals, params=params)
         totals: list[Any] = [Zero(type_of(y).tangent()) for y in results]
         if linear is None or totals[0].aval.dtype == dtypes.float0:
             return results, totals
         for group in groups:
             if any(type(tangents[i]) is not Zero for i in group):
-                operands = [
-                    instantiate(t) if i in group else x
-                    for i, (x, t) in enumerate(strict_zip(primals, tangents))
-                ]
+                operands = list(primals)
+                for i in group:
+                    operands[i] = instantiate(tangents[i])
                 totals = list(map(add_tangents, totals, bind(self, *operands, params=params)))
         return results, totals
 

@@ -82,7 +82,8 @@ def with_batch_dim(params: Any, fields: Sequence[str], dim: int) -> Any:
 
 def other_axes(ndim: int, *groups: Iterable[int]) -> Axes:
     """The axes of an array of `ndim` dimensions that are in none of the `groups`."""
-    return tuple([i for i in range(ndim) if not any(i in axes for axes in groups)])
+    named = set().union(*groups)
+    return tuple([i for i in range(ndim) if i not in named])
 
 
 def permuted(values: Sequence[Any], order: Ints) -> tuple[Any, ...]:
