@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 from pellucid.base import dtypes
@@ -17,23 +19,18 @@ class JointlyLinear(Primitive[P]):
     """A primitive that is linear in one group of operands, in each of several, or in none, as `traits.linear` says."""
 
     def jvp(self, primals, tangents, params):
-        linear = self.traits.linear
-        if isinstance(linear, tuple):
-            groups = [linear]
-        else:
-            active = other_axes(len(primals), self.traits.passive_operands(len(primals)))
-            groups = [active] if linear == "all" else [(i,) for i in active]
         results = bind(self, *primals, params=params)
-        totals: list[Any] = [Zero(type_of(y).tangent()) for y in results]
-        if linear is None or totals[0].aval.dtype == dtypes.float0:
-            return results, totals
-        for group in groups:
+        moved: Any = None
+        for group in (
+            _groups(self, len(primals)) if dtypes.is_inexact(type_of(results[0]).dtype) else ()
+        ):
             if any(type(tangents[i]) is not Zero for i in group):
                 operands = list(primals)
                 for i in group:
                     operands[i] = instantiate(tangents[i])
-                totals = list(map(add_tangents, totals, bind(self, *operands, params=params)))
-        return results, totals
+                terms = bind(self, *operands, params=params)
+                moved = terms if moved is None else list(map(add_tangents, moved, terms))
+        return results, moved or [Zero(type_of(y).tangent()) for y in results]
 
     def transpose(self, cotangents, operands, params):
         [cotangent] = cotangents
@@ -46,3 +43,13 @@ class JointlyLinear(Primitive[P]):
     def operand_cotangents(self, cotangent: Any, operands: Operands, params: P) -> Results:
         """Cotangents of the first operands; those of operands that are no `LinearOperand` are ignored."""
         raise self.missing("transpose")
+
+
+@functools.cache
+def _groups(primitive: Primitive[Any], n_operands: int) -> list[Sequence[int]]:
+    """The groups of operands in each of which a primitive is linear."""
+    linear = primitive.traits.linear
+    if linear is None or isinstance(linear, tuple):
+        return [linear] if linear else []
+    active = other_axes(n_operands, primitive.traits.passive_operands(n_operands))
+    return [active] if linear == "all" else [(i,) for i in active]
