@@ -50,9 +50,9 @@ from pellucid.primitives.logical import select_n
 from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.tracing import Cell, Tracer, bind, discharged, held, type_of, types_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
-from pellucid.transforms.derived import D, remembered
+from pellucid.transforms.derived import D, Derived, remembered
 from pellucid.transforms.jvp import jvp_jaxpr
-from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
+from pellucid.transforms.linearize import linearize_jaxpr
 from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
@@ -258,7 +258,7 @@ def consecutive(sizes: Iterable[int], values: Operands) -> list[Values]:
 
 def marks(derived: Any) -> list[bool]:
     """For each result of a derived program, whether it has a tangent, a cotangent or a batch axis."""
-    mask = derived.nonzero_out if isinstance(derived, LinearizedJaxpr) else derived.mask
+    mask = derived.mask if type(derived) is Derived else derived.nonzero_out
     return [m is not None and m is not False for m in mask]  # a batch axis may be 0
 
 
@@ -273,12 +273,14 @@ def remembered_on_program(derive: Callable[..., D]) -> Callable[..., D]:
     return found_or_derived
 
 
-def with_settled_carry(derive: Callable[[list[bool]], D], carried: Mask) -> tuple[D, list[bool]]:
+def with_settled_carry(
+    derive: Callable[[list[bool]], D], carried: list[bool]
+) -> tuple[D, list[bool]]:
     """(what `derive` gives for a mask of carries, the mask), from `carried` on, once a step marks the carries that it takes."""
     while True:
-        derived = derive([*carried])
+        derived = derive(carried)
         returned = marks(derived)[: len(carried)]
-        if returned == [*carried]:
+        if returned == carried:
             return derived, returned
         carried = returned
 

@@ -217,7 +217,7 @@ class Scan(Linearized, Structured[ScanParams]):
         const_dims, carry_dims, xs_dims = params.split(dims)
         inner_xs_dims = [None if d is None else max(d - 1, 0) for d in xs_dims]
         n = params.num_carry
-        n_ys = len(params.jaxpr.out_avals) - n
+        n_ys = len(params.jaxpr.jaxpr.outvars) - n
         (program, more, out_dims), batched = with_settled_carry(
             lambda batched: batch_jaxpr(
                 params.jaxpr.jaxpr,
@@ -318,7 +318,7 @@ def _residuals(operands: Operands) -> Values:
 # Forward mode -----------------------------------------------------------------------------------------
 
 
-def _jvp_body(jaxpr: Jaxpr, consts: Mask, carry: Mask, xs: Mask = ()) -> tuple[Derived, Mask]:
+def _jvp_body(jaxpr: Jaxpr, consts: Mask, carry: list[bool], xs: Mask = ()) -> tuple[Derived, Mask]:
     """(the body of values and tangents, the carries that have tangents).
 
     Its inputs and results are (values, tangents) within each of their groups.
@@ -331,7 +331,7 @@ def _jvp_body(jaxpr: Jaxpr, consts: Mask, carry: Mask, xs: Mask = ()) -> tuple[D
     )
     first = len(derived.consts)
     inputs = [*range(first), *_interleaved(first, consts, carried, xs)]
-    results = _interleaved(0, carried, derived.mask[n:])
+    results = _interleaved(0, carried, derived.mask[n:]) if n_ys else None
     program = rearranged(derived.program, inputs, results)
     return derived._replace(program=program), carried
 
@@ -379,9 +379,9 @@ def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
     # What is saved is saved in each step.
     length = params.length if is_static((params.length,)) else 1
     worth = Worth(-(-WORTH_AN_EQUATION // max(length, 1)), by_kernel=False)
-    consts_nz, carried, xs_nz = params.split(nonzero)
+    consts_nz, carried, xs_nz = params.split([*nonzero])
     n_carry = params.num_carry
-    n_ys = len(params.jaxpr.out_avals) - n_carry
+    n_ys = len(params.jaxpr.jaxpr.outvars) - n_carry
     parts, carried = with_settled_carry(
         lambda carried: linearize_jaxpr(
             params.jaxpr.jaxpr,
@@ -426,7 +426,7 @@ def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
     is_fixed = [p.kind in ("const", "hoisted", "constant") for p in places]
     fixed = [i for i, f in enumerate(is_fixed) if f]
     per_step = [i for i, f in enumerate(is_fixed) if not f]
-    n_inputs = len(parts.linear.in_avals)
+    n_inputs = len(parts.linear.jaxpr.invars)
     first_xs = len(places) + sum(consts_nz) + sum(carried)
     order = [*fixed, *range(len(places), first_xs), *per_step, *range(first_xs, n_inputs)]
     return ScanParts(
@@ -701,7 +701,7 @@ def _differentiated(
     constants = [*body.consts, *consts, *nonzero(t_consts)]
     tangent_avals = [a.tangent() for a in compress(params.body_jaxpr.out_avals, carried)]
     condition = rearranged(
-        params.cond_jaxpr, [*range(len(params.cond_jaxpr.in_avals)), *tangent_avals]
+        params.cond_jaxpr, [*range(len(params.cond_jaxpr.jaxpr.invars)), *tangent_avals]
     )
     both = WhileParams(body.program, len(constants), condition, params.cond_nconsts)
     return [*tested, *constants, *carry, *t_carry], both, carried
@@ -717,24 +717,25 @@ def _ending_apart(
     """
     check_batched_effects("while_loop", while_p.effects((), params))
     tested, jaxpr = condition.program.jaxpr, body.program.jaxpr
-    n_carry = len(jaxpr.outvars)
-    n_tested = len(tested.invars) - n_carry
 
-    def any_goes_on(*values):
-        return [reduce_or(replay(tested, (), *values)[0], (0,))]
+    def any_goes_on() -> Derived:
+        run = lambda *values: [reduce_or(replay(tested, (), *values)[0], (0,))]
+        return Derived(*stage_open(run, tested.in_avals, tested.debug), (None,))
 
-    def guarded(*values):
-        carry = values[len(values) - n_carry :]
-        [goes_on] = replay(tested, (), *values[:n_tested], *carry)
-        new = replay(jaxpr, (), *values[n_tested:])
-        return [chosen(goes_on, x, y) for x, y in strict_zip(carry, new)]
+    def guarded_step() -> Derived:
+        n_carry = len(jaxpr.outvars)
+        n_tested = len(tested.invars) - n_carry
 
-    def derived(what: str, function: Any, avals: Avals, mask: Any) -> Derived:
-        stage = lambda: Derived(*stage_open(function, avals, jaxpr.debug), mask)
-        return remembered(jaxpr, (what, tested), stage)
+        def step(*values):
+            carry = values[len(values) - n_carry :]
+            [goes_on] = replay(tested, (), *values[:n_tested], *carry)
+            new = replay(jaxpr, (), *values[n_tested:])
+            return [chosen(goes_on, x, y) for x, y in strict_zip(carry, new)]
 
-    step_avals = [*tested.in_avals[:n_tested], *jaxpr.in_avals]
+        avals = [*tested.in_avals[:n_tested], *jaxpr.in_avals]
+        return Derived(*stage_open(step, avals, jaxpr.debug), body.mask)
+
     return (
-        derived("any goes on", any_goes_on, tested.in_avals, (None,)),
-        derived("step of those that go on", guarded, step_avals, body.mask),
+        remembered(jaxpr, ("any goes on", tested), any_goes_on),
+        remembered(jaxpr, ("step of those that go on", tested), guarded_step),
     )

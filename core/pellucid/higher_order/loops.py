@@ -159,7 +159,7 @@ def _reordered(
 ) -> ClosedJaxpr:
     """A loop's program that gives some of its results, and takes some of its carries, in this order."""
     n = len(body.consts)
-    rest = range(n + n_carry, len(body.program.in_avals))
+    rest = range(n + n_carry, len(body.program.jaxpr.invars))
     return rearranged(body.program, [*range(n), *(n + i for i in carried), *rest], results)
 
 

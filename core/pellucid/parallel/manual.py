@@ -196,7 +196,7 @@ class ShardMapParams(NamedTuple):
         `in_specs` are those of its last inputs; those in front are the same at all positions.
         """
         program = _fitted(program, self, tuple(out_specs))
-        consts = [REPLICATED] * (len(program.in_avals) - len(in_specs))
+        consts = [REPLICATED] * (len(program.jaxpr.invars) - len(in_specs))
         in_specs, out_specs = (*consts, *in_specs), tuple(out_specs)
         return self._replace(jaxpr=program, in_specs=in_specs, out_specs=out_specs)
 
