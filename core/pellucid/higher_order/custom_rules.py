@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
+import numpy as np
+
 from pellucid.base import (
     ArgumentTypeError,
     DerivativeRuleError,
@@ -42,6 +44,7 @@ from pellucid.ir import (
 )
 from pellucid.primitives.movement import brought_to
 from pellucid.tracing import (
+    bottom,
     context,
     indices,
     inline_on_cells,
@@ -93,7 +96,15 @@ def as_rule_argument(tangent: Any, symbolic_zeros: bool) -> Any:
     """A tangent or cotangent in the form that the user's rule takes."""
     if type(tangent) is not Zero:
         return tangent
-    return SymbolicZero(tangent.aval) if symbolic_zeros else instantiate(tangent)
+    if symbolic_zeros:
+        return SymbolicZero(tangent.aval)
+    value = instantiate(tangent)
+    # A scalar zero of a program is a number, which has none of an array's attributes.
+    return (
+        bottom().scalar(value, tangent.aval)
+        if isinstance(value, (float, complex, np.generic))
+        else value
+    )
 
 
 # The decorated function ---------------------------------------------------------------------------------

@@ -309,3 +309,24 @@ def test_an_array_is_the_cotangent_of_a_subtree_of_one_leaf():
     f = pl.custom_vjp(lambda box: box["x"].value ** 2)
     f.defvjp(lambda box: (f(box), box["x"].value), lambda x, ct: ({"x": 3 * x * ct, "n": None},))
     assert pl.grad(f)({"x": Boxed(2.0), "n": None})["x"].value == 6
+
+
+def test_zero_cotangents_of_scalars_are_arrays_also_in_programs():
+    @pl.custom_vjp
+    def both(x):
+        return x, 2 * x
+
+    def backward(residuals, cotangents):
+        used, unused = cotangents
+        assert isinstance(unused, pl.Array)
+        assert unused.at[...].set(3.0).shape == ()
+        return (used + unused,)
+
+    both.defvjp(lambda x: (both(x), None), backward)
+    for function in (
+        lambda x: both(x)[0],
+        pl.jit(lambda x: both(x)[0]),
+        pl.checkpoint(lambda x: both(x)[0]),
+    ):
+        assert pl.grad(function)(1.5) == 1
+        assert pl.jit(pl.grad(function))(np.float32(1.5)) == 1
