@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import types
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,14 @@ def measurements(jax: Any) -> dict[str, Any]:
         rows = jnp.ones(shape, jnp.float32)
         timed[f"list of an array of {shape}"] = call(list, rows)
 
+    settings = types.SimpleNamespace(factor=2.0)
+    timed["jit anew of a function that reads an object"] = lambda: per_call(
+        lambda: jax.jit(of_object)(x)
+    )
+
+    def of_object(x: Any) -> Any:
+        return x * settings.factor
+
     def first_calls(which: int) -> float:
         code = _FIRST_CALL.format(library=jax.__name__)
         command = [sys.executable, "-c", code]
@@ -94,5 +103,6 @@ if __name__ == "__main__":
     targets = {
         "import and first jitted function of a process": Target(1.0, "ms"),
         "second jitted function of a process": Target(1.0, "ms"),
+        "jit anew of a function that reads an object": Target(5.0, "us"),
     }
     compare(__file__, targets)

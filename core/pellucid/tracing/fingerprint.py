@@ -240,7 +240,8 @@ class _ObjectWalk(_Walk):
                 n: v for n, v in functions.items() if isinstance(v, (types.FunctionType, *_SCALARS))
             }
         parts = (kind.__bases__ if is_class else kind, attributes)
-        return ("object", _Same(value, weakly=True), self.of(parts))
+        is_weak = type(value).__weakrefoffset__ != 0  # not of `types.SimpleNamespace`
+        return ("object", _Same(value, weakly=is_weak), self.of(parts))
 
 
 class _Same:

@@ -107,6 +107,17 @@ def test_what_an_object_has_become_is_not_missed(change):
     assert compilations(function) == ([4, 4, 4], 1)
 
 
+def test_objects_that_nothing_refers_to_weakly():
+    settings = types.SimpleNamespace(factor=2.0)
+
+    def function(x):
+        return x * settings.factor
+
+    assert [compilations(function) for _ in range(2)] == [([2, 2, 2], 1), ([2, 2, 2], 0)]
+    settings.factor = 3.0
+    assert compilations(function) == ([3, 3, 3], 1)
+
+
 def test_a_replaced_function_of_a_module_is_not_missed():
     module = types.ModuleType("module_of_a_user")
     module.helper = lambda x: x + 1.0
