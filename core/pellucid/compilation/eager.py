@@ -22,9 +22,10 @@ from pellucid.ir import (
 )
 from pellucid.runtime.array import default_sharding
 from pellucid.runtime.assembly import make_array_from_callback
+from pellucid.runtime.calls import clear_entries, make_call
 from pellucid.runtime.executable import Executable, is_wrapped
 from pellucid.runtime.tokens import Token
-from pellucid.runtime.transfer import device_put, from_host, put_host, put_leaf, shard_argument
+from pellucid.runtime.transfer import device_put, from_host, put_host, put_leaf
 from pellucid.sharding.layout import Layout
 from pellucid.sharding.placement import Sharding
 from pellucid.tracing import (
@@ -38,7 +39,7 @@ from pellucid.tracing import (
     types_of,
 )
 from pellucid.xla.arrays import ArrayImpl
-from pellucid.xla.calls import CallCache, make_call
+from pellucid.xla.calls import CallCache
 from pellucid.xla.flags import trace_context
 from pellucid.xla.pytree import flatten
 
@@ -109,16 +110,14 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
             return _applied(primitive, params, operands)
         except BaseException:
             # C++ would take the slow road for operands of this kind from now on, whatever went wrong.
-            compiled_primitive(primitive, params)._clear_cache()
+            clear_entries(compiled_primitive(primitive, params))
             raise
 
     def without_fast_path(*operands):
         return apply(*operands)[0]
 
     # While jit is off, C++ calls the function itself, which for a primitive is its own small program.
-    return make_call(
-        primitive.name, without_fast_path, apply, (), (), (primitive.name, params), shard_argument
-    )
+    return make_call(primitive.name, without_fast_path, apply, (), (), (primitive.name, params))
 
 
 def _applied(primitive: Primitive[Any], params, operands: Operands):
@@ -140,10 +139,10 @@ def _applied(primitive: Primitive[Any], params, operands: Operands):
     executable = _executable(program, primitive.name, place, _stated(primitive, params))
     stepped = None
     if interception.runner and isinstance(primitive, Programs):
-        allow_calls = compiled_primitive(primitive, params)._clear_cache
+        call = compiled_primitive(primitive, params)
         name = getattr(params, "name", primitive.name)
         stepped = interception.runner.run(
-            Pending(name, program.closed, values, executable, allow_calls, True)
+            Pending(name, program.closed, values, executable, lambda: clear_entries(call), True)
         )
     results = program.settle(operands, executable(values) if stepped is None else stepped)
     if is_checking():

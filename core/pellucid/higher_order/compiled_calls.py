@@ -16,12 +16,11 @@ from pellucid.base import (
 )
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.runtime.array import note_donated
+from pellucid.runtime.calls import clear_entries, make_call
 from pellucid.runtime.executable import Executable
-from pellucid.runtime.transfer import shard_argument
 from pellucid.sharding.stated import placement_text
 from pellucid.tracing import Call, Tracer
 from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl
-from pellucid.xla.calls import make_call
 from pellucid.xla.pytree import flatten
 
 
@@ -29,7 +28,7 @@ def call_of_compiled(jitted: Any, program: Any, executable: Executable) -> Any:
     """The C++ callable of an executable, which takes arguments of the types it was compiled for and no others."""
     spec = jitted.spec
     side = _CompiledCall(jitted, program, executable)
-    call = make_call(spec.name, None, side.cache_miss, (), (), (), shard_argument)
+    call = make_call(spec.name, None, side.cache_miss, (), (), ())
     side.callable = weakref.ref(call)
     # Static arguments aren't passed to a `Compiled`: positions count the others.
     nums = [n - sum(s < n for s in spec.static_nums) for n in spec.donated_nums]
@@ -81,7 +80,7 @@ class _CompiledCall:
         except BaseException:
             # After an exception, C++ would call Python for all later calls of this kind.
             if (callable_ := self.callable()) is not None:
-                callable_._clear_cache()
+                clear_entries(callable_)
             raise
 
     def _results(self, call: Call):

@@ -47,8 +47,8 @@ from pellucid.ir import (
     subjaxprs,
 )
 from pellucid.runtime import donation, platforms
+from pellucid.runtime.calls import clear_entries, make_call
 from pellucid.runtime.executable import Executable
-from pellucid.runtime.transfer import shard_argument
 from pellucid.sharding.errors import LayoutError
 from pellucid.sharding.layout import Layout
 from pellucid.tracing import (
@@ -72,7 +72,7 @@ from pellucid.tracing import (
 from pellucid.tracing.fingerprint import fingerprint, fingerprint_of_object
 from pellucid.transforms.arguments import check_callable
 from pellucid.xla.arrays import ARRAY_TYPES
-from pellucid.xla.calls import UNHASHABLE, make_call
+from pellucid.xla.calls import UNHASHABLE
 from pellucid.xla.flags import trace_context
 from pellucid.xla.pytree import flatten
 
@@ -332,7 +332,7 @@ class Jitted:
     def clear_fast_paths(self) -> None:
         """Let the next calls of each kind come through Python; programs and executables stay."""
         if (callable_ := self.callable()) is not None:
-            callable_._clear_cache()
+            clear_entries(callable_)
 
     # Programs ---------------------------------------------------------------------------------
 
@@ -615,7 +615,6 @@ def callable_of(jitted: Jitted, fun: Function) -> Any:
         spec.static_nums,
         spec.static_names,
         jitted.options_key(),
-        shard_argument,
     )
     jitted.callable = weakref.ref(call)
     if spec.static_nums or spec.static_names:

@@ -9,7 +9,8 @@ from typing import Any
 
 from pellucid.base import PellucidError
 from pellucid.higher_order.jitted import Jitted
-from pellucid.runtime.transfer import from_host, shard_argument
+from pellucid.runtime.calls import make_call
+from pellucid.runtime.transfer import from_host
 from pellucid.tracing import (
     FunctionSpec,
     Tracer,
@@ -21,7 +22,6 @@ from pellucid.tracing import (
     type_of,
 )
 from pellucid.xla.arrays import ARRAY_TYPES
-from pellucid.xla.calls import make_call
 from pellucid.xla.pytree import flatten
 
 from .recall import remembering, with_operands
@@ -58,7 +58,6 @@ def numpy_function(
         static_nums,
         static_names,
         (chosen, static_nums),
-        shard_argument,
     )
     functools.update_wrapper(call, chosen)
     call.python = python

@@ -14,10 +14,9 @@ from pellucid.primitives import conversion
 from pellucid.primitives.conversion import bitcast_convert_type
 from pellucid.primitives.families import scalar
 from pellucid.primitives.placement import device_put, reshard
-from pellucid.runtime.transfer import shard_argument
+from pellucid.runtime.calls import make_call
 from pellucid.tracing import Tracer, as_operand, context, is_array_like, is_reference, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
-from pellucid.xla.calls import make_call
 
 from . import (
     creation,
@@ -67,9 +66,7 @@ def _compiled(function: Any, *, swapped: bool) -> Any:
             return (python(y, x) if swapped else python(x, y)), None
         return jitted.cache_miss(x, y)
 
-    return make_call(
-        function.__name__, None, cache_miss, (), (), (function, swapped), shard_argument
-    )
+    return make_call(function.__name__, None, cache_miss, (), (), (function, swapped))
 
 
 def _of_foreign(y: Any) -> Any:

@@ -36,6 +36,7 @@ from pellucid.xla.compile import (
 from pellucid.xla.hlo import module_from_proto
 from pellucid.xla.shardings import Device, DeviceLayout
 
+from .calls import is_copied
 from .extended import ExtendedArray
 from .failures import raise_runtime_error
 from .peers import LaunchPoint, SharedProgram
@@ -305,10 +306,9 @@ def _handler(aval: ShapedArray, sharding: Sharding, committed: bool) -> Callable
 def _layout_of_argument(argument):
     """Layout that C++ gets for an argument: None if it may take the argument as it is.
 
-    C++ would read a NumPy array's memory while the program runs, and show what is written to it meanwhile.
-    An argument that has a layout comes to `shard_argument` instead, which copies it. C++ keeps one entry for
-    all host values of a type, so only Python numbers, which have types of their own, are left to it.
+    C++ would read a large NumPy array's memory while the program runs, and show what is written to it meanwhile.
+    An argument that has a layout comes to `shard_argument` instead, which copies it; of small ones C++ gets copies.
     """
-    if type(argument) is arrays.ArrayImpl or type(argument) in (int, float, complex):
+    if type(argument) in (arrays.ArrayImpl, int, float, complex) or is_copied(argument):
         return None
     return COPIED_BY_PYTHON

@@ -135,7 +135,7 @@ def put_shards(
 # Device to device -----------------------------------------------------------------------------------
 
 
-_NUMPY_TYPES = frozenset(
+NUMPY_TYPES = frozenset(
     (
         np.ndarray,
         *(dtype.type for dtype in map(np.dtype, dtypes.SUPPORTED) if dtype.kind in "biufc"),
@@ -152,7 +152,7 @@ def shard_argument(x: Any, sharding: Sharding, layout: Any = None) -> Any:
         if current is sharding or current == sharding or current.is_equivalent_to(sharding, x.ndim):
             return x
         return move(x, sharding, committed=x._committed)
-    if type(x) in _NUMPY_TYPES and type(sharding) is SingleDeviceSharding:
+    if type(x) in NUMPY_TYPES and type(sharding) is SingleDeviceSharding:
         # What `put_host` does, in few steps: compiled calls come here for each argument of NumPy.
         aval: Any = type_of_numpy(x)
         dtype = aval.dtype

@@ -1,4 +1,4 @@
-"""NumPy arrays and scalars as arguments of compiled functions: C++ hands them over to be copied."""
+"""NumPy arrays and scalars as arguments of compiled functions, which are copied."""
 
 import ml_dtypes
 import numpy as np
@@ -8,6 +8,7 @@ import pellucid as pl
 from pellucid import numpy as jnp
 from pellucid.base import config, dtypes
 from pellucid.base.errors import ArgumentTypeError, TransferGuardError
+from pellucid.base.events import TransferStarted, counting
 
 # Not all jaxlibs compile for floats of 6 bits.
 DTYPES = [d for d in map(np.dtype, dtypes.SUPPORTED) if d.kind != "V" or d.itemsize > 1]
@@ -54,10 +55,7 @@ def test_float0_is_taken():
 
 
 def test_each_call_reads_what_is_in_the_array_then():
-    n = 1 << 16
-    memory = np.empty(n + 16, np.float32)
-    start = -memory.ctypes.data % 64 // 4  # where a device could take the memory as it is
-    x = memory[start : start + n]
+    x = aligned(1 << 16)
     f, scale = pl.jit(lambda x, s: jnp.sort(x * s)), np.array(2.0, np.float32)
     results = []
     for i in range(5):
@@ -65,6 +63,64 @@ def test_each_call_reads_what_is_in_the_array_then():
         results.append(f(x, scale))
         x[...], scale[...] = -1, -1
     assert [float(r[0]) for r in results] == [i * i for i in range(5)]
+
+
+def aligned(n):
+    """A NumPy array that a device could take as it is."""
+    memory = np.zeros(n + 16, np.float32)
+    start = -memory.ctypes.data % 64 // 4
+    return memory[start : start + n]
+
+
+def after_a_while(x):
+    """`x`, read when a large array is sorted."""
+    smallest = jnp.sort(jnp.cos(jnp.arange(1 << 16)))[0]
+    return jnp.where(smallest < 2, x, 0) * 1.0
+
+
+KINDS = {
+    "position": (pl.jit(after_a_while), lambda f, x: f(x)),
+    "keyword": (pl.jit(after_a_while), lambda f, x: f(x=x)),
+    "container": (
+        pl.jit(lambda tree: {"x": [after_a_while(tree["x"][0])]}),
+        lambda f, x: f({"x": [x, 1.0]})["x"][0],
+    ),
+    "static": (
+        pl.jit(lambda n, x: after_a_while(x) * n / n, static_argnums=0),
+        lambda f, x: f(2, x),
+    ),
+    "Compiled": (
+        pl.jit(after_a_while).lower(np.zeros(16, np.float32)).compile(),
+        lambda f, x: f(x),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_small_arrays_are_read_before_the_call_returns(kind):
+    function, call = KINDS[kind]
+    x, results = aligned(16), []
+    for i in range(4):
+        x[...] = i
+        results.append(call(function, x))
+        x[...] = -1
+    assert [r.tolist() for r in results] == [[i] * 16 for i in range(4)]
+
+
+def test_a_scalar_and_an_array_of_no_dimensions_take_turns():
+    f, x = pl.jit(after_a_while), np.zeros((), np.float32)
+    for value in (np.float32(3), x, np.float32(4), x):
+        assert f(value) == value
+
+
+def test_listeners_hear_of_each_transfer_and_guards_refuse_known_arguments():
+    f, x = pl.jit(lambda x: x + 1), np.ones(3, np.float32)
+    f(x), f(x)
+    with counting(TransferStarted) as seen:
+        f(x), f(x)
+    assert seen.count == 2
+    with pl.transfer_guard_host_to_device("disallow"), pytest.raises(TransferGuardError):
+        f(x)
 
 
 def test_results_keep_their_devices_and_guards_are_asked():
