@@ -235,9 +235,7 @@ class Config:
             return
         self._unused[short] = value
         if value != UNUSED_OPTIONS[short]:
-            warnings.warn(
-                f"the option {name!r} changes nothing in pellucid", UserWarning, stacklevel=2
-            )
+            warnings.warn(f"the option {name!r} changes nothing in pellucid", stacklevel=2)
 
     def read(self, name: str) -> Any:
         """The value of the option called `name` in this thread."""
@@ -577,9 +575,7 @@ def _warn_of_unknown_variables() -> None:
     for variable in sorted(v for v in os.environ if v.startswith("JAX_") and v not in names):
         close = difflib.get_close_matches(variable, names, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
-        warnings.warn(
-            f"the environment variable {variable} means nothing{hint}", UserWarning, stacklevel=2
-        )
+        warnings.warn(f"the environment variable {variable} means nothing{hint}", stacklevel=2)
 
 
 _warn_of_unknown_variables()

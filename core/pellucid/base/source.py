@@ -66,9 +66,7 @@ def is_user_file(file: str) -> bool:
 
 def user_frames(source: Any) -> list[Frame]:
     """The user's frames of a captured source, innermost first."""
-    if source is None:
-        return []
-    return [frame_of(code, offset) for code, offset in user_places(source)]
+    return [] if source is None else [frame_of(*place) for place in user_places(source)]
 
 
 def user_places(source: Any) -> list[tuple[CodeType, int]]:

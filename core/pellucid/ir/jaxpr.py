@@ -259,23 +259,12 @@ class ClosedJaxpr:
     def equations(self) -> tuple[Equation, ...]:
         return self.jaxpr.equations
 
-    @property
-    def eqns(self) -> list[JaxprEqn]:
-        """The equations as the reference shows them."""
-        return self.jaxpr.eqns
-
-    invars, outvars, constvars, debug_info, effects, in_avals, out_avals = (
+    invars, outvars, constvars, debug_info, effects, in_avals, out_avals, eqns = (
         property(operator.attrgetter(f"jaxpr.{name}"), doc=f"`{name}` of the jaxpr.")
         for name in (
-            "invars",
-            "outvars",
-            "constvars",
-            "debug_info",
-            "effects",
-            "in_avals",
-            "out_avals",
+            "invars", "outvars", "constvars", "debug_info", "effects", "in_avals", "out_avals", "eqns"
         )
-    )
+    )  # fmt: skip
 
     @property
     def literals(self) -> list[Any]:

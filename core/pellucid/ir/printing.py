@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import string
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -150,7 +150,8 @@ class _Printer:
         head = f"{{ lambda {consts}; {arguments}. let"
         used = {*jaxpr.outvars, *(a for e in jaxpr.equations for a in e.operands)}
         equations = [self.equation(e, used) for e in jaxpr.equations]
-        results = self.tuple([self.atom(a) for a in jaxpr.outvars])
+        comma = "," if len(jaxpr.outvars) == 1 else ""
+        results = f"({', '.join(map(self.atom, jaxpr.outvars))}{comma})"
         body = Nest(4, concat(Break(), join(Break("; "), equations)))
         return Group(concat(head, body, Nest(2, concat(Break(), f"in {results} }}"))))
 
@@ -168,10 +169,6 @@ class _Printer:
     def short(self, atom: Atom) -> str:
         """An operand without its type."""
         return literal_text(atom) if type(atom) is Literal else self.names[atom]  # type: ignore[index]
-
-    @staticmethod
-    def tuple(items: Sequence[str]) -> str:
-        return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 
     def equation(self, equation: Equation, used: set[Any]) -> Doc:
         results = " ".join(

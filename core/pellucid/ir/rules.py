@@ -19,42 +19,42 @@ from pellucid.base import strict_zip
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.stated import stated_result
 
-from .avals import AbstractValue, ShapedArray
+from .avals import ShapedArray
 
 if TYPE_CHECKING:
     from .jaxpr import ClosedJaxpr, Equation
 
 
-class Zero:
+class _OfType:
+    """Something of which rules know the type `aval` alone."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Any) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.aval})"
+
+
+class Zero(_OfType):
     """A tangent or cotangent known to be zero; `aval` is its own type (not the primal's).
 
     >>> Zero(pl.typeof(np.float32(1)))
     Zero(float32[])
     """
 
-    __slots__ = ("aval",)
-
-    def __init__(self, aval: AbstractValue) -> None:
-        self.aval = aval
-
-    def __repr__(self) -> str:
-        return f"Zero({self.aval})"
+    __slots__ = ()
 
 
-class LinearOperand:
+class LinearOperand(_OfType):
     """Stands, in a transpose rule, for an operand whose cotangent is wanted.
 
     >>> LinearOperand(pl.typeof(np.float32(1)))
     LinearOperand(float32[])
     """
 
-    __slots__ = ("aval",)
-
-    def __init__(self, aval: ShapedArray) -> None:
-        self.aval = aval
-
-    def __repr__(self) -> str:
-        return f"LinearOperand({self.aval})"
+    __slots__ = ()
 
 
 def is_linear(operand: Any) -> bool:

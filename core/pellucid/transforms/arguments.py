@@ -36,6 +36,15 @@ def check_callable(function: Any, caller: str) -> None:
         raise ArgumentTypeError(f"{caller} takes a function.", got=f"got {type(function).__name__}")
 
 
+def check_by_argument(caller: str, **values: Any) -> None:
+    """Raise ArgumentTypeError unless all `values`, by name, are tuples or lists."""
+    if not all(isinstance(value, (tuple, list)) for value in values.values()):
+        raise ArgumentTypeError(
+            f"{caller} takes {' and '.join(values)} as tuples or lists, one item for each argument.",
+            got=f"got {' and '.join(type(value).__name__ for value in values.values())}",
+        )
+
+
 def wraps(function: Function, what: str) -> Callable[[Function], Any]:
     """Decorator that gives a transformed function the name and signature of `function`."""
 

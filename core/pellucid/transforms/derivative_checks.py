@@ -138,7 +138,10 @@ def _check_orders(check: _Check, order: int, last: int, modes: Sequence[str], wh
             push = functools.partial(jvp if mode == "fwd" else _linearized, check.f)
             check.compare_jvp(push, title)
             derived = functools.partial(_pushed_forward, check, push)
-            names, more = [*names, *(f"the tangent of {n}" for n in names)], check.direction(1)
+            names, more = (
+                [*names, *(f"the tangent of {n}" for n in names)],
+                _random_like(check.moving, 1),
+            )
         if order < last:
             next_check = _Check(derived, (*check.moving, *more), check.settings, names)
             _check_orders(next_check, order + 1, last, modes, derivative)
@@ -228,10 +231,6 @@ class _Check:
         results, pull = self.pullback(functools.partial(vjp, self.f), moving)
         return pull(results)
 
-    def direction(self, seed: int) -> Values:
-        """A random direction."""
-        return _random_like(self.moving, seed)
-
     def differences(self, direction: Operands) -> list[np.ndarray]:
         """How the results change along `direction`, by central differences."""
         epsilons = [float(dtypes.finfo(type_of(x).dtype).eps) for x in self.moving]
@@ -255,7 +254,7 @@ class _Check:
             texts = [self.disagreement(t, expected) for t, expected in pairs]
             return [f"result {i}: {text}" for i, text in enumerate(texts) if text]
 
-        values, tangents = self.pushed_forward(f_jvp, self.moving, self.direction(0))
+        values, tangents = self.pushed_forward(f_jvp, self.moving, _random_like(self.moving, 0))
         self.check_values(values, what)
         for x, t in strict_zip(values, tangents):
             if (type_of(x).shape, type_of(x).dtype) != (type_of(t).shape, type_of(t).dtype):
@@ -283,7 +282,7 @@ class _Check:
 
     def blame(self, disagreements: Function, what: str) -> None:
         """Raise DerivativeMismatchError if something disagrees, by argument where one alone does too."""
-        direction = self.direction(0)
+        direction = _random_like(self.moving, 0)
         together = disagreements(direction)
         if not together:
             return

@@ -424,7 +424,8 @@ def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = 
         trees.append(out_tree)
         return results
 
-    jaxpr, consts = stage(flat, avals, DebugInfo(name_of(fun), argument_paths(fun, primals)))
+    name = name_of(fun)
+    jaxpr, consts = stage(flat, avals, DebugInfo(name, argument_paths(fun, primals)))
     [out_tree] = trees
     kinds = {is_differentiable(a) for a in (*avals, *jaxpr.out_avals)}
     if len(kinds) > 1:
@@ -432,36 +433,27 @@ def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = 
             "linear_transpose needs floating or complex inputs and results, or integer inputs and results.",
             got=f"from {', '.join(a.text() for a in avals)} to {', '.join(a.text() for a in jaxpr.out_avals)}",
         )
-    return Partial(_Transposed(name_of(fun), jaxpr, in_tree, out_tree), consts)
 
-
-@dataclass(eq=False)
-class _Transposed:
-    """The transpose of a linear program; its constants come first."""
-
-    name: str
-    jaxpr: Jaxpr
-    in_tree: Any
-    out_tree: Any
-
-    def __call__(self, consts: Values, cotangent: Any) -> Any:
+    def transposed(consts: Values, cotangent: Any) -> Any:
         leaves, tree = flatten(cotangent)
-        if tree != self.out_tree or any(
+        if tree != out_tree or any(
             type_of(ct).strip_weak_type() is not aval.strip_weak_type()  # type: ignore[attr-defined]
-            for ct, aval in strict_zip(leaves, self.jaxpr.out_avals)
+            for ct, aval in strict_zip(leaves, jaxpr.out_avals)
         ):
             raise ArgumentTypeError(
-                f"the cotangent doesn't have the type of the result of `{self.name}`.",
+                f"the cotangent doesn't have the type of the result of `{name}`.",
                 got=[f"got {', '.join(type_of(x).text() for x in leaves)}",
-                     f"expected {', '.join(a.text() for a in self.jaxpr.out_avals)}"],
+                     f"expected {', '.join(a.text() for a in jaxpr.out_avals)}"],
             )  # fmt: skip
         try:
             with plumbing("linear_transpose"), use_transformation("transpose"):
-                cotangents = [*map(instantiate, backward_pass(self.jaxpr, consts, leaves))]
+                cotangents = [*map(instantiate, backward_pass(jaxpr, consts, leaves))]
         except MissingRule as error:
             raise MissingRule(
-                f"linear_transpose: `{self.name}` is not linear, or its transpose is not known.",
+                f"linear_transpose: `{name}` is not linear, or its transpose is not known.",
                 got=error.what,
                 do="Use `vjp` for the derivative of a function that is not linear.",
             ) from error
-        return self.in_tree.unflatten(cotangents)
+        return in_tree.unflatten(cotangents)
+
+    return Partial(transposed, consts)

@@ -51,7 +51,13 @@ from pellucid.tracing import (
     use_trace,
 )
 
-from .arguments import check_callable, checked_leaves, is_differentiable, result_leaves
+from .arguments import (
+    check_by_argument,
+    check_callable,
+    checked_leaves,
+    is_differentiable,
+    result_leaves,
+)
 from .jvp import jvp_flat
 from .zeros import instantiate
 
@@ -104,11 +110,7 @@ def jet(
 
 def _checked_order(primals, series) -> int:
     """The common length of all series."""
-    if not isinstance(primals, (tuple, list)) or not isinstance(series, (tuple, list)):
-        raise ArgumentTypeError(
-            "jet takes primals and series as tuples or lists, one item for each argument.",
-            got=f"got {type(primals).__name__} and {type(series).__name__}",
-        )
+    check_by_argument("jet", primals=primals, series=series)
     if len(primals) != len(series):
         raise ArgumentValueError(
             "jet needs a series for each primal.",

@@ -12,6 +12,7 @@ from pellucid.xla.pytree import flatten
 from .arguments import (
     FlatFunction,
     argument_paths,
+    check_by_argument,
     check_callable,
     checked_leaves,
     is_differentiable,
@@ -51,11 +52,7 @@ def jvp(fun: Function, primals: Operands, tangents: Operands, has_aux: bool = Fa
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     check_callable(fun, "jvp")
-    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise ArgumentTypeError(
-            "jvp takes primals and tangents as tuples or lists, one item for each argument.",
-            got=f"got {type(primals).__name__} and {type(tangents).__name__}",
-        )
+    check_by_argument("jvp", primals=primals, tangents=tangents)
     leaves, tree = flatten(primals)
     tangent_leaves, tangent_tree = flatten(tangents)
     if tree != tangent_tree:

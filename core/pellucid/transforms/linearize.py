@@ -236,14 +236,10 @@ class Derivative(NamedTuple):
                     got=f"argument {aval.text()}, expected tangent {expected.text()}, got {got.text()}",
                 )
         live = [t for t, nz in strict_zip(leaves, self.program.nonzero_in) if nz]
-        out_tangents = spread(
-            replay(self.program.jaxpr, residuals, *live),
-            self.program.nonzero_out,
-            self.program.out_avals,
-        )
+        nonzero = replay(self.program.jaxpr, residuals, *live)
+        out_tangents = spread(nonzero, self.program.nonzero_out, self.program.out_avals)
         with plumbing("linearize"):
-            out_tangents = [instantiate(t) for t in out_tangents]
-        return self.out_tree.unflatten(out_tangents)
+            return self.out_tree.unflatten([*map(instantiate, out_tangents)])
 
 
 class LinearTrace(StagingTrace):

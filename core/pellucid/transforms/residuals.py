@@ -1,8 +1,9 @@
-"""Residuals: values that the backward pass of a function keeps, each with its bytes, its origin and its line."""
+"""Residuals: values that the backward pass of a function keeps, each with its type, its origin and its line."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import operator
+from typing import Any
 
 from pellucid.base import Function, user_frame
 from pellucid.ir import DebugInfo, Equation
@@ -18,33 +19,18 @@ from .arguments import (
 from .linearize import linearize_flat
 
 
-class Residual(NamedTuple):
-    """A value that is kept: its type, where it comes from in words, and the equation that makes it."""
-
-    aval: Any
-    text: str
-    equation: Equation | None
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it takes."""
-        return self.aval.nbytes
-
-
-def residuals_of(function: Function, *args: Any, **kwargs: Any) -> list[Residual]:
-    """Residuals of `function` at arguments of these types, without computing anything."""
-    check_callable(function, "saved_residuals")
-    leaves, tree = flat_arguments((args, kwargs), "saved_residuals", function, args, kwargs)
-    paths = argument_paths(function, args, kwargs)
+def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+    """(type, origin) of each value that differentiating `f` at such arguments keeps; nothing is computed."""
+    check_callable(f, "saved_residuals")
+    leaves, tree = flat_arguments((args, kwargs), "saved_residuals", f, args, kwargs)
+    paths = argument_paths(f, args, kwargs)
     avals = types_of(leaves)
-    residuals: list[Residual] = []
+    residuals: list[tuple[int, Any, str]] = []
 
     def primal(*xs: Any) -> list[Any]:
         def flat(*ys):
             inner_args, inner_kwargs = tree.unflatten(ys)
-            return result_leaves(
-                function(*inner_args, **inner_kwargs), "saved_residuals", function
-            )[0], ()
+            return result_leaves(f(*inner_args, **inner_kwargs), "saved_residuals", f)[0], ()
 
         results, program, _ = linearize_flat(flat, xs, [is_differentiable(a) for a in avals])
         positions = {x.variable: i for i, x in enumerate(xs)}
@@ -53,18 +39,17 @@ def residuals_of(function: Function, *args: Any, **kwargs: Any) -> list[Residual
         )
         return results
 
-    stage(primal, avals, DebugInfo(name_of(function), paths))
-    order = {path: i for i, path in enumerate(paths)}
-    return sorted(
-        residuals, key=lambda r: order.get(r.text.removeprefix("from the argument "), len(order))
-    )
+    stage(primal, avals, DebugInfo(name_of(f), paths))
+    return [(aval, text) for _, aval, text in sorted(residuals, key=operator.itemgetter(0))]
 
 
-def _described(residual, positions: dict[Any, int], paths: tuple[str, ...]) -> Residual:
+def _described(residual, positions: dict[Any, int], paths: tuple[str, ...]) -> tuple[int, Any, str]:
+    """(number of the argument that a residual is, or that behind the last one; type; origin)."""
     is_traced = type(residual) is StagingTracer
     equation = residual.equation if is_traced else None
-    if is_traced and residual.variable in positions:
-        text = f"from the argument {paths[positions[residual.variable]]}"
+    place = positions.get(residual.variable, len(paths)) if is_traced else len(paths)
+    if place < len(paths):
+        text = f"from the argument {paths[place]}"
     elif equation is None:
         text = "from a constant"
     else:
@@ -76,7 +61,7 @@ def _described(residual, positions: dict[Any, int], paths: tuple[str, ...]) -> R
         else:
             text = f"output of {kind}"
         text += f" from {_line(equation)}"
-    return Residual(type_of(residual), text, equation)
+    return place, type_of(residual), text
 
 
 def _line(equation: Equation) -> str:
@@ -84,11 +69,6 @@ def _line(equation: Equation) -> str:
     if frame is None:
         return "an unknown place"
     return f"{frame.file}:{frame.line}:{frame.column} ({frame.function})"
-
-
-def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
-    """(type, origin) of each value that differentiating `f` at such arguments keeps."""
-    return [(r.aval, r.text) for r in residuals_of(f, *args, **kwargs)]
 
 
 def print_saved_residuals(f: Function, *args: Any, **kwargs: Any) -> None:

@@ -273,10 +273,8 @@ def broadcast_prefix(
     """
     leaves, treedef = tree_flatten(prefix, is_leaf)
     subtrees = flatten_up_to(treedef, full, caller=caller, name=name)
-    result = []
-    for leaf, subtree in strict_zip(leaves, subtrees):
-        result += [leaf] * tree_structure(subtree).num_leaves
-    return result
+    counts = [tree_structure(subtree).num_leaves for subtree in subtrees]
+    return [leaf for leaf, count in strict_zip(leaves, counts) for _ in range(count)]
 
 
 def broadcast_prefix_to(

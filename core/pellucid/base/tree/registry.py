@@ -326,21 +326,17 @@ class Partial(functools.partial):
         return super().__new__(cls, func, *args, **kw)
 
 
+@dataclasses.dataclass(repr=False, unsafe_hash=True)
 class _Whole:
     """A partial function that isn't merged into the one around it."""
 
-    def __init__(self, function: functools.partial[Any]) -> None:
-        self.function = function
-        functools.update_wrapper(self, function)
+    function: functools.partial[Any]
+
+    def __post_init__(self) -> None:
+        functools.update_wrapper(self, self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Whole) and self.function == other.function
-
-    def __hash__(self) -> int:
-        return hash(self.function)
 
     def __repr__(self) -> str:
         return repr(self.function)

@@ -261,15 +261,8 @@ class TreeStructureError(TreeError):
     `differences` holds one record for each place where they differ.
     """
 
-    def __init__(
-        self,
-        what: str,
-        *,
-        got: Iterable[str] = (),
-        do: str | None = None,
-        differences: Iterable[Difference] = (),
-    ) -> None:
-        super().__init__(what, got=got, do=do)
+    def __init__(self, what: str, *, differences: Iterable[Difference] = (), **more: Any) -> None:
+        super().__init__(what, **more)
         self.differences = tuple(differences)
 
 
