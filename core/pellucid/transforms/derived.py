@@ -63,10 +63,10 @@ def derivation(name: str) -> Callable[[F], F]:
 
     def decorate(derive: F) -> F:
         @functools.wraps(derive)
-        def derived(jaxpr: Jaxpr, *settings: Any, **named: Any) -> Any:
+        def derived(jaxpr: Jaxpr, *settings: Any, **keywords: Any) -> Any:
             listless = [tuple(s) if type(s) is list else s for s in settings]
-            key = (name, *listless, *named.items())
-            return remembered(jaxpr, key, lambda: derive(jaxpr, *settings, **named))
+            key = (name, *listless, *keywords.items())
+            return remembered(jaxpr, key, lambda: derive(jaxpr, *settings, **keywords))
 
         return derived  # pyright: ignore[reportReturnType]
 

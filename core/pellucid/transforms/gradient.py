@@ -284,9 +284,9 @@ class VJP:
                 do="If the result is a tuple, pass a tuple of cotangents.",
             )
         cotangents = checked_cotangents(out_ct, out_tree, program.out_avals, name)
-        kept = dict(strict_zip(sorted({*self.sources} - {None}), flatten(self.args_res)[0]))  # pyright: ignore[reportArgumentType]
+        by_leaf = dict(strict_zip(sorted({*self.sources} - {None}), flatten(self.args_res)[0]))  # pyright: ignore[reportArgumentType]
         opaque = iter(self.opaque_residuals)
-        residuals = [next(opaque) if i is None else kept[i] for i in self.sources]
+        residuals = [next(opaque) if i is None else by_leaf[i] for i in self.sources]
         with plumbing("vjp"), use_transformation("transpose"):
             in_cotangents = program._replace(residuals=residuals).pulled_back(cotangents)
             gradient = [*map(instantiate, spread(in_cotangents, program.nonzero_in, in_avals))]
@@ -351,8 +351,8 @@ def vjp(
         sources = tuple([positions.get(id(residual)) for residual in residuals])
         opaque = [r for r, i in strict_zip(residuals, sources) if i is None]
         used = {*sources}
-        kept = [x if i in used else NotNeeded() for i, x in enumerate(leaves)]
-        return VJP(derivative, sources, derivative.in_tree.unflatten(kept), opaque)
+        arguments = [x if i in used else NotNeeded() for i, x in enumerate(leaves)]
+        return VJP(derivative, sources, derivative.in_tree.unflatten(arguments), opaque)
 
     return linearized_call(fun, "vjp", primals, has_aux, backward)
 

@@ -183,7 +183,11 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     return linearized_call(
-        fun, "linearize", primals, has_aux, lambda derivative, _, kept: Partial(derivative, kept)
+        fun,
+        "linearize",
+        primals,
+        has_aux,
+        lambda derivative, _, residuals: Partial(derivative, residuals),
     )
 
 
@@ -588,8 +592,8 @@ def _with_fewer_residuals(
         {x.variable for x in results if _belongs(x, trace)},
         worth,
     )
-    kept = [constants[v] if v in constants else StagingTracer(trace, v, None) for v in variables]
-    return program._replace(jaxpr=jaxpr, residuals=kept)
+    values = [constants[v] if v in constants else StagingTracer(trace, v, None) for v in variables]
+    return program._replace(jaxpr=jaxpr, residuals=values)
 
 
 def _belongs(x, trace: StagingTrace) -> bool:

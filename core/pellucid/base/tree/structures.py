@@ -1,4 +1,4 @@
-"""What can be said of trees: paths, where two structures differ, why a tree can't be flattened, and the errors that say so."""
+"""Paths in trees, differences of structures, the diagnosis of trees that can't be flattened, and the errors about these."""
 
 import json
 import reprlib
