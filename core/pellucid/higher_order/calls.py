@@ -304,14 +304,14 @@ def with_forwarded(results: Results, forwarded: Sequence[int | None], operands: 
     return [next(rest) if i is None else operands[i] for i in forwarded]
 
 
-def without_calls(jaxpr: Jaxpr, kept: Primitive[Any] | None = None) -> Jaxpr:
-    """The program with calls written out, but for those by the primitive `kept`; remembered."""
+def without_calls(jaxpr: Jaxpr, excluded: Primitive[Any] | None = None) -> Jaxpr:
+    """The program with calls written out, but for those by the primitive `excluded`; remembered."""
 
     def body_of(equation: Equation) -> ClosedJaxpr | None:
         body = called(equation.primitive, equation.params)
-        return None if body is None or equation.primitive is kept else ClosedJaxpr(body)
+        return None if body is None or equation.primitive is excluded else ClosedJaxpr(body)
 
-    key = ("without calls", kept)
+    key = ("without calls", excluded)
     if key not in jaxpr.memo:
         jaxpr.memo[key] = inlined(jaxpr, body_of)[0]
     return jaxpr.memo[key]

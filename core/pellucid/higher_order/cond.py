@@ -262,8 +262,8 @@ def _split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
     avals = [avals_by_kind[place.kind][place.index] for place in places]
     linear = tuple(
         [
-            with_common_inputs(p.linear, [*map(places.index, own)], avals)
-            for p, own in strict_zip(parts, places_of)
+            with_common_inputs(p.linear, [*map(places.index, places_of_branch)], avals)
+            for p, places_of_branch in strict_zip(parts, places_of)
         ]
     )
     return SplitBranches(primal, consts, linear, places, constants, mask)

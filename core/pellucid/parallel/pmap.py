@@ -100,7 +100,7 @@ def pmap(
     def elements(
         args: Operands, kwargs: Keywords, stated_size: int | None = axis_size
     ) -> _Elements:
-        """What the arguments of a call have for each device."""
+        """The leaves of the arguments of a call that are not static, with the axes of their elements."""
         dynamic = [x for i, x in enumerate(args) if i not in static]
         leaves, tree = flatten((dynamic, kwargs))
         leaves = checked_leaves(leaves, "pmap", fun, dynamic, kwargs)
@@ -119,9 +119,9 @@ def pmap(
             inputs = [x if d is None else squeeze(x, (d,)) for x, d in strict_zip(parts, dims)]
             inner, inner_kwargs = _with_static(tree.unflatten(inputs), args, static)
             results, out_tree = result_leaves(fun(*inner, **inner_kwargs), "pmap", fun)
-            wanted = _wanted(out_axes, out_tree)
+            axes = _wanted(out_axes, out_tree)
             return out_tree.unflatten(
-                [x if d is None else expand_dims(x, (0,)) for x, d in strict_zip(results, wanted)]
+                [x if d is None else expand_dims(x, (0,)) for x, d in strict_zip(results, axes)]
             )
 
         in_specs = tuple([_spec(d, name) for d in dims])
