@@ -78,18 +78,18 @@ class Agreements:
         process: int,
         group: Sequence[int],
         what: str,
-        said: str,
+        text: str,
         seconds: float,
         key: str = "",
     ) -> None:
-        """`process` proposes to its `group` what it `said` about `what`, and waits at most `seconds` for the others."""
+        """`process` proposes `text` about `what` to its `group`, and waits at most `seconds` for the others."""
         group = tuple(group)
         self._stopped.pop(process, None)
         if error := self._owed.pop((group, process), None):
             self._send(process, "error", **error)
             return
-        key = key or f"{what}\0{said}"
-        self._texts[key] = what, said
+        key = key or f"{what}\0{text}"
+        self._texts[key] = what, text
         self._propose(process, group, [key], seconds, is_waiting=True)
         if circle := self._circle(process):
             proposals = {

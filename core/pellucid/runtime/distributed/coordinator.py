@@ -80,8 +80,8 @@ class Coordinator:
         if hello.get("version") != wire.VERSION:
             return "process 0 runs another version of pellucid", True
         if count != self._num_processes:
-            told = f"process {process} was told num_processes={count}"
-            return f"{told}, process 0 {self._num_processes}", True
+            problem = f"process {process} was told num_processes={count}"
+            return f"{problem}, process 0 {self._num_processes}", True
         if process not in range(self._num_processes):
             return f"there is no process {process} of {count}", True
         if self._job:  # it may be the one before ours

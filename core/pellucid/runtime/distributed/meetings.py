@@ -165,7 +165,7 @@ class Meetings:
             try:
                 self.report()
                 self._say(
-                    "come", group=group, what=what, said=_shortened(text), key=key,
+                    "come", group=group, what=what, text=_shortened(text), key=key,
                     seconds=seconds or config.peer_timeout_seconds.value,
                 )  # fmt: skip
                 outcome = self._heard(1)[0]

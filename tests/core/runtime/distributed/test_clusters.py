@@ -51,7 +51,7 @@ def nothing_around(monkeypatch):
 
 
 def place_in(kind, environment, place=None, method=None):
-    """What a process learns of its place if only clusters of one kind are looked for."""
+    """The place of a process for which only clusters of one kind are looked for."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clusters, "CLUSTERS", (kind,))
         patch.setattr(os, "environ", environment)

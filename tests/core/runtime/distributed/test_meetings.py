@@ -89,7 +89,7 @@ def test_long_texts_are_cut_but_still_differ():
     first, second = meetings_with(AGREED), meetings_with(AGREED)
     messages = []
     for meetings, text in ((first, long), (second, long + "i32[]")):
-        meetings._connection.sendall = lambda data: messages.append(json.loads(data)["said"])
+        meetings._connection.sendall = lambda data: messages.append(json.loads(data)["text"])
         meetings.agree("a program", text)
     assert messages[0] != messages[1]
     assert all(len(text) < 500 for text in messages)
