@@ -192,7 +192,7 @@ def register_vmappable(
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Forget what `register_vmappable` was told of `data_type`; nothing where it is unknown.
+    """Remove the registration of `data_type` by `register_vmappable`, if there is one.
 
     >>> unregister_vmappable(dict)
     """
