@@ -41,10 +41,10 @@ class Coordinator:
     async def start(self, host: str | None, port: int) -> None:
         """Listen at `port` of the interfaces that have the address `host`, or of all."""
         self._server = await wire.serve(self._accept, host, port)
-        self._pulse = asyncio.gather(
-            wire.repeat(self._heartbeat_timeout / 4, self._tell, "alive"),
-            wire.repeat(CHECK_INTERVAL_SECONDS, self._agreements.check),
-        )
+        self._tasks = [
+            asyncio.ensure_future(wire.repeat(self._heartbeat_timeout / 4, self._tell, "alive")),
+            asyncio.ensure_future(wire.repeat(CHECK_INTERVAL_SECONDS, self._agreements.check)),
+        ]
 
     async def stop(self, seconds: float, failure: str | None = None) -> None:
         """Listen no more, and wait `seconds` for the members to leave; report the `failure` of this process, if any."""
@@ -56,7 +56,8 @@ class Coordinator:
         except TimeoutError:
             for writer in self._members.values():
                 writer.close()
-        self._pulse.cancel()
+        for task in self._tasks:
+            task.cancel()
 
     async def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
         hello = await wire.receive(reader, _MAX_HELLO_SECONDS)

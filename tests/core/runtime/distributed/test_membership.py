@@ -1,6 +1,7 @@
 """Admission to a job, and messages to members about each other; all sides are in this process."""
 
 import asyncio
+import gc
 import socket
 
 import pytest
@@ -44,9 +45,12 @@ class Meeting:
 
 
 def during(meeting, what):
-    """Run `what()` while the meeting's coordinator listens."""
+    """Run `what()` while the meeting's coordinator listens; nothing is left that asyncio would complain of."""
+    complaints = []
 
     async def run():
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: complaints.append(context))
         await meeting.coordinator.start("127.0.0.1", meeting.port)
         try:
             return await what()
@@ -55,7 +59,11 @@ def during(meeting, what):
                 await member.leave()
             await meeting.coordinator.stop(1.0)
 
-    return asyncio.run(run())
+    result = asyncio.run(run())
+    del meeting.coordinator
+    gc.collect()
+    assert complaints == []
+    return result
 
 
 @pytest.mark.parametrize(
