@@ -136,7 +136,7 @@ def _applied(primitive: Primitive[Any], params, operands: Operands):
     program = _program(primitive, params, avals, positions, trace_context())
     values = program.operands(operands)
     place = where(values, primitive.name, placements_of(primitive, params))
-    executable = _executable(program, primitive.name, place, _stated(primitive, params))
+    executable = _executable(program, primitive, params, place)
     stepped = None
     if interception.runner and isinstance(primitive, Programs):
         call = compiled_primitive(primitive, params)
@@ -174,16 +174,14 @@ def _program(
     return ValueProgram(constants_as_inputs(forget_sources(jaxpr)), consts)
 
 
-def _stated(primitive: Primitive[Any], params: Any) -> tuple[Any, ...] | None:
-    return primitive.stated_results(params) if isinstance(primitive, Placed) else None
-
-
 @cached(8192)
 def _executable(
-    program: ValueProgram, name: str, place: Where, results: tuple[Any, ...] | None
+    program: ValueProgram, primitive: Primitive[Any], params: Any, place: Where
 ) -> Executable:
+    is_placed = isinstance(primitive, Placed)
+    results = primitive.stated_results(program.closed.in_avals, params) if is_placed else None
     request = Request(
-        name, place.placement, place.shardings, results,
+        primitive.name, place.placement, place.shardings, results,
         donated=program.donated(()), committed=place.committed, mesh=place.mesh,
     )  # fmt: skip
     return compile_program(program.closed, request)
@@ -205,7 +203,7 @@ def compile_ahead(primitive: Primitive[Any], params: Any, operands: Operands) ->
     """Compiles what a later call of `primitive` runs on `operands`, arrays or `Planned` values; gives the planned results."""
     program = _program(primitive, params, tuple(types_of(operands)), None, trace_context())
     place = where(operands, primitive.name, placements_of(primitive, params))
-    executable = _executable(program, primitive.name, place, _stated(primitive, params))
+    executable = _executable(program, primitive, params, place)
     # Keys are committed wherever they lie.
     return [
         Planned(aval, sharding if executable.committed or is_wrapped(aval) else None)

@@ -509,7 +509,7 @@ class Placed:
         """Meshes, shardings and devices by which an equation determines where its program runs."""
         raise NotImplementedError(type(self))
 
-    def stated_results(self, params: Any) -> tuple[Any, ...] | None:
+    def stated_results(self, avals: Avals, params: Any) -> tuple[Any, ...] | None:
         """For each result the sharding that params state, which an eager result keeps word for word; None for no statement."""
         return None
 

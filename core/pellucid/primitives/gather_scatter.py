@@ -548,9 +548,9 @@ class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
         untouched = eq(written, blank)
 
         def chosen(old, new):
-            kept = select_n(untouched, zeros(type_of(old)), old)
+            base = select_n(untouched, zeros(type_of(old)), old)
             added = select_n(remains, zeros(type_of(new)), new)
-            return bind(scatter_add_p, kept, indices, added, params=params)
+            return bind(scatter_add_p, base, indices, added, params=params)
 
         return chosen(x, updates), chosen(tx, tu)
 

@@ -82,8 +82,8 @@ def with_batch_dim(params: Any, fields: Sequence[str], dim: int) -> Any:
 
 def other_axes(ndim: int, *groups: Iterable[int]) -> Axes:
     """The axes of an array of `ndim` dimensions that are in none of the `groups`."""
-    named = set().union(*groups)
-    return tuple([i for i in range(ndim) if i not in named])
+    axes = set().union(*groups)
+    return tuple([i for i in range(ndim) if i not in axes])
 
 
 def permuted(values: Sequence[Any], order: Ints) -> tuple[Any, ...]:

@@ -54,7 +54,7 @@ from pellucid.sharding.memory import MemorySpace, space_of_kind
 from pellucid.sharding.mesh import AnyMesh, AxisType, axis_not_in_mesh_error
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
-from pellucid.sharding.placement import Sharding
+from pellucid.sharding.placement import Sharding, tiles
 from pellucid.sharding.stated import (
     check_fits,
     check_no_manual_axis,
@@ -347,10 +347,14 @@ class ShardingConstraint(Placed, Identity[ShardingConstraintParams]):
     def placed(self, params):
         return (params.sharding,)
 
-    def stated_results(self, params):
-        spec = getattr(params.sharding, "spec", ())
-        is_open = UNCONSTRAINED in spec or getattr(params.sharding, "is_abstract", False)
-        return None if is_open else (params.sharding,)
+    def stated_results(self, avals, params):
+        [aval], sharding = avals, params.sharding
+        if getattr(sharding, "is_abstract", False) or UNCONSTRAINED in getattr(
+            sharding, "spec", ()
+        ):
+            return None
+        counts = tiles(sharding, aval.ndim).counts  # a constraint may cut unevenly, a result not
+        return None if any(size % n for size, n in strict_zip(aval.shape, counts)) else (sharding,)
 
     def undo(self, cotangent, aval, params):
         return bind1(self, cotangent, params=params)
@@ -706,9 +710,8 @@ def _without_axes(xs, mesh):
         if old is None or old.mesh is mesh:
             return x
         if context.trace.is_eager:
-            own = x.sharding
-            retyped = own.mesh.update(axis_types=mesh.axis_types)
-            return bottom().put(x, own.update(mesh=retyped))
+            retyped = x.sharding.mesh.update(axis_types=mesh.axis_types)
+            return bottom().put(x, x.sharding.update(mesh=retyped))
         spec = explicit_part(old.spec, mesh, type_of(x).ndim)
         return bind1(reshard_p, x, params=ReshardParams(NamedSharding(mesh, spec)))
 
