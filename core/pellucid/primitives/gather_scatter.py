@@ -179,8 +179,8 @@ class Gather(JointlyLinear[GatherParams]):
     def jvp(self, primals, tangents, params):
         filled = params.mode is GatherScatterMode.FILL_OR_DROP
         linear = params._replace(fill_value=0) if filled else params
-        moved = bind(self, tangents[0], primals[1], params=linear)
-        return bind(self, *primals, params=params), moved
+        results = bind(self, *primals, params=params)
+        return results, bind(self, tangents[0], primals[1], params=linear)
 
     def operand_cotangents(self, cotangent, operands, params):
         x, indices = operands
