@@ -16,7 +16,7 @@ from .movement import other_axes
 
 
 class JointlyLinear(Primitive[P]):
-    """A primitive that is linear in one group of operands, in each of several, or in none, as `traits.linear` says."""
+    """A primitive that is linear in one group of operands or in each of several, as `traits.linear` says."""
 
     def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
@@ -49,7 +49,7 @@ class JointlyLinear(Primitive[P]):
 def _groups(primitive: Primitive[Any], n_operands: int) -> list[Sequence[int]]:
     """The groups of operands in each of which a primitive is linear."""
     linear = primitive.traits.linear
-    if linear is None or isinstance(linear, tuple):
-        return [linear] if linear else []
+    if isinstance(linear, tuple):
+        return [linear]
     active = other_axes(n_operands, primitive.traits.passive_operands(n_operands))
     return [active] if linear == "all" else [(i,) for i in active]

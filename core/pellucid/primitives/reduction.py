@@ -48,7 +48,6 @@ from .families import (
     check_elements,
     kind_of,
 )
-from .linear import JointlyLinear
 from .logical import bitwise_and, bitwise_or, eq, gt, lt, ne, ordered, select_n
 from .monoids import (
     MONOIDS,
@@ -543,7 +542,7 @@ class ArgExtremeParams(NamedTuple):
     index_dtype: Any
 
 
-class ArgExtreme(JointlyLinear[ArgExtremeParams], OfOneArray[ArgExtremeParams]):
+class ArgExtreme(OfOneArray[ArgExtremeParams]):
     """Index of the first extreme element, or of the first NaN."""
 
     traits = Traits(kind="reduction", flops=operand_elements)
@@ -568,6 +567,10 @@ class ArgExtreme(JointlyLinear[ArgExtremeParams], OfOneArray[ArgExtremeParams]):
                 f"{self.name} of no elements has no value.", got=f"operand: {x.text()}, axis {axis}"
             )
         return [shaped_array(resized(x.shape, axis), params.index_dtype)]
+
+    def jvp(self, primals, tangents, params):
+        y = bind1(self, *primals, params=params)
+        return [y], [Zero(type_of(y).tangent())]
 
     def lower(self, ctx, operands, params):
         x, result = ctx.avals_in[0], ctx.avals_out[0]
