@@ -103,6 +103,6 @@ if __name__ == "__main__":
     targets = {
         "import and first jitted function of a process": Target(1.0, "ms"),
         "second jitted function of a process": Target(1.0, "ms"),
-        "jit anew of a function that reads an object": Target(5.0, "us"),
+        "jit anew of a function that reads an object": Target(1.0, "us"),
     }
     compare(__file__, targets)

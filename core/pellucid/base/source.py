@@ -140,18 +140,18 @@ _find_cell: Callable[[str], Cell | None] | None = None
 
 
 def find_cells_with(function: Callable[[str], Cell | None] | None) -> None:
-    """Let a kernel say which notebook cell a file name stands for; None ends that."""
+    """Set the function that finds the notebook cell compiled under a file name; None for no notebook."""
     global _find_cell
     _find_cell = function
 
 
 def cell_of(file: str) -> Cell | None:
-    """The notebook cell that a file name stands for; None for a file."""
+    """The notebook cell compiled under a file name; None for a file."""
     return None if _find_cell is None else _find_cell(file)
 
 
 def cell_name(file: str) -> str | None:
-    """Name of the cell that a file name stands for, as the user sees it; None for a file."""
+    """Name, as the user sees it, of the notebook cell compiled under a file name; None for a file."""
     cell = cell_of(file)
     return None if cell is None else cell.name
 

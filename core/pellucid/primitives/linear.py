@@ -20,10 +20,9 @@ class JointlyLinear(Primitive[P]):
 
     def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
+        has_tangent = dtypes.is_inexact(type_of(results[0]).dtype)
         moved: Any = None
-        for group in (
-            _groups(self, len(primals)) if dtypes.is_inexact(type_of(results[0]).dtype) else ()
-        ):
+        for group in _groups(self, len(primals)) if has_tangent else ():
             if any(type(tangents[i]) is not Zero for i in group):
                 operands = list(primals)
                 for i in group:

@@ -182,7 +182,7 @@ def extend(cls: type, source: type) -> None:
 
 
 def extending(cls: Any) -> Callable[[type[T]], type[T]]:
-    """Decorator of a Python class that stands for the C++ class `cls`, which gets its methods: see `extend`."""
+    """Decorator that adds the methods of a Python class to the C++ class `cls` (see `extend`), and gives `cls` its name."""
 
     def extended(source: type[T]) -> type[T]:
         extend(cls, source)
