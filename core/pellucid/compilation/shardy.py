@@ -14,12 +14,7 @@ from pellucid.sharding.mesh import AnyMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.placement import GSPMDSharding, Sharding
-from pellucid.sharding.shardy import (
-    DimensionDescription,
-    MeshDescription,
-    describe,
-    describe_mesh,
-)
+from pellucid.sharding.shardy import MeshDescription, ShardingDescription, describe, describe_mesh
 from pellucid.xla.mlir import ir
 from pellucid.xla.shardings import Device, DeviceList, HloSharding, OpSharding
 
@@ -58,20 +53,22 @@ class ShardyAttributes:
         key = (sharding, aval.ndim, element_shape(aval), *options)
         attribute = self._attributes.get(key)
         if attribute is None:
-            text = self._text(sharding, aval, **options)
-            attribute = self._attributes[key] = self._ctx.attribute(f"#sdy.sharding{text}")
+            description = describe(sharding, aval.ndim, self._devices, **options)
+            attribute = self._attributes[key] = self._attribute(aval, description)
         return attribute
 
     def per_value(self, shardings: Sequence[Any], avals: Avals, **options: Any) -> ir.Attribute:
         """`#sdy.sharding_per_value<[…]>` for values of types `avals`; options as those of `describe`."""
-        texts = [self._text(s, a, **options) for s, a in strict_zip(shardings, avals)]
+        texts = [
+            self._text(aval, describe(sharding, aval.ndim, self._devices, **options))
+            for sharding, aval in strict_zip(shardings, avals)
+        ]
         return self._ctx.attribute(f"#sdy.sharding_per_value<[{', '.join(texts)}]>")
 
     def everywhere(self, aval: ShapedArray) -> ir.Attribute:
         """`#sdy.sharding<…>` of a value of type `aval` that every device holds in full."""
-        symbol = self._symbol(MeshDescription((("devices", self.size),)))
-        dims = ", ".join(["{}"] * (aval.ndim + len(element_shape(aval))))
-        return self._ctx.attribute(f"#sdy.sharding<{symbol}, [{dims}]>")
+        mesh = MeshDescription((("devices", self.size),))
+        return self._attribute(aval, ShardingDescription(mesh, ["{}"] * aval.ndim))
 
     def whole_along(self, aval: ShapedArray, whole: Sequence[int]) -> ir.Attribute:
         """`#sdy.sharding<…>` of a value that is not cut along the dimensions `whole`; the others are open.
@@ -80,15 +77,13 @@ class ShardyAttributes:
         """
         if self.mesh is None:
             return self.everywhere(aval)
-        words = ["{}"] * len(element_shape(aval))
-        dims = ", ".join([*("{}" if i in whole else "{?}" for i in range(aval.ndim)), *words])
-        shown, addends = aval.shown_sharding, ()
+        dims = ["{}" if i in whole else "{?}" for i in range(aval.ndim)]
+        shown, addends = aval.shown_sharding, ""
         if shown is not None:
             spec = PartitionSpec(unreduced=shown.spec.unreduced)
-            addends = describe(shown.with_spec(spec), 0).unreduced
-        symbol = self._symbol(describe_mesh(self.mesh, self._devices))
-        text = f"{symbol}, [{dims}]{_axis_set('unreduced', addends)}"
-        return self._ctx.attribute(f"#sdy.sharding<{text}>")
+            addends = describe(shown.with_spec(spec), 0).axis_sets
+        mesh = describe_mesh(self.mesh, self._devices)
+        return self._attribute(aval, ShardingDescription(mesh, dims, addends))
 
     def uneven_dims(self, aval: ShapedArray, along: Callable[[Iterable[bool]], bool]) -> list[int]:
         """Dimensions of a value of type `aval` that `all` or `any` axes of the program's mesh split unevenly."""
@@ -116,14 +111,13 @@ class ShardyAttributes:
         texts = ", ".join([f"<{symbol}, []>"] * n_results)
         return self._ctx.attribute(f"#sdy.sharding_per_value<[{texts}]>")
 
-    def _text(self, sharding: Sharding, aval: ShapedArray, **options) -> str:
-        description = describe(sharding, aval.ndim, self._devices, **options)
-        words = len(element_shape(aval))
-        dims = ", ".join(map(_dim_text, (*description.dims, *(DimensionDescription(()),) * words)))
-        sets = _axis_set("replicated", description.replicated) + _axis_set(
-            "unreduced", description.unreduced
-        )
-        return f"<{self._symbol(description.mesh)}, [{dims}]{sets}>"
+    def _attribute(self, aval: ShapedArray, description: ShardingDescription) -> ir.Attribute:
+        return self._ctx.attribute(f"#sdy.sharding{self._text(aval, description)}")
+
+    def _text(self, aval: ShapedArray, description: ShardingDescription) -> str:
+        words = ["{}"] * len(element_shape(aval))
+        dims = ", ".join([*description.dims, *words])
+        return f"<{self._symbol(description.mesh)}, [{dims}]{description.axis_sets}>"
 
     def _symbol(self, mesh: MeshDescription) -> str:
         symbol = self._symbols.get(mesh)
@@ -143,14 +137,6 @@ def _mesh_text(mesh: MeshDescription) -> str:
     axes = ", ".join(f"{json.dumps(name)}={size}" for name, size in mesh.axes)
     ids = "" if mesh.device_ids is None else f", device_ids={list(mesh.device_ids)}"
     return f"#sdy.mesh<[{axes}]{ids}>"
-
-
-def _dim_text(dim: DimensionDescription) -> str:
-    return "{" + ", ".join([*map(json.dumps, dim.axes), *(["?"] if dim.is_open else [])]) + "}"
-
-
-def _axis_set(name: str, axes: Sequence[str]) -> str:
-    return f", {name}={{{', '.join(map(json.dumps, axes))}}}" if axes else ""
 
 
 # Back -----------------------------------------------------------------------------------------------

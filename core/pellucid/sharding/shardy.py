@@ -1,21 +1,24 @@
 """Shardings in the terms of Shardy: a mesh with named axes, and for each dimension the axes that shard it.
 
-Plain data: lowering turns it into `sdy` attributes. Equal descriptions are equal values, so they can key a
-table of mesh symbols.
+Texts of which compilation makes `sdy` attributes. Equal descriptions of meshes are equal values, so they can key a
+table of symbols.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pellucid.base import strict_zip
+
 from .errors import ShardingError
 from .hlo_shardings import tiles_of
 from .mesh import AnyMesh, AxisName, AxisType, Mesh
 from .named_sharding import NamedSharding
-from .partition_spec import NO_AXES, UNCONSTRAINED, PartitionSpec, rank_error
+from .partition_spec import NO_AXES, UNCONSTRAINED, PartitionSpec
 
 if TYPE_CHECKING:
     from pellucid.xla.shardings import DeviceList
@@ -32,22 +35,14 @@ class MeshDescription(NamedTuple):
     """Positions in the program's device assignment, major first; None where they are 0, 1, 2, …"""
 
 
-class DimensionDescription(NamedTuple):
-    """How one dimension is sharded: `{"x", "y"}`, or `{"x", ?}` where more axes may be added."""
-
-    axes: tuple[str, ...]
-    is_open: bool = False
-
-
 class ShardingDescription(NamedTuple):
     """The sharding of one value: `<@mesh, [{"x"}, {?}], replicated={"y"}, unreduced={"z"}>`."""
 
     mesh: MeshDescription
-    dims: tuple[DimensionDescription, ...]
-    replicated: tuple[str, ...] = ()
-    """Axes that no open dimension may take."""
-    unreduced: tuple[str, ...] = ()
-    """Axes over which devices hold addends."""
+    dims: list[str]
+    """How each dimension is sharded: `{"x", "y"}`, or `{"x", ?}` where more axes may be added."""
+    axis_sets: str = ""
+    """`, replicated={"y"}`: axes that no open dimension may take; `, unreduced={"z"}`: devices hold addends over these."""
 
 
 def describe(
@@ -68,31 +63,31 @@ def describe(
 
     >>> from pellucid.sharding.partition_spec import PartitionSpec
     >>> mesh = AbstractMesh((4, 2), ("x", "y"))
-    >>> describe(NamedSharding(mesh, PartitionSpec("x")), 2).dims[0]
-    DimensionDescription(axes=('x',), is_open=False)
+    >>> describe(NamedSharding(mesh, PartitionSpec("x")), 2).dims
+    ['{"x"}', '{}']
     """
     if not isinstance(sharding, NamedSharding):
         devices = sharding._devices_for("describe")
         sharding, assignment = _over_mesh(sharding, ndim, devices), assignment or devices
-    mesh, spec = sharding.mesh, sharding.spec
-    if len(spec) > ndim:
-        raise rank_error(spec, ndim)
-    texts = axis_texts(mesh)
+    mesh, spec = sharding.mesh, sharding.spec.padded(ndim)
+    texts = {name: json.dumps(text) for name, text in axis_texts(mesh).items()}
     all_open = leave_auto_open and bool(mesh.auto_axes)
-    dims = tuple(
-        DimensionDescription(
-            tuple(texts[axis] for axis in axes), all_open or entry is UNCONSTRAINED
-        )
-        for entry, axes in zip(spec.partitions, spec.axes_per_dim, strict=True)
+    is_open = [all_open or entry is UNCONSTRAINED for entry in spec.partitions]
+    dims = [
+        f"{{{', '.join([*(texts[axis] for axis in axes), *['?'] * may_grow])}}}"
+        for axes, may_grow in strict_zip(spec.axes_per_dim, is_open)
+    ]
+    closed = mesh.explicit_axes if any(is_open) else ()
+    axis_sets = {
+        "replicated": sharding.replicated_axes.intersection(closed),
+        "unreduced": spec.unreduced,
+    }
+    shown = "".join(
+        f", {name}={{{', '.join([texts[axis] for axis in mesh.axis_names if axis in axes])}}}"
+        for name, axes in axis_sets.items()
+        if axes
     )
-    dims += (DimensionDescription((), all_open),) * (ndim - len(spec))
-    is_open = any(dim.is_open for dim in dims)
-    replicated = sharding.replicated_axes.intersection(mesh.explicit_axes if is_open else ())
-    of_replicated, of_unreduced = (
-        tuple(texts[axis] for axis in mesh.axis_names if axis in axes)
-        for axes in (replicated, spec.unreduced)
-    )
-    return ShardingDescription(describe_mesh(mesh, assignment), dims, of_replicated, of_unreduced)
+    return ShardingDescription(describe_mesh(mesh, assignment), dims, shown)
 
 
 def describe_mesh(mesh: AnyMesh, assignment: DeviceList | None = None) -> MeshDescription:

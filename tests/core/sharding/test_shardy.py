@@ -13,7 +13,6 @@ from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.placement import GSPMDSharding, make_single_device_sharding
 from pellucid.sharding.shardy import (
-    DimensionDescription,
     MeshDescription,
     ShardingDescription,
     axis_texts,
@@ -28,22 +27,11 @@ from jaxlib.mlir._mlir_libs import _jax_mlir_ext  # isort: skip
 from jaxlib.mlir.dialects import sdy, stablehlo  # isort: skip
 
 P = PartitionSpec
-X, Y = DimensionDescription(("x",)), DimensionDescription(("y",))
-WHOLE, OPEN = DimensionDescription(()), DimensionDescription((), is_open=True)
+X, WHOLE, OPEN = '{"x"}', "{}", "{?}"
 
 
 def attribute(description: ShardingDescription) -> str:
-    dims = ", ".join(
-        "{" + ", ".join([*(f'"{axis}"' for axis in dim.axes), *["?"] * dim.is_open]) + "}"
-        for dim in description.dims
-    )
-    axes_by_name = {"replicated": description.replicated, "unreduced": description.unreduced}
-    marks = "".join(
-        f", {name}={{" + ", ".join(f'"{axis}"' for axis in axes) + "}"
-        for name, axes in axes_by_name.items()
-        if axes
-    )
-    return f"#sdy.sharding<@mesh, [{dims}]{marks}>"
+    return f"#sdy.sharding<@mesh, [{', '.join(description.dims)}]{description.axis_sets}>"
 
 
 def mesh_attribute(mesh: MeshDescription) -> str:
@@ -86,7 +74,7 @@ def compiled_parameter_sharding(
 def test_dimensions_are_closed_unless_unconstrained(mesh: Mesh) -> None:
     description = describe(NamedSharding(mesh, P("x", P.UNCONSTRAINED)), 3)
     assert description == ShardingDescription(
-        MeshDescription((("x", 4), ("y", 2))), (X, OPEN, WHOLE)
+        MeshDescription((("x", 4), ("y", 2))), [X, OPEN, WHOLE]
     )
 
 
@@ -94,12 +82,11 @@ def test_open_dimensions_may_not_take_explicit_axes() -> None:
     types = (AxisType.Explicit, AxisType.Auto, AxisType.Explicit)
     mesh = AbstractMesh((4, 2, 2), ("x", "y", "z"), types)
     closed = describe(NamedSharding(mesh, P("x")), 2)
-    assert (closed.dims, closed.replicated) == ((X, WHOLE), ())
+    assert closed[1:] == ([X, WHOLE], "")
     as_type = describe(NamedSharding(mesh, P("x")), 2, leave_auto_open=True)
-    assert as_type.dims == (DimensionDescription(("x",), is_open=True), OPEN)
-    assert as_type.replicated == ("z",)
+    assert as_type[1:] == (['{"x", ?}', OPEN], ', replicated={"z"}')
     unreduced = describe(NamedSharding(mesh, P("x", unreduced={"z"})), 1, leave_auto_open=True)
-    assert (unreduced.replicated, unreduced.unreduced) == ((), ("z",))
+    assert unreduced.axis_sets == ', unreduced={"z"}'
 
 
 def test_types_over_explicit_axes_alone_are_closed(explicit_mesh: Mesh) -> None:
@@ -132,7 +119,7 @@ def test_a_manual_sharding_is_refused(devices: list[Any]) -> None:
 
 def test_a_single_device_needs_no_axes(devices: list[Any]) -> None:
     description = describe(make_single_device_sharding(devices[3]), 2)
-    assert description == ShardingDescription(MeshDescription(()), (WHOLE, WHOLE))
+    assert description == ShardingDescription(MeshDescription(()), [WHOLE, WHOLE])
 
 
 def test_tiles_get_a_mesh_of_their_own(mesh: Mesh, devices: list[Any]) -> None:
@@ -141,15 +128,15 @@ def test_tiles_get_a_mesh_of_their_own(mesh: Mesh, devices: list[Any]) -> None:
     assert description.mesh.axes == (("dim0", 2), ("copies", 4))
     assert description.mesh.device_ids == (0, 2, 4, 6, 1, 3, 5, 7)
     whole = describe(GSPMDSharding.get_replicated(devices), 1)
-    assert whole == ShardingDescription(MeshDescription((("copies", 8),)), (WHOLE,))
+    assert whole == ShardingDescription(MeshDescription((("copies", 8),)), [WHOLE])
 
 
 def test_addends_get_an_axis(explicit_mesh: Mesh, devices: list[Any]) -> None:
     sharding = NamedSharding(explicit_mesh, P("y", unreduced={"x"}))
     tiles = describe(GSPMDSharding(devices, sharding._to_xla_hlo_sharding(1)), 1)
     assert tiles.mesh.axes == (("dim0", 2), ("addends", 4))
-    assert tiles.unreduced == ("addends",)
-    assert describe(sharding, 1).unreduced == ("x",)
+    assert tiles.axis_sets == ', unreduced={"addends"}'
+    assert describe(sharding, 1).axis_sets == ', unreduced={"x"}'
 
 
 def test_the_compiler_understands_descriptions_as_we_do(
