@@ -103,6 +103,8 @@ class Primitive(Interpreted, Generic[P]):
     """Effects of all equations; `effects` may say otherwise of some."""
     all_dims: str | None = None
     """The mark of each factor, where every dimension of an operand is one of the results; else None."""
+    types_are_laid_out = False
+    """Whether the types that `abstract_eval` gives have their shardings already, so that there are no factors."""
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None:
@@ -148,8 +150,10 @@ class Primitive(Interpreted, Generic[P]):
         """Which dimensions of operands and results are cut together, in the words of `sharding/explicit_types.py`.
 
         By default as `all_dims` says. Asked only if some operand's type has a sharding, or the user stated that of
-        the result. None where the types that `abstract_eval` gives have their shardings already.
+        the result. None where `types_are_laid_out`.
         """
+        if self.types_are_laid_out:
+            return None
         if self.all_dims is not None:
             return alike(avals, results, self.all_dims)
         operands = [*map(operand_of, avals)]
@@ -248,14 +252,12 @@ class Primitive(Interpreted, Generic[P]):
 class Programs(Primitive[P]):
     """A primitive with programs among its params. They have types with shardings and marks, so nothing is derived."""
 
+    types_are_laid_out = True
     varies_jointly = False
     """Whether operands are cast to one set of varying manual axes, as those of operations; here they are inputs."""
 
     def types(self, avals, params):
         return tuple(self.abstract_eval(avals, params)), self.effects(avals, params)
-
-    def factors(self, avals, results, params):
-        return None  # the types have their shardings already
 
     def slots(self, params: P) -> Slots | None:
         """The programs with the roles of operands and results; None where these are no inputs of the programs."""

@@ -162,12 +162,10 @@ class Identity(Movement[P]):
     """A primitive whose result equals its operand; subclasses add a side condition or an effect."""
 
     traits = MOVEMENT
+    types_are_laid_out = True
 
     def abstract_eval(self, avals, params):
         return avals
-
-    def factors(self, avals, results, params):
-        return None  # the types have their shardings already
 
     def undo(self, cotangent, aval, params):
         return cotangent

@@ -97,6 +97,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
 
     name = statement = "device_put"
     traits = MOVEMENT
+    types_are_laid_out = True
 
     def run(self, operands, params):
         return [
@@ -112,9 +113,6 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
             aval if destination is None else _moved(aval, destination)
             for aval, destination in strict_zip(avals, params.devices)
         ]
-
-    def factors(self, avals, results, params):
-        return None  # the types have their shardings already
 
     def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)

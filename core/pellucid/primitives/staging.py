@@ -26,12 +26,10 @@ class WithoutResults(Primitive[P]):
     """A primitive without results: tangents and layouts of its operands mean nothing to it."""
 
     traits = HOST.replace(flops=0.0)
+    types_are_laid_out = True
 
     def abstract_eval(self, avals, params):
         return ()
-
-    def factors(self, avals, results, params):
-        return None  # the types have their shardings already
 
     def jvp(self, primals, tangents, params):
         return bind(self, *primals, params=params), []
@@ -164,12 +162,10 @@ class OptimizationBarrier(Primitive[Any]):
 
     name = "optimization_barrier"
     traits = MOVEMENT.replace(returns_list=True)
+    types_are_laid_out = True
 
     def abstract_eval(self, avals, params):
         return avals
-
-    def factors(self, avals, results, params):
-        return None  # the types have their shardings already
 
     def jvp(self, primals, tangents, params):
         return bind(self, *primals), _through_barrier(tangents)

@@ -190,9 +190,7 @@ class OfReference(OnReferences, Runs, Primitive[P]):
     """Base class of primitives whose first operand is a reference."""
 
     traits = INDEXING
-
-    def factors(self, avals, results, params):
-        return None  # the types have their shardings already
+    types_are_laid_out = True
 
 
 # Making and giving up ---------------------------------------------------------------------------------
