@@ -46,7 +46,7 @@ from pellucid.lowering.loops import case
 from pellucid.lowering.module import ordered
 from pellucid.primitives.conversion import convert_element_type, stop_gradient
 from pellucid.primitives.logical import clamp, eq
-from pellucid.primitives.movement import brought_to
+from pellucid.primitives.movement import aligned_at
 from pellucid.primitives.staging import stage
 from pellucid.primitives.varying import pvary_p, vary
 from pellucid.tracing import (
@@ -335,7 +335,7 @@ def _all_branches(
     if params.branches_platforms is not None:
         index = bind1(platform_index_p, params=PlatformIndexParams(params.branches_platforms))
         return cond_p.batch(axis, (index, *operands[1:]), (None, *dims[1:]), params)  # type: ignore[return-value]
-    index, *inputs = [brought_to(axis, x, d, 0) for x, d in strict_zip(operands, dims)]
+    index, *inputs = aligned_at(axis, operands, dims)
     dtype = type_of(index).dtype
     results = []
     for i, branch in enumerate(params.branches):

@@ -19,6 +19,7 @@ from pellucid.base import (
 )
 from pellucid.ir import (
     BatchAxis,
+    BatchDim,
     ClosedJaxpr,
     Dims,
     Linearized,
@@ -32,7 +33,7 @@ from pellucid.ir import (
     rearranged,
 )
 from pellucid.primitives.assembly import stack
-from pellucid.primitives.movement import broadcast, brought_to, move_axis
+from pellucid.primitives.movement import aligned_at, broadcast, move_axis
 from pellucid.primitives.slicing import index_in_dim
 from pellucid.tracing import bind, name_of, type_of, types_of
 from pellucid.transforms.arguments import (
@@ -98,12 +99,10 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
                 got=type_of(captured[0]).text(),
                 do="Pass the value as an argument: the rule is one of arguments.",
             )
-        inputs = [
-            x if d is None else brought_to(axis, x, d, 0)
-            for x, d in strict_zip(operands[n:], dims[n:])
-        ]
-        results, flags = params.rule(axis.size, [d is not None for d in dims[n:]], inputs)
-        return results, [0 if b else None for b in flags]
+        batched = [d is not None for d in dims[n:]]
+        inputs = aligned_at(axis, operands[n:], dims[n:], _dims(batched))
+        results, flags = params.rule(axis.size, batched, inputs)
+        return results, _dims(flags)
 
     def jvp(self, primals, tangents, params):
         mask = nonzero_mask(tangents)
@@ -159,9 +158,9 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
 custom_vmap_call_p = CustomVmapCall()
 
 
-def _in_front(axis: BatchAxis, values: Operands, flags: Mask) -> Values:
-    """`values` with batch axes in front, which those at `flags` have there already."""
-    return [x if b else brought_to(axis, x, None, 0) for x, b in strict_zip(values, flags)]
+def _dims(batched: Mask) -> list[BatchDim]:
+    """The batch axes of values of which those that are `batched` have one in front."""
+    return [0 if b else None for b in batched]
 
 
 def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) -> FlatRule:
@@ -201,17 +200,14 @@ def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) ->
                 values, element_flags[:] = both([False] * n, elements)
                 return values
 
-            values, dims = batch_flat(one, axis, operands, [0 if b else None for b in batched])
+            values, dims = batch_flat(one, axis, operands, _dims(batched))
             if not any(element_flags):
-                placed = [
-                    x if d is None else brought_to(axis, x, d, 0)
-                    for x, d in strict_zip(values, dims)
-                ]
-                return placed, [d is not None for d in dims]
+                out_flags = [d is not None for d in dims]
+                return aligned_at(axis, values, dims, _dims(out_flags)), out_flags
         joined = list(map(operator.or_, primal_flags, tangent_flags))
         needed = [*joined, *itertools.compress(joined, nonzero)]
         present = [b or not needs for b, needs in strict_zip(batched, needed)]
-        values, flags = both(joined, _in_front(axis, operands, present))
+        values, flags = both(joined, aligned_at(axis, operands, _dims(present)))
         if joined != primal_flags:  # whether results are batched doesn't depend on tangents
             results, result_flags = rule(size, primal_flags, operands[:n])
             values[: len(mask)], flags[: len(mask)] = results, result_flags
@@ -228,14 +224,14 @@ def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Mask) -> FlatRul
 
     def of_cotangents(size: int, batched: Mask, operands: Operands) -> FlatResults:
         axis = BatchAxis(size)
-        values = iter(_in_front(axis, operands, batched))
+        values = iter(aligned_at(axis, operands, _dims(batched)))
         residuals = [next(values) if aval is None else None for aval in linear]
         cotangents = list(values)
 
         def run(*tangents):
             inputs = filled([aval is not None for aval in linear], tangents, residuals)
             results, flags = rule(size, [True] * len(inputs), inputs)
-            return list(itertools.compress(_in_front(axis, results, flags), nonzero))
+            return list(itertools.compress(aligned_at(axis, results, _dims(flags)), nonzero))
 
         avals = [batched_aval(aval, axis, 0) for aval in linear if aval is not None]
         cts = [instantiate(ct) for ct in transposed_flat(run, avals, cotangents)]

@@ -20,7 +20,7 @@ from pellucid.ir import (
     is_linear,
 )
 from pellucid.primitives.arithmetic import neg
-from pellucid.primitives.movement import brought_to
+from pellucid.primitives.movement import aligned_at
 from pellucid.tracing import bind, bottom, context, name_of, replay, type_of, types_of
 from pellucid.transforms.arguments import (
     check_callable,
@@ -107,7 +107,7 @@ class LinearCall(CustomCall[LinearCallParams]):
 
     def batch(self, axis, operands, dims, params):
         n, n_results = params.num_res, len(params.callee.out_avals)
-        linear = [brought_to(axis, x, d, 0) for x, d in strict_zip(operands[n:], dims[n:])]
+        linear = aligned_at(axis, operands[n:], dims[n:])
         derived = [
             batch_jaxpr(program.jaxpr, axis, [*dims[:n], *[0] * size], True)
             for program, size in ((params.callee, len(linear)), (params.transpose, n_results))
@@ -273,7 +273,7 @@ class LinearSolve(Programs[LinearSolveParams]):
             LinearSolveTuple(*map(len, new_consts)),
             LinearSolveTuple(*[d and d.program for d in derived]),
         )
-        b = [brought_to(axis, x, d, 0) for x, d in strict_zip(b, b_dims)]
+        b = aligned_at(axis, b, b_dims)
         return bind(self, *chain(*new_consts), *b, params=new), derived.solve.mask
 
     def lower(self, ctx, operands, params):

@@ -44,11 +44,10 @@ from pellucid.lowering.loops import (
     counter_dtype,
     element_at,
     while_loop,
-    while_loop as lowered_while,
     with_element_at,
 )
 from pellucid.lowering.module import ordered
-from pellucid.primitives.movement import brought_to, move_axis
+from pellucid.primitives.movement import aligned_at, move_axis
 from pellucid.primitives.reduction import reduce_or
 from pellucid.tracing import bind, replay, type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open, unnamed
@@ -227,10 +226,7 @@ class Scan(Linearized, Structured[ScanParams]):
             ),
             [d is not None for d in carry_dims],
         )
-        carry = [
-            brought_to(axis, x, d, 0) if b else x
-            for x, d, b in strict_zip(carry, carry_dims, batched)
-        ]
+        carry = aligned_at(axis, carry, carry_dims, [0 if b else None for b in batched])
         xs = [move_axis(x, 0, 1) if d == 0 else x for x, d in strict_zip(xs, xs_dims)]
         results = bind(
             self, *more, *consts, *carry, *xs,
@@ -639,10 +635,7 @@ class While(Linearized, Structured[WhileParams]):
             if out_batched == carry_batched:
                 break
             carry_batched = out_batched
-        carry = [
-            brought_to(axis, x, d, 0) if b else x
-            for x, d, b in strict_zip(carry, carry_dims, carry_batched)
-        ]
+        carry = aligned_at(axis, carry, carry_dims, inner)
         if ends_apart:
             cond_consts = [*condition.consts, *cond_consts]
             body_consts = [*cond_consts, *body.consts, *body_consts]
@@ -651,7 +644,7 @@ class While(Linearized, Structured[WhileParams]):
         body_consts = [*body.consts, *body_consts]
         new = WhileParams(body.program, len(body_consts), condition.program, len(cond_consts))
         results = bind(self, *cond_consts, *body_consts, *carry, params=new)
-        return results, [0 if b else None for b in carry_batched]
+        return results, inner
 
     # Running --------------------------------------------------------------------------------------
 
@@ -668,7 +661,7 @@ class While(Linearized, Structured[WhileParams]):
             return ctx.inline(body_jaxpr, (), [*body_consts, *values])
 
         if not ordered(cond_jaxpr.effects):
-            return lowered_while(ctx, avals, carry, condition, body, effects)
+            return while_loop(ctx, avals, carry, condition, body, effects)
         # A condition gives no tokens on, so one with ordered effects is computed in the body, for the next step.
         go_on = condition(list(carry))
 
@@ -676,7 +669,7 @@ class While(Linearized, Structured[WhileParams]):
             new = body(values[1:])
             return [condition(new), *new]
 
-        return lowered_while(
+        return while_loop(
             ctx, [_BOOL, *avals], [go_on, *carry], lambda values: values[0], step, effects
         )[1:]
 

@@ -47,8 +47,8 @@ from pellucid.primitives.index_dims import (
 )
 from pellucid.primitives.monoids import monoid_of
 from pellucid.primitives.movement import (
+    aligned_at,
     broadcast_in_dim,
-    brought_to,
     reduce_sum,
     reduced_shape,
     reshape,
@@ -201,7 +201,7 @@ class CombiningReduction(Programs[P]):
         n = len(operands) // 2
         if any(d is not None for d in dims[n:]):
             return batch_flat(lambda *xs: self.decomposed(xs, params), axis, operands, dims)
-        arrays = [brought_to(axis, x, d, 0) for x, d in strict_zip(operands[:n], dims[:n])]
+        arrays = aligned_at(axis, operands[:n], dims[:n])
         return bind(self, *arrays, *operands[n:], params=self.batched(params)), [0] * n
 
 
@@ -263,9 +263,7 @@ def _on_arrays(function: Callable[..., Results], a: Operands, b: Operands) -> Va
     size = math.prod(shape)
     flat = [reshape(x, (size,)) for x in (*a, *b)]
     results, dims = batch_flat(function, BatchAxis(size), flat, [0] * len(flat))
-    return [
-        reshape(brought_to(BatchAxis(size), x, d, 0), shape) for x, d in strict_zip(results, dims)
-    ]
+    return [reshape(x, shape) for x in aligned_at(BatchAxis(size), results, dims)]
 
 
 def reduce(

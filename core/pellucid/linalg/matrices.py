@@ -27,8 +27,8 @@ from pellucid.primitives.conversion import conj, converted, real, real_dtype
 from pellucid.primitives.creation import broadcasted_iota, full_like
 from pellucid.primitives.logical import eq, ge, select_n
 from pellucid.primitives.movement import (
+    aligned_at,
     broadcast_in_dim,
-    brought_to,
     expand_dims,
     reduce_sum,
     transpose,
@@ -109,7 +109,7 @@ class MatrixPrimitive(Primitive[P]):
         return batched_factors(ranks, len(avals), self.batch_ndim(avals))
 
     def batch(self, axis, operands, dims, params):
-        aligned = [brought_to(axis, x, d, 0) for x, d in zip(operands, dims, strict=True)]
+        aligned = aligned_at(axis, operands, dims)
         results = bind(self, *aligned, params=params)
         return results, [0] * len(results)
 

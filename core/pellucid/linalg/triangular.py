@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pellucid.base import ShapeError
 from pellucid.ir import Avals, Traits, Zero, is_linear, real_operations, size_of
 from pellucid.primitives.arithmetic import neg, sub
-from pellucid.primitives.movement import brought_to, expand_dims, move_axis, reshape, squeeze
+from pellucid.primitives.movement import aligned_at, expand_dims, move_axis, reshape, squeeze
 from pellucid.tracing import bind1, type_of
 
 from .matrices import MatrixPrimitive, T, conjugated, product, tril, triu
@@ -84,7 +84,7 @@ class TriangularSolve(MatrixPrimitive[TriangularSolveParams]):
             joined = (*shape[: free - 1], shape[free - 1] * shape[free], *shape[free + 1 :])
             x = reshape(bind1(self, a, reshape(b, joined), params=params), shape)
             return [x], [free - 1]
-        a, b = (brought_to(axis, x, d, 0) for x, d in zip(operands, dims, strict=True))
+        a, b = aligned_at(axis, operands, dims)
         return [bind1(self, a, b, params=params)], [0]
 
     def lower(self, ctx, operands, params):

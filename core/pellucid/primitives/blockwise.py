@@ -52,8 +52,8 @@ from .creation import broadcasted_iota, ones, zeros
 from .families import INTEGER, add_tangents, kind_of
 from .logical import bitwise_and, le, lt, select_n
 from .movement import (
+    aligned_at,
     broadcast_in_dim,
-    brought_to,
     inverse_permutation,
     move_axis,
     reshape,
@@ -205,7 +205,7 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
         lhs_shape = [s for i, s in enumerate(type_of(lhs).shape) if i != lhs_dim]
         prefix = [lhs_shape[a] for a in numbers.prefix(len(lhs_shape))]
         group_sizes = _with_prefix(axis, group_sizes, sizes_dim, prefix)
-        lhs, rhs = (brought_to(axis, x, d, 0) for x, d in ((lhs, lhs_dim), (rhs, rhs_dim)))
+        lhs, rhs = aligned_at(axis, (lhs, rhs), (lhs_dim, rhs_dim))
         more = RaggedDotDimensionNumbers(
             batched_dimensions((), (0, 0), numbers.dot_dimension_numbers)[0],
             shifted(numbers.lhs_ragged_dimensions, 0), shifted(numbers.rhs_group_dimensions, 0),
@@ -473,7 +473,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
         return [result], [total]
 
     def batch(self, axis, operands, dims, params):
-        in_front = [brought_to(axis, x, d, 0) for x, d in strict_zip(operands, dims)]
+        in_front = aligned_at(axis, operands, dims)
         numbers, dim = batched_dimensions((), (0, 0), params.dimension_numbers)
         return bind(self, *in_front, params=params._replace(dimension_numbers=numbers)), [dim]
 

@@ -35,7 +35,7 @@ from pellucid.ir import (
 )
 from pellucid.tracing import bind, bind1, bottom, type_of
 
-from .movement import aligned_for_batch, broadcast_shapes, broadcast_to, brought_to, unbroadcast
+from .movement import aligned_at, aligned_for_batch, broadcast_shapes, broadcast_to, unbroadcast
 
 
 def scalar(value: Any, dtype: Any) -> Any:
@@ -281,9 +281,7 @@ class AddAny(LinearElementwise):
 
     def batch(self, axis, operands, dims, params):
         dim = next(d for d in dims if d is not None)
-        return [
-            bind1(self, *(brought_to(axis, x, d, dim) for x, d in strict_zip(operands, dims)))
-        ], [dim]
+        return [bind1(self, *aligned_at(axis, operands, dims, dim))], [dim]
 
 
 add_any_p: Elementwise = AddAny(

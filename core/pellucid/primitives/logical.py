@@ -38,7 +38,7 @@ from .families import (
     texts,
 )
 from .linear import JointlyLinear
-from .movement import broadcast_in_dim, broadcast_to, brought_to
+from .movement import aligned_at, broadcast_in_dim, broadcast_to, brought_to
 
 # Comparison ---------------------------------------------------------------------------------------
 
@@ -332,7 +332,7 @@ class SelectN(JointlyLinear[Any]):
     def batch(self, axis, operands, dims, params):
         (which, *cases), (which_dim, *case_dims) = operands, dims
         target = next((d for d in case_dims if d is not None), 0)
-        cases = [brought_to(axis, x, d, target) for x, d in zip(cases, case_dims, strict=True)]
+        cases = aligned_at(axis, cases, case_dims, target)
         which = _fitted(axis, which, which_dim, target, type_of(cases[0]).shape)
         return bind(self, which, *cases), [target]
 

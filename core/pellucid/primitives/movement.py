@@ -660,6 +660,14 @@ def brought_to(axis: BatchAxis, x: Any, dim: BatchDim, target: BatchDim) -> Any:
     return broadcast_in_dim(x, shape, other_axes(len(shape), [target]))
 
 
+def aligned_at(
+    axis: BatchAxis, operands: Operands, dims: Dims, target: BatchDim | Dims = 0
+) -> list[Any]:
+    """`operands` with their batch axes at `target`, one place for all or one for each, as by `brought_to`."""
+    targets = target if isinstance(target, (list, tuple)) else [target] * len(operands)
+    return [brought_to(axis, *each) for each in strict_zip(operands, dims, targets)]
+
+
 def aligned_for_batch(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[list[Any], int]:
     """Operands of an elementwise rule brought to fit, and where the batch axis then is.
 

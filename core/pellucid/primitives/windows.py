@@ -37,7 +37,7 @@ from .index_dims import ScatterDimensionNumbers
 from .linear import JointlyLinear
 from .logical import ge_p, le_p, select_n
 from .monoids import MONOIDS, highest, lowest, monoid_body, ordered, scalar_program
-from .movement import Movement, OfOneArray, brought_to, inverse_permutation, permuted, reshape
+from .movement import Movement, OfOneArray, aligned_at, inverse_permutation, permuted, reshape
 from .slicing import slice_in_dim
 
 Pads = tuple[tuple[int, int], ...]
@@ -500,7 +500,7 @@ class _Selecting(JointlyLinear[P]):
     def batch(self, axis, operands, dims, params):
         first = next(d for d in dims if d is not None)
         dim = first if set(dims) == {first} else 0
-        aligned = [brought_to(axis, x, d, dim) for x, d in strict_zip(operands, dims)]
+        aligned = aligned_at(axis, operands, dims, dim)
         fields: Any = params
         windows = batched_window(_windows(fields), dim)[: len(fields) - 1]
         return bind(self, *aligned, params=type(fields)(fields.select_prim, *windows)), [dim]

@@ -34,7 +34,7 @@ from pellucid.ir import (
     is_always_transformed,
 )
 from pellucid.primitives.creation import iota
-from pellucid.primitives.movement import brought_to, reduce_sum
+from pellucid.primitives.movement import aligned_at, brought_to, reduce_sum
 from pellucid.primitives.placement import ReshardParams, reshard_p
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
@@ -499,9 +499,7 @@ def batch_jaxpr(
         one = lambda *xs: replay(jaxpr, (), *xs)
         results, found_dims = batch_flat(one, axis, operands, dims, lanes=lanes)
         out_dims[:] = [0 if w or d is not None else None for w, d in strict_zip(want, found_dims)]
-        results = [
-            brought_to(axis, x, d, o) for x, d, o in strict_zip(results, found_dims, out_dims)
-        ]
+        results = aligned_at(axis, results, found_dims, out_dims)
         if axis.explicit is None:
             return results
         return [
