@@ -34,3 +34,7 @@ Ints: TypeAlias = Sequence[int]
 """Sizes, axes or indices, as users pass them."""
 Function: TypeAlias = Callable[..., Any]
 """A function of any arguments."""
+Unary: TypeAlias = Callable[[Any], Any]
+"""A function of one argument."""
+Binary: TypeAlias = Callable[[Any, Any], Any]
+"""A function of two arguments."""

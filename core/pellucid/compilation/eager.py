@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base import UnexpectedTracerError, cached, clearing
+from pellucid.base import Shape, UnexpectedTracerError, cached, clearing
 from pellucid.ir import (
     AbstractRef,
     Avals,
@@ -195,7 +195,7 @@ class Planned(NamedTuple):
     """None for a value that is not committed to devices."""
 
     @property
-    def shape(self) -> tuple[Any, ...]:
+    def shape(self) -> Shape:
         return self.aval.shape
 
 

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import KeyReuseError, capture, config, describe, dtypes, strict_zip
+from pellucid.base import Ints, KeyReuseError, capture, config, describe, dtypes, strict_zip
 from pellucid.ir import (
+    Avals,
     ClosedJaxpr,
     Equation,
     Jaxpr,
@@ -70,16 +71,16 @@ Records = list[Keys | None]
 """The records of several values, None for those that are no arrays of keys."""
 
 
-def _records(elements: Iterable[tuple[Key, ...]], shape: Sequence[int]) -> Keys:
+def _records(elements: Iterable[tuple[Key, ...]], shape: Ints) -> Keys:
     return np.fromiter(elements, dtype=object).reshape(tuple(shape))
 
 
-def _new(shape: Sequence[int]) -> Keys:
+def _new(shape: Ints) -> Keys:
     """Records of new keys."""
     return _records(((Key(),) for _ in range(math.prod(shape))), shape)
 
 
-def _new_of(avals: Sequence[Any]) -> Records:
+def _new_of(avals: Avals) -> Records:
     """Records of new values of types `avals`."""
     return [_new(aval.shape) if _is_keys(aval) else None for aval in avals]
 
@@ -223,7 +224,7 @@ class _Walk:
         equation: Equation,
         keys: Records,
         constants: _Values,
-        results: Sequence[Any],
+        results: Avals,
     ) -> Records:
         """Keys in another arrangement: the primitive is run on their positions, where it depends on known values only."""
         arrays = [x for x in keys if x is not None]
@@ -291,7 +292,7 @@ class _Walk:
             if uses and not is_repeated:
                 self.use(_members(keys), uses[0])
 
-    def of_slots(self, slots: Slots, keys: Records, results: Sequence[Any]) -> Records:
+    def of_slots(self, slots: Slots, keys: Records, results: Avals) -> Records:
         """Follow programs whose operands have roles."""
         if slots.choosing:
             return self.of_branches(slots, keys)

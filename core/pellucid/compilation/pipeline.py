@@ -130,7 +130,7 @@ class LoweredProgram(NamedTuple):
     jaxpr: Jaxpr
     """The program that was lowered; its first arguments are the constants."""
     consts: Values
-    used: list[bool]
+    used: Mask
     """Whether the module takes each argument of the program."""
     module: LoweredModule
     in_avals: Avals
@@ -482,7 +482,7 @@ def _with_layers_called(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _module_options(
-    jaxpr: Jaxpr, const_shardings: Sequence[Any], used: list[bool], request: Request
+    jaxpr: Jaxpr, const_shardings: Sequence[Any], used: Mask, request: Request
 ) -> ModuleOptions:
     keep = [i for i, k in enumerate(used) if k]
     n_consts = len(const_shardings)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import DeviceError, strict_zip
+from pellucid.base import DeviceError, Ints, strict_zip
 from pellucid.ir import Avals, ShapedArray, element_shape
 from pellucid.sharding.mesh import AnyMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
@@ -70,7 +70,7 @@ class ShardyAttributes:
         mesh = MeshDescription((("devices", self.size),))
         return self._attribute(aval, ShardingDescription(mesh, ["{}"] * aval.ndim))
 
-    def whole_along(self, aval: ShapedArray, whole: Sequence[int]) -> ir.Attribute:
+    def whole_along(self, aval: ShapedArray, whole: Ints) -> ir.Attribute:
         """`#sdy.sharding<…>` of a value that is not cut along the dimensions `whole`; the others are open.
 
         Where no one mesh lays out the program, every device holds the value in full.

@@ -48,7 +48,7 @@ class Body(NamedTuple):
     out_tree: Any
 
     @property
-    def out_avals(self) -> tuple[Any, ...]:
+    def out_avals(self) -> Avals:
         return self.program.out_avals
 
 

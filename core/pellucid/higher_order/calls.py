@@ -15,6 +15,7 @@ from pellucid.base import (
     ArgumentValueError,
     EffectsError,
     Function,
+    Ints,
     Shape,
     TracedValueError,
     strict_zip,
@@ -239,7 +240,7 @@ def with_common_consts(
     ), [*values.values()]
 
 
-def with_common_inputs(program: ClosedJaxpr, positions: Sequence[int], avals: Avals) -> ClosedJaxpr:
+def with_common_inputs(program: ClosedJaxpr, positions: Ints, avals: Avals) -> ClosedJaxpr:
     """The program with inputs of types `avals` in front, of which its first inputs are those at `positions`."""
     front: Values = [*avals]
     for i, position in enumerate(positions):

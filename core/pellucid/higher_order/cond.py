@@ -479,7 +479,7 @@ def switch(
 
 
 def _branch(
-    caller: str, index, functions: Sequence[Function], names: Sequence[str], operands: tuple[Any, ...],
+    caller: str, index, functions: Sequence[Function], names: Sequence[str], operands: Operands,
     platforms = None,
 ):  # fmt: skip
     """Results of the function number `index`."""
@@ -612,7 +612,7 @@ def _replayed(jaxpr: Jaxpr, operands: Operands) -> Values:
 
 
 def _with_varying_results(body: Body, result_axes: Sequence[frozenset[Any]]) -> Body:
-    avals: Avals = list(body.out_avals)
+    avals: Avals = body.out_avals
     if all(aval.varying == axes for aval, axes in strict_zip(avals, result_axes)):
         return body
     jaxpr = body.program.jaxpr

@@ -8,7 +8,7 @@ equation `custom_lin`, whose only rule is its transpose: the user's backward fun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple
@@ -39,6 +39,7 @@ from pellucid.ir import (
     OnReferences,
     Operands,
     Programs,
+    Results,
     Shown,
     TransposedByUser,
     Values,
@@ -88,7 +89,7 @@ class CustomJvpCall(NamedTuple):
     """
 
     name: str
-    function: Callable[..., Sequence[Any]]
+    function: Callable[..., Results]
     rule: Callable[[Operands, Operands], PrimalsAndTangents]
     rule_name: str
     symbolic_zeros: bool
@@ -290,7 +291,7 @@ class CustomVjpCall(NamedTuple):
     """
 
     name: str
-    function: Callable[..., Sequence[Any]]
+    function: Callable[..., Results]
     forward: Callable[[Operands, Mask], Forward]
     backward: Callable[[Any, Operands, Operands], Values]
     forward_name: str
@@ -843,8 +844,8 @@ remat_opt_p = RematOpt()
 
 
 def optimized(
-    forward: Callable[..., Sequence[Any]],
-    function: Callable[..., Sequence[Any]],
+    forward: Callable[..., Results],
+    function: Callable[..., Results],
     operands: Operands,
     name: str,
 ) -> Values:

@@ -125,7 +125,7 @@ class Signature:
         from_names, _ = resolve_arguments(function, None, nondiff_argnames or None, "nondiff")
         self.nondiff = tuple(sorted({*indices(nondiff_argnums, "nondiff_argnums"), *from_names}))
 
-    def positional(self, args: tuple[Any, ...], kwargs: Keywords) -> tuple[Any, ...]:
+    def positional(self, args: Operands, kwargs: Keywords) -> Operands:
         """All arguments by position, defaults included."""
         if self.signature is None or (not kwargs and self.is_plain):
             if kwargs:
@@ -159,7 +159,7 @@ class Signature:
         differentiated = [x for i, x in enumerate(args) if i not in self.nondiff]
         return differentiated, [args[i] for i in self.nondiff]
 
-    def joined(self, differentiated: Sequence[Any], others: Sequence[Any]) -> Values:
+    def joined(self, differentiated: Operands, others: Operands) -> Values:
         """All arguments in their order: the inverse of `split`."""
         args = list(differentiated)
         for i, x in strict_zip(self.nondiff, others):
@@ -232,7 +232,7 @@ class FlatCall:
 
     custom: CustomFunction
     in_tree: Any
-    others: list[Any]
+    others: Values
     in_avals: Avals
     out_tree: Any = None
     out_avals: Avals | None = None

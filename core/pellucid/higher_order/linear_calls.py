@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import chain
 from typing import Any, NamedTuple
 
-from pellucid.base import ArgumentTypeError, DerivativeRuleError, Function, strict_zip
+from pellucid.base import (
+    ArgumentTypeError,
+    Binary,
+    DerivativeRuleError,
+    Function,
+    Unary,
+    strict_zip,
+)
 from pellucid.ir import (
     CONTROL,
     Avals,
@@ -123,8 +129,8 @@ linear_call_p = LinearCall()
 
 
 def linear_call(
-    fun: Callable[[Any, Any], Any],
-    fun_transpose: Callable[[Any, Any], Any],
+    fun: Binary,
+    fun_transpose: Binary,
     residual_args: Any,
     linear_args: Any,
 ) -> Any:
@@ -342,10 +348,10 @@ def _solution(tree, results: Results, solver: Body, has_aux: bool):
 
 
 def custom_linear_solve(
-    matvec: Callable[[Any], Any],
+    matvec: Unary,
     b: Any,
-    solve: Callable[[Callable[[Any], Any], Any], Any],
-    transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+    solve: Binary,
+    transpose_solve: Binary | None = None,
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
@@ -366,7 +372,7 @@ def custom_linear_solve(
     leaves, tree = flat_arguments(b, caller, solve, (None, b))
     avals = types_of(leaves)
 
-    def solver_of(what: str, solver: Function, operator: Callable[[Any], Any]) -> Body:
+    def solver_of(what: str, solver: Function, operator: Unary) -> Body:
         call = lambda y: solver(operator, y)
         return _program(caller, what, solver, call, tree, avals, has_aux=has_aux)
 
@@ -394,10 +400,10 @@ def custom_linear_solve(
 
 
 def custom_root(
-    f: Callable[[Any], Any],
+    f: Unary,
     initial_guess: Any,
-    solve: Callable[[Callable[[Any], Any], Any], Any],
-    tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+    solve: Binary,
+    tangent_solve: Binary,
     has_aux: bool = False,
 ) -> Any:
     """`solve(f, initial_guess)`, a root of `f`, differentiated by the implicit function theorem.

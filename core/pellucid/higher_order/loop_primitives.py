@@ -12,6 +12,7 @@ from pellucid.base import (
     EffectsError,
     IrreversibleLoopError,
     Symbol,
+    Unary,
     exact_quotient,
     filled,
     is_static,
@@ -679,7 +680,7 @@ _BOOL = shaped_array((), np.dtype(bool))
 
 
 def _differentiated(
-    params: WhileParams, primals: Operands, tangents: Operands, as_value: Callable[[Any], Any]
+    params: WhileParams, primals: Operands, tangents: Operands, as_value: Unary
 ) -> tuple[Values, WhileParams, Mask]:
     """(operands and params of the loop over values and tangents, the carries that have tangents).
 

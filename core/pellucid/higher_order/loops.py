@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,11 @@ import numpy as np
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    Binary,
     Function,
+    Ints,
     Symbol,
+    Unary,
     UnsupportedError,
     canonical_size,
     config,
@@ -154,9 +157,7 @@ def _run_scan(
     return [results[i] for i in range(len(jaxpr.outvars))]
 
 
-def _reordered(
-    body: Body, n_carry: int, carried: Sequence[int], results: Sequence[int] | None = None
-) -> ClosedJaxpr:
+def _reordered(body: Body, n_carry: int, carried: Ints, results: Ints | None = None) -> ClosedJaxpr:
     """A loop's program that gives some of its results, and takes some of its carries, in this order."""
     n = len(body.consts)
     rest = range(n + n_carry, len(body.program.jaxpr.invars))
@@ -254,9 +255,7 @@ def _scanned_by_python(f: Function, carry, xs, length: int, reverse: bool) -> tu
     return carry, tree_map(lambda *parts: stack(parts, 0), *(reversed(ys) if reverse else ys))
 
 
-def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
-) -> Any:
+def while_loop(cond_fun: Unary, body_fun: Unary, init_val: Any) -> Any:
     """The value after `while cond_fun(value): value = body_fun(value)`, which begins as `init_val`.
 
     The value keeps its structure, shapes and dtypes. `cond_fun` gives a scalar boolean. Forward mode and `vmap` go
@@ -345,7 +344,7 @@ def check_predicate(caller: str, function: Function, tree: Any, avals: Any) -> N
 def fori_loop(
     lower: Any,
     upper: Any,
-    body_fun: Callable[[Any, Any], Any],
+    body_fun: Binary,
     init_val: Any,
     *,
     unroll: int | bool | None = None,
@@ -439,7 +438,7 @@ def _as_counter(bound, dtype):
     return bound if type_of(bound).dtype == dtype else convert_element_type(bound, dtype)
 
 
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Unary, xs: Any, *, batch_size: int | None = None) -> Any:
     """`f(x)` for each `x` along the leading axes of the arrays in `xs`, one after another, stacked.
 
     With `batch_size`, so many are computed at once, as by `vmap`, and the rest in the end. Where memory allows,
@@ -475,7 +474,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     return parts[0] if len(parts) == 1 else tree_map(lambda *ys: concatenate(ys, 0), *parts)
 
 
-def _mapped_step(f: Callable[[Any], Any], _: None, x) -> tuple[None, Any]:
+def _mapped_step(f: Unary, _: None, x) -> tuple[None, Any]:
     return None, f(x)
 
 
@@ -485,9 +484,7 @@ def _mapped_step(f: Callable[[Any], Any], _: None, x) -> tuple[None, Any]:
 _ASSOCIATIVE_SCAN = stand_in("associative_scan", "elems")
 
 
-def associative_scan(
-    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
-) -> Any:
+def associative_scan(fn: Binary, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """For each position along `axis` of the arrays in `elems`, all elements up to it combined by `fn`.
 
     `fn` is associative and works on whole arrays, position by position: it gives a tree like its two arguments.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import Frame, NameStack, config, strict_zip, user_frames
-from pellucid.ir import Atom, ClosedJaxpr, DebugInfo, DropVar, Equation, Jaxpr, Literal, Var
+from pellucid.ir import Atom, ClosedJaxpr, DebugInfo, DropVar, Equation, Jaxpr, Literal, Values, Var
 
 from .calls import JitParams, jit_p
 
@@ -135,7 +135,7 @@ def _wiring(
     """Where each operand of a copy comes from, with the scopes of its equations, and the copy."""
     places: dict[Atom, tuple[int, int]] = {}
     outside: list[Atom] = []
-    wiring: list[Any] = []
+    wiring: Values = []
     results: list[tuple[int, int]] = []
     depth = len(_common_scope(equations))
     for i, equation in enumerate(equations):

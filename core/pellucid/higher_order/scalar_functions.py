@@ -12,10 +12,14 @@ import numpy as np
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    Axes,
+    Binary,
     Function,
+    Ints,
     MissingRule,
     Shape,
     ShapeError,
+    Unary,
     dtypes,
     ints,
     strict_zip,
@@ -81,9 +85,7 @@ from pellucid.xla.pytree import flatten, treedef_tuple
 from .bodies import Body, body_of, differing_types, stand_in
 
 
-def combination(
-    caller: str, computation: Callable[[Any, Any], Any], tree: Any, avals: Avals
-) -> Body:
+def combination(caller: str, computation: Binary, tree: Any, avals: Avals) -> Body:
     """The program of `computation` on two trees of scalars with the dtypes of `avals`."""
     check_callable(computation, caller)
     scalars = [shaped_array((), a.dtype) for a in avals]
@@ -122,7 +124,7 @@ class Arguments(NamedTuple):
     """The arguments of a reduction: flat arrays, their types, initial values of their dtypes, and the combination."""
 
     tree: Any
-    arrays: list[Any]
+    arrays: Values
     avals: Avals
     initial: Values
     combination: Body
@@ -212,7 +214,7 @@ class ReduceParams(NamedTuple):
     """`computation` is what the user gave, for the program's text; `jaxpr` combines scalars."""
 
     computation: Any
-    dimensions: tuple[int, ...]
+    dimensions: Axes
     jaxpr: ClosedJaxpr
 
 
@@ -244,7 +246,7 @@ reduce_p = Reduce()
 
 
 def _halved(
-    jaxpr: ClosedJaxpr, values: Operands, dimensions: Sequence[int], consts: Operands = ()
+    jaxpr: ClosedJaxpr, values: Operands, dimensions: Ints, consts: Operands = ()
 ) -> Values:
     """The reduction written as combinations of halves, so that it can be differentiated and batched."""
     n = len(values) // 2
@@ -269,8 +271,8 @@ def _on_arrays(function: Callable[..., Results], a: Operands, b: Operands) -> Va
 def reduce(
     operands: Any,
     init_values: Any,
-    computation: Callable[[Any, Any], Any],
-    dimensions: Sequence[int],
+    computation: Binary,
+    dimensions: Ints,
     out_sharding: Any = None,
 ) -> Any:
     """The elements of the arrays in `operands` along `dimensions`, combined by `computation`.
@@ -311,13 +313,13 @@ _BY_MONOID: dict[str, Function] = {
 class ReduceWindowParams(NamedTuple):
     """The windows, and `jaxpr`, which combines scalars; `consts` is kept for the reference's text."""
 
-    base_dilation: tuple[int, ...]
+    base_dilation: Shape
     consts: tuple[()]
     jaxpr: ClosedJaxpr
     padding: Any
-    window_dilation: tuple[int, ...]
-    window_dimensions: tuple[int, ...]
-    window_strides: tuple[int, ...]
+    window_dilation: Shape
+    window_dimensions: Shape
+    window_strides: Shape
 
     @property
     def window(self) -> WindowParams:
@@ -383,12 +385,12 @@ def _windows(operand, initial, window: WindowParams):
 def reduce_window(
     operand: Any,
     init_value: Any,
-    computation: Callable[[Any, Any], Any],
-    window_dimensions: Sequence[int],
-    window_strides: Sequence[int] | None = None,
+    computation: Binary,
+    window_dimensions: Ints,
+    window_strides: Ints | None = None,
     padding: str | Sequence[tuple[int, int]] = "VALID",
-    base_dilation: Sequence[int] | None = None,
-    window_dilation: Sequence[int] | None = None,
+    base_dilation: Ints | None = None,
+    window_dilation: Ints | None = None,
 ) -> Any:
     """The elements of the arrays in `operand` in each of many windows, combined by `computation` as in `reduce`.
 
@@ -482,10 +484,10 @@ scatter_apply_p = ScatterApply()
 def scatter_apply(
     operand: Any,
     scatter_indices: Any,
-    func: Callable[[Any], Any],
+    func: Unary,
     dimension_numbers: ScatterDimensionNumbers,
     *,
-    update_shape: Sequence[int] = (),
+    update_shape: Ints = (),
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,

@@ -25,6 +25,7 @@ from .rules import (
     Avals,
     BatchAxis,
     BatchDim,
+    Dims,
     Effects,
     LaidOut,
     OnReferences,
@@ -175,7 +176,7 @@ class Primitive(Interpreted, Generic[P]):
 
     def batch(
         self, axis: BatchAxis, operands: Operands, dims: tuple[BatchDim, ...], params: P
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    ) -> tuple[Results, Dims]:
         """Apply to operands whose batch axis is at `dims`: (results, their dims)."""
         raise self.missing("batch")
 
@@ -195,7 +196,7 @@ class Primitive(Interpreted, Generic[P]):
     needs all operands.
     """
 
-    def typed(self, avals: Avals, results: Results, params: P) -> Sequence[Any]:
+    def typed(self, avals: Avals, results: Results, params: P) -> Results:
         """The types `results` with what they say of meshes: the last step of the type rule.
 
         By default they are laid out over Explicit mesh axes as the operands are, and vary over the manual axes over

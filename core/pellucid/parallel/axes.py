@@ -31,6 +31,7 @@ from pellucid.ir import (
     Primitive,
     Results,
     Shown,
+    Values,
     alike,
     shaped_array,
 )
@@ -70,7 +71,7 @@ AxisNames = tuple[Any, ...]
 _INDEX = np.dtype(np.int32)
 
 
-def as_tuple(caller: str, axis_name: Any) -> tuple[Any, ...]:
+def as_tuple(caller: str, axis_name: Any) -> AxisNames:
     """`axis_name`, one name or several, as a tuple; raises ArgumentTypeError for a set, which has no order."""
     if isinstance(axis_name, (set, frozenset)):
         raise ArgumentTypeError(
@@ -321,7 +322,7 @@ def batched_in_groups(
     dim: BatchDim,
     params: Any,
     axes: Sequence[Any],
-) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+) -> tuple[Results, Dims]:
     """The batch rule of a collective over `axes` whose `axis_index_groups` split the batch `axis`.
 
     Each group is a batch of its own, and they are a batch of groups.
@@ -343,7 +344,7 @@ def batched_in_groups(
     within = BatchAxis(order.shape[1], axis.name)
     alone = params._replace(axis_index_groups=None)
 
-    def one_group(part: Any) -> list[Any]:
+    def one_group(part: Any) -> Values:
         [result], [result_dim] = primitive.batch(within, (part,), (0,), alone)
         return [brought_to(within, result, result_dim, 0)]
 

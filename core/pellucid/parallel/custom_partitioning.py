@@ -23,11 +23,13 @@ from pellucid.higher_order.custom_rules import ForwardsDefinitions, Signature
 from pellucid.higher_order.stages import ShapeDtypeStruct
 from pellucid.ir import (
     CONTROL,
+    Avals,
     ClosedJaxpr,
     DebugInfo,
     OneProgram,
     Operands,
     Results,
+    Values,
     derived_types,
     shaped_array,
 )
@@ -187,7 +189,7 @@ class Partition:
     ) -> bytes:
         """MLIR bytecode of the function of one device's parts."""
 
-        def flat(*parts: Any) -> list[Any]:
+        def flat(*parts: Any) -> Values:
             return result_leaves(
                 of_part(*self.params.in_tree.unflatten(parts)), "custom_partitioning", of_part
             )[0]
@@ -197,7 +199,7 @@ class Partition:
         with manual_axes_bound(mesh, axes, check_vma=False):
             program = stage_closed(flat, avals, DebugInfo(name_of(of_part)))
         expected = [(value.part(), value.dtype) for value in result_parts]
-        out_avals: list[Any] = list(program.out_avals)
+        out_avals: Avals = program.out_avals
         if [(a.shape, a.dtype) for a in out_avals] != expected:
             raise ArgumentTypeError(
                 f"custom_partitioning: `{name_of(of_part)}` must give parts of the results.",
@@ -321,7 +323,7 @@ class custom_partitioning(ForwardsDefinitions):
         def traced() -> Body:
             structure: list[Any] = []
 
-            def flat(*xs: Any) -> list[Any]:
+            def flat(*xs: Any) -> Values:
                 results, tree = result_leaves(spec.run(call, xs), "custom_partitioning", fun)
                 structure.append(tree)
                 return results

@@ -23,6 +23,7 @@ from pellucid.ir import (
     COLLECTIVE,
     BatchAxis,
     Collective,
+    Operands,
     P,
     Primitive,
     ShapedArray,
@@ -441,7 +442,7 @@ class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
 ragged_all_to_all_p = RaggedAllToAll()
 
 
-def by_gathering(operands: tuple[Any, ...], params: RaggedExchangeParams) -> Any:
+def by_gathering(operands: Operands, params: RaggedExchangeParams) -> Any:
     """The exchange by other collectives: everything is gathered, and each position takes what is for it."""
     operand, output, input_offsets, send_sizes, output_offsets, _ = operands
     groups = params.axis_index_groups

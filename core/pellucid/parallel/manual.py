@@ -15,6 +15,7 @@ from pellucid.base import CollectiveError, UnsupportedError, inserted, is_static
 from pellucid.higher_order.calls import remembered_on_program, with_linear_part, without_calls
 from pellucid.ir import (
     CONTROL,
+    Avals,
     BatchAxis,
     ClosedJaxpr,
     Collective,
@@ -26,6 +27,7 @@ from pellucid.ir import (
     OnReferences,
     Placed,
     ShapedArray,
+    Values,
     axis_names_of,
     is_linear,
     remove_dead_equations,
@@ -50,7 +52,7 @@ from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import cotangents_of, nonzero, nonzero_mask, paired
 
-from .axes import psum_p
+from .axes import AxisNames, psum_p
 from .divergence import check_no_divergence, check_of_compiled
 
 REPLICATED = PartitionSpec()
@@ -180,7 +182,7 @@ class ShardMapParams(NamedTuple):
         """The manual axes over which types don't say whether values vary."""
         return frozenset() if self.check_vma else self.newly_manual_axes
 
-    def unmentioned(self, spec: PartitionSpec) -> tuple[Any, ...]:
+    def unmentioned(self, spec: PartitionSpec) -> AxisNames:
         """The manual axes that `spec` does not use."""
         axes = self.newly_manual_axes - spec.axis_names
         return tuple([a for a in self.mesh.axis_names if a in axes])
@@ -209,7 +211,7 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, OneProgram[ShardMap
     traits = CONTROL
 
     def abstract_eval(self, avals, params):
-        out_avals: list[Any] = list(params.jaxpr.out_avals)
+        out_avals: Avals = params.jaxpr.out_avals
         return [
             whole_type(aval, params.mesh, spec, params.newly_manual_axes)
             for aval, spec in strict_zip(out_avals, params.out_specs)
@@ -344,7 +346,7 @@ def _fitted(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs) -> C
     """`program` whose results vary over the axes that `out_specs` use, as the types of whole values say."""
     if not params.check_vma:
         return program
-    avals: list[Any] = list(program.out_avals)
+    avals: Avals = program.out_avals
     varying_axes = [aval.varying & params.newly_manual_axes for aval in avals]
     spec_axes = [spec.axis_names for spec in out_specs]
     if varying_axes == spec_axes:
@@ -359,7 +361,7 @@ def _fitted(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs) -> C
     jaxpr = program.jaxpr
 
     def fitted() -> Derived:
-        def run(*operands: Any) -> list[Any]:
+        def run(*operands: Any) -> Values:
             results = replay(jaxpr, (), *operands)
             return [vary(x, axes) for x, axes in strict_zip(results, spec_axes)]
 
@@ -377,7 +379,7 @@ class SplitManual(NamedTuple):
     linear: ShardMapParams
 
     @property
-    def consts(self) -> list[Any]:
+    def consts(self) -> Values:
         return [*self.parts.consts, *self.parts.constants]
 
 
@@ -389,7 +391,7 @@ def split_manual(params: ShardMapParams, nonzero: Mask) -> SplitManual:
     """
     parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
     n, body = len(parts.nonzero_out), parts.primal.jaxpr
-    extra_avals: list[Any] = list(parts.primal.out_avals[n:])
+    extra_avals: Avals = parts.primal.out_avals[n:]
     consts = [REPLICATED] * len(parts.consts)
     with_consts = params._replace(in_specs=(*consts, *params.in_specs))
     extra_specs = [
@@ -420,11 +422,11 @@ def _with_vectors(
     """`program` with scalars among its first inputs, or among its results, as vectors of length 1 where flags say so."""
     if not any((*inputs, *results)):
         return program
-    in_avals: list[Any] = list(program.in_avals)
+    in_avals: Avals = program.in_avals
     flags = [*inputs, *[False] * (len(in_avals) - len(inputs))]
     avals = [a.update(shape=(1,)) if s else a for a, s in strict_zip(in_avals, flags)]
 
-    def run(*operands: Any) -> list[Any]:
+    def run(*operands: Any) -> Values:
         xs = [reshape(x, ()) if s else x for x, s in strict_zip(operands, flags)]
         ys = replay(program.jaxpr, (), *xs)
         return [
@@ -442,7 +444,7 @@ def _transposed(
     Where types don't show which values are the same at all positions, the cotangent of a result that is the same
     everywhere is shared out among the positions, and those of an operand that all have in full are summed.
     """
-    out_avals: list[Any] = list(params.jaxpr.out_avals)
+    out_avals: Avals = params.jaxpr.out_avals
     avals = [aval.cotangent() if nz else None for aval, nz in strict_zip(out_avals, nonzero)]
     derived = transpose_jaxpr(params.jaxpr.jaxpr, linear, avals, False)
     if params.check_vma:
@@ -461,7 +463,7 @@ def _shared_out(
     result_specs = [*compress(compress(params.in_specs, linear), derived.mask)]
     first = len(program.invars) - len(ct_specs)
 
-    def run(*operands: Any) -> list[Any]:
+    def run(*operands: Any) -> Values:
         shares = []
         for ct, spec in strict_zip(operands[first:], ct_specs):
             n = math.prod(params.mesh.shape[a] for a in params.unmentioned(spec))
@@ -475,11 +477,11 @@ def _shared_out(
     return Derived(shared, derived.consts, derived.mask)
 
 
-def _summed(x, axes: tuple[Any, ...]):
+def _summed(x, axes: AxisNames):
     return bind1(psum_p, x, params=CollectiveParams(axes)) if axes else x
 
 
-def _check_batch_axes(over: tuple[Any, ...], params: ShardMapParams) -> None:
+def _check_batch_axes(over: AxisNames, params: ShardMapParams) -> None:
     """Raise CollectiveError if the mesh axes of a batch are used by specs already."""
     for spec in (*params.in_specs, *params.out_specs):
         used = [a for a in over if a in spec.axis_names]
@@ -491,7 +493,7 @@ def _check_batch_axes(over: tuple[Any, ...], params: ShardMapParams) -> None:
             )
 
 
-def _free_axes(axis: BatchAxis, params: ShardMapParams) -> tuple[Any, ...]:
+def _free_axes(axis: BatchAxis, params: ShardMapParams) -> AxisNames:
     """The Explicit mesh axes that cut the batch, if the program runs over them and nothing in it depends on them.
 
     Each position then takes its own part of the batch; elsewhere each has the whole batch.

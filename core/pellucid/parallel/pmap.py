@@ -137,7 +137,7 @@ def pmap(
     compiled = jit(over_devices, static_argnums=static or None, donate_argnums=donate_argnums)
     settled: set[Any] = set()  # (structure, layouts) of arguments that lie where they are wanted
 
-    def across_processes(mesh: Mesh, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def across_processes(mesh: Mesh, args: Operands, kwargs: Keywords) -> Any:
         """Results on this process's devices of `mesh`, from arguments with an element for each of these."""
         leaves, tree, size, dims = elements(args, kwargs, None)
         if size != len(mesh.local_devices):
@@ -242,8 +242,8 @@ def _moved(x, mesh: Mesh, spec: PartitionSpec):
 
 
 def _with_static(
-    dynamic: tuple[list[Any], dict[str, Any]], args: tuple[Any, ...], static: tuple[int, ...]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    dynamic: tuple[Values, Keywords], args: Operands, static: tuple[int, ...]
+) -> tuple[Operands, Keywords]:
     """The arguments `dynamic`, with those of `args` that are static among them."""
     new_args, new_kwargs = dynamic
     for i in static:

@@ -22,7 +22,7 @@ from pellucid.base import (
     tree_map,
 )
 from pellucid.higher_order.bodies import Body, argument_names, body_of_flat, known_body
-from pellucid.ir import Avals, DebugInfo, Effects, Results
+from pellucid.ir import Avals, DebugInfo, Effects, Operands, Results, Values
 from pellucid.primitives.varying import Marks, marks_of, vary
 from pellucid.refs.access import new_ref
 from pellucid.sharding import mesh_context
@@ -124,7 +124,7 @@ def shard_map(
 
 
 def _call_on_values(
-    call: Function, f: Function, args: tuple[Any, ...], in_specs, out_specs
+    call: Function, f: Function, args: Operands, in_specs, out_specs
 ):  # fmt: skip
     """`call(f, args, …)` where `args` have references: each position gets one to its part of what they hold."""
     leaves, tree = flatten(args)
@@ -242,7 +242,7 @@ def _manual_axes(mesh: AnyMesh, axis_names) -> AxisSet:
 
 
 def _call(
-    f: Function, args: tuple[Any, ...], mesh, manual: AxisSet, in_specs, out_specs,
+    f: Function, args: Operands, mesh, manual: AxisSet, in_specs, out_specs,
     check_vma: bool,
 ):  # fmt: skip
     leaves, tree = flatten(args)
@@ -266,7 +266,7 @@ def _call(
         _check_is_spec("out_specs", spec)
         _check_axes("out_specs", spec, mesh, manual)
 
-    def flat(*parts: Any) -> tuple[list[Any], Any]:
+    def flat(*parts: Any) -> tuple[Values, Any]:
         xs = list(parts)
         for i, x in static:
             xs.insert(i, x)
@@ -321,7 +321,7 @@ def _check_has_no_order(f: Function, effects: Effects) -> None:
         )
 
 
-def _input_specs(args: tuple[Any, ...], in_specs) -> list[Any]:
+def _input_specs(args: Operands, in_specs) -> list[Any]:
     """For each leaf of the arguments its spec, None where it is no array, Infer where its type shows it."""
     if in_specs is Infer:
         return [Infer] * len(flatten(args)[0])

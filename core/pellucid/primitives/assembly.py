@@ -34,6 +34,7 @@ from pellucid.ir import (
     Operands,
     P,
     ShapedArray,
+    Values,
     Zero,
     alike,
     element_shape,
@@ -310,7 +311,7 @@ class Joining(JointlyLinear[P]):
             )
 
 
-def aligned_at_one_dim(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[list[Any], int]:
+def aligned_at_one_dim(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[Values, int]:
     """Operands of one rank with all their batch axes at one place, and that place.
 
     Those without a batch axis are repeated, and laid out along it as the first of the others.
@@ -398,7 +399,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
     return bind1(concatenate_p, *arrays, params=ConcatenateParams(operator.index(dimension)))
 
 
-def _listed(operands, name: str) -> list[Any]:
+def _listed(operands, name: str) -> Values:
     """`operands` as a list; the rows of an array if it is one."""
     if isinstance(operands, (list, tuple)):
         return list(operands)
@@ -470,7 +471,7 @@ class Parting(Movement[P]):
 
     traits = MOVEMENT.replace(returns_list=True)
 
-    def join(self, cotangents: list[Any], params: Any) -> Any:
+    def join(self, cotangents: Values, params: Any) -> Any:
         """The cotangent of the operand."""
         raise self.missing("join")
 
@@ -524,7 +525,7 @@ def _piece(ctx, x, aval: ShapedArray, axis: int, start: int, size: int, result: 
     return lowered_slice(ctx, x, starts, resized(shape, axis, start + size), result)
 
 
-def split(operand: Any, sizes: Ints, axis: int = 0) -> list[Any]:
+def split(operand: Any, sizes: Ints, axis: int = 0) -> Values:
     """`operand` cut along `axis` into parts of the given `sizes`, which add up to its size there.
 
     >>> [x.shape for x in split(np.arange(5), (2, 3))]
@@ -571,7 +572,7 @@ class Unstack(Parting[UnstackParams]):
 unstack_p = Unstack()
 
 
-def unstack(x: Any, axis: int = 0) -> list[Any]:
+def unstack(x: Any, axis: int = 0) -> Values:
     """The arrays that `x` holds along `axis`, which disappears.
 
     >>> [row.tolist() for row in unstack(np.eye(2, dtype=np.int32))]

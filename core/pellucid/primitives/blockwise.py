@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +19,18 @@ from pellucid.base import (
     resized,
     strict_zip,
 )
-from pellucid.ir import BatchAxis, BatchDim, Primitive, ShapedArray, Traits, Zero, shaped_array
+from pellucid.ir import (
+    BatchAxis,
+    BatchDim,
+    Dims,
+    Operands,
+    Primitive,
+    Results,
+    ShapedArray,
+    Traits,
+    Zero,
+    shaped_array,
+)
 from pellucid.tracing import bind, bind1, type_of
 
 from .arithmetic import mul, sub
@@ -215,8 +225,8 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
         return products, [int(numbers.mode == "contracting")]
 
     def batch_free(
-        self, operands: Sequence[Any], lhs_dim: BatchDim, rhs_dim: BatchDim, params: RaggedParams
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        self, operands: Operands, lhs_dim: BatchDim, rhs_dim: BatchDim, params: RaggedParams
+    ) -> tuple[Results, Dims]:
         """One batched operand has one more free axis, which must not come before the ragged one."""
         lhs, rhs, group_sizes = operands
         numbers = params.ragged_dot_dimension_numbers

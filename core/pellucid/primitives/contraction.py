@@ -652,7 +652,7 @@ def _products(lhs: ShapedArray, result: ShapedArray, params: DotGeneralParams) -
 
 def _contracted_as_one(
     ctx, operands: Operands, avals: Sequence[ShapedArray], dims: CanonicalDimensions
-) -> tuple[Sequence[Any], CanonicalDimensions]:
+) -> tuple[Operands, CanonicalDimensions]:
     """Operands whose contracted axes are merged into one, where they are neighbours, in the same order, in both.
 
     XLA's CPU compiler copies an operand into another order if several axes are contracted, as in the gradient of

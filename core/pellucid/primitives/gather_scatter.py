@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from pellucid.base import (
     ArgumentTypeError,
+    Binary,
     Function,
     Ints,
     MissingRule,
@@ -320,7 +320,7 @@ def _scattered_copy(x, indices, updates, combine, *fields):
     return select_n(written, x, combine(x, new) if combine else new)
 
 
-def written_apart(x: Any, update: Any, write: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+def written_apart(x: Any, update: Any, write: Binary) -> tuple[Any, Any]:
     """(whether `write(x, update)` replaces each element of `x`, `update` written into zeros)."""
     aval, window = type_of(x), type_of(update)
     yes, no = ones(window.update(dtype=_BOOL)), zeros(aval.update(dtype=_BOOL))
@@ -350,7 +350,7 @@ class Scatter(Shown, Primitive[ScatterParams]):
 
     traits = INDEXING.replace(flops=update_elements, passive=(1,), touches="in place")
 
-    combine: ClassVar[Callable[[Any, Any], Any] | None] = None
+    combine: ClassVar[Binary | None] = None
 
     def abstract_eval(self, avals, params):
         x, indices, updates = avals
@@ -437,7 +437,7 @@ def _replaced(old, new):
 
 
 @cached(256)
-def _update_program(combine: Callable[[Any, Any], Any], dtype) -> ClosedJaxpr:
+def _update_program(combine: Binary, dtype) -> ClosedJaxpr:
     return scalar_program(lambda old, new: [combine(old, new)], dtype, dtype)
 
 

@@ -41,6 +41,7 @@ from pellucid.ir import (
     ShapedArray,
     Shown,
     Traits,
+    Values,
     Zero,
     element_shape,
     regrouping,
@@ -662,13 +663,13 @@ def brought_to(axis: BatchAxis, x: Any, dim: BatchDim, target: BatchDim) -> Any:
 
 def aligned_at(
     axis: BatchAxis, operands: Operands, dims: Dims, target: BatchDim | Dims = 0
-) -> list[Any]:
+) -> Values:
     """`operands` with their batch axes at `target`, one place for all or one for each, as by `brought_to`."""
     targets = target if isinstance(target, (list, tuple)) else [target] * len(operands)
     return [brought_to(axis, *each) for each in strict_zip(operands, dims, targets)]
 
 
-def aligned_for_batch(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[list[Any], int]:
+def aligned_for_batch(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[Values, int]:
     """Operands of an elementwise rule brought to fit, and where the batch axis then is.
 
     That is where all have it, or else in front. An operand without a batch axis gets one of size 1, unless it is

@@ -30,6 +30,7 @@ from pellucid.ir import (
     Primitive,
     Runs,
     Shown,
+    Values,
     Zero,
     aval_at,
     element_shape,
@@ -127,7 +128,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
         moved = self._moved(cotangents, back)
         return [Zero(x.aval) if ct is None else ct for ct, x in strict_zip(moved, operands)]
 
-    def _moved(self, tangents, params: DevicePutParams) -> list[Any]:
+    def _moved(self, tangents, params: DevicePutParams) -> Values:
         """`tangents`, or cotangents, at their places; None for known zeros."""
         nonzero = [type(t) is not Zero for t in tangents]
         chosen = DevicePutParams(*(tuple(compress(field, nonzero)) for field in params))

@@ -17,7 +17,7 @@ from pellucid.base import (
     dtypes,
     is_static,
 )
-from pellucid.ir import Primitive, Traits, shaped_array
+from pellucid.ir import Primitive, Traits, Values, shaped_array
 from pellucid.tracing import bind, bind1
 
 from .counts import THREEFRY_FLOPS
@@ -108,7 +108,7 @@ def rng_bit_generator(
     algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
     *,
     out_sharding: Any = None,
-) -> list[Any]:
+) -> Values:
     """[the next key, random bits of `shape` and unsigned `dtype`] by a generator of the compiler.
 
     `key` is uint32[4] or uint64[2]. The bits depend on the platform and the compiler's release, and the

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     Axes,
+    Binary,
     DtypeError,
     Function,
     Ints,
@@ -25,7 +26,16 @@ from pellucid.base import (
     resized,
     strict_zip,
 )
-from pellucid.ir import ClosedJaxpr, ShapedArray, Traits, Zero, shaped_array
+from pellucid.ir import (
+    ClosedJaxpr,
+    Operands,
+    Results,
+    ShapedArray,
+    Traits,
+    Values,
+    Zero,
+    shaped_array,
+)
 from pellucid.lowering.dynamic_shapes import reduce_window
 from pellucid.lowering.faults import BITS_OF_PARTS, EXTREMES_WITHOUT_NAN
 from pellucid.tracing import bind1, type_of
@@ -161,9 +171,7 @@ class Scanned(Cumulative):
         return [turned(y)], [turned(t)]
 
 
-def prefixes(
-    combine: Callable[[Any, Any], Sequence[Any]], arrays: Sequence[Any], axis: int
-) -> Sequence[Any]:
+def prefixes(combine: Callable[[Any, Any], Results], arrays: Operands, axis: int) -> Results:
     """All prefixes of `arrays` along `axis` combined, in logarithmic depth; `combine` takes and gives lists of arrays.
 
     Neighbours are combined, the half as long arrays are scanned, and the prefixes that end at the other elements are made
@@ -173,7 +181,7 @@ def prefixes(
     if size < 2:
         return arrays
 
-    def every_second(start: int, limit: int) -> list[Any]:
+    def every_second(start: int, limit: int) -> Values:
         return [slice_in_dim(x, start, limit, 2, axis) for x in arrays]
 
     odd = prefixes(combine, combine(every_second(0, size - 1), every_second(1, size)), axis)
@@ -201,7 +209,7 @@ def product_pair(a: Pair, b: Pair) -> Pair:
     return mul(x, y), bind1(add_any_p, mul(t, y), mul(x, u))
 
 
-def _extreme_pair(choose: Callable[[Any, Any], Any], a: Pair, b: Pair) -> Pair:
+def _extreme_pair(choose: Binary, a: Pair, b: Pair) -> Pair:
     (x, t), (y, u) = a, b
     z = choose(x, y)
     return z, bind1(add_any_p, mul(t, share(x, z, y)), mul(u, share(y, z, x)))
@@ -400,9 +408,7 @@ class ReduceExtreme(Reduction):
         return [y], [div(reduce_sum(mul(t, chosen), params.axes), count)]
 
 
-def by_halves(
-    combine: Callable[[Any, Any], Sequence[Any]], arrays: Sequence[Any], axes: Axes
-) -> list[Any]:
+def by_halves(combine: Callable[[Any, Any], Results], arrays: Operands, axes: Axes) -> Values:
     """The elements of `arrays` along `axes` combined, as a tree of combinations of halves.
 
     The arrays have one shape, with at least one element along the axes. `combine` takes two lists of arrays, and gives one.

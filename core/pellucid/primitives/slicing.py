@@ -38,8 +38,10 @@ from pellucid.ir import (
     INDEXING,
     Avals,
     NoParams,
+    Operands,
     P,
     Primitive,
+    Values,
     element_shape,
     is_linear,
     shaped_array,
@@ -138,7 +140,7 @@ def _within(index, size: Size):
 
 def start_scalars(
     name: str, shape: Shape, start_indices: Any, allow_negative_indices: bool | Sequence[bool]
-) -> list[Any]:
+) -> Values:
     """One scalar for each dimension of `shape`, all of one dtype; negative ones count from the end if allowed.
 
     What is known now is computed now, so that it stands in the program as a literal.
@@ -158,7 +160,7 @@ def start_scalars(
             ],
         )
     starts = [as_value(s) if isinstance(s, Symbol) else s for s in starts]
-    avals: list[Any] = [type_of(s) for s in starts]
+    avals: Avals = [type_of(s) for s in starts]
     dtypes_of_arrays = {a.dtype for s, a in strict_zip(starts, avals) if type(s) is not int}
     dtype = dtypes_of_arrays.pop() if dtypes_of_arrays else type_of(0).dtype
     if dtypes_of_arrays or kind_of(dtype) not in INTEGER or any(a.shape for a in avals):
@@ -174,7 +176,7 @@ def start_scalars(
     ]
 
 
-def _listed_starts(name: str, start_indices) -> list[Any]:
+def _listed_starts(name: str, start_indices) -> Values:
     if isinstance(start_indices, (list, tuple)):
         return list(start_indices)
     aval = type_of(start_indices)
@@ -277,7 +279,7 @@ class _Window(JointlyLinear[P]):
         operands = [*operands, *(ctx.constant(dtype.type(0)) for _ in inner)]
         return [self.lowered(ctx, operands, params, inner)]
 
-    def lowered(self, ctx: Any, operands: Sequence[Any], params: P, inner: Shape) -> Any:
+    def lowered(self, ctx: Any, operands: Operands, params: P, inner: Shape) -> Any:
         """The lowered result; operands have start indices for the axes `inner` of elements, too."""
         raise self.missing("lower")
 
@@ -383,9 +385,9 @@ def dynamic_index_in_dim(
     return window if keepdims else squeeze(window, (axis,))
 
 
-def _along(axis: int, ndim: int, index, wrap: bool) -> tuple[list[Any], list[bool]]:
+def _along(axis: int, ndim: int, index, wrap: bool) -> tuple[Values, list[bool]]:
     """Start indices that are 0 but along `axis`, and which of them may be negative."""
-    starts: list[Any] = [0] * ndim
+    starts: Values = [0] * ndim
     starts[axis] = index
     return starts, [wrap and i == axis for i in range(ndim)]
 

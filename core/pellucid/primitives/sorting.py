@@ -22,8 +22,10 @@ from pellucid.ir import (
     ClosedJaxpr,
     P,
     Primitive,
+    Results,
     ShapedArray,
     Traits,
+    Values,
     Zero,
     alike,
     shaped_array,
@@ -120,7 +122,7 @@ sort_p = Sort()
 def _comparator(dtypes: tuple[Any, ...], num_keys: int) -> ClosedJaxpr:
     """The program that compares two elements of each operand: whether the first ones come first."""
 
-    def comes_first(*scalars: Any) -> list[Any]:
+    def comes_first(*scalars: Any) -> Values:
         pairs = list(strict_zip(scalars[::2], scalars[1::2]))[:num_keys]
         keys = [key for x, y in pairs for key in strict_zip(_ordered_parts(x), _ordered_parts(y))]
         result: Any = None
@@ -136,7 +138,7 @@ def _comparator(dtypes: tuple[Any, ...], num_keys: int) -> ClosedJaxpr:
     return scalar_program(comes_first, *(dtype for dtype in dtypes for _ in range(2)))
 
 
-def _ordered_parts(x) -> list[Any]:
+def _ordered_parts(x) -> Values:
     """Real numbers, with one zero and one NaN only, by whose total order `x` is ordered."""
     match kind_of(type_of(x).dtype):
         case "complex":
@@ -259,7 +261,7 @@ def _top_k_along_last_axis(x, axis: int, k: int):
 top_k_p = TopK()
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
+def top_k(operand: Any, k: int, *, axis: int = -1) -> Values:
     """The `k` greatest elements along `axis` in decreasing order, and their positions (int32).
 
     Of equal elements the first ones come first; NaNs are greatest. Needs real numbers.
@@ -361,7 +363,7 @@ def _approx_function(name: str, is_max_k: bool, doc: str) -> Function:
         recall_target: float = 0.95,
         reduction_input_size_override: int = -1,
         aggregate_to_topk: bool = True,
-    ) -> tuple[Any, ...]:
+    ) -> Results:
         params = ApproxTopKParams(
             canonical_size(k),
             operator.index(reduction_dimension),

@@ -12,6 +12,7 @@ from pellucid.ir import (
     P,
     Primitive,
     Runs,
+    Values,
     Zero,
     abstract_token,
     is_linear,
@@ -187,7 +188,7 @@ class OptimizationBarrier(Primitive[Any]):
 optimization_barrier_p = OptimizationBarrier()
 
 
-def _through_barrier(tangents: Operands) -> list[Any]:
+def _through_barrier(tangents: Operands) -> Values:
     """`tangents` behind a barrier of their own; known zeros need none."""
     nonzero = iter(bind(optimization_barrier_p, *(t for t in tangents if type(t) is not Zero)))
     return [t if type(t) is Zero else next(nonzero) for t in tangents]

@@ -13,7 +13,16 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from pellucid.base import CollectiveError, config
-from pellucid.ir import COLLECTIVE, Collective, Primitive, Programs, ShapedArray, Shown, registry
+from pellucid.ir import (
+    COLLECTIVE,
+    Collective,
+    Operands,
+    Primitive,
+    Programs,
+    ShapedArray,
+    Shown,
+    registry,
+)
 from pellucid.lowering.collectives import Groups
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.explicit_types import shown_sharding
@@ -59,7 +68,7 @@ def restated(aval: Any, axes: AxisSet, state: str, mesh: Any = None) -> Any:
 
 
 class MarkParams(NamedTuple):
-    axes: tuple[Any, ...]
+    axes: AxisNames
     mesh: Any
     """The mesh with these axes: a value's type may show none."""
 
@@ -168,7 +177,7 @@ def vary(x: Any, axes: Iterable[Any]) -> Any:
     return bind1(pvary_p, x, params=PVaryParams(tuple(missing))) if missing else x
 
 
-def unified(primitive: Primitive[Any], operands: tuple[Any, ...]) -> tuple[Any, ...]:
+def unified(primitive: Primitive[Any], operands: Operands) -> Operands:
     """`operands` of one equation so that all traced ones vary over the same axes."""
     if len(operands) < 2 or (isinstance(primitive, Programs) and not primitive.varies_jointly):
         return operands

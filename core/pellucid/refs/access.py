@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base import ArgumentTypeError, DtypeError, ShapeError, dtypes, register_pytree_node
+from pellucid.base import (
+    ArgumentTypeError,
+    DtypeError,
+    Function,
+    ShapeError,
+    dtypes,
+    register_pytree_node,
+)
 from pellucid.higher_order.bodies import widens
 from pellucid.ir import AbstractRef, shaped_array
 from pellucid.primitives.conversion import bitcast_convert_type, convert_element_type
@@ -148,7 +155,7 @@ class RefView(Accessed):
         self.steps = steps
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         step, operands = self.steps[-1]
         return step.result_shape([type_of(x).shape for x in operands])
 
@@ -377,7 +384,7 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "swap") -> Any:
     return _replaced(view, _fitting(_function_name, view, value), indexing.written)
 
 
-def _replaced(view: RefView, value, update: Callable[..., Any]):
+def _replaced(view: RefView, value, update: Function):
     """The old part of the reference that is viewed, which `update(array, index, operands, value)` changes."""
     (index, operands), *inner = view.steps
     if inner:
@@ -440,7 +447,7 @@ def _read(part, steps: Sequence[Step]):
     return part
 
 
-def _updated(part, steps: Sequence[Step], value, update: Callable[..., Any]):
+def _updated(part, steps: Sequence[Step], value, update: Function):
     """`part` with its part at `steps` changed by `update(array, index, operands, value)`."""
     [(step, operands), *rest] = steps
     if not rest:

@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import (
     ArgumentValueError,
     IndexingError,
+    Ints,
     NonConcreteBooleanIndexError,
     inserted,
     strict_zip,
@@ -142,7 +143,7 @@ def parsed(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, Values]:
     return RefIndex(shape, tuple(entries), _vector_position(entries, vectors)), operands
 
 
-def _vector_position(entries: Sequence[Window | None], vectors: Sequence[int]) -> int:
+def _vector_position(entries: Sequence[Window | None], vectors: Ints) -> int:
     """Position of the axes of index arrays, as in NumPy: that of the first, or 0 if a slice is between them."""
     if not vectors:
         return 0

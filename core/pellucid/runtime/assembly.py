@@ -10,6 +10,8 @@ import numpy as np
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    Ints,
+    Unary,
     broadcast_prefix,
     dtypes,
     ints,
@@ -17,7 +19,7 @@ from pellucid.base import (
     strict_zip,
     tree_flatten,
 )
-from pellucid.ir import aval_at, shaped_array
+from pellucid.ir import Operands, aval_at, shaped_array
 from pellucid.sharding.placement import Sharding, tiles
 from pellucid.sharding.stated import check_fits, sharding_for
 from pellucid.tracing import type_of, types_of
@@ -30,7 +32,7 @@ Shape = tuple[int, ...]
 
 
 def make_array_from_callback(
-    shape: Sequence[int],
+    shape: Ints,
     sharding: Sharding,
     data_callback: Callable[[tuple[slice, ...]], Any],
     dtype: Any = None,
@@ -60,7 +62,7 @@ def make_array_from_callback(
 
 
 def _from_callback(
-    name: str, shape: Shape, sharding: Sharding, data_callback: Callable[[Any], Any], dtype
+    name: str, shape: Shape, sharding: Sharding, data_callback: Unary, dtype
 ) -> ArrayImpl:
     data_by_index, parts = {}, []
     for index in sharding.addressable_devices_indices_map(shape).values():
@@ -74,7 +76,7 @@ def _from_callback(
 
 
 def make_array_from_single_device_arrays(
-    shape: Sequence[int],
+    shape: Ints,
     sharding: Sharding,
     arrays: Sequence[Any],  # the reference's name
     *,
@@ -222,7 +224,7 @@ def _checked_shape(name: str, shape, sharding: Sharding) -> Shape:
     return sizes
 
 
-def _checked_parts(name: str, shape: Shape, sharding: Sharding, parts: Sequence[Any], dtype):
+def _checked_parts(name: str, shape: Shape, sharding: Sharding, parts: Operands, dtype):
     """The type of the array made of `parts`.
 
     Raises: ArgumentValueError for parts that don't fit together, and for no parts without `dtype`.

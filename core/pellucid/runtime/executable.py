@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import weakref
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import ForbiddenError, UnsupportedError, config, dtypes, strict_zip
+from pellucid.base import ForbiddenError, Unary, UnsupportedError, config, dtypes, strict_zip
 from pellucid.ir import (
     Avals,
     Effect,
@@ -182,7 +182,7 @@ class Executable:
                 if reordered is not x and reordered.is_deleted():  # donated
                     x.delete()
 
-    def _start(self, start: Callable[[Any], Any], arguments, operands: Operands):
+    def _start(self, start: Unary, arguments, operands: Operands):
         """`start(arguments)`, which were placed as needed from `operands`; with other processes, if there are any."""
         if self._shared is None:
             return start(arguments)
@@ -293,7 +293,7 @@ def is_wrapped(aval: ShapedArray) -> bool:
     return dtype == dtypes.float0 or isinstance(dtype, dtypes.ExtendedDType)
 
 
-def _handler(aval: ShapedArray, sharding: Sharding, committed: bool) -> Callable[[Any], Any]:
+def _handler(aval: ShapedArray, sharding: Sharding, committed: bool) -> Unary:
     """Result handler: makes an array of its shards; zeros of NumPy for float0, an `ExtendedArray` for extended dtypes."""
     if not is_wrapped(aval):
         return result_handler(aval, sharding, committed)

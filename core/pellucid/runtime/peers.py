@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from pellucid.base import DistributedError, config, interruptible
+from pellucid.base import DistributedError, Ints, config, interruptible
 from pellucid.ir import Avals, Operands
 from pellucid.sharding.placement import Sharding
 from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl
@@ -32,7 +32,7 @@ class Proposal(NamedTuple):
     """The subject of the agreement, for messages."""
     text: str
     """The program and the types of its arguments."""
-    process_ids: Sequence[int]
+    process_ids: Ints
     """The group: all processes that run the program."""
     key: str
     """Digest of `text`."""
@@ -44,7 +44,7 @@ jobs: list[Job] = []
 """The job that this process is in; empty if it is in none, so that every device is its own."""
 
 
-def agree(what: str, text: str, process_ids: Sequence[int] | None = None) -> None:
+def agree(what: str, text: str, process_ids: Ints | None = None) -> None:
     """Wait until all processes (of `process_ids`) have proposed the same `text` about `what`; alone, return at once.
 
     Raises: AgreementError in each of them if the texts differ.
@@ -83,7 +83,7 @@ def failure_behind(text: str) -> DistributedError | None:
     return jobs[0].membership.failure(FAILURE_REPORT_SECONDS if is_about_connections else 0.0)
 
 
-def processes_in_words(indices: Sequence[int]) -> str:
+def processes_in_words(indices: Ints) -> str:
     """As in "process 3" or "processes 0, 2"; of very many, the first."""
     shown = ", ".join(map(str, indices[:_MAX_NAMED_PROCESSES]))
     if len(indices) > _MAX_NAMED_PROCESSES:

@@ -12,6 +12,7 @@ from pellucid.base import (
     ArgumentValueError,
     DeviceError,
     IntegerRangeError,
+    Shape,
     TransferStarted,
     cached,
     capture,
@@ -124,7 +125,7 @@ def out_of_range(value: Any, dtype: Any) -> IntegerRangeError:
 
 
 def put_shards(
-    aval: ShapedArray, sharding: Sharding, shards: Sequence[Any], devices: Sequence[Device]
+    aval: ShapedArray, sharding: Sharding, shards: Operands, devices: Sequence[Device]
 ) -> ArrayImpl:
     """The array of type `aval` made of host values, one for each of `devices`; it is committed."""
     put = lambda: arrays.put(aval, sharding, shards, devices, True)
@@ -253,7 +254,7 @@ def _moved(x: ArrayImpl, sharding: Sharding, committed: bool) -> ArrayImpl:
     return put_host(value_of(x), aval, sharding, committed, explicit=True)
 
 
-def _has_same_parts(old: Sharding, new: Sharding, shape: tuple[int, ...]) -> bool:
+def _has_same_parts(old: Sharding, new: Sharding, shape: Shape) -> bool:
     """Whether both cut an array into the same parts for devices in the same order."""
     if type(old) is type(new) is SingleDeviceSharding:
         return True
@@ -439,7 +440,7 @@ def _check_places(x, places: Sequence[tuple[Any, Any, Any, Any]]) -> None:
             check_fits("device_put", shown_path("x", path), sharding, np.shape(leaf))
 
 
-def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
+def device_put_sharded(shards: Operands, devices: Sequence[Device]) -> Any:
     """A tree of arrays that have one part for each of `devices`: `shards[i]`, a tree, on `devices[i]`.
 
     Each leaf's first dimension numbers the devices.

@@ -4,11 +4,11 @@ Each leaf of a prefix speaks for a whole subtree.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence, Sized
 from typing import Any
 
 from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Function
+from pellucid.base.typing import Binary, Function
 from pellucid.xla import pytree
 from pellucid.xla.pytree import IsLeaf, IsLeafWithPath, PyTreeDef
 from pellucid.xla.recursion import SPARE_LEVELS, guarded, leave_level
@@ -415,7 +415,7 @@ def tree_transpose(
 
 
 def tree_reduce(
-    function: Callable[[Any, Any], Any],
+    function: Binary,
     tree: Any,
     initializer: Any = _MISSING,
     is_leaf: IsLeaf | None = None,
@@ -436,7 +436,7 @@ def tree_reduce(
 
 
 def tree_reduce_associative(
-    operation: Callable[[Any, Any], Any],
+    operation: Binary,
     tree: Any,
     *,
     identity: Any = _MISSING,
@@ -485,7 +485,7 @@ def _first_inner_structure(outer_treedef: PyTreeDef, tree) -> PyTreeDef:
     return tree_structure(subtrees[0])
 
 
-def _reduced_in_halves(operation: Callable[[Any, Any], Any], leaves: Sequence[Any]):
+def _reduced_in_halves(operation: Binary, leaves: Sequence[Any]):
     if len(leaves) == 1:
         return leaves[0]
     middle = len(leaves) // 2

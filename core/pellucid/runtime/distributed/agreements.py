@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pellucid.base import AgreementError, DistributedError, DistributedTimeoutError
+from pellucid.base import AgreementError, DistributedError, DistributedTimeoutError, Ints
 from pellucid.runtime.peers import processes_in_words
 
 CHECK_INTERVAL_SECONDS = 0.1
@@ -76,7 +76,7 @@ class Agreements:
     def come(
         self,
         process: int,
-        group: Sequence[int],
+        group: Ints,
         what: str,
         text: str,
         seconds: float,
@@ -100,9 +100,7 @@ class Agreements:
             }
             self._reject(proposals, circle, any(map(self._is_launched, circle)))
 
-    def launched(
-        self, process: int, group: Sequence[int], keys: Iterable[str], seconds: float
-    ) -> None:
+    def launched(self, process: int, group: Ints, keys: Iterable[str], seconds: float) -> None:
         """`process` has launched the programs `keys` with its `group`, in this order, without waiting."""
         self._propose(process, tuple(group), keys, seconds, is_waiting=False)
 

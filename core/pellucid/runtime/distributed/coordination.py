@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pellucid.base import DistributedError, DistributedTimeoutError
+from pellucid.base import DistributedError, DistributedTimeoutError, Ints
 from pellucid.runtime import peers
 from pellucid.xla.client import JaxRuntimeError
 
@@ -78,7 +78,7 @@ class Barriers:
         self._client = client
         self._passed: collections.Counter[str] = collections.Counter()
 
-    def wait(self, name: str, seconds: float, process_ids: Sequence[int] | None = None) -> None:
+    def wait(self, name: str, seconds: float, process_ids: Ints | None = None) -> None:
         """Wait until all processes (of `process_ids`) wait at barrier `name`.
 
         Raises: DistributedTimeoutError after `seconds`, with who is missing.

@@ -6,13 +6,13 @@ import atexit
 import os
 import sys
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     DistributedError,
+    Ints,
     PellucidError,
     clear_caches,
     config,
@@ -32,7 +32,7 @@ def initialize(
     coordinator_address: str | None = None,
     num_processes: int | None = None,
     process_id: int | None = None,
-    local_device_ids: int | Sequence[int] | None = None,
+    local_device_ids: int | Ints | None = None,
     cluster_detection_method: str | None = None,
     initialization_timeout: float = 300,
     heartbeat_timeout_seconds: float = 100,
@@ -134,9 +134,7 @@ def is_initialized() -> bool:
     return bool(peers.jobs)
 
 
-def barrier(
-    name: str, timeout_seconds: float = 300.0, process_ids: Sequence[int] | None = None
-) -> None:
+def barrier(name: str, timeout_seconds: float = 300.0, process_ids: Ints | None = None) -> None:
     """Wait until all processes (of `process_ids`) have come to the barrier `name`; a name may be used again.
 
     Raises: DistributedTimeoutError after `timeout_seconds`, with who is missing; PeerFailureError as soon as a
@@ -181,7 +179,7 @@ def _leave_at_exit() -> None:
         logger.error("%s", failure)
 
 
-def _device_ids(ids: int | Sequence[int] | None) -> tuple[int, ...] | None:
+def _device_ids(ids: int | Ints | None) -> tuple[int, ...] | None:
     if ids is None:
         text = os.environ.get("JAX_LOCAL_DEVICE_IDS")
         return tuple(int(number) for number in text.split(",")) if text else None

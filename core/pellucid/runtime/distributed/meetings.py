@@ -10,11 +10,11 @@ import operator
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pellucid import base
-from pellucid.base import DistributedError, config
+from pellucid.base import DistributedError, Ints, config
 from pellucid.runtime.peers import FAILURE_REPORT_SECONDS, Proposal
 
 from . import wire
@@ -86,7 +86,7 @@ class Meetings:
         self,
         what: str,
         text: str,
-        process_ids: Sequence[int] | None = None,
+        process_ids: Ints | None = None,
         seconds: float | None = None,
     ) -> None:
         """Wait until all processes (of `process_ids`) have proposed the same `text` about `what`.
