@@ -18,11 +18,8 @@ from pellucid.introspect.schema import (
     ProgramRecord,
 )
 from pellucid.ir import BatchAxis, Jaxpr, constants_as_inputs
+from pellucid.transforms import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
 from pellucid.transforms.arguments import is_differentiable
-from pellucid.transforms.jvp import jvp_jaxpr
-from pellucid.transforms.linearize import linearize_jaxpr
-from pellucid.transforms.transpose import transpose_jaxpr
-from pellucid.transforms.vmap import batch_jaxpr
 
 from .links import link, link_siblings
 from .programs import jaxpr_program, program

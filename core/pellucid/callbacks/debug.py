@@ -17,7 +17,7 @@ from pellucid.ir import Operands, Values, debug_effect, ordered_debug_effect
 from pellucid.lowering.custom_calls import host_call
 from pellucid.runtime.tokens import tokens
 from pellucid.tracing import bind, is_array_like
-from pellucid.transforms.arguments import check_callable, checked_leaves
+from pellucid.transforms import check_callable, checked_leaves
 from pellucid.xla.pytree import flatten
 
 from .host import FlatCallback

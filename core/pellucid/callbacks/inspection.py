@@ -12,7 +12,7 @@ from pellucid.primitives.staging import WithoutResults
 from pellucid.runtime.failures import marked
 from pellucid.runtime.transfer import from_host
 from pellucid.tracing import bind, type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves
+from pellucid.transforms import check_callable, checked_leaves
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.hlo import encode_inspection
 

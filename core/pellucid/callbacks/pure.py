@@ -31,7 +31,7 @@ from pellucid.runtime.transfer import from_host
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.placement import SingleDeviceSharding
 from pellucid.tracing import bind, is_reference, name_of, type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves
+from pellucid.transforms import check_callable, checked_leaves
 from pellucid.xla.pytree import flatten
 from pellucid.xla.shardings import Device
 

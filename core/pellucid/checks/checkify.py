@@ -54,8 +54,14 @@ from pellucid.tracing import (
     type_of,
     use_facts,
 )
-from pellucid.transforms.arguments import argument_paths, check_callable, result_leaves, wraps
-from pellucid.transforms.derived import remembered, stage_open
+from pellucid.transforms import (
+    argument_paths,
+    check_callable,
+    remembered,
+    result_leaves,
+    stage_open,
+    wraps,
+)
 from pellucid.xla.pytree import flatten
 
 from .automatic import check_equation

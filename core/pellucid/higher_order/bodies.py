@@ -35,8 +35,7 @@ from pellucid.tracing import (
     types_of,
 )
 from pellucid.tracing.fingerprint import fingerprint
-from pellucid.transforms.arguments import result_leaves
-from pellucid.transforms.derived import stage_open
+from pellucid.transforms import result_leaves, stage_open
 from pellucid.xla.flags import trace_context
 
 

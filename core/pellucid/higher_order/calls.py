@@ -50,14 +50,24 @@ from pellucid.lowering.custom_calls import typed_attribute
 from pellucid.primitives.logical import select_n
 from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.tracing import Cell, Tracer, bind, discharged, held, type_of, types_of
-from pellucid.transforms.arguments import check_callable, checked_leaves
-from pellucid.transforms.derived import D, Derived, remembered
-from pellucid.transforms.jvp import jvp_jaxpr
-from pellucid.transforms.linearize import linearize_jaxpr
-from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
-from pellucid.transforms.transpose import transpose_jaxpr
-from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import cotangents_of, linear_parts, nonzero, nonzero_mask, paired
+from pellucid.transforms import (
+    WORTH_AN_EQUATION,
+    D,
+    Derived,
+    Worth,
+    batch_jaxpr,
+    check_callable,
+    checked_leaves,
+    cotangents_of,
+    jvp_jaxpr,
+    linear_parts,
+    linearize_jaxpr,
+    nonzero,
+    nonzero_mask,
+    paired,
+    remembered,
+    transpose_jaxpr,
+)
 from pellucid.xla.mlir import ir
 
 from .bodies import traced

@@ -45,6 +45,7 @@ from pellucid.ir import (
 from pellucid.lowering.loops import case
 from pellucid.lowering.module import ordered
 from pellucid.primitives.conversion import convert_element_type, stop_gradient
+from pellucid.primitives.creation import zeros
 from pellucid.primitives.logical import clamp, eq
 from pellucid.primitives.movement import aligned_at
 from pellucid.primitives.staging import stage
@@ -62,19 +63,23 @@ from pellucid.tracing import (
     type_of,
     types_of,
 )
-from pellucid.transforms.arguments import check_callable, flat_arguments
-from pellucid.transforms.derived import Derived, remembered, stage_open
-from pellucid.transforms.jvp import jvp_jaxpr
-from pellucid.transforms.linearize import LinearizedJaxpr, Source, linearize_jaxpr
-from pellucid.transforms.transpose import transpose_jaxpr
-from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import (
+from pellucid.transforms import (
+    Derived,
+    LinearizedJaxpr,
+    Source,
+    batch_jaxpr,
+    check_callable,
     cotangents_of,
+    flat_arguments,
+    jvp_jaxpr,
     linear_parts,
+    linearize_jaxpr,
     nonzero,
     nonzero_mask,
     paired,
-    zeros,
+    remembered,
+    stage_open,
+    transpose_jaxpr,
 )
 
 from .bodies import Body, check_batched_effects, differing_types, layout_advice, traced, type_lines

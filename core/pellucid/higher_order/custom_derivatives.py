@@ -50,18 +50,24 @@ from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.movement import brought_to, reduce_sum
 from pellucid.primitives.varying import vary
 from pellucid.tracing import Tracer, bind, is_reference, name_of, type_of, types_of
-from pellucid.transforms.arguments import (
+from pellucid.transforms import (
+    add_tangents,
+    backward_pass,
+    batch_flat,
+    batch_jaxpr,
+    batched_aval,
     check_callable,
     described,
     flat_arguments,
+    instantiate,
+    nonzero,
+    nonzero_mask,
     result_leaves,
+    spread,
+    stage_open,
     structure_lines,
     with_aux,
 )
-from pellucid.transforms.derived import stage_open
-from pellucid.transforms.transpose import backward_pass
-from pellucid.transforms.vmap import batch_flat, batch_jaxpr, batched_aval
-from pellucid.transforms.zeros import add_tangents, instantiate, nonzero, nonzero_mask, spread
 from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
 
 from .bodies import body_of

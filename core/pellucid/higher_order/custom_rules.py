@@ -42,6 +42,7 @@ from pellucid.ir import (
     Zero,
     remove_dead_equations,
 )
+from pellucid.primitives.creation import zeros
 from pellucid.primitives.movement import brought_to
 from pellucid.tracing import (
     bottom,
@@ -55,9 +56,16 @@ from pellucid.tracing import (
     type_of,
     types_of,
 )
-from pellucid.transforms.arguments import check_callable, described, flat_arguments, result_leaves
-from pellucid.transforms.vmap import batch_flat
-from pellucid.transforms.zeros import instantiate, nonzero, nonzero_mask, zeros
+from pellucid.transforms import (
+    batch_flat,
+    check_callable,
+    described,
+    flat_arguments,
+    instantiate,
+    nonzero,
+    nonzero_mask,
+    result_leaves,
+)
 
 from .calls import Structured
 

@@ -36,24 +36,24 @@ from pellucid.primitives.assembly import stack
 from pellucid.primitives.movement import aligned_at, broadcast, move_axis
 from pellucid.primitives.slicing import index_in_dim
 from pellucid.tracing import bind, name_of, type_of, types_of
-from pellucid.transforms.arguments import (
+from pellucid.transforms import (
+    Derived,
+    batch_flat,
+    batched_aval,
     check_callable,
-    flat_arguments,
-    result_leaves,
-    structure_lines,
-)
-from pellucid.transforms.derived import Derived
-from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
-from pellucid.transforms.transpose import transpose_jaxpr
-from pellucid.transforms.vmap import batch_flat, batched_aval
-from pellucid.transforms.zeros import (
     cotangents_of,
+    flat_arguments,
     instantiate,
+    jvp_flat,
+    jvp_jaxpr,
     linear_parts,
     nonzero,
     nonzero_mask,
     paired,
+    result_leaves,
     spread,
+    structure_lines,
+    transpose_jaxpr,
 )
 from pellucid.xla.pytree import flatten
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid.base import Function
-from pellucid.transforms.arguments import check_callable
+from pellucid.transforms import check_callable
 from pellucid.transforms.gradient import VJP, Argnums, ChosenArguments, vjp
 
 from .jitted import jit

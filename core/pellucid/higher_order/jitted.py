@@ -70,7 +70,7 @@ from pellucid.tracing import (
     type_of,
 )
 from pellucid.tracing.fingerprint import fingerprint, fingerprint_of_object
-from pellucid.transforms.arguments import check_callable
+from pellucid.transforms import check_callable
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.calls import UNHASHABLE
 from pellucid.xla.flags import trace_context

@@ -28,23 +28,21 @@ from pellucid.ir import (
 from pellucid.primitives.arithmetic import neg
 from pellucid.primitives.movement import aligned_at
 from pellucid.tracing import bind, bottom, context, name_of, replay, type_of, types_of
-from pellucid.transforms.arguments import (
+from pellucid.transforms import (
+    add_tangents,
+    batch_jaxpr,
     check_callable,
     checked_leaves,
+    cotangents_of,
     flat_arguments,
+    instantiate,
+    jvp_flat,
+    nonzero_mask,
     result_leaves,
     with_aux,
 )
 from pellucid.transforms.gradient import linear_transpose
-from pellucid.transforms.jvp import jvp_flat
 from pellucid.transforms.linearize import linearize
-from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import (
-    add_tangents,
-    cotangents_of,
-    instantiate,
-    nonzero_mask,
-)
 from pellucid.xla.pytree import flatten, treedef_tuple
 
 from .bodies import Body, body_of, body_of_flat, differing_types, type_lines

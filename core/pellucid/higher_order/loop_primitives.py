@@ -48,27 +48,29 @@ from pellucid.lowering.loops import (
     with_element_at,
 )
 from pellucid.lowering.module import ordered
+from pellucid.primitives.creation import zeros
 from pellucid.primitives.movement import aligned_at, move_axis
 from pellucid.primitives.reduction import reduce_or
 from pellucid.tracing import bind, replay, type_of
-from pellucid.transforms.derived import Derived, remembered, stage_open, unnamed
-from pellucid.transforms.jvp import jvp_jaxpr
-from pellucid.transforms.linearize import (
+from pellucid.transforms import (
+    WORTH_AN_EQUATION,
+    Derived,
     Source,
-    linearize_flat,
-    linearize_jaxpr,
-)
-from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
-from pellucid.transforms.transpose import transpose_jaxpr
-from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import (
+    Worth,
     add_tangents,
+    batch_jaxpr,
     cotangents_of,
     instantiate,
+    jvp_jaxpr,
+    linearize_flat,
+    linearize_jaxpr,
     nonzero,
     nonzero_mask,
     paired,
-    zeros,
+    remembered,
+    stage_open,
+    transpose_jaxpr,
+    unnamed,
 )
 
 from .bodies import check_batched_effects

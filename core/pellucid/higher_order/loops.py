@@ -36,8 +36,7 @@ from pellucid.primitives.movement import canonical_axis, reshape, rev
 from pellucid.primitives.reduction import prefixes
 from pellucid.primitives.slicing import index_in_dim, slice_in_dim
 from pellucid.tracing import bind, check_carry_is_values, is_reference, name_of, type_of, types_of
-from pellucid.transforms.arguments import check_callable, checked_leaves, flat_arguments
-from pellucid.transforms.jvp import concrete_value
+from pellucid.transforms import check_callable, checked_leaves, concrete_value, flat_arguments
 from pellucid.transforms.vmap import vmap
 from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
 

@@ -50,10 +50,17 @@ from pellucid.tracing import (
     resolve_arguments,
     type_of,
 )
-from pellucid.transforms.arguments import check_callable, result_leaves, wraps
-from pellucid.transforms.derived import stage_open
-from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
-from pellucid.transforms.zeros import nonzero, nonzero_mask, paired
+from pellucid.transforms import (
+    LinearizedJaxpr,
+    check_callable,
+    linearize_jaxpr,
+    nonzero,
+    nonzero_mask,
+    paired,
+    result_leaves,
+    stage_open,
+    wraps,
+)
 
 from .bodies import Body, body_of_flat, known_body
 from .calls import (

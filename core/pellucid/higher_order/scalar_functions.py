@@ -77,9 +77,7 @@ from pellucid.primitives.windows import (
     window_shape,
 )
 from pellucid.tracing import Tracer, bind, bind1, name_of, replay, stage, type_of, types_of
-from pellucid.transforms.arguments import check_callable, checked_leaves
-from pellucid.transforms.jvp import concrete_value, jvp_flat
-from pellucid.transforms.vmap import batch_flat
+from pellucid.transforms import batch_flat, check_callable, checked_leaves, concrete_value, jvp_flat
 from pellucid.xla.pytree import flatten, treedef_tuple
 
 from .bodies import Body, body_of, differing_types, stand_in

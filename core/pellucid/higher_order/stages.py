@@ -51,7 +51,7 @@ from pellucid.tracing import (
     stage,
     type_of,
 )
-from pellucid.transforms.arguments import check_callable, type_of_described
+from pellucid.transforms import check_callable, type_of_described
 from pellucid.xla import hlo
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.compile import hlo_cost, to_hlo

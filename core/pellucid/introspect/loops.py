@@ -19,7 +19,7 @@ from pellucid.primitives.logical import bitwise_or, gt
 from pellucid.primitives.slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from pellucid.primitives.varying import vary
 from pellucid.tracing import replay, type_of
-from pellucid.transforms.derived import Derived, remembered, stage_open
+from pellucid.transforms import Derived, remembered, stage_open
 
 from .positions import Positions
 

@@ -26,7 +26,7 @@ from pellucid.sharding.mesh import AxisType, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing import bind, replay
-from pellucid.transforms.derived import Derived, remembered, stage_open
+from pellucid.transforms import Derived, remembered, stage_open
 
 
 class Position(NamedTuple):

@@ -49,7 +49,7 @@ from pellucid.primitives.placement import device_put
 from pellucid.runtime.tokens import effects_barrier
 from pellucid.runtime.transfer import block_until_ready
 from pellucid.tracing import bind, context, type_of, without_references
-from pellucid.transforms.derived import Derived
+from pellucid.transforms import Derived
 
 from .bodies import programs_within
 from .compiling_ahead import Chain, Step, steps_of, wait_for_compilation

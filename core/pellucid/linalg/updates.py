@@ -14,7 +14,7 @@ from pellucid.primitives.creation import iota
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.slicing import dynamic_index_in_dim
 from pellucid.tracing import bind1, type_of
-from pellucid.transforms.zeros import add_tangents
+from pellucid.transforms import add_tangents
 
 from .matrices import MatrixPrimitive, T, decomposition, product, tril
 from .native import gpu_name, native

@@ -13,7 +13,7 @@ from pellucid.base import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.ir import Operands
 from pellucid.primitives.movement import broadcast_shapes
 from pellucid.tracing import name_of
-from pellucid.transforms.arguments import check_callable
+from pellucid.transforms import check_callable
 from pellucid.transforms.vmap import vmap
 
 from .creation import asarray

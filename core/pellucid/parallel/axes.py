@@ -44,6 +44,7 @@ from pellucid.primitives.logical import eq
 from pellucid.primitives.monoids import MONOIDS, through_integers
 from pellucid.primitives.movement import (
     Movement,
+    brought_to,
     canonical_axis,
     move_axis,
     reduce_sum,
@@ -64,7 +65,7 @@ from pellucid.primitives.varying import (
     vary_unreduced_cast_p,
 )
 from pellucid.tracing import Tracer, bind, bind1, context, type_of
-from pellucid.transforms.vmap import batch_flat, brought_to
+from pellucid.transforms import batch_flat
 
 AxisNames = tuple[Any, ...]
 

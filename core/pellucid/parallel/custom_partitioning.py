@@ -48,7 +48,7 @@ from pellucid.tracing import (
     resolve_arguments,
     stage_closed,
 )
-from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves, wraps
+from pellucid.transforms import check_callable, checked_leaves, result_leaves, wraps
 from pellucid.xla import mlir
 from pellucid.xla.partitioner import TARGET, Value, key_of
 from pellucid.xla.shardings import HloSharding

@@ -57,8 +57,7 @@ from pellucid.primitives.movement import (
 from pellucid.primitives.slicing import dynamic_index_in_dim, index_in_dim, index_take
 from pellucid.primitives.varying import CollectiveParams, vary
 from pellucid.tracing import bind, bind1, bound_axes, context, stage, type_of, types_of
-from pellucid.transforms.transpose import backward_pass
-from pellucid.transforms.vmap import batch_flat
+from pellucid.transforms import backward_pass, batch_flat
 
 from .axes import AxisNames, Exchange, axis_index, checked_groups, listed_axes, psum_p, size_along
 from .gathering import GatherAxesParams, all_gather_p, check_parts, folded, split

@@ -45,12 +45,20 @@ from pellucid.sharding.mesh import AnyMesh, AxisType
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import AxisSet, PartitionSpec, axes_text, rank_error
 from pellucid.tracing import bind, bind1, bound_axes, discharged, replay
-from pellucid.transforms.derived import Derived, remembered, stage_open
-from pellucid.transforms.jvp import jvp_jaxpr
-from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
-from pellucid.transforms.transpose import transpose_jaxpr
-from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import cotangents_of, nonzero, nonzero_mask, paired
+from pellucid.transforms import (
+    Derived,
+    LinearizedJaxpr,
+    batch_jaxpr,
+    cotangents_of,
+    jvp_jaxpr,
+    linearize_jaxpr,
+    nonzero,
+    nonzero_mask,
+    paired,
+    remembered,
+    stage_open,
+    transpose_jaxpr,
+)
 
 from .axes import AxisNames, psum_p
 from .divergence import check_no_divergence, check_of_compiled

@@ -32,8 +32,14 @@ from pellucid.sharding.mesh import Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec, axes_text
 from pellucid.tracing import name_of, resolve_arguments, type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves, wraps
-from pellucid.transforms.vmap import batch_size, input_dims
+from pellucid.transforms import (
+    batch_size,
+    check_callable,
+    checked_leaves,
+    input_dims,
+    result_leaves,
+    wraps,
+)
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten
 

@@ -36,13 +36,7 @@ from pellucid.sharding.partition_spec import (
     check_axes_are_used_once,
 )
 from pellucid.tracing import bind, check_distinct, context, is_reference, name_of, type_of, types_of
-from pellucid.transforms.arguments import (
-    argument_paths,
-    check_callable,
-    checked_leaves,
-    result_leaves,
-    wraps,
-)
+from pellucid.transforms import argument_paths, check_callable, checked_leaves, result_leaves, wraps
 from pellucid.xla.pytree import flatten
 
 from .manual import (

@@ -1,1 +1,30 @@
 """Program to program: differentiation and vectorization."""
+
+from .arguments import (
+    argument_paths,
+    check_callable,
+    checked_leaves,
+    described,
+    flat_arguments,
+    result_leaves,
+    structure_lines,
+    type_of_described,
+    with_aux,
+    wraps,
+)
+from .derived import D, Derived, remembered, stage_open, unnamed
+from .jvp import concrete_value, jvp_flat, jvp_jaxpr
+from .linearize import LinearizedJaxpr, Source, linearize_flat, linearize_jaxpr
+from .recomputation import WORTH_AN_EQUATION, Worth
+from .transpose import backward_pass, transpose_jaxpr
+from .vmap import batch_flat, batch_jaxpr, batch_size, batched_aval, input_dims
+from .zeros import (
+    add_tangents,
+    cotangents_of,
+    instantiate,
+    linear_parts,
+    nonzero,
+    nonzero_mask,
+    paired,
+    spread,
+)

@@ -16,7 +16,7 @@ from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives.contraction import Precision
 from pellucid.tracing import type_of
-from pellucid.transforms.arguments import check_callable
+from pellucid.transforms import check_callable
 from pellucid.transforms.gradient import value_and_grad
 
 from .line_search import Search, dot, line_search
