@@ -17,8 +17,8 @@ from pellucid.introspect.lineage import equations_by_id
 from pellucid.introspect.placement import mesh_record
 from pellucid.introspect.program import JaxprReading, read_jaxpr
 from pellucid.lowering.module import ordered
+from pellucid.sharding import AbstractMesh, Mesh
 from pellucid.sharding.errors import AbstractPlacementError
-from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.shardy import describe_mesh
 from pellucid.xla.compile import peak_bytes
 

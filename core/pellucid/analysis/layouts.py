@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding import PartitionSpec
 from pellucid.xla.mlir import sdy
 
 Sizes = Mapping[str, int]

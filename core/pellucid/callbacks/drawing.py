@@ -8,8 +8,8 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 
+from pellucid.sharding import Sharding
 from pellucid.sharding.errors import ShardingArgumentError
-from pellucid.sharding.placement import Sharding
 
 ColorMap = Callable[[float], Sequence[float]]
 _HEIGHT = 10

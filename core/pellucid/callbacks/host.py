@@ -26,7 +26,7 @@ from pellucid.runtime import platforms
 from pellucid.runtime.extended import ExtendedArray
 from pellucid.runtime.failures import marked
 from pellucid.runtime.transfer import from_host
-from pellucid.sharding.placement import make_single_device_sharding
+from pellucid.sharding import make_single_device_sharding
 from pellucid.tracing import name_of, type_of
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.pytree import flatten, flatten_with_path

@@ -28,8 +28,7 @@ from pellucid.ir import (
 from pellucid.lowering.custom_calls import host_call
 from pellucid.refs.access import get
 from pellucid.runtime.transfer import from_host
-from pellucid.sharding.current_mesh import get_abstract_mesh
-from pellucid.sharding.placement import SingleDeviceSharding
+from pellucid.sharding import SingleDeviceSharding, get_abstract_mesh
 from pellucid.tracing import bind, is_reference, name_of, type_of
 from pellucid.transforms import check_callable, checked_leaves
 from pellucid.xla.pytree import flatten

@@ -40,8 +40,7 @@ from pellucid.primitives.placement import reshard
 from pellucid.primitives.reduction import argmax
 from pellucid.primitives.slicing import dynamic_index_in_dim
 from pellucid.refs.access import get, set as write
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding import NamedSharding, PartitionSpec
 from pellucid.tracing import (
     bind,
     context,

@@ -26,8 +26,8 @@ from pellucid.runtime.calls import clear_entries, make_call
 from pellucid.runtime.executable import Executable, is_wrapped
 from pellucid.runtime.tokens import Token
 from pellucid.runtime.transfer import device_put, from_host, put_host, put_leaf
+from pellucid.sharding import Sharding
 from pellucid.sharding.layout import Layout
-from pellucid.sharding.placement import Sharding
 from pellucid.tracing import (
     Trace,
     Tracer,

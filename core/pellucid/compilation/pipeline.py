@@ -50,11 +50,10 @@ from pellucid.ir import (
 from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module, ordered
 from pellucid.runtime.executable import MIN_LARGE_BYTES, Executable, FromDisk
 from pellucid.runtime.failures import callback_failure
+from pellucid.sharding import NamedSharding, PartitionSpec
 from pellucid.sharding.errors import AbstractPlacementError
 from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.mesh import AnyMesh
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing import without_references
 from pellucid.xla import compile as xla_compile
 from pellucid.xla.arrays import ARRAY_TYPES

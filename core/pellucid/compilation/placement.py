@@ -20,17 +20,18 @@ from pellucid.ir import (
 )
 from pellucid.runtime import platforms
 from pellucid.runtime.platforms import platform_of
-from pellucid.sharding import mesh_context
-from pellucid.sharding.mesh import AbstractMesh, AnyMesh, Mesh
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.placement import (
-    GSPMDSharding,
+from pellucid.sharding import (
+    AbstractMesh,
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
     Sharding,
     SingleDeviceSharding,
     make_single_device_sharding,
-    same_devices,
+    mesh_context,
 )
+from pellucid.sharding.mesh import AnyMesh
+from pellucid.sharding.placement import GSPMDSharding, same_devices
 from pellucid.sharding.stated import check_fits, placement_text
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import ARRAY_TYPES

@@ -10,10 +10,10 @@ import numpy as np
 
 from pellucid.base import DeviceError, Ints, strict_zip
 from pellucid.ir import Avals, ShapedArray, element_shape
-from pellucid.sharding.mesh import AnyMesh, Mesh
-from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
-from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.placement import GSPMDSharding, Sharding
+from pellucid.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
+from pellucid.sharding.mesh import AnyMesh
+from pellucid.sharding.named_sharding import sharding_of_tiles
+from pellucid.sharding.placement import GSPMDSharding
 from pellucid.sharding.shardy import MeshDescription, ShardingDescription, describe, describe_mesh
 from pellucid.xla.mlir import ir
 from pellucid.xla.shardings import Device, DeviceList, HloSharding, OpSharding

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid.ir import Effect, ShapedArray
-from pellucid.sharding.mesh import AbstractMesh, Mesh
-from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding import AbstractMesh, Mesh, NamedSharding
 from pellucid.xla.mlir import lasting_copy, module_of_artifact, new_context
 from pellucid.xla.shardings import HloSharding
 

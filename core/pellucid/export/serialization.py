@@ -16,10 +16,9 @@ import numpy as np
 from pellucid.base import ArgumentValueError, Size, dtypes, strict_zip
 from pellucid.ir import Effect, ShapedArray, aval_at, shaped_array
 from pellucid.random.keys import key_dtype
+from pellucid.sharding import AbstractDevice, AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from pellucid.sharding.memory import MemorySpace
-from pellucid.sharding.mesh import AbstractDevice, AbstractMesh, AxisType
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
+from pellucid.sharding.partition_spec import UNCONSTRAINED
 from pellucid.xla.shardings import HloSharding, OpSharding
 
 from .checks import DisabledSafetyCheck

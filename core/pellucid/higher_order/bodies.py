@@ -23,7 +23,7 @@ from pellucid.compilation import interception
 from pellucid.ir import Avals, ClosedJaxpr, DebugInfo, Effects, ShapedArray, Values
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.varying import vary
-from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding import PartitionSpec
 from pellucid.tracing import (
     Tracer,
     bottom,

@@ -37,9 +37,9 @@ from pellucid.ir import (
 from pellucid.runtime import platforms
 from pellucid.runtime.executable import Executable, cost_analysis, optimized_modules
 from pellucid.runtime.transfer import layout_of
+from pellucid.sharding import ManualAxisType
 from pellucid.sharding.explicit_types import check_divisible
 from pellucid.sharding.layout import AutoLayout, Format, Layout
-from pellucid.sharding.manual_axis_type import ManualAxisType
 from pellucid.sharding.stated import stated_layout, stated_sharding
 from pellucid.tracing import (
     Call,

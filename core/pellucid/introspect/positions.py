@@ -21,10 +21,8 @@ from pellucid.primitives.varying import (
     unreduced_vary_cast_p,
     vary_unreduced_cast_p,
 )
+from pellucid.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from pellucid.sharding.explicit_types import shown_sharding
-from pellucid.sharding.mesh import AxisType, Mesh
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing import bind, replay
 from pellucid.transforms import Derived, remembered, stage_open
 

@@ -17,7 +17,7 @@ from pellucid.higher_order.loops import fori_loop
 from pellucid.runtime import platforms
 from pellucid.runtime.executable import from_disk, optimized_modules
 from pellucid.runtime.transfer import device_put
-from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding import NamedSharding
 from pellucid.xla import hlo as xla_hlo
 from pellucid.xla.compile import peak_bytes
 from pellucid.xla.profiling import (

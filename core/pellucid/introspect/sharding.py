@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import ArgumentTypeError, dtypes
-from pellucid.sharding.mesh import AbstractMesh, Mesh
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.placement import Sharding
+from pellucid.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
 from pellucid.tracing import type_of
 
 from . import schema

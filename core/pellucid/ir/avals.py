@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pellucid.base import ShapeError, dtypes, inserted, resized
-from pellucid.sharding.current_mesh import get_abstract_mesh
+from pellucid.sharding import ManualAxisType, NamedSharding, PartitionSpec, get_abstract_mesh
 from pellucid.sharding.explicit_types import (
     check_divisible,
     explicit_part,
@@ -21,10 +21,7 @@ from pellucid.sharding.explicit_types import (
     type_sharding,
     type_text,
 )
-from pellucid.sharding.manual_axis_type import ManualAxisType
 from pellucid.sharding.memory import space_of_kind
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
 
 Shape = tuple[Any, ...]
 _NOT_VARYING: frozenset[str] = frozenset()

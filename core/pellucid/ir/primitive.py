@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pellucid.base import ArgumentTypeError, MissingRule, cached, strict_zip
+from pellucid.sharding import NamedSharding
 from pellucid.sharding.explicit_types import (
     Operation,
     mesh_of,
@@ -17,7 +18,6 @@ from pellucid.sharding.explicit_types import (
     sharding_type_error,
     shown_sharding,
 )
-from pellucid.sharding.named_sharding import NamedSharding
 
 from .avals import AbstractRef, AbstractValue, ShapedArray
 from .factors import Factors, alike

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from pellucid.base import strict_zip
-from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding import NamedSharding
 from pellucid.sharding.stated import stated_result
 
 from .avals import ShapedArray

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pellucid.ir import shaped_array
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import NO_AXES, PartitionSpec
+from pellucid.sharding import NamedSharding, PartitionSpec
+from pellucid.sharding.partition_spec import NO_AXES
 from pellucid.sharding.shardy import axis_texts
 from pellucid.xla.mlir import ir
 

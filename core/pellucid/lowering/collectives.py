@@ -11,8 +11,7 @@ import numpy as np
 
 from pellucid.base import AxisNameError
 from pellucid.ir import Operands, shaped_array
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding import NamedSharding, PartitionSpec
 from pellucid.sharding.shardy import axis_texts
 from pellucid.xla.mlir import ir
 

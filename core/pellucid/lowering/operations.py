@@ -25,8 +25,8 @@ from pellucid.ir import (
     physical,
     shaped_array,
 )
+from pellucid.sharding import NamedSharding
 from pellucid.sharding.explicit_types import shown_sharding
-from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.xla.mlir import element_types, ir
 from pellucid.xla.shardings import Device
 

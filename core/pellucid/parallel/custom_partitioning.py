@@ -35,10 +35,10 @@ from pellucid.ir import (
 )
 from pellucid.lowering.collectives import ManualRegion
 from pellucid.lowering.module import ModuleOptions, lower_module
+from pellucid.sharding import Mesh, NamedSharding, Sharding
 from pellucid.sharding.errors import ShardingArgumentError
-from pellucid.sharding.mesh import Mesh
-from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
-from pellucid.sharding.placement import GSPMDSharding, Sharding
+from pellucid.sharding.named_sharding import sharding_of_tiles
+from pellucid.sharding.placement import GSPMDSharding
 from pellucid.sharding.sharding_rule import SdyShardingRule, parse_rule
 from pellucid.tracing import (
     FunctionSpec,

@@ -23,7 +23,7 @@ from pellucid.primitives.families import constant_like
 from pellucid.primitives.movement import brought_to, canonical_axis, move_axis, reduce_sum, reshape
 from pellucid.primitives.slicing import dynamic_slice_in_dim
 from pellucid.primitives.varying import vary
-from pellucid.sharding.current_mesh import get_abstract_mesh
+from pellucid.sharding import get_abstract_mesh
 from pellucid.tracing import bind1, context, type_of
 
 from .axes import (

@@ -37,13 +37,17 @@ from pellucid.primitives.arithmetic import div
 from pellucid.primitives.families import constant_like
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.varying import CollectiveParams, Marks, marked, marks_of, unified, vary
-from pellucid.sharding import mesh_context
-from pellucid.sharding.current_mesh import get_abstract_mesh
+from pellucid.sharding import (
+    AxisType,
+    NamedSharding,
+    PartitionSpec,
+    get_abstract_mesh,
+    mesh_context,
+)
 from pellucid.sharding.errors import indivisible_error
 from pellucid.sharding.explicit_types import explicit_part, shown_sharding
-from pellucid.sharding.mesh import AnyMesh, AxisType
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import AxisSet, PartitionSpec, axes_text, rank_error
+from pellucid.sharding.mesh import AnyMesh
+from pellucid.sharding.partition_spec import AxisSet, axes_text, rank_error
 from pellucid.tracing import bind, bind1, bound_axes, discharged, replay
 from pellucid.transforms import (
     Derived,

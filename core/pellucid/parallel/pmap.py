@@ -27,10 +27,8 @@ from pellucid.ir import Dims, Operands, Values
 from pellucid.primitives.movement import canonical_axis, expand_dims, move_axis, squeeze
 from pellucid.primitives.placement import device_put
 from pellucid.runtime import platforms
-from pellucid.sharding.current_mesh import get_abstract_mesh
-from pellucid.sharding.mesh import Mesh
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec, axes_text
+from pellucid.sharding import Mesh, NamedSharding, PartitionSpec, get_abstract_mesh
+from pellucid.sharding.partition_spec import axes_text
 from pellucid.tracing import name_of, resolve_arguments, type_of
 from pellucid.transforms import (
     batch_size,

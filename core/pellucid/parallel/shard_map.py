@@ -25,16 +25,17 @@ from pellucid.higher_order.bodies import Body, argument_names, body_of_flat, kno
 from pellucid.ir import Avals, DebugInfo, Effects, Operands, Results, Values
 from pellucid.primitives.varying import Marks, marks_of, vary
 from pellucid.refs.access import new_ref
-from pellucid.sharding import mesh_context
-from pellucid.sharding.current_mesh import get_abstract_mesh
-from pellucid.sharding.errors import MeshError, PartitionSpecError, ShardingArgumentError
-from pellucid.sharding.mesh import AbstractMesh, AnyMesh, AxisType, Mesh, axis_not_in_mesh_error
-from pellucid.sharding.partition_spec import (
-    AxisSet,
+from pellucid.sharding import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
     PartitionSpec,
-    axes_text,
-    check_axes_are_used_once,
+    get_abstract_mesh,
+    mesh_context,
 )
+from pellucid.sharding.errors import MeshError, PartitionSpecError, ShardingArgumentError
+from pellucid.sharding.mesh import AnyMesh, axis_not_in_mesh_error
+from pellucid.sharding.partition_spec import AxisSet, axes_text, check_axes_are_used_once
 from pellucid.tracing import bind, check_distinct, context, is_reference, name_of, type_of, types_of
 from pellucid.transforms import argument_paths, check_callable, checked_leaves, result_leaves, wraps
 from pellucid.xla.pytree import flatten

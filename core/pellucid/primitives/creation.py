@@ -19,9 +19,9 @@ from pellucid.base import (
     is_static,
 )
 from pellucid.ir import LaidOut, Primitive, Traits, Zero, shaped_array, words
+from pellucid.sharding import Sharding
 from pellucid.sharding.errors import ShardingTypeError
 from pellucid.sharding.explicit_types import type_sharding
-from pellucid.sharding.placement import Sharding
 from pellucid.sharding.stated import sharding_for
 from pellucid.tracing import Tracer, bind1, bottom, context, type_of
 

@@ -36,7 +36,14 @@ from pellucid.ir import (
     element_shape,
 )
 from pellucid.lowering.addends import is_product_of_parts
-from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
+from pellucid.sharding import (
+    AxisType,
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    get_abstract_mesh,
+    use_abstract_mesh,
+)
 from pellucid.sharding.errors import (
     LayoutAssertionError,
     MissingMeshError,
@@ -52,10 +59,9 @@ from pellucid.sharding.explicit_types import (
 )
 from pellucid.sharding.layout import Format, Layout
 from pellucid.sharding.memory import MemorySpace, space_of_kind
-from pellucid.sharding.mesh import AnyMesh, AxisType, axis_not_in_mesh_error
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
-from pellucid.sharding.placement import Sharding, tiles
+from pellucid.sharding.mesh import AnyMesh, axis_not_in_mesh_error
+from pellucid.sharding.partition_spec import UNCONSTRAINED
+from pellucid.sharding.placement import tiles
 from pellucid.sharding.stated import (
     check_fits,
     check_no_manual_axis,

@@ -24,9 +24,9 @@ from pellucid.ir import (
     registry,
 )
 from pellucid.lowering.collectives import Groups
-from pellucid.sharding.current_mesh import get_abstract_mesh
+from pellucid.sharding import PartitionSpec, get_abstract_mesh
 from pellucid.sharding.explicit_types import shown_sharding
-from pellucid.sharding.partition_spec import NO_AXES, AxisSet, PartitionSpec
+from pellucid.sharding.partition_spec import NO_AXES, AxisSet
 from pellucid.tracing import Tracer, bind1, context, type_of
 
 from .movement import Identity

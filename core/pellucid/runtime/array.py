@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pellucid.base import DeletedArrayError, DeviceError, IndexingError, describe
+from pellucid.sharding import Sharding, SingleDeviceSharding, make_single_device_sharding
 from pellucid.sharding.layout import Format, Layout
 from pellucid.sharding.named_sharding import is_unreduced, summed
-from pellucid.sharding.placement import Sharding, SingleDeviceSharding, make_single_device_sharding
 from pellucid.tracing import add_late_methods, late_attribute
 from pellucid.xla import arrays
 from pellucid.xla.arrays import Array, ArrayImpl, ExtendedArray

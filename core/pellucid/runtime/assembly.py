@@ -20,7 +20,8 @@ from pellucid.base import (
     tree_flatten,
 )
 from pellucid.ir import Operands, aval_at, shaped_array
-from pellucid.sharding.placement import Sharding, tiles
+from pellucid.sharding import Sharding
+from pellucid.sharding.placement import tiles
 from pellucid.sharding.stated import check_fits, sharding_for
 from pellucid.tracing import type_of, types_of
 from pellucid.xla.arrays import ArrayImpl, assemble

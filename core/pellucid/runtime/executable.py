@@ -23,7 +23,7 @@ from pellucid.ir import (
     aval_at,
     physical,
 )
-from pellucid.sharding.placement import Sharding
+from pellucid.sharding import Sharding
 from pellucid.xla import arrays, serialized
 from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
 from pellucid.xla.compile import (

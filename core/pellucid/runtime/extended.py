@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pellucid.base import ArrayConversionError
 from pellucid.ir import aval_at, shaped_array
+from pellucid.sharding import NamedSharding
 from pellucid.sharding.layout import Format
-from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.tracing import add_late_methods, late_attribute
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ExtendedArray

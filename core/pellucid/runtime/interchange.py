@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, dtypes
-from pellucid.sharding.placement import make_single_device_sharding
+from pellucid.sharding import make_single_device_sharding
 from pellucid.xla import arrays
 from pellucid.xla.compile import JaxRuntimeError
 from pellucid.xla.shardings import Device, extend

@@ -11,7 +11,7 @@ from typing import TypeVar
 from pellucid.base import DeviceError, DistributedError, PlatformError, config, logger
 from pellucid.base.late import late
 from pellucid.ir import shaped_array
-from pellucid.sharding.placement import make_single_device_sharding
+from pellucid.sharding import make_single_device_sharding
 from pellucid.xla import client as xla_client, hlo_transformations, plugins
 from pellucid.xla.client import Client
 from pellucid.xla.shardings import Device

@@ -10,7 +10,8 @@ import numpy as np
 
 from pellucid.base import cached
 from pellucid.ir import Effect, abstract_token, shaped_array
-from pellucid.sharding.placement import GSPMDSharding, make_single_device_sharding
+from pellucid.sharding import make_single_device_sharding
+from pellucid.sharding.placement import GSPMDSharding
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.compile import result_handler

@@ -28,17 +28,19 @@ from pellucid.base import (
 )
 from pellucid.base.late import late
 from pellucid.ir import Operands, ShapedArray, aval_at, physical, shaped_array
-from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
+from pellucid.sharding import (
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+    make_single_device_sharding,
+)
 from pellucid.sharding.errors import LayoutError, ShardingError
 from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.memory import MemorySpace
 from pellucid.sharding.named_sharding import is_unreduced, summed
-from pellucid.sharding.placement import (
-    Sharding,
-    SingleDeviceSharding,
-    addressable_parts,
-    make_single_device_sharding,
-)
+from pellucid.sharding.placement import addressable_parts
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
 from pellucid.tracing import Tracer, as_operand, type_of, type_of_numpy, types_of
 from pellucid.xla import arrays

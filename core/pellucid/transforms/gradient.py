@@ -23,7 +23,7 @@ from pellucid.base import (
 )
 from pellucid.ir import Avals, DebugInfo, Jaxpr, Operands, Values, Zero
 from pellucid.primitives.varying import marks_of
-from pellucid.sharding.mesh import AxisType
+from pellucid.sharding import AxisType
 from pellucid.tracing import (
     indices,
     name_of,

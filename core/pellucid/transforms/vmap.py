@@ -36,8 +36,7 @@ from pellucid.ir import (
 from pellucid.primitives.creation import iota
 from pellucid.primitives.movement import aligned_at, brought_to, reduce_sum
 from pellucid.primitives.placement import ReshardParams, reshard_p
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding import NamedSharding, PartitionSpec
 from pellucid.tracing import (
     StagingTracer,
     Trace,

@@ -10,8 +10,7 @@ from pellucid.primitives.creation import instantiate, ones, zeros
 from pellucid.primitives.families import add_tangents
 from pellucid.primitives.placement import ReshardParams, reshard_p
 from pellucid.primitives.varying import recast
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding import NamedSharding, PartitionSpec
 from pellucid.tracing import bind1, type_of, types_of
 
 
