@@ -162,9 +162,8 @@ class AbstractMesh(_NamedAxes):
         *,
         abstract_device: AbstractDevice | None = None,
     ) -> AbstractMesh:
-        names = _canonical_names("AbstractMesh", axis_names)
+        names, types = _canonical_axes("AbstractMesh", axis_names, axis_types)
         sizes = tuple(int(size) for size in axis_sizes)
-        types = _canonical_types("AbstractMesh", axis_types, names)
         key = (sizes, names, types, abstract_device)
         mesh = _abstract_meshes.get(key)
         if mesh is not None:
@@ -275,7 +274,7 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
         axis_types: AxisType | Sequence[AxisType] | None = None,
     ) -> Mesh:
         array = np.array(devices, dtype=object)
-        names = _canonical_names("Mesh", axis_names)
+        names, types = _canonical_axes("Mesh", axis_names, axis_types)
         if array.ndim != len(names):
             raise MeshError(
                 "Mesh: `devices` needs one dimension for each axis name.",
@@ -285,7 +284,6 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
         flat = tuple(array.flat)
         if not flat or flat == (None,):
             return empty_mesh
-        types = _canonical_types("Mesh", axis_types, names)
         key = (flat, array.shape, names, types)
         mesh = _meshes.get(key)
         if mesh is not None:
@@ -419,9 +417,10 @@ def _new_mesh(
     )
 
 
-def _canonical_names(caller: str, names) -> tuple[AxisName, ...]:
+def _canonical_axes(caller: str, names, types) -> tuple[tuple[AxisName, ...], tuple[AxisType, ...]]:
+    """Names and types of axes as tuples; by default the compiler decides over each axis."""
     if isinstance(names, str):
-        return (names,)
+        names = (names,)
     if not isinstance(names, Iterable):
         raise ShardingArgumentError(
             f"{caller}: `axis_names` is a sequence of names.",
@@ -437,12 +436,8 @@ def _canonical_names(caller: str, names) -> tuple[AxisName, ...]:
                 got=f"axis_names={names}",
                 do="Give each axis its own name.",
             )
-    return names
-
-
-def _canonical_types(caller: str, types, names: tuple[AxisName, ...]) -> tuple[AxisType, ...]:
     if types is None:
-        return (AxisType.Auto,) * len(names)
+        types = (AxisType.Auto,) * len(names)
     types = (types,) if isinstance(types, AxisType) else tuple(types)
     wrong = [t for t in types if not isinstance(t, AxisType)]
     if wrong:
@@ -456,7 +451,7 @@ def _canonical_types(caller: str, types, names: tuple[AxisName, ...]) -> tuple[A
             f"{caller}: each axis has one type.",
             got=f"{len(names)} names {names}, {len(types)} types {types}",
         )
-    return types
+    return names, types
 
 
 def axis_not_in_mesh_error(
