@@ -9,6 +9,8 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from pellucid.base import Ints
+
 Words = Sequence[str]
 """For each dimension of an array the factors that it is made of."""
 Factors = (
@@ -69,7 +71,7 @@ def without_dims(dims: Words, gone: Collection[int]) -> list[str]:
     return [word for i, word in enumerate(dims) if i not in gone]
 
 
-def regrouping(old: Sequence[int], new: Sequence[int]) -> Factors:
+def regrouping(old: Ints, new: Ints) -> Factors:
     """Factors of a reshape in row-major order, from shape `old` to `new`.
 
     From the major end, the greatest common divisor of what is left of both dimensions is a factor; where it is 1, no
@@ -105,14 +107,17 @@ def _word(factors: Sequence[str]) -> str:
     return f"({' '.join(factors)})" if len(factors) > 1 else factors[0] if factors else "1"
 
 
-def _aligned(
-    old: Sequence[int], new: Sequence[int]
-) -> Iterator[tuple[int | None, int | None, int]]:
+def _aligned(old: Ints, new: Ints) -> Iterator[tuple[int | None, int | None, int]]:
     """(dimension of `old`, dimension of `new`, size) of each factor, from the major end; None where it has no other."""
-    if 0 in old:
-        yield from _aligned_empty(old, new)
-        return
     i = j = 0
+    if 0 in old:  # without elements dimensions correspond only where the sizes do
+        dims = [[dim for dim, size in enumerate(shape) if size != 1] for shape in (old, new)]
+        if [old[i] for i in dims[0]] == [new[j] for j in dims[1]]:
+            yield from ((i, j, old[i]) for i, j in zip(*dims, strict=True))
+        else:
+            yield from ((i, None, size) for i, size in enumerate(old))
+            yield from ((None, j, size) for j, size in enumerate(new))
+        return
     while i < len(old) and j < len(new):
         a, b = old[i], new[j]  # what is left of the two
         if (a == 1) != (b == 1):
@@ -144,19 +149,7 @@ def _aligned(
         i, j = i + 1, j + 1
 
 
-def _aligned_empty(
-    old: Sequence[int], new: Sequence[int]
-) -> Iterator[tuple[int | None, int | None, int]]:
-    """The same for shapes without elements, whose dimensions correspond only where the sizes do."""
-    dims = [[dim for dim, size in enumerate(shape) if size != 1] for shape in (old, new)]
-    if [old[i] for i in dims[0]] == [new[j] for j in dims[1]]:
-        yield from ((i, j, old[i]) for i, j in zip(*dims, strict=True))
-    else:
-        yield from ((i, None, size) for i, size in enumerate(old))
-        yield from ((None, j, size) for j, size in enumerate(new))
-
-
-def batched_factors(ranks: Sequence[int], n_operands: int, batch_ndim: int) -> Factors:
+def batched_factors(ranks: Ints, n_operands: int, batch_ndim: int) -> Factors:
     """Factors of operands and results of these ranks: leading axes are shared, the others are whole."""
     batch = words(batch_ndim)
     dims: list[list[str]] = []
