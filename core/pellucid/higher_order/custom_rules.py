@@ -133,7 +133,7 @@ class Signature:
         from_names, _ = resolve_arguments(function, None, nondiff_argnames or None, "nondiff")
         self.nondiff = tuple(sorted({*indices(nondiff_argnums, "nondiff_argnums"), *from_names}))
 
-    def positional(self, args: Operands, kwargs: Keywords) -> Operands:
+    def positional(self, args: tuple[Any, ...], kwargs: Keywords) -> tuple[Any, ...]:
         """All arguments by position, defaults included."""
         if self.signature is None or (not kwargs and self.is_plain):
             if kwargs:

@@ -247,7 +247,7 @@ def _moved(x, mesh: Mesh, spec: PartitionSpec):
 
 def _with_static(
     dynamic: tuple[Values, Keywords], args: Operands, static: tuple[int, ...]
-) -> tuple[Operands, Keywords]:
+) -> tuple[tuple[Any, ...], Keywords]:
     """The arguments `dynamic`, with those of `args` that are static among them."""
     new_args, new_kwargs = dynamic
     for i in static:

@@ -661,11 +661,9 @@ def brought_to(axis: BatchAxis, x: Any, dim: BatchDim, target: BatchDim) -> Any:
     return broadcast_in_dim(x, shape, other_axes(len(shape), [target]))
 
 
-def aligned_at(
-    axis: BatchAxis, operands: Operands, dims: Dims, target: BatchDim | Dims = 0
-) -> Values:
+def aligned_at(axis: BatchAxis, operands: Operands, dims: Dims, target: int | Dims = 0) -> Values:
     """`operands` with their batch axes at `target`, one place for all or one for each, as by `brought_to`."""
-    targets = target if isinstance(target, (list, tuple)) else [target] * len(operands)
+    targets = [target] * len(operands) if isinstance(target, int) else target
     return [brought_to(axis, *each) for each in strict_zip(operands, dims, targets)]
 
 

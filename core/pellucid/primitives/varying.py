@@ -67,6 +67,9 @@ def restated(aval: Any, axes: AxisSet, state: str, mesh: Any = None) -> Any:
     return marked(aval.update(varying=varying), Marks(*marks), mesh)
 
 
+AxisNames = tuple[Any, ...]
+
+
 class MarkParams(NamedTuple):
     axes: AxisNames
     mesh: Any
@@ -117,9 +120,6 @@ def recast(primitive: Primitive[Any], x: Any, axes: Iterable[Any]) -> Any:
 
 
 # Casts to varying ----------------------------------------------------------------------------------
-
-
-AxisNames = tuple[Any, ...]
 
 
 class CollectiveParams(NamedTuple):
