@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base import Shape, UnexpectedTracerError, cached, clearing
+from pellucid.base import Shape, UnexpectedTracerError, cached, clearing, strict_zip
 from pellucid.ir import (
     AbstractRef,
     Avals,
@@ -207,7 +207,7 @@ def compile_ahead(primitive: Primitive[Any], params: Any, operands: Operands) ->
     # Keys are committed wherever they lie.
     return [
         Planned(aval, sharding if executable.committed or is_wrapped(aval) else None)
-        for aval, sharding in zip(executable.out_avals, executable.out_shardings, strict=True)
+        for aval, sharding in strict_zip(executable.out_avals, executable.out_shardings)
     ]
 
 

@@ -8,7 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from pellucid.base import CacheUse, cache_uses, describe, is_by_tool, structure_differences
+from pellucid.base import (
+    CacheUse,
+    cache_uses,
+    describe,
+    is_by_tool,
+    strict_zip,
+    structure_differences,
+)
 from pellucid.compilation.placement import Where, devices_text
 from pellucid.sharding.stated import placement_text
 from pellucid.xla.flags import trace_context_names
@@ -87,7 +94,7 @@ def _differences(old: Key, new: Key, paths: Sequence[str]) -> tuple[MissReason, 
             if a is not b:
                 reasons.append(_argument_reason(path, a, b))
     advice = "Each value of a static argument is compiled for itself."
-    for values, new_values in zip(old.static, new.static, strict=True):
+    for values, new_values in strict_zip(old.static, new.static):
         for was, now in zip(values, new_values, strict=False):
             if was != now:
                 path = f"static argument {now[0]!r}"

@@ -16,6 +16,7 @@ from pellucid.base import (
     UnsupportedError,
     broadcast_prefix_to,
     config,
+    strict_zip,
 )
 from pellucid.compilation.shardy import ShardyAttributes
 from pellucid.higher_order.bodies import Body, known_body
@@ -234,7 +235,7 @@ def _chosen(what: str, shardings, tree, values: Sequence[Value]) -> list[Value]:
             )
     return [
         value._replace(sharding=leaf._to_xla_hlo_sharding(len(value.shape)))
-        for value, leaf in zip(values, leaves, strict=True)
+        for value, leaf in strict_zip(values, leaves)
     ]
 
 

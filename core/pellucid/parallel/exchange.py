@@ -17,6 +17,7 @@ from pellucid.base import (
     Ints,
     UnsupportedError,
     expecting,
+    strict_zip,
     tree_map,
 )
 from pellucid.ir import (
@@ -151,7 +152,7 @@ def axes_and_pairs(caller: str, axis_name: Any, perm: Iterable[Ints]) -> tuple[A
     with expecting(f"{caller}: perm is a list of pairs (source, destination) of positions", perm):
         pairs = tuple([(operator.index(s), operator.index(d)) for s, d in perm])
     size = size_along(axes)
-    for what, positions in zip(("source", "destination"), zip(*pairs, strict=True), strict=False):
+    for what, positions in zip(("source", "destination"), strict_zip(*pairs), strict=False):
         bad = [p for p in positions if not 0 <= p < size]
         twice = sorted({p for p in positions if positions.count(p) > 1})
         if bad or twice:
@@ -513,7 +514,7 @@ def ragged_all_to_all(
     groups = checked_groups("ragged_all_to_all", axes, axis_index_groups, even=True)
     size = size_along(axes, groups)
     layout = (input_offsets, send_sizes, output_offsets, recv_sizes)
-    for what, x in zip(_NAMES, layout, strict=True):
+    for what, x in strict_zip(_NAMES, layout):
         aval = type_of(x)
         if aval.dtype.kind not in "iu":
             raise DtypeError(

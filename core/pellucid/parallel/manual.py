@@ -139,7 +139,7 @@ def whole_type(
         shown = None  # the spec says it
     whole, over = spec.padded(len(shape)), mesh.abstract_mesh
     if shown is not None:
-        entries = zip(whole.axes_per_dim, shown.spec.axes_per_dim, strict=True)
+        entries = strict_zip(whole.axes_per_dim, shown.spec.axes_per_dim)
         whole = PartitionSpec(*[(*axes, *others) or None for axes, others in entries])
         types = {axis: mesh.axis_type_by_name[axis] for axis in manual}
         over = shown.mesh.abstract_mesh.update_axis_types(types)

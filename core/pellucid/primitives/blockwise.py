@@ -340,7 +340,7 @@ def _by_masking(lhs, rhs, group_sizes, *fields):
         contract = (*shifted(lhs_contract, 0), 0), (*rhs_contract, *numbers.rhs_group_dimensions)
         dims: Any = contract, (shifted(lhs_batch, 0), rhs_batch)
     else:
-        partner = dict(zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch), strict=True))
+        partner = dict(strict_zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch)))
         rhs = _masked(rhs, group_sizes, [partner[a] for a in prefix], partner[numbers.ragged])
         dims, _ = batched_dimensions((), (0, 0), dot.dimension_numbers)
     return bind1(dot_general_p, masked, rhs, params=dot._replace(dimension_numbers=dims))

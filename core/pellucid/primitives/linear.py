@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base import dtypes
+from pellucid.base import dtypes, strict_zip
 from pellucid.ir import Operands, P, Primitive, Results, Zero, is_linear
 from pellucid.tracing import bind, type_of
 
@@ -37,7 +37,7 @@ class JointlyLinear(Primitive[P]):
             return [Zero(x.aval) if is_linear(x) else None for x in operands]
         results = [*self.operand_cotangents(cotangent, operands, params)]
         results += [None] * (len(operands) - len(results))
-        return [c if is_linear(x) else None for c, x in zip(results, operands, strict=True)]
+        return [c if is_linear(x) else None for c, x in strict_zip(results, operands)]
 
     def operand_cotangents(self, cotangent: Any, operands: Operands, params: P) -> Results:
         """Cotangents of the first operands; those of operands that are no `LinearOperand` are ignored."""

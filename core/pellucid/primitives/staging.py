@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base import ArgumentTypeError, tree, tree_map
+from pellucid.base import ArgumentTypeError, strict_zip, tree, tree_map
 from pellucid.ir import (
     HOST,
     MOVEMENT,
@@ -174,7 +174,7 @@ class OptimizationBarrier(Primitive[Any]):
     def transpose(self, cotangents, operands, params):
         return [
             c if is_linear(x) else None
-            for c, x in zip(_through_barrier(cotangents), operands, strict=True)
+            for c, x in strict_zip(_through_barrier(cotangents), operands)
         ]
 
     def batch(self, axis, operands, dims, params):

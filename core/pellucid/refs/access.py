@@ -13,6 +13,7 @@ from pellucid.base import (
     ShapeError,
     dtypes,
     register_pytree_node,
+    strict_zip,
 )
 from pellucid.higher_order.bodies import widens
 from pellucid.ir import AbstractRef, shaped_array
@@ -264,7 +265,7 @@ def view_of(caller: str, ref: Any, index: Any) -> RefView:
 
 
 def _unflattened(steps, children) -> RefView:
-    return RefView(children[0], tuple(zip(steps, children[1:], strict=True)))
+    return RefView(children[0], tuple(strict_zip(steps, children[1:])))
 
 
 register_pytree_node(

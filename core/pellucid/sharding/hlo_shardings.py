@@ -163,7 +163,7 @@ def spec_of_hlo_sharding(sharding: HloSharding, mesh: AnyMesh, ndim: int) -> Par
             return None
         for column in moved:
             strides[column].append((int(by_coordinates[neighbour][column]), axis))
-    coordinates = dict(zip(mesh.axis_names, np.indices(mesh.axis_sizes), strict=True))
+    coordinates = dict(strict_zip(mesh.axis_names, np.indices(mesh.axis_sizes)))
     expected = np.zeros_like(by_coordinates)
     for column, of_column in enumerate(strides):
         of_column.sort(key=lambda stride: stride[0], reverse=True)

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 
-from pellucid.base import Ints, Shape
+from pellucid.base import Ints, Shape, strict_zip
 from pellucid.xla.shardings import Device, DeviceList
 
 from . import mesh_context
@@ -111,12 +111,12 @@ class _NamedAxes(Interned):
     @functools.cached_property
     def shape_tuple(self) -> tuple[tuple[AxisName, int], ...]:
         """(name, size) of each axis."""
-        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+        return tuple(strict_zip(self.axis_names, self.axis_sizes))
 
     @functools.cached_property
     def axis_type_by_name(self) -> dict[AxisName, AxisType]:
         """Types of the axes by name."""
-        return dict(zip(self.axis_names, self.axis_types, strict=True))
+        return dict(strict_zip(self.axis_names, self.axis_types))
 
     def parts_of(self, axes: Iterable[AxisName]) -> int:
         """Into how many parts `axes` together split a dimension."""

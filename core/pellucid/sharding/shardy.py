@@ -141,7 +141,7 @@ def _over_mesh(sharding: Sharding, ndim: int, devices: DeviceList) -> NamedShard
     names = [f"dim{i}" if count > 1 else None for i, count in enumerate(tiles.counts)]
     addends = int(tiles.addends.max(initial=0)) + 1
     copies = len(devices) // (addends * math.prod(tiles.counts))
-    sizes = zip([*names, "addends", "copies"], [*tiles.counts, addends, copies], strict=True)
+    sizes = strict_zip([*names, "addends", "copies"], [*tiles.counts, addends, copies])
     axes = {name: size for name, size in sizes if size > 1}
     array = np.array([devices[i] for i in by_tile]).reshape(tuple(axes.values()))
     spec = PartitionSpec(*names, unreduced={"addends"} if addends > 1 else NO_AXES)

@@ -10,6 +10,7 @@ from pellucid.base import (
     UnsupportedError,
     broadcast_prefix,
     is_none,
+    strict_zip,
     tree_flatten,
 )
 from pellucid.xla.shardings import Device
@@ -170,8 +171,6 @@ def leaves_to_put(
             return [prefix] * len(leaves)
         return broadcast_prefix(prefix, x, is_none, caller=f"device_put: {name}", name="x")
 
-    places = zip(
-        each(device, "device"), each(src, "src"), each(donate, "donate"), each(may_alias, "may_alias"),
-        strict=True,
-    )  # fmt: skip
+    places = strict_zip(
+        each(device, "device"), each(src, "src"), each(donate, "donate"), each(may_alias, "may_alias"))  # fmt: skip
     return leaves, tree, list(places)

@@ -148,7 +148,7 @@ def create_hybrid_device_mesh(
     # [granule axes…, device axes…] becomes [granule axis, device axis] pairs, then products.
     stacked = np.stack(inner).reshape(*outer, *shape)
     paired = [axis for i in range(len(shape)) for axis in (i, len(shape) + i)]
-    return stacked.transpose(paired).reshape([m * n for m, n in zip(outer, shape, strict=True)])
+    return stacked.transpose(paired).reshape([m * n for m, n in strict_zip(outer, shape)])
 
 
 def _ring_of_small_slice(shape: Shape, devices: Sequence[Any]) -> list[Any] | None:
