@@ -8,16 +8,29 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from pellucid.base import PellucidError, Symbol, cached
-from pellucid.ir import ShapedArray
-from pellucid.tracing import Plan, StagingTrace, Tracer, as_operand, context, plan_of, use_trace
-from pellucid.xla.arrays import ARRAY_TYPES
+from pellucid.ir import Literal, ShapedArray
+from pellucid.runtime.transfer import from_host
+from pellucid.tracing import (
+    Plan,
+    StagingTrace,
+    as_operand,
+    context,
+    is_array_like,
+    name_operands,
+    plan_of,
+    type_of,
+    use_trace,
+    value_types,
+)
 from pellucid.xla.flags import trace_context
+from pellucid.xla.pytree import flatten
 
-_NEW = Plan([], [], [], [])
-_SEEN = Plan([], [], [], [])
+_NEW = Plan([], [], [], [], list)
+_SEEN = Plan([], [], [], [], list)
 """Of a kind that was seen once."""
 
 
@@ -49,47 +62,50 @@ def remembering(
 
     A kind is the types of arrays and tracers, the values of Python numbers and of the arguments in `static_nums`
     and `static_names`, and the options that tracing depends on. Other calls (of lists, of NumPy arrays) simply run.
+    Errors name arguments. Numbers of the host among the results are arrays: folded ones would compute on by NumPy's rules.
     """
-    static_positions = frozenset(static_nums)
-    static = frozenset(static_names)
+    static = frozenset((*static_nums, *static_names))
 
-    def plainly(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         args, kwargs = with_operands(args, kwargs)
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        kind = type(result)
+        return kind(map(_as_array, result)) if kind in (list, tuple) else _as_array(result)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        key: list[Any] = [function, trace_context()]
+        key: list[Any] = [function, trace_context(), len(args), *kwargs]
         operands: list[Any] = []
-        for i, x in enumerate(args):
-            if i in static_positions:
-                if _is_operand(x):
-                    return function(*args, **kwargs)
-                key.append((type(x), x))
-            elif not _noted(x, key, operands):
-                return plainly(args, kwargs)
-        for name, x in kwargs.items():
-            key.append(name)
-            if name in static:
-                if _is_operand(x):
-                    return function(*args, **kwargs)
-                key.append((type(x), x))
-            elif not _noted(x, key, operands):
-                return plainly(args, kwargs)
         try:
-            kind = _kind(*key)
-        except TypeError:  # a static argument that can't be hashed
-            return function(*args, **kwargs)
-        plan = kind.plan
-        if plan is _NEW:  # what happens once only is not worth a plan
-            kind.plan = _SEEN
-            return function(*args, **kwargs)
-        if plan is _SEEN:
-            plan = kind.plan = _plan(function, args, kwargs, operands)
-        if plan is None:
-            return function(*args, **kwargs)
-        results = context.trace.run_plan(plan, operands)
-        return results[0] if plan.container is None else plan.container(results)
+            for place, x in chain(enumerate(args), kwargs.items()):
+                kind = type(x)
+                if kind in value_types:
+                    aval = x.aval
+                    if place in static or type(aval) is not ShapedArray:
+                        return run(args, kwargs)
+                    key.append(aval)
+                    operands.append(x)
+                elif place in static or _is_known_by_value(x, kind):
+                    key += kind, x
+                else:
+                    return run(args, kwargs)
+            try:
+                remembered = _kind(*key)
+            except TypeError:  # a static argument that can't be hashed
+                return run(args, kwargs)
+            plan = remembered.plan
+            if plan is _NEW:  # what happens once only is not worth a plan
+                remembered.plan = _SEEN
+                return run(args, kwargs)
+            if plan is _SEEN:
+                plan = remembered.plan = _plan(function, args, kwargs, operands)
+            if plan is None:
+                return run(args, kwargs)
+            results = context.trace.run_plan(plan, operands)
+            return results[0] if plan.container is None else plan.container(results)
+        except PellucidError as error:
+            name_operands(error, [x for x in flatten((args, kwargs))[0] if is_array_like(x)])
+            raise
 
     return call
 
@@ -106,25 +122,20 @@ def _operand(x: Any) -> Any:
     return kind(map(_operand, x)) if kind in (list, tuple) else as_operand(x)
 
 
-def _noted(x: Any, key: list[Any], operands: list[Any]) -> bool:
-    """Note what of `x` decides the kind of a call; False if that isn't known."""
-    kind = type(x)
-    if _is_operand(x):
-        aval = x.aval
-        key.append(aval)
-        operands.append(x)
-        return type(aval) is ShapedArray
-    if x is None or kind is int or kind is bool or isinstance(x, Symbol):
-        key.append((kind, x))
-        return True
-    if kind is float and x != 0 and x == x:  # noqa: PLR0124  (zeros of both signs are equal, NaN isn't)
-        key.append((kind, x))
-        return True
-    return False
+def _as_array(x: Any) -> Any:
+    if type(x) in value_types:
+        return x
+    operand = as_operand(x)
+    if operand is not x:
+        return _as_array(operand)
+    return from_host(x, weak_type=type_of(x).weak_type)
 
 
-def _is_operand(x: Any) -> bool:
-    return type(x) in ARRAY_TYPES or isinstance(x, Tracer)
+def _is_known_by_value(x: Any, kind: type) -> bool:
+    """Whether equal values are alike: zeros of both signs are equal, and NaN isn't to itself."""
+    if kind is float:
+        return x != 0 and x == x  # noqa: PLR0124
+    return x is None or kind is int or kind is bool or isinstance(x, Symbol)
 
 
 def _plan(
@@ -136,8 +147,10 @@ def _plan(
     def run(*tracers: Any) -> list[Any]:
         arguments = iter(tracers)
         result = function(
-            *[next(arguments) if _is_operand(x) else x for x in args],
-            **{name: next(arguments) if _is_operand(x) else x for name, x in kwargs.items()},
+            *[next(arguments) if type(x) in value_types else x for x in args],
+            **{
+                name: next(arguments) if type(x) in value_types else x for name, x in kwargs.items()
+            },
         )
         several = type(result) in (list, tuple)
         containers.append(type(result) if several else None)
@@ -153,6 +166,7 @@ def _plan(
         return None  # the call itself will raise it, about the user's own values
     finally:
         trace.close()
-    if any(_is_operand(c) for c in consts):
+    fixed = [a for a in jaxpr.outvars if type(a) is Literal or a in jaxpr.constvars]
+    if fixed or any(type(c) in value_types for c in consts):
         return None
     return plan_of(jaxpr, consts, containers[0])

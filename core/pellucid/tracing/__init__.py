@@ -64,4 +64,5 @@ from .trace import (
     type_of,
     type_of_numpy,
     types_of,
+    value_types,
 )

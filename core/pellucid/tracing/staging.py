@@ -129,54 +129,55 @@ class StagingTrace(Trace):
         if computes_known.value and _all_known(operands):
             with use_trace(bottom()) as trace:
                 return trace.interpret(primitive, operands, params)
-        atoms = [
-            x.variable if type(x) is StagingTracer and x._trace is self else self.atom(x)
-            for x in operands
-        ]
-        result_avals, effects = primitive.types(tuple([a.aval for a in atoms]), params)
-        results = [Var(aval) for aval in result_avals]
+        atoms: list[Any] = []
+        avals = []
+        for x in operands:
+            atom = x.variable if type(x) is StagingTracer and x._trace is self else self.atom(x)
+            atoms.append(atom)
+            avals.append(atom.aval)
+        result_avals, effects = primitive.types(tuple(avals), params)
+        results: list[Var] = []
+        tracers = []
         facts = context
         equation = Equation(
             atoms, results, primitive, params, effects,
             facts.source or _capture(), facts.scope, facts.lineage,
         )  # fmt: skip
+        for aval in result_avals:
+            var = Var(aval)
+            results.append(var)
+            tracers.append(StagingTracer(self, var, equation))
         self.equations.append(equation)
         if effects:
             self.effects = self.effects | effects
         if on.equation_staged and self.is_heard:
             publish(on.equation_staged, EquationStaged(equation))
-        return [StagingTracer(self, var, equation) for var in results]
+        return tracers
 
     def run_plan(self, plan, operands):
         """Write the equations of `plan`, whose types are known; all come from the user's line at hand."""
         if computes_known.value:
             return super().run_plan(plan, operands)
         values: Values = [*operands, *plan.fixed]
-        atoms: Values = [self.atom(x) for x in operands]
-        for literal, value in zip(plan.literals, plan.fixed, strict=True):
-            atoms.append(self.atom(value) if literal is None else literal)
+        atoms: Values = [*map(self.atom, operands), *map(self.atom, plan.consts), *plan.literals]
         facts = context
         stack, scope, lineage = facts.source or _capture(), facts.scope, facts.lineage
-        for primitive, params, reads, avals, effects in plan.steps:
-            results = [Var(aval) for aval in avals]
+        for primitive, params, take, avals, effects in plan.steps:
+            results: list[Var] = []
             equation = Equation(
-                [atoms[i] for i in reads],
-                results,
-                primitive,
-                params,
-                effects,
-                stack,
-                scope,
-                lineage,
+                take(atoms), results, primitive, params, effects, stack, scope, lineage
             )
+            for aval in avals:
+                var = Var(aval)
+                results.append(var)
+                values.append(StagingTracer(self, var, equation))
+            atoms += results
             self.equations.append(equation)
             if effects:
                 self.effects = self.effects | effects
             if on.equation_staged and self.is_heard:
                 publish(on.equation_staged, EquationStaged(equation))
-            atoms += results
-            values += [StagingTracer(self, var, equation) for var in results]
-        return [values[i] for i in plan.results]
+        return plan.take(values)
 
     def custom_call(self, call, operands):
         if computes_known.value and _all_known(operands):

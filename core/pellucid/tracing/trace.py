@@ -6,6 +6,7 @@ One trace is current in each thread; a rule runs under its parent.
 from __future__ import annotations
 
 import functools
+import operator
 import re
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -37,12 +38,13 @@ from pellucid.ir import (
     Literal,
     Operands,
     Primitive,
+    Results,
     Values,
     primitive as primitives,
     shaped_array,
 )
 from pellucid.xla import flags
-from pellucid.xla.arrays import ArrayImpl, set_tracer_class
+from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl, set_tracer_class
 
 from .array_methods import add_late_methods, late_attribute
 from .current import context
@@ -71,6 +73,10 @@ def _type_of_shape(shape: Shape, dtype, _is_x64: bool) -> AbstractValue:
             do="Use a boolean, integer, floating or complex dtype in the machine's byte order.",
         )
     return shaped_array(shape, dtypes.canonicalize(dtype), False)
+
+
+value_types: set[type] = {*ARRAY_TYPES}
+"""Types of arrays and tracers. Each class of tracers adds itself."""
 
 
 def _number_handler(kind: type) -> Callable[[Any], AbstractValue]:
@@ -205,7 +211,7 @@ def _named(label: str, more: str, text: OperandText) -> str:
 def is_array_like(x: Any) -> bool:
     """Whether `type_of(x)` gives an aval."""
     # Objects that pass all attributes on to an array are none themselves.
-    if hasattr(type(x), "aval") or type(x) in type_handlers or isinstance(x, np.generic):
+    if type(x) in type_handlers or hasattr(type(x), "aval") or isinstance(x, np.generic):
         return True
     return any(base in type_handlers for base in type(x).__mro__) or hasattr(x, "__jax_array__")
 
@@ -214,11 +220,11 @@ def is_array_like(x: Any) -> bool:
 
 
 class Step(NamedTuple):
-    """One equation; `reads` are positions of its operands among all values so far."""
+    """One equation; `take` gives its operands from the list of all values so far."""
 
     primitive: Primitive[Any]
     params: Any
-    reads: list[int]
+    take: Callable[[Values], Operands]
     avals: Avals
     effects: Effects
 
@@ -226,14 +232,15 @@ class Step(NamedTuple):
 class Plan(NamedTuple):
     """The steps of a program. Its values are the operands, then `fixed`, then the results of each step.
 
-    `fixed` are constants and literals; `literals` has for each the Literal, or None for a constant.
-    `results` are positions among the values; `container` is the type of a result that holds several.
+    `fixed` are the values of `consts` and of `literals`.
+    `take` gives the results from the list of values; `container` is the type of a result that holds several.
     """
 
     fixed: Values
-    literals: list[Literal | None]
+    consts: Operands
+    literals: list[Literal]
     steps: list[Step]
-    results: list[int]
+    take: Callable[[Values], Results]
     container: type | None = None
 
 
@@ -247,18 +254,27 @@ def plan_of(jaxpr: Jaxpr, consts: Operands, container: type | None = None) -> Pl
     positions: dict[Any, int] = {v: i for i, v in enumerate(values)}
     steps = [
         Step(
-            e.primitive, e.params, [positions[a] for a in e.operands],
+            e.primitive, e.params, _taker([positions[a] for a in e.operands]),
             tuple([v.aval for v in e.results]), e.effects,
         )
         for e in equations
     ]  # fmt: skip
     return Plan(
         [*consts, *(literal.val for literal in literals)],
-        [*[None] * len(consts), *literals],
+        consts,
+        literals,
         steps,
-        [positions[a] for a in jaxpr.outvars],
+        _taker([positions[a] for a in jaxpr.outvars]),
         container,
     )
+
+
+def _taker(positions: Sequence[int]) -> Callable[[Values], Sequence[Any]]:
+    """Gives the elements of a list at `positions`, as a list or a tuple."""
+    if len(positions) > 1:
+        return operator.itemgetter(*positions)
+    [first] = positions or [0]
+    return operator.itemgetter(slice(first, first + len(positions)))
 
 
 # Traces --------------------------------------------------------------------------------------------
@@ -293,13 +309,13 @@ class Trace:
         """Results of `primitive`, as a list."""
         raise NotImplementedError(type(self))
 
-    def run_plan(self, plan: Plan, operands: Values) -> Values:
+    def run_plan(self, plan: Plan, operands: Values) -> Results:
         """Results of a program on `operands`, whose types are those that it was made for."""
         interpret = self.interpret
         values = [*operands, *plan.fixed]
-        for primitive, params, reads, _, _ in plan.steps:
-            values += interpret(primitive, tuple([values[i] for i in reads]), params)
-        return [values[i] for i in plan.results]
+        for primitive, params, take, _, _ in plan.steps:
+            values += interpret(primitive, tuple(take(values)), params)
+        return plan.take(values)
 
     def custom_call(self, call: Any, operands: Operands) -> Any:
         """Results of a function with its own derivative, as a list.
@@ -313,7 +329,7 @@ class Trace:
 def bind(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> Values:
     """Results of `primitive` applied to `operands` under the current trace."""
     for x in operands:
-        if type(x) not in type_handlers and not isinstance(x, Tracer):
+        if type(x) not in value_types and type(x) not in type_handlers:
             operands = tuple(map(as_operand, operands))
             break
     if context.unify is not None:
@@ -400,6 +416,9 @@ class Tracer(Described):
     def __init__(self, trace: Any, aval: Any) -> None:
         self._trace = trace
         self.aval = aval
+
+    def __init_subclass__(cls) -> None:
+        value_types.add(cls)
 
     def _is_traced_array(self) -> bool:
         """Asked by the C++ side for `isinstance(tracer, Array)`."""
