@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, dataclass_transform
 
+from pellucid.xla.flags import transfers_watched
+
 logger = logging.getLogger("pellucid")
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -206,6 +208,7 @@ def add_observer(observer: Observer) -> None:
         for name in _HOOKS:
             if getattr(type(observer), name) is not getattr(Observer, name):
                 setattr(on, name, (*getattr(on, name), getattr(observer, name)))
+        _note_watching()
 
 
 def remove_observer(observer: Observer) -> None:
@@ -214,6 +217,12 @@ def remove_observer(observer: Observer) -> None:
         for name in _HOOKS:
             remaining = tuple(m for m in getattr(on, name) if m.__self__ is not observer)
             setattr(on, name, remaining)
+        _note_watching()
+
+
+def _note_watching() -> None:
+    """Let C++ distinguish calls whose transfers are observed."""
+    transfers_watched.set_global(bool(on.transfer_started or on.transfer_finished))
 
 
 @contextlib.contextmanager

@@ -1,22 +1,23 @@
-"""Calls through C++, which get copies of small NumPy arguments."""
+"""Calls through C++, which get copies of small NumPy arguments where a program may run on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from numpy import ndarray
 
-from pellucid.base import config, on, tree_flatten, tree_map
+from pellucid.base import tree_flatten, tree_map
 from pellucid.tracing import context
 from pellucid.xla import calls
-from pellucid.xla.arrays import LARGE, ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES, LARGE, ArrayImpl
+from pellucid.xla.calls import FastPath
 
 from .transfer import NUMPY_TYPES, shard_argument
 
 _LEAF_TYPES = NUMPY_TYPES | {ArrayImpl, int, float, complex, bool}
 """Types of arguments that are no containers."""
-_guard = config.transfer_guard_host_to_device.state
 
 
 def is_copied(x: Any) -> bool:
@@ -28,9 +29,11 @@ def _copied(x: Any) -> Any:
     return x.copy() if type(x) is ndarray and x.nbytes < LARGE else x
 
 
-def _is_watched() -> bool:
-    """Whether transfers are guarded or listened to, which C++ would do without a word."""
-    return _guard.value != "allow" or bool(on.transfer_started or on.transfer_finished)
+class _Missed(NamedTuple):
+    """Result of the inner callable for a call of which C++ had no entry."""
+
+    results: Any
+    path: FastPath | None
 
 
 def make_call(
@@ -44,7 +47,9 @@ def make_call(
     """The C++ callable of `xla.calls.make_call`, for calls with small NumPy arguments around another one.
 
     C++ would read a NumPy array's memory while the program runs. So these calls come through Python each time, which
-    copies what is small, and has the inner callable, with entries of its own, run the program on the copies.
+    copies what is small, and has the inner callable, with entries of its own, run the program on the copies. Where the
+    program has run when the call returns, C++ reads the arrays themselves: no argument is then an array on a device,
+    for which the program could wait.
     """
 
     def made(miss: Callable[..., Any]) -> Any:
@@ -52,22 +57,32 @@ def make_call(
             name, function, miss, static_argnums, static_argnames, key, shard_argument
         )
 
+    def inner_miss(*args: Any, **kwargs: Any) -> Any:
+        missed = _Missed(*cache_miss(*args, **kwargs))
+        return missed, missed.path
+
     def with_copies(*args: Any, **kwargs: Any) -> Any:
-        is_flat = not kwargs and _LEAF_TYPES.issuperset(map(type, args))
-        leaves = args if is_flat else tree_flatten((args, kwargs))[0]
-        if not any(map(is_copied, leaves)):
+        kinds = {*map(type, args)}
+        leaves: Sequence[Any] = args
+        is_flat = not kwargs and kinds <= _LEAF_TYPES
+        if not is_flat:
+            leaves = tree_flatten((args, kwargs))[0]
+            kinds = {*map(type, leaves)}
+        if kinds.isdisjoint(NUMPY_TYPES) or not context.trace.is_eager:
             return cache_miss(*args, **kwargs)
-        if _is_watched() or not context.trace.is_eager:
-            return cache_miss(*args, **kwargs)[0], None
         if not inner:
-            inner.append(made(cache_miss))
-        if is_flat:  # with its loop written out, as it is the most frequent
-            copies = [x.copy() if type(x) is ndarray and x.nbytes < LARGE else x for x in args]
-            return inner[0](*copies), None
-        copies = [x if i in static_argnums else tree_map(_copied, x) for i, x in enumerate(args)]
-        for keyword, x in kwargs.items():
-            kwargs[keyword] = x if keyword in static_argnames else tree_map(_copied, x)
-        return inner[0](*copies, **kwargs), None
+            inner.append(made(inner_miss))
+        if ndarray in kinds:
+            copy = _copied if is_flat else partial(tree_map, _copied)
+            args = tuple([x if i in static_argnums else copy(x) for i, x in enumerate(args)])
+            for keyword, x in kwargs.items():
+                kwargs[keyword] = x if keyword in static_argnames else copy(x)
+        results = inner[0](*args, **kwargs)
+        if type(results) is not _Missed:
+            return results, None
+        results, path = results
+        reads_arguments = path is None or (path.has_run and kinds.isdisjoint(ARRAY_TYPES))
+        return results, path if reads_arguments or not any(map(is_copied, leaves)) else None
 
     inner: list[Any] = []
     call = made(with_copies)

@@ -32,7 +32,9 @@ from pellucid.xla.compile import (
     allocated_bytes,
     module_cost,
     result_handler,
+    runs_in_call,
 )
+from pellucid.xla.flags import transfers_watched
 from pellucid.xla.hlo import module_from_proto
 from pellucid.xla.shardings import Device, DeviceLayout
 
@@ -248,6 +250,7 @@ class Executable:
             kept_var_bitvec=[*[True] * n_consts, *self.used],
             in_device_local_layouts=layouts,
             const_args=self.consts,
+            has_run=any(map(is_copied, operands)) and self._has_run,
         )
 
     @functools.cached_property
@@ -260,6 +263,16 @@ class Executable:
             return [None] * len(self._kept_shardings)
         layouts = self.loaded.get_parameter_layouts()
         return layouts[len(layouts) - len(self._kept_shardings) :]
+
+    @property
+    def _has_run(self) -> bool:
+        """Whether the program has run when a call returns of which all arguments were ready."""
+        # XLA may count the flops of a program from disk with bodies of fusions that are left out.
+        return self._runs_in_call and all(c.is_ready() for c in self.consts)
+
+    @functools.cached_property
+    def _runs_in_call(self) -> bool:
+        return self.from_disk is None and runs_in_call(self.loaded)
 
     @property
     def result_layouts(self) -> Results:
@@ -307,8 +320,9 @@ def _layout_of_argument(argument):
     """Layout that C++ gets for an argument: None if it may take the argument as it is.
 
     C++ would read a large NumPy array's memory while the program runs, and show what is written to it meanwhile.
-    An argument that has a layout comes to `shard_argument` instead, which copies it; of small ones C++ gets copies.
+    An argument that has a layout comes to `shard_argument` instead, which copies it, and publishes it where somebody
+    observes transfers; of small ones C++ gets copies.
     """
-    if type(argument) in (arrays.ArrayImpl, int, float, complex) or is_copied(argument):
+    if type(argument) in (arrays.ArrayImpl, int, float, complex):
         return None
-    return COPIED_BY_PYTHON
+    return None if is_copied(argument) and not transfers_watched.value else COPIED_BY_PYTHON

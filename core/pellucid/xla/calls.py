@@ -26,7 +26,7 @@ COPIED_BY_PYTHON = object()
 
 
 class FastPath(NamedTuple):
-    """The record by which C++ runs an executable without Python; the names are jaxlib's."""
+    """The record by which C++ runs an executable without Python; the names are jaxlib's, but for the last."""
 
     xla_executable: Any
     out_pytree_def: Any
@@ -37,6 +37,8 @@ class FastPath(NamedTuple):
     kept_var_bitvec: Sequence[bool]
     in_device_local_layouts: Sequence[Any]
     const_args: Sequence[Any]
+    has_run: bool
+    """Whether the program has run when a call returns of which all arguments were ready."""
 
 
 def make_call(

@@ -159,6 +159,19 @@ else:
         return _jax.array_result_handler(aval, sharding, committed)
 
 
+_MAX_FLOPS_IN_CALL = 500
+
+
+def runs_in_call(loaded: LoadedExecutable) -> bool:
+    """Whether a program whose arguments are ready has run when its call returns.
+
+    XLA's client of CPUs runs a program of one device and less than 1000 flops in the thread that calls it.
+    """
+    if loaded.client.platform != "cpu" or len(loaded.local_devices()) > 1:
+        return False
+    return 0 <= loaded.cost_analysis().get("flops", 0) < _MAX_FLOPS_IN_CALL
+
+
 def allocated_bytes(loaded: LoadedExecutable) -> int:
     """Bytes that one run of a program allocates on each device; 0 where the platform doesn't say."""
     try:

@@ -39,5 +39,8 @@ disable_jit = bootstrap.disable_jit_state
 tracing_now = flag("pellucid_tracing_now", None, in_call_key=True)
 """None outside any trace. Under a trace every compiled function must ask Python, which stages it."""
 
+transfers_watched = flag("pellucid_transfers_watched", False, in_call_key=True)
+"""Whether somebody observes transfers, of which C++ publishes none."""
+
 trace_context_names = _jax.config.trace_context_names
 """Names of the flags in `trace_context()`, in order."""

@@ -1,5 +1,7 @@
 """NumPy arrays and scalars as arguments of compiled functions, which are copied."""
 
+import sys
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -147,3 +149,84 @@ def test_scalars_of_small_floating_dtypes():
     for kind in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn):
         for _ in range(2):
             assert float(f(kind(1.0))) == 2
+
+
+# Programs that have run when their call returns ---------------------------------------------------
+
+LONG = 1 << 18
+"""Steps of a loop that takes milliseconds, and of which XLA counts the flops of one step."""
+
+
+def long_of(x):
+    """`x`, read again and again for some milliseconds by a program of few flops."""
+    return pl.lax.fori_loop(0, LONG, lambda i, y: jnp.where(i < LONG, x, y), x)
+
+
+def python_frames(call):
+    """The number of Python functions that run in `call()`."""
+    entered = []
+    sys.setprofile(lambda frame, event, arg: entered.append(frame) if event == "call" else None)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return len(entered) - 1
+
+
+IN_MEMORY = {
+    "aligned": lambda: aligned(16),
+    "unaligned": lambda: aligned(17)[1:],
+    "with gaps": lambda: aligned(32)[::-2],
+    "in Fortran's order": lambda: np.asfortranarray(aligned(16).reshape(4, 4)),
+    "of no dimensions": lambda: aligned(1).reshape(()),
+    "64 bits": lambda: np.zeros(16),
+    "4 bits": lambda: np.zeros(16, ml_dtypes.int4),
+}
+
+
+@pytest.mark.parametrize("donated", [(), (0,)])
+@pytest.mark.parametrize("kind", IN_MEMORY)
+def test_programs_of_few_flops_have_read_their_arrays_when_the_call_returns(kind, donated):
+    for f in (long_of, lambda x: x, jnp.ravel)[: 2 if donated else 3]:
+        function = pl.jit(f, donate_argnums=donated)
+        x, results = IN_MEMORY[kind](), []
+        for i in range(4):
+            x[...] = i
+            results.append(function(x))
+            x[...] = -1
+        assert [np.unique(r).tolist() for r in results] == [[0], [1], [2], [3]]
+
+
+@pytest.mark.parametrize("x", [np.ones(8, np.float32), np.float32(1), np.ones(8)])
+def test_calls_of_programs_of_few_flops_need_no_python(x):
+    f = pl.jit(lambda x: x + 1)
+    f(x)
+    assert python_frames(lambda: f(x)) == 0
+    f = pl.jit(after_a_while)
+    f(x)
+    assert python_frames(lambda: f(x)) > 0
+
+
+def test_arrays_that_are_awaited_leave_no_time_to_write():
+    slow = pl.jit(lambda x: jnp.sort(jnp.cos(x))[:16])
+    use = pl.jit(lambda y, x: y * 0 + x)
+    x, results = aligned(16), []
+    for i in range(4):
+        y = slow(jnp.arange(float(1 << 18)))
+        x[...] = i
+        results.append(use(y, x))
+        x[...] = -1
+    assert [r.tolist() for r in results] == [[i] * 16 for i in range(4)]
+
+
+def test_constants_that_are_awaited_leave_no_time_to_write():
+    slow, x = pl.jit(lambda x: jnp.sort(jnp.cos(x))[:16]), aligned(16)
+    many = jnp.arange(float(1 << 19))
+    slow(many).block_until_ready()
+    y, results = slow(many), []
+    f = pl.jit(lambda x: y * 0 + x)
+    for i in range(6):
+        x[...] = i
+        results.append(f(x))
+        x[...] = -1
+    assert [r.tolist() for r in results] == [[i] * 16 for i in range(6)]
