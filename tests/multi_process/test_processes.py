@@ -1,5 +1,10 @@
 """Several processes in one job: what they compute, and what each of them sees when another one fails."""
 
+import os
+import shutil
+import subprocess
+import sys
+
 import numpy as np
 import programs
 import pytest
@@ -35,6 +40,26 @@ def test_a_training_step_is_that_of_one_process(count):
         assert each[0] == actual[0][0]
         for ours, theirs in zip(each, here, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="needs mpirun of Open MPI 4 or 5")
+def test_processes_of_open_mpi_find_each_other():
+    program = """import pellucid as pl, pellucid.numpy as jnp
+pl.distributed.initialize()
+mesh = pl.make_mesh((2,), ("x",))
+x = pl.make_array_from_callback((2,), pl.NamedSharding(mesh, pl.P("x")), lambda part: jnp.arange(2.0)[part])
+total = pl.jit(pl.shard_map(lambda x: pl.lax.psum(x, "x"), mesh=mesh, in_specs=pl.P("x"), out_specs=pl.P()))(x)
+print("sum", pl.process_index(), pl.process_count(), total.addressable_data(0))
+"""
+    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    ended = subprocess.run(
+        ["mpirun", "-np", "2", "--oversubscribe", sys.executable, "-c", program],
+        env={**os.environ, **as_root, "XLA_FLAGS": "", "PELLUCID_NUM_CPU_DEVICES": "1"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    lines = sorted(line for line in ended.stdout.splitlines() if line.startswith("sum"))
+    assert lines == ["sum 0 2 [1.]", "sum 1 2 [1.]"]
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])

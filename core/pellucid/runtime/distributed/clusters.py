@@ -104,8 +104,8 @@ _URI = re.compile(r"(?P<job>\d+)\.\d+;(?:tcp://(?P<v4>[^,:]+)|tcp6://\[(?P<v6>[^
 _URI_VARIABLE = "OMPI_MCA_orte_hnp_uri"
 _JOB_ID_STEP = 4096
 """Job ids of Open MPI are multiples of this."""
-_NAMESPACE = re.compile(r"\w+-(?P<host>.+)-(?P<pid>\d+)@\d+")
-"""Name of a job of Open MPI 5: the host and the process id of its `mpirun`, as "prterun-node7-3053@1"."""
+_NAMESPACE = re.compile(r"\w+-(?P<host>.+)-(?P<pid>\d+)@(?P<number>\d+)")
+"""Name of a job of Open MPI 5, as "prterun-node7-3053@1": host and process id of its `mpirun`, and which job of that it is."""
 
 
 class _Launched(Cluster):
@@ -157,7 +157,8 @@ class OpenMpi(_Launched):
             )
         local = os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE")
         is_on_one_host = local == os.environ["OMPI_COMM_WORLD_SIZE"]
-        return "127.0.0.1" if is_on_one_host else job["host"], port_for_job(int(job["pid"]))
+        port = port_for_job(int(job["pid"]) * int(job["number"]))
+        return "127.0.0.1" if is_on_one_host else job["host"], port
 
 
 class Mpi4py(Cluster):

@@ -124,6 +124,8 @@ def test_open_mpi_5_says_everything():
     assert place_in(OpenMpi, OPEN_MPI_5) == Place(f"node-7:{61440 + 3053}", 4, 2, (0,))
     on_one_host = {**OPEN_MPI_5, "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
     assert place_in(OpenMpi, on_one_host).coordinator_address == f"127.0.0.1:{61440 + 3053}"
+    second = {**OPEN_MPI_5, "PMIX_NAMESPACE": "prte-node-7-3053@2"}  # of the same daemon
+    assert place_in(OpenMpi, second).coordinator_address == f"node-7:{61440 + 2 * 3053 % 4096}"
 
 
 def test_open_mpi_5_under_another_launcher():
