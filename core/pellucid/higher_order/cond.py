@@ -492,7 +492,9 @@ def _branch(
     # Where devices choose different branches, all that a branch computes with varies as the choice does.
     axes = type_of(index).varying
     leaves = [vary(x, axes) for x in leaves]
-    bodies = varying_alike([traced(f, tree, types_of(leaves), caller) for f in functions], axes)
+    order = -1 if caller == "cond" else 1  # the branch for true is traced first, as users write it
+    bodies = [traced(f, tree, types_of(leaves), caller) for f in functions[::order]][::order]
+    bodies = varying_alike(bodies, axes)
     check_branches(caller, functions, names, bodies)
     programs, consts = with_common_consts([b.program for b in bodies], [b.consts for b in bodies])
     inputs = [*consts, *leaves]

@@ -285,7 +285,11 @@ def _while(
     """`while_loop` of a checked, flattened value; with `turn`, the body is `turn(body_fun, value)`, and so with `test`."""
     in_tree = treedef_tuple([tree])
 
+    condition: Any = None
+
     def trace(avals: Avals) -> Any:
+        nonlocal condition
+        condition = traced(cond_fun, in_tree, avals, "while_loop", test)
         body = traced(body_fun, in_tree, avals, "while_loop", turn)
         return body, body.out_tree
 
@@ -298,7 +302,6 @@ def _while(
         (tree, types_of(leaves)),
         (out_tree, body.out_avals),
     )
-    condition = traced(cond_fun, in_tree, types_of(leaves), "while_loop", test)
     check_predicate("while_loop", cond_fun, condition.out_tree, condition.out_avals)
     return tree.unflatten(_run_while(condition, body, leaves))
 

@@ -34,6 +34,14 @@ def test_indices_out_of_range_are_moved_into_it():
     assert [int(lax.switch(i, branches)) for i in (-5, 0, 2, 9)] == [0, 0, 2, 2]
 
 
+@pytest.mark.parametrize("choose", [lax.cond, lambda _, f, g, x: lax.switch(1, [f, g], x)])
+def test_branches_are_traced_as_they_are_written(choose):
+    """Modules of neural networks count the keys that they make while they are traced."""
+    traced = []
+    choose(True, lambda x: traced.append("first") or x, lambda x: traced.append("second") or -x, 1)
+    assert traced == ["first", "second"]
+
+
 def test_branches_have_the_stronger_type():
     actual = lax.cond(True, lambda: 1.0, lambda: np.float32(2))
     assert not actual.weak_type

@@ -31,6 +31,14 @@ def test_bodies_are_traced_once_for_each_kind_of_arguments():
     assert len(traced) == 2
 
 
+def test_a_condition_is_traced_before_its_body():
+    traced = []
+    lax.while_loop(
+        lambda x: traced.append("condition") or x < 3, lambda x: traced.append("body") or x + 1, 0
+    )
+    assert traced == ["condition", "body"]
+
+
 def test_bodies_that_capture_traced_values_are_traced_again():
     def body(c, x):
         return c * body.w + x, None
