@@ -1,8 +1,4 @@
-"""The Bernoulli distribution.
-
->>> print(f"{float(pmf(1, 0.3)):.4f}")
-0.3000
-"""
+"""The Bernoulli distribution."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The beta distribution.
-
->>> print(f"{float(cdf(0.5, 1.0, 2.0)):.4f}")
-0.7500
-"""
+"""The beta distribution."""
 
 from __future__ import annotations
 

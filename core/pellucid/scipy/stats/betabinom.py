@@ -1,8 +1,4 @@
-"""The beta-binomial distribution.
-
->>> print(f"{float(pmf(1, 2, 1.0, 1.0)):.4f}")
-0.3333
-"""
+"""The beta-binomial distribution."""
 
 from __future__ import annotations
 

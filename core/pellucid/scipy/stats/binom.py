@@ -1,8 +1,4 @@
-"""The binomial distribution.
-
->>> print(f"{float(pmf(2, 4, 0.5)):.4f}")
-0.3750
-"""
+"""The binomial distribution."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The Cauchy distribution.
-
->>> print(f"{float(cdf(1.0)):.4f}")
-0.7500
-"""
+"""The Cauchy distribution."""
 
 from __future__ import annotations
 

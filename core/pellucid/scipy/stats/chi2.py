@@ -1,8 +1,4 @@
-"""The chi-squared distribution.
-
->>> print(f"{float(sf(3.84, 1)):.3f}")
-0.050
-"""
+"""The chi-squared distribution."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Dirichlet's distribution.
-
->>> print(f"{float(pdf(np.array([0.3, 0.7]), np.array([1.0, 1.0]))):.4f}")
-1.0000
-"""
+"""Dirichlet's distribution."""
 
 from __future__ import annotations
 
@@ -27,6 +23,9 @@ def logpdf(x: Any, alpha: Any) -> Any:
 
     With k - 1 rows, the last one is what is left of 1. -inf outside of the simplex, NaN unless `alpha` is positive.
     Raises: ShapeError for another number of rows.
+
+    >>> print(f"{logpdf(np.array([0.25, 0.75]), np.array([2.0, 1.0])):.4f}")
+    -0.6931
     """
     x, alpha = promote_dtypes_inexact("stats.dirichlet.logpdf", x, alpha)
     shape, count = type_of(x).shape, type_of(alpha).shape
@@ -47,7 +46,13 @@ def logpdf(x: Any, alpha: Any) -> Any:
 
 @numpy_function
 def pdf(x: Any, alpha: Any) -> Any:
-    """Probability density at `x` [k, ...] of Dirichlet's distribution with parameters `alpha` [k]; see `logpdf`."""
+    """Probability density at `x` [k, ...] of Dirichlet's distribution with parameters `alpha` [k]; see `logpdf`.
+
+    Raises: ShapeError as `logpdf` does.
+
+    >>> print(f"{pdf(np.array([0.25, 0.75]), np.array([2.0, 1.0])):.4f}")
+    0.5000
+    """
     return jnp.exp(logpdf(x, alpha))
 
 

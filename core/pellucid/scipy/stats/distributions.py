@@ -23,6 +23,8 @@ from pellucid.primitives.formulas import (
 from pellucid.scipy.special.gamma_functions import betaln_of
 from pellucid.scipy.special.real_functions import evaluated, promoted_reals
 
+from .distribution_examples import EXAMPLES
+
 Formula = Callable[..., Term]
 
 _TITLES = {
@@ -86,10 +88,13 @@ class Distribution:
             *(parameter(n, parameter.POSITIONAL_OR_KEYWORD, default=int(n == "scale")) for n in optional),
         ])  # fmt: skip
 
+        name = f"{self.module.rpartition('.')[2]}.{kind}"
+        example_arguments, example_result = EXAMPLES[name]
+
         def function(*args: Any, **kwargs: Any) -> Any:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            operands = promoted_reals(f"{self.module.rpartition('.')[2]}.{kind}", *bound.args)
+            operands = promoted_reals(name, *bound.args)
             return evaluated(lambda *terms: self._value(kind, *terms), operands)
 
         function.__name__ = function.__qualname__ = kind
@@ -102,7 +107,8 @@ class Distribution:
             notes = "Numbers outside of its support are allowed. " + notes
         function.__doc__ = (
             f"{_TITLES[kind].format(argument, self.title)}\n\n"
-            f"Arguments are real arrays, which are broadcast; integers count as floats. {notes}\n"
+            f"Arguments are real arrays, which are broadcast; integers count as floats. {notes}\n\n"
+            f'>>> print(f"{{pl.scipy.stats.{name}({example_arguments}):.4f}}")\n{example_result}\n'
         )
         return numpy_function(function)
 

@@ -1,8 +1,4 @@
-"""The exponential distribution.
-
->>> print(f"{float(sf(2.0)):.4f}")
-0.1353
-"""
+"""The exponential distribution."""
 
 from __future__ import annotations
 

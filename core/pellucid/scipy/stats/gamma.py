@@ -1,8 +1,4 @@
-"""The gamma distribution.
-
->>> print(f"{float(cdf(2.0, 1.0)):.4f}")
-0.8647
-"""
+"""The gamma distribution."""
 
 from __future__ import annotations
 

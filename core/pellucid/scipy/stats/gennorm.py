@@ -1,8 +1,4 @@
-"""The generalized normal distribution.
-
->>> print(f"{float(cdf(1.0, 1.0)):.4f}")
-0.8161
-"""
+"""The generalized normal distribution."""
 
 from __future__ import annotations
 

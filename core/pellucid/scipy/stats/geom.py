@@ -1,8 +1,4 @@
-"""The geometric distribution.
-
->>> print(f"{float(pmf(2, 0.5)):.4f}")
-0.2500
-"""
+"""The geometric distribution."""
 
 from __future__ import annotations
 

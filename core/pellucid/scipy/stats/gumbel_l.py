@@ -1,8 +1,4 @@
-"""The Gumbel distribution of minima.
-
->>> print(f"{float(sf(0.0)):.4f}")
-0.3679
-"""
+"""The Gumbel distribution of minima."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The Gumbel distribution of maxima.
-
->>> print(f"{float(cdf(0.0)):.4f}")
-0.3679
-"""
+"""The Gumbel distribution of maxima."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The Laplace distribution.
-
->>> print(f"{float(cdf(1.0)):.4f}")
-0.8161
-"""
+"""The Laplace distribution."""
 
 from __future__ import annotations
 

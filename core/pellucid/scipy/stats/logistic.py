@@ -1,8 +1,4 @@
-"""The logistic distribution.
-
->>> print(f"{float(sf(3.0, 1.0, 2.0)):.4f}")
-0.2689
-"""
+"""The logistic distribution."""
 
 from __future__ import annotations
 

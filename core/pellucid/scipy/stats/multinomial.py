@@ -1,8 +1,4 @@
-"""The multinomial distribution.
-
->>> print(f"{float(pmf(np.array([1, 2]), 3, np.array([0.5, 0.5]))):.4f}")
-0.3750
-"""
+"""The multinomial distribution."""
 
 from __future__ import annotations
 
@@ -21,6 +17,9 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
     """Logarithm of the probability of counts `x` [..., k] of `n` draws with probabilities `p` [..., k].
 
     -inf unless the counts are whole numbers of at least 0 whose sum is `n`; NaN for negative probabilities.
+
+    >>> print(f"{logpmf(np.array([1, 2]), 3, np.array([0.5, 0.5])):.4f}")
+    -0.9808
     """
     x, p = promoted_reals("multinomial.logpmf", x, p)
     x, p = jnp.asarray(x), jnp.asarray(p)
@@ -31,7 +30,11 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
 
 @numpy_function
 def pmf(x: Any, n: Any, p: Any) -> Any:
-    """Probability of counts `x` [..., k] of `n` draws with probabilities `p` [..., k]; see `logpmf`."""
+    """Probability of counts `x` [..., k] of `n` draws with probabilities `p` [..., k]; see `logpmf`.
+
+    >>> print(f"{pmf(np.array([1, 2]), 3, np.array([0.5, 0.5])):.4f}")
+    0.3750
+    """
     return jnp.exp(logpmf(x, n, p))
 
 

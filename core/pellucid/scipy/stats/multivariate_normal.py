@@ -1,8 +1,4 @@
-"""The normal distribution of vectors.
-
->>> print(f"{float(pdf(np.zeros(2), np.zeros(2), np.eye(2))):.4f}")
-0.1592
-"""
+"""The normal distribution of vectors."""
 
 from __future__ import annotations
 
@@ -52,6 +48,9 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: Any = None) -> Any:
 
     `mean` is [..., n] and `cov` [..., n, n] or a variance; NaN unless the covariance is positive definite. A scalar mean
     is that of each element. Raises: UnsupportedError for `allow_singular`; ShapeError for shapes that don't fit.
+
+    >>> print(f"{logpdf(np.ones(2), np.zeros(2), 2.0):.4f}")
+    -3.0310
     """
     if allow_singular is not None:
         raise UnsupportedError(
@@ -61,7 +60,13 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: Any = None) -> Any:
 
 
 def pdf(x: Any, mean: Any, cov: Any) -> Any:
-    """Probability density at `x` [..., n] of the normal distribution of vectors; see `logpdf`."""
+    """Probability density at `x` [..., n] of the normal distribution of vectors; see `logpdf`.
+
+    Raises: ShapeError for shapes that don't fit.
+
+    >>> print(f"{pdf(np.zeros(2), np.zeros(2), np.eye(2)):.4f}")
+    0.1592
+    """
     return jnp.exp(logpdf(x, mean, cov))
 
 

@@ -1,8 +1,4 @@
-"""The negative binomial distribution.
-
->>> print(f"{float(pmf(1, 2, 0.5)):.4f}")
-0.2500
-"""
+"""The negative binomial distribution."""
 
 from __future__ import annotations
 

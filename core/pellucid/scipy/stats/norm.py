@@ -1,8 +1,4 @@
-"""The normal distribution.
-
->>> print(f"{float(cdf(1.0)):.4f} {float(ppf(0.025, loc=1.0, scale=2.0)):.4f}")
-0.8413 -2.9199
-"""
+"""The normal distribution."""
 
 from __future__ import annotations
 

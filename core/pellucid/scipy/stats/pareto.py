@@ -1,8 +1,4 @@
-"""Pareto's distribution.
-
->>> print(f"{float(sf(2.0, 3.0)):.4f}")
-0.1250
-"""
+"""Pareto's distribution."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Poisson's distribution.
-
->>> print(f"{float(pmf(2, 1.0)):.4f}")
-0.1839
-"""
+"""Poisson's distribution."""
 
 from __future__ import annotations
 

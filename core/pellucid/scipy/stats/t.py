@@ -1,8 +1,4 @@
-"""Student's t distribution.
-
->>> print(f"{float(pdf(1.0, 3.0)):.4f}")
-0.2067
-"""
+"""Student's t distribution."""
 
 from __future__ import annotations
 

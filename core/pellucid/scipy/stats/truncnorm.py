@@ -1,8 +1,4 @@
-"""The truncated normal distribution.
-
->>> print(f"{float(cdf(0.0, -1.0, 1.0)):.4f}")
-0.5000
-"""
+"""The truncated normal distribution."""
 
 from __future__ import annotations
 

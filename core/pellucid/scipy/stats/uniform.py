@@ -1,8 +1,4 @@
-"""The uniform distribution.
-
->>> print(f"{float(cdf(1.0, scale=4.0)):.4f}")
-0.2500
-"""
+"""The uniform distribution."""
 
 from __future__ import annotations
 

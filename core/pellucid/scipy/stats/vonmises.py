@@ -1,8 +1,4 @@
-"""Von Mises's distribution.
-
->>> print(f"{float(pdf(1.0, 2.0)):.4f}")
-0.2057
-"""
+"""Von Mises's distribution."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The wrapped Cauchy distribution.
-
->>> print(f"{float(pdf(1.0, 0.5)):.4f}")
-0.1682
-"""
+"""The wrapped Cauchy distribution."""
 
 from __future__ import annotations
 
