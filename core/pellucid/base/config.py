@@ -45,6 +45,7 @@ class Option:
         self.default = default
         self.parse = parse or _PARSERS.get(type(default), _text)
         self.__doc__ = doc
+        self.summary = doc.partition("\n")[0]
         self.keys = {"in_call_key": in_call_key or in_trace_key, "in_trace_key": in_trace_key}
         self.state = state
 
@@ -69,7 +70,7 @@ class Option:
             return self.parse(value)
         except (TypeError, ValueError) as error:
             raise ConfigError(
-                f"option {self.name!r} does not take {value!r}.", got=str(error), do=self.__doc__
+                f"option {self.name!r} does not take {value!r}.", got=str(error), do=self.summary
             ) from None
 
     def set(self, value: Any) -> None:
@@ -83,7 +84,7 @@ class Option:
             yield
 
     def __bool__(self) -> bool:
-        return bool(self.state.value)
+        return bool(self.value)
 
 
 def _boolean(value) -> bool:
@@ -121,8 +122,8 @@ _PARSERS: dict[type, Callable[[Any], Any]] = {bool: _boolean, int: _integer, flo
 
 
 def _folder(value) -> str | None:
-    text = _text(None if value is None else os.fspath(value))
-    if text is not None and "://" in text:
+    text = _text(value and os.fspath(value))
+    if text and "://" in text:
         raise ValueError("the compilation cache is a folder of this machine")
     return text
 
@@ -203,13 +204,9 @@ _PRECISIONS = (
 class Config:
     """All options of pellucid, by name; the reference's names with `jax_` in front work too."""
 
-    def __init__(self) -> None:
-        self._options: dict[str, Option] = {}
-        self._unused = dict(UNUSED_OPTIONS)
-
-    def declare(self, options: dict[str, Option]) -> None:
-        """Have `options`, by name."""
+    def __init__(self, options: dict[str, Option]) -> None:
         self._options = options
+        self._unused = dict(UNUSED_OPTIONS)
         for name, option in options.items():
             option.declare(name)
 
@@ -250,7 +247,7 @@ class Config:
         flags_of_absl = _absl("flags")
         if "jax_enable_x64" not in flags_of_absl.FLAGS:
             for name, option in self._options.items():
-                flags_of_absl.DEFINE_string(f"jax_{name}", None, option.__doc__ or name)
+                flags_of_absl.DEFINE_string(f"jax_{name}", None, option.summary)
             _absl("app").call_after_init(self._apply_absl_flags)
 
     def parse_flags_with_absl(self) -> None:
@@ -301,7 +298,14 @@ def _absl(module: str) -> Any:
 
 
 enable_x64 = Option(
-    False, "Whether 64-bit types are kept; else they become 32-bit.", state=flags.enable_x64
+    False,
+    """Whether 64-bit types are kept; else they become 32-bit.
+
+    >>> with pl.enable_x64():
+    ...     jnp.arange(2.0).dtype
+    dtype('float64')
+    """,
+    state=flags.enable_x64,
 )
 disable_jit = Option(False, "Whether jit runs functions eagerly.", state=flags.disable_jit)
 
@@ -318,32 +322,129 @@ def jit_disabled(disable: bool = True) -> contextlib.AbstractContextManager[None
 
 numpy_dtype_promotion = Option(
     "standard",
-    "'standard' or 'strict' (no implicit promotion).",
+    """'standard' or 'strict' (no implicit promotion).
+
+    >>> with pl.numpy_dtype_promotion("strict"):
+    ...     jnp.ones(2) * jnp.arange(2)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.dtypes.TypePromotionError: No implicit promotion between float32 and int32.
+    ...
+    """,
     _one_of("standard", "strict"),
     in_trace_key=True,
 )
 numpy_rank_promotion = Option(
     "allow",
-    "'allow', 'warn' or 'raise' when operands of different rank meet.",
+    """'allow', 'warn' or 'raise' when operands of different rank meet.
+
+    >>> with pl.numpy_rank_promotion("raise"):
+    ...     jnp.ones(2) + jnp.ones((1, 2))
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.ShapeError: jnp.add promotes ranks: operands of shapes (2,), (1, 2).
+    ...
+    """,
     _one_of("allow", "warn", "raise"),
     in_trace_key=True,
 )
 default_matmul_precision = Option(
-    None, "Precision of products that state none.", _one_of(*_PRECISIONS), in_trace_key=True
+    None,
+    """Precision of products that state none.
+
+    >>> with pl.default_matmul_precision("highest"):
+    ...     print(pl.make_jaxpr(jnp.matmul)(np.ones(2), np.ones(2)))
+    { lambda ; ... precision=(Precision.HIGHEST, Precision.HIGHEST) ...
+    """,
+    _one_of(*_PRECISIONS),
+    in_trace_key=True,
 )
 call_repeated_layers = Option(
     True,
     "Whether equal layers that a Python loop makes are compiled as calls of one program.",
     in_trace_key=True,
 )
-enable_checks = Option(False, "Whether every program is type-checked after every pass.")
-check_tracer_leaks = Option(
-    False, "Whether traced values that outlive their trace raise at once.", in_trace_key=True
+enable_checks = Option(
+    False,
+    """Whether every program is type-checked after every pass.
+
+    >>> with pl.enable_checks():
+    ...     pl.config.jax_enable_checks
+    True
+    """,
 )
-debug_nans = Option(False, "Whether a NaN in a result raises.", in_call_key=True)
-debug_infs = Option(False, "Whether an infinity in a result raises.", in_call_key=True)
-log_compiles = Option(False, "Whether each trace and compilation is logged as a warning.")
-explain_cache_misses = Option(False, "Whether each miss is logged with its reason.")
+check_tracer_leaks = Option(
+    False,
+    """Whether traced values that outlive their trace raise at once.
+
+    >>> leaked = []
+    >>> with pl.check_tracer_leaks():
+    ...     pl.jit(leaked.append)(1.0)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.LeakError: tracing `append` left 1 traced value(s) alive.
+    ...
+    """,
+    in_trace_key=True,
+)
+debug_nans = Option(
+    False,
+    """Whether a NaN in a result raises.
+
+    >>> with pl.debug_nans():
+    ...     jnp.log(-1.0)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.NonFiniteError: `log` gave a result with NaN in it.
+    ...
+    """,
+    in_call_key=True,
+)
+debug_infs = Option(
+    False,
+    """Whether an infinity in a result raises.
+
+    >>> with pl.debug_infs():
+    ...     1 / jnp.zeros(1)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.NonFiniteError: `divide` gave a result with infinity in it.
+    ...
+    """,
+    in_call_key=True,
+)
+log_compiles = Option(
+    False,
+    """Whether each trace and compilation is logged as a warning.
+
+    >>> import logging, sys
+    >>> handler = logging.StreamHandler(sys.stdout)
+    >>> logging.getLogger("pellucid").addHandler(handler)
+    >>> with pl.log_compiles():
+    ...     pl.jit(lambda x: x + 17)(1)
+    compiled <lambda> in ... s (...)
+    Array(18, dtype=int32, weak_type=True)
+    >>> logging.getLogger("pellucid").removeHandler(handler)
+    """,
+)
+explain_cache_misses = Option(
+    False,
+    """Whether each miss is logged with its reason.
+
+    >>> doubled = pl.jit(lambda x: 2 * x)
+    >>> import logging, sys
+    >>> handler = logging.StreamHandler(sys.stdout)
+    >>> logging.getLogger("pellucid").addHandler(handler)
+    >>> with pl.explain_cache_misses():
+    ...     doubled(1), doubled(1.5)
+    `<lambda>` was traced ...
+      because it was never called before
+    `<lambda>` was traced ...
+      because x: was i32[] of a Python number, is f32[] of a Python number. Convert it before the call.
+    (Array(2, dtype=int32, weak_type=True), Array(3., dtype=float32, weak_type=True))
+    >>> logging.getLogger("pellucid").removeHandler(handler)
+    """,
+)
 platforms = Option(None, "Platforms to start, comma-separated, best first, for example 'cuda,cpu'.")
 platform_name = Option(
     None,
@@ -386,7 +487,15 @@ cuda_visible_devices = Option(
     _device_numbers,
 )
 default_device = Option(
-    None, "Device of new arrays: a device, a platform's name, or None.", _device, in_trace_key=True
+    None,
+    """Device of new arrays: a device, a platform's name, or None.
+
+    >>> with pl.default_device(pl.devices("cpu")[1]):
+    ...     jnp.zeros(2).device
+    CpuDevice(id=1)
+    """,
+    _device,
+    in_trace_key=True,
 )
 compilation_cache_dir = Option(
     None, "Folder of the on-disk compilation cache; None turns it off.", _folder
@@ -407,19 +516,48 @@ persistent_cache_min_entry_size_bytes = Option(
 )
 threefry_partitionable = Option(
     True,
-    "Whether random bits are made by a scheme that shards without communication; False gives those of older releases.",
+    """Whether random bits are made by a scheme that shards without communication; False gives those of older releases.
+
+    >>> key = pl.random.key(0)
+    >>> with pl.threefry_partitionable(False):
+    ...     old = pl.random.bits(key, (2,))
+    >>> print(old, pl.random.bits(key, (2,)))
+    [ 928981903 3453687069] [4070199207 4202968722]
+    """,
     in_trace_key=True,
 )
 default_prng_impl = Option(
     "threefry2x32",
-    "Generator of new random keys.",
+    """Generator of new random keys.
+
+    >>> with pl.default_prng_impl("rbg"):
+    ...     pl.random.key(0).dtype
+    key<rbg>
+    """,
     _one_of("threefry2x32", "rbg", "unsafe_rbg"),
     in_trace_key=True,
 )
-enable_custom_prng = Option(False, "Whether PRNGKey makes typed keys.", in_trace_key=True)
+enable_custom_prng = Option(
+    False,
+    """Whether PRNGKey makes typed keys.
+
+    >>> with pl.enable_custom_prng():
+    ...     pl.random.PRNGKey(0).dtype
+    key<fry>
+    """,
+    in_trace_key=True,
+)
 legacy_prng_key = Option(
     "allow",
-    "What happens where the words of a key are given in place of a typed key.",
+    """What happens where the words of a key are given in place of a typed key.
+
+    >>> with pl.legacy_prng_key("error"):
+    ...     pl.random.uniform(pl.random.PRNGKey(0))
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.ArgumentTypeError: uniform got the words of a key, where typed keys are expected.
+    ...
+    """,
     _one_of("allow", "warn", "error"),
     in_trace_key=True,
 )
@@ -430,9 +568,33 @@ high_dynamic_range_gumbel = Option(
     in_trace_key=True,
 )
 debug_key_reuse = Option(
-    False, "Whether the use of a random key for a second time raises.", in_call_key=True
+    False,
+    """Whether the use of a random key for a second time raises.
+
+    >>> key = pl.random.key(0)
+    >>> with pl.debug_key_reuse():
+    ...     pl.random.uniform(key) + pl.random.normal(key)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.KeyReuseError: `normal` uses a random key for a second time.
+    ...
+    """,
+    in_call_key=True,
 )
-softmax_custom_jvp = Option(True, "Whether softmax has its own derivative rule.", _only(True))
+softmax_custom_jvp = Option(
+    True,
+    """Whether softmax has its own derivative rule.
+
+    >>> with pl.softmax_custom_jvp(False):
+    ...     pass
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.ConfigError: option 'softmax_custom_jvp' does not take False.
+      only True is supported
+    ...
+    """,
+    _only(True),
+)
 traceback_filtering = Option(
     "auto",
     "Which frames uncaught exceptions show: all ('off') or the user's ('quiet_remove_frames'); the others add a note.",
@@ -440,25 +602,55 @@ traceback_filtering = Option(
 )
 transfer_guard_host_to_device = Option(
     "allow",
-    "Level of the guard of transfers from host to device.",
+    """Level of the guard of transfers from host to device.
+
+    >>> with pl.transfer_guard_host_to_device("disallow_explicit"):
+    ...     pl.device_put(1.0)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.TransferGuardError: a host-to-device transfer happened that the transfer guard forbids.
+    ...
+    """,
     _one_of(*_GUARD_LEVELS),
     state=guards.GuardFlag("host_to_device"),
 )
 transfer_guard_device_to_device = Option(
     "allow",
-    "Level of the guard of transfers between devices.",
+    """Level of the guard of transfers between devices.
+
+    >>> x = jnp.ones(2)
+    >>> with pl.transfer_guard_device_to_device("disallow_explicit"):
+    ...     pl.device_put(x, pl.devices()[1])
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.TransferGuardError: a device-to-device transfer happened that the transfer guard forbids.
+    ...
+    """,
     _one_of(*_GUARD_LEVELS),
     state=guards.GuardFlag("device_to_device"),
 )
 transfer_guard_device_to_host = Option(
     "allow",
-    "Level of the guard of transfers from device to host.",
+    """Level of the guard of transfers from device to host.
+
+    >>> with pl.transfer_guard_device_to_host("disallow"):
+    ...     pl.config.jax_transfer_guard_device_to_host
+    'disallow'
+    """,
     _one_of(*_GUARD_LEVELS),
     state=guards.GuardFlag("device_to_host"),
 )
 transfer_guard = Option(
     "allow",
-    "Level of the guard of transfers in all directions.",
+    """Level of the guard of transfers in all directions.
+
+    >>> with pl.transfer_guard("disallow"):
+    ...     jnp.sin(np.ones(2))
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.TransferGuardError: a host-to-device transfer happened that the transfer guard forbids.
+    ...
+    """,
     _one_of(*_GUARD_LEVELS),
     state=guards.AllDirections(
         transfer_guard_host_to_device.state,
@@ -468,33 +660,93 @@ transfer_guard = Option(
 )
 array_garbage_collection_guard = Option(
     None,
-    "What happens when Python's garbage collector, not the last reference, frees an array: 'log' tells of it, "
-    "'fatal' ends the process.",
+    """What happens when Python's garbage collector, not the last reference, frees an array: 'log' tells of it, 'fatal' ends the process.
+
+    >>> with pl.array_garbage_collection_guard("log"):
+    ...     pl.config.jax_array_garbage_collection_guard
+    'log'
+    """,
     _one_of(None, "allow", "log", "fatal"),
     state=guards.CollectionGuardFlag("garbage_collect_array"),
 )
 thread_guard = Option(
     False,
-    "Whether programs over several processes may be started by this thread only.",
+    """Whether programs over several processes may be started by this thread only.
+
+    >>> with pl.thread_guard():
+    ...     bool(pl.thread_guard)
+    True
+    """,
     state=guards.ThreadGuardFlag(),
 )
-no_tracing = Option(False, "Whether tracing a function, or the first use of an operation, raises.")
-no_execution = Option(False, "Whether running a program raises.", in_call_key=True)
+no_tracing = Option(
+    False,
+    """Whether tracing a function, or the first use of an operation, raises.
+
+    >>> with pl.no_tracing():
+    ...     pl.jit(lambda x: 19 * x)(1)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.ForbiddenError: `<lambda>` has to be traced, which `no_tracing` forbids.
+    ...
+    """,
+)
+no_execution = Option(
+    False,
+    """Whether running a program raises.
+
+    >>> with pl.no_execution():
+    ...     jnp.sin(1.0)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.ForbiddenError: `sin` has to run, which `no_execution` forbids.
+    ...
+    """,
+    in_call_key=True,
+)
 auto_pcast = Option(
     True,
-    "Whether operands that vary over different manual mesh axes are made to vary over the same.",
+    """Whether operands that vary over different manual mesh axes are made to vary over the same.
+
+    >>> mesh = pl.make_mesh((1,), ("i",), pl.sharding.AxisType.Auto)
+    >>> with pl.auto_pcast(False):
+    ...     pl.shard_map(jnp.multiply, mesh=mesh, in_specs=(pl.P("i"), pl.P()), out_specs=pl.P("i"))(jnp.ones(2), 3.0)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.CollectiveError: `mul` takes operands that vary over the same mesh axes.
+    ...
+    """,
     in_trace_key=True,
 )
 allow_f16_reductions = Option(
     True,
-    "Whether arrays of float16 and bfloat16 may be summed without a wider type.",
+    """Whether arrays of float16 and bfloat16 may be summed without a wider type.
+
+    >>> with pl.allow_f16_reductions(False):
+    ...     lax.reduce_sum(jnp.ones(2, "float16"), (0,))
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.ArgumentValueError: reduce_sum of 16-bit floating numbers is forbidden by `allow_f16_reductions`.
+    ...
+    """,
     in_trace_key=True,
 )
 use_shardy_partitioner = Option(
     True, "Whether Shardy partitions programs; there is no other partitioner here.", _only(True)
 )
 remove_size_one_mesh_axis_from_type = Option(
-    False, "Whether mesh axes of size one are left out of sharded types.", _only(False)
+    False,
+    """Whether mesh axes of size one are left out of sharded types.
+
+    >>> with pl.remove_size_one_mesh_axis_from_type(True):
+    ...     pass
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.ConfigError: option 'remove_size_one_mesh_axis_from_type' does not take True.
+      only False is supported
+    ...
+    """,
+    _only(False),
 )
 optimization_level = Option(
     "UNKNOWN",
@@ -564,8 +816,7 @@ pjrt_client_create_options = Option(
 )
 
 
-config = Config()
-config.declare({name: value for name, value in globals().items() if isinstance(value, Option)})
+config = Config({name: value for name, value in globals().items() if isinstance(value, Option)})
 
 
 def _warn_of_unknown_variables() -> None:

@@ -1,6 +1,7 @@
 """Options: each changes something that a user can see, or refuses to be changed."""
 
 import collections
+import doctest
 import gc
 import itertools
 import json
@@ -494,6 +495,21 @@ def test_options_without_effect_are_accepted_and_warned_about():
 def test_all_options_of_the_reference_are_known(oracle):
     names = {*UNUSED_OPTIONS, *config.options()}
     assert {*oracle.call(option_names)} - names == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in config.options() if ">>>" in config.option(name).__doc__]
+)
+def test_examples_run(name, doctest_namespace):
+    parser, names = doctest.DocTestParser(), dict(doctest_namespace)
+    example = parser.get_doctest(config.option(name).__doc__, names, name, None, 0)
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    assert not doctest.DocTestRunner(optionflags=flags).run(example).failed
+
+
+def test_errors_describe_an_option_without_its_example():
+    with pytest.raises(ConfigError, match=r"they become 32-bit\.$"):
+        config.update("enable_x64", "maybe")
 
 
 UNKNOWN = {"memory_fitting_level"}
