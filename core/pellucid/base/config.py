@@ -56,7 +56,7 @@ class Option:
         for prefix in ("PELLUCID", "JAX"):
             text = os.environ.get(f"{prefix}_{name.upper()}")
             if text is not None:
-                self.state.set_global(self.parsed(text))
+                self.set(text)
                 break
 
     @property

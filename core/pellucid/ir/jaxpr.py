@@ -18,7 +18,12 @@ T = TypeVar("T")
 
 
 class Var:
-    """A variable: bound once, compared by identity."""
+    """A variable: bound once, compared by identity.
+
+    >>> x, y = pl.make_jaxpr(lambda x, y: (x, y))(1.0, 2.0).jaxpr.invars
+    >>> x == y, x.aval == y.aval
+    (False, True)
+    """
 
     __slots__ = ("aval", "__weakref__")
 
@@ -30,14 +35,23 @@ class Var:
 
 
 class DropVar(Var):
-    """A result that nobody uses; a program's text shows `_`."""
+    """A result that nobody uses; a program's text shows `_`.
+
+    >>> pl.core.DropVar(pl.typeof(1.0)).aval
+    ShapedArray(float32[], weak_type=True)
+    """
 
     __slots__ = ()
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Literal:
-    """A scalar constant in an equation or among a program's results."""
+    """A scalar constant in an equation or among a program's results.
+
+    >>> add = pl.make_jaxpr(lambda x: x + 2.0)(1.0).eqns[0]
+    >>> add.invars[1].val, add.invars[1].aval
+    (2.0, ShapedArray(float32[], weak_type=True))
+    """
 
     val: Any
     aval: AbstractValue
@@ -247,7 +261,13 @@ class Jaxpr:
 
 
 class ClosedJaxpr:
-    """A program with the values of its constants."""
+    """A program with the values of its constants.
+
+    >>> x = jnp.arange(3)
+    >>> closed = pl.make_jaxpr(lambda y: x * y)(2)
+    >>> closed.consts, closed.in_avals
+    ([Array([0, 1, 2], dtype=int32)], ...)
+    """
 
     __slots__ = ("jaxpr", "consts", "__weakref__")
 
@@ -290,6 +310,10 @@ class DebugInfo:
     """Names for messages: that of a program's function, and those of its arguments and results.
 
     The names may be given as functions; they are then worked out when a message needs them.
+
+    >>> names = DebugInfo("loss", ("params['w']", "batch"), lambda: ["result"])
+    >>> names.argument_names, names.result_names
+    (("params['w']", 'batch'), ('result',))
     """
 
     __slots__ = ("_names", "_result_names", "name")
@@ -390,9 +414,14 @@ def values_of(atoms: Sequence[Atom], values: Mapping[Any, Any]) -> Values:
 
 
 def subjaxprs(params: Any) -> list[Jaxpr]:
-    """The programs among `params` of an equation, in order of the fields."""
+    """The programs among `params` of an equation, in order of the fields; `params` may be a dictionary, as users see it.
+
+    >>> [equation] = pl.make_jaxpr(pl.jit(jnp.sin))(1.0).eqns
+    >>> print(*pl.core.jaxprs_in_params(equation.params))
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+    """
     programs: list[Jaxpr] = []
-    for value in params:
+    for value in params.values() if isinstance(params, dict) else params:
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, ClosedJaxpr):
                 programs.append(item.jaxpr)
