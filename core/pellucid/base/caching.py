@@ -67,6 +67,19 @@ def clearing(function: F) -> F:
 
 
 def clear_caches() -> None:
-    """Forget all traced programs and compiled executables of this process, and all that is remembered of others."""
+    """Forget all traced programs and compiled executables of this process, and all that is remembered of others.
+
+    >>> @cached(8)
+    ... def square(x):
+    ...     print("computing")
+    ...     return x * x
+    >>> square(3) + square(3)
+    computing
+    18
+    >>> clear_caches()
+    >>> square(3)
+    computing
+    9
+    """
     for function in _clearers:
         function()

@@ -169,7 +169,15 @@ class TracerLeaked(Event):
 
 
 class Observer:
-    """Base of all observers; override only the hooks you need."""
+    """Base of all observers; override only the hooks you need.
+
+    >>> class Compilations(pl.Observer):
+    ...     def compilation_finished(self, event):
+    ...         print("compiled", event.name)
+    >>> with pl.observe(Compilations()):
+    ...     _ = pl.jit(lambda x: 23 * x)(1.0)
+    compiled <lambda>
+    """
 
     def stage_started(self, event: StageStarted, /) -> None: ...
     def stage_ended(self, event: StageEnded, /) -> None: ...
@@ -227,7 +235,17 @@ def _note_watching() -> None:
 
 @contextlib.contextmanager
 def observe(observer: Observer) -> Iterator[Observer]:
-    """Call the hooks of `observer` until the block ends."""
+    """Call the hooks of `observer` until the block ends.
+
+    The hooks run in the threads in which the events happen, and see those of all threads.
+
+    >>> class Transfers(pl.Observer):
+    ...     def transfer_finished(self, event):
+    ...         print(event.direction, event.n_bytes)
+    >>> with pl.observe(Transfers()):
+    ...     _ = pl.device_put(np.ones(4, np.float32))
+    host_to_device 16
+    """
     add_observer(observer)
     try:
         yield observer

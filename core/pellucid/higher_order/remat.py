@@ -125,7 +125,11 @@ Recompute = _Answer("Recompute")
 
 
 class Offloadable(NamedTuple):
-    """Keep a value in memory `dst` (as "pinned_host") and bring it back to `src` (as "device") when it is needed."""
+    """Keep a value in memory `dst` (as "pinned_host") and bring it back to `src` (as "device") when it is needed.
+
+    >>> Offloadable(src="device", dst="pinned_host").dst
+    'pinned_host'
+    """
 
     src: str
     dst: str

@@ -29,7 +29,11 @@ _FIELDS = ("shape", "dtype", "weak_type", "shown_sharding", "memory_space", "var
 
 
 class AbstractValue:
-    """Type of a value. Subclasses: arrays, tokens, references."""
+    """Type of a value. Subclasses: arrays, tokens, references.
+
+    >>> isinstance(pl.typeof(1.0), pl.core.AbstractValue)
+    True
+    """
 
     __slots__ = ()
 
@@ -54,6 +58,9 @@ class ShapedArray(AbstractValue):
 
     `shown_sharding` is None where the type shows no layout; `memory_space` is None for the device's
     default; `varying` names the manual mesh axes over which the value differs (inside `shard_map`).
+
+    >>> pl.typeof(np.ones((2, 3), np.float32)), pl.typeof(2)
+    (ShapedArray(float32[2,3]), ShapedArray(int32[], weak_type=True))
     """
 
     __slots__ = (*_FIELDS, "ndim", "size", "_tangent", "__weakref__")
@@ -277,7 +284,12 @@ def element_shape(aval: ShapedArray) -> Shape:
 
 
 class AbstractRef(AbstractValue):
-    """Type of a reference: a cell that holds an array of type `inner_aval`. Made by `abstract_ref` alone."""
+    """Type of a reference: a cell that holds an array of type `inner_aval`. Made by `abstract_ref` alone.
+
+    >>> aval = pl.typeof(pl.new_ref(jnp.zeros(3)))
+    >>> aval, aval.inner_aval
+    (Ref{float32[3]}, ShapedArray(float32[3]))
+    """
 
     __slots__ = ("inner_aval", "_tangent", "__weakref__")
 
@@ -339,7 +351,11 @@ def abstract_ref(inner: ShapedArray) -> AbstractRef:
 
 
 class AbstractToken(AbstractValue):
-    """Type of a token, which only carries an order of effects."""
+    """Type of a token, which only carries an order of effects.
+
+    >>> pl.make_jaxpr(lax.create_token)()
+    { lambda ; . let a:Tok = create_token  in (a,) }
+    """
 
     __slots__ = ()
 

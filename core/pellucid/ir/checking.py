@@ -12,7 +12,15 @@ from .rules import StateEffect
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
-    """Raise JaxprTypeError unless each variable is bound once and before its use, with the type its rule gives."""
+    """Raise JaxprTypeError unless each variable is bound once and before its use, with the type its rule gives.
+
+    >>> good = pl.make_jaxpr(lambda x: x + 1)(1.0).jaxpr
+    >>> pl.core.check_jaxpr(good)
+    >>> pl.core.check_jaxpr(good.replace(eqns=[]))
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.JaxprTypeError: ...
+    """
     if isinstance(jaxpr, ClosedJaxpr):
         jaxpr = jaxpr.jaxpr
     bound: set[Any] = {*jaxpr.constvars, *jaxpr.invars}

@@ -106,6 +106,9 @@ class Effect:
     `control_flow_allowed`, `remat_allowed` and `custom_derivatives_allowed` say where such an equation may stand,
     `batched_control_flow_allowed` whether it may stand where `vmap` runs what an element of the batch doesn't choose.
     `keeps_equation` says whether it happens though nobody uses the equation's results.
+
+    >>> pl.make_jaxpr(lambda x: pl.debug.print("{}", x))(1.0).effects
+    frozenset({DebugEffect})
     """
 
     ordered = False
@@ -131,14 +134,23 @@ class NamedAxisEffect(Effect):
 
 
 class DebugEffect(Effect):
-    """Output for whoever looks; nothing in the program depends on it."""
+    """Output for whoever looks; nothing in the program depends on it.
+
+    >>> [effect] = pl.make_jaxpr(lambda x: pl.debug.print("{}", x))(1.0).effects
+    >>> isinstance(effect, pl.debug.DebugEffect), effect.ordered
+    (True, False)
+    """
 
     control_flow_allowed = remat_allowed = custom_derivatives_allowed = True
     batched_control_flow_allowed = True
 
 
 class OrderedDebugEffect(DebugEffect):
-    """Debug output that comes in program order."""
+    """Debug output that comes in program order.
+
+    >>> pl.make_jaxpr(lambda x: pl.debug.print("{}", x, ordered=True))(1.0).effects
+    frozenset({OrderedDebugEffect})
+    """
 
     ordered = True
 

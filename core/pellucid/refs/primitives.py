@@ -107,6 +107,11 @@ class Ref(Accessed, Described, metaclass=_RefType):
 
     A compiled function that takes it, or uses it from outside, reads and changes what it holds. Compared and hashed by
     identity.
+
+    >>> ref = pl.new_ref(jnp.zeros(3))
+    >>> pl.jit(lambda: ref.__setitem__(1, 2.0))()
+    >>> ref[...]
+    Array([0., 2., 0.], dtype=float32)
     """
 
     __slots__ = ("__weakref__", "_given_up_by", "_value", "aval")

@@ -159,6 +159,10 @@ class Shard:
 
     `replica_id` numbers the devices that hold the same part; `data` is an array on the device, None where
     the device belongs to another process.
+
+    >>> sharding = pl.NamedSharding(pl.make_mesh((2,), ("i",)), pl.P("i"))
+    >>> pl.device_put(np.arange(4, dtype=np.int32), sharding).addressable_shards[1]
+    Shard(device=CpuDevice(id=1), index=(slice(2, 4, None),), replica_id=0, data=[2 3])
     """
 
     device: Device

@@ -89,6 +89,11 @@ def make_array_from_single_device_arrays(
     `arrays` is empty and the dtype must be given.
 
     Raises: ArgumentValueError if the devices, shapes or dtypes of the arrays don't fit.
+
+    >>> sharding = pl.NamedSharding(pl.make_mesh((2,), ("i",)), pl.P("i"))
+    >>> parts = [pl.device_put(np.full(2, i, np.int32), pl.devices()[i]) for i in range(2)]
+    >>> make_array_from_single_device_arrays((4,), sharding, parts)
+    Array([0, 0, 1, 1], dtype=int32)
     """
     name = "make_array_from_single_device_arrays"
     sharding = _checked_sharding(name, sharding)
@@ -136,6 +141,11 @@ def make_array_from_process_local_data(
     processes' parts together.
 
     Raises: ArgumentValueError where `local_data` is no part of such an array.
+
+    >>> sharding = pl.NamedSharding(pl.make_mesh((2,), ("i",)), pl.P("i"))
+    >>> x = make_array_from_process_local_data(sharding, np.arange(4, dtype=np.int32))
+    >>> x.shape, x.addressable_shards[1].data
+    ((4,), Array([2, 3], dtype=int32))
     """
     name = "make_array_from_process_local_data"
     leaves, tree = tree_flatten(local_data)

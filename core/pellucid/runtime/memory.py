@@ -40,7 +40,12 @@ class LiveArray(NamedTuple):
 
 
 def live_arrays(platform: str | None = None) -> list[ArrayImpl]:
-    """All arrays of this process that hold memory on `platform` (by default, the default one)."""
+    """All arrays of this process that hold memory on `platform` (by default, the default one).
+
+    >>> x = jnp.arange(3)
+    >>> any(array is x for array in pl.live_arrays())
+    True
+    """
     return [x for x in platforms.client(platform).live_arrays() if not x.is_deleted()]
 
 

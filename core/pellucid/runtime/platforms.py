@@ -203,13 +203,23 @@ def default_platform() -> str:
 
 
 def default_backend() -> str:
-    """'cpu', 'gpu' or 'tpu': the kind of the default platform."""
+    """'cpu', 'gpu' or 'tpu': the kind of the default platform.
+
+    >>> pl.default_backend() == pl.devices()[0].platform
+    True
+    """
     name = default_platform()
     return "gpu" if name in ("cuda", "rocm") else name
 
 
 def devices(backend: Backend = None) -> list[Device]:
-    """All devices of `backend` (by default, of the best platform), in order of id."""
+    """All devices of `backend` (by default, of the best platform), in order of id.
+
+    Raises: PlatformError for a platform that isn't there.
+
+    >>> devices("cpu")[0]
+    CpuDevice(id=0)
+    """
     return list(client(backend).devices())
 
 
@@ -218,7 +228,13 @@ def local_devices(
     backend: Backend = None,
     host_id: int | None = None,
 ) -> list[Device]:
-    """Devices of this process, or of process `process_index`; `host_id` is its deprecated name."""
+    """Devices of this process, or of process `process_index`; `host_id` is its deprecated name.
+
+    Raises: DeviceError for a process that isn't there.
+
+    >>> [device.process_index for device in local_devices(backend="cpu")[:2]]
+    [0, 0]
+    """
     if host_id is not None:
         warnings.warn(
             "`host_id` of `local_devices` is deprecated; use `process_index`.",
@@ -246,22 +262,38 @@ def device_count(backend: Backend = None) -> int:
 
 
 def local_device_count(backend: Backend = None) -> int:
-    """Number of this process's devices."""
+    """Number of this process's devices.
+
+    >>> local_device_count("cpu") == len(local_devices(backend="cpu"))
+    True
+    """
     return int(client(backend).local_device_count())
 
 
 def process_index(backend: Backend = None) -> int:
-    """Index of this process among those that share the devices."""
+    """Index of this process among those that share the devices.
+
+    >>> pl.process_index()
+    0
+    """
     return int(client(backend).process_index())
 
 
 def process_indices(backend: Backend = None) -> list[int]:
-    """Indices of all processes."""
+    """Indices of all processes.
+
+    >>> pl.process_indices()
+    [0]
+    """
     return sorted({d.process_index for d in client(backend).devices()})
 
 
 def process_count(backend: Backend = None) -> int:
-    """Number of processes."""
+    """Number of processes.
+
+    >>> pl.process_count()
+    1
+    """
     return max(d.process_index for d in client(backend).devices()) + 1
 
 

@@ -21,7 +21,12 @@ _TOKEN_TYPE = shaped_array((0,), np.dtype(bool))
 
 
 class Token:
-    """The value of a token outside a program, where all effects that it orders have been started."""
+    """The value of a token outside a program, where all effects that it orders have been started.
+
+    >>> token = lax.create_token()
+    >>> isinstance(token, pl.extend.core.Token)
+    True
+    """
 
     __slots__ = ()
     aval = abstract_token
@@ -74,5 +79,9 @@ tokens = RuntimeTokens()
 
 
 def effects_barrier() -> None:
-    """Wait until the side effects of all programs started by this thread have happened."""
+    """Wait until the side effects of all programs started by this thread have happened.
+
+    >>> pl.jit(lambda x: pl.debug.print("x is {}", x))(3); pl.effects_barrier()
+    x is 3
+    """
     tokens.block_until_ready()

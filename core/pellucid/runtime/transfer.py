@@ -521,7 +521,12 @@ def _got(leaf):
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Start copying every array of the tree `x` to the host, and give `x`; `device_get` waits less then."""
+    """Start copying every array of the tree `x` to the host, and give `x`; `device_get` waits less then.
+
+    >>> x = copy_to_host_async({"w": jnp.arange(3)})
+    >>> pl.device_get(x)
+    {'w': array([0, 1, 2], dtype=int32)}
+    """
     _call_method(tree_flatten(x)[0], "copy_to_host_async")
     return x
 

@@ -25,6 +25,10 @@ def get_mesh() -> Mesh:
     """The Mesh that `set_mesh` made current in this thread; empty if none is.
 
     Raises: MeshError while a function is traced, which must not depend on devices.
+
+    >>> with pl.set_mesh(pl.make_mesh((2,), ("i",))):
+    ...     print(pl.sharding.get_mesh())
+    Mesh('i': 2, axis_types=(Explicit,))
     """
     _refuse_under_trace("get_mesh", "get_abstract_mesh()")
     return mesh_context.concrete.value or empty_mesh
@@ -37,6 +41,10 @@ class set_mesh:
     Explicit axes.
 
     Raises: ShardingArgumentError if `mesh` is no Mesh; MeshError while a function is traced.
+
+    >>> with pl.set_mesh(pl.make_mesh((2,), ("i",))):
+    ...     print(pl.typeof(pl.device_put(np.ones(4), pl.P("i"))))
+    float32[4@i]
     """
 
     def __init__(self, mesh: Mesh | None) -> None:
@@ -67,7 +75,12 @@ class set_mesh:
 
 @contextlib.contextmanager
 def use_mesh(mesh: Mesh) -> Iterator[None]:
-    """Make `mesh` current in this thread until the block ends: an older name of `with set_mesh(mesh):`."""
+    """Make `mesh` current in this thread until the block ends: an older name of `with set_mesh(mesh):`.
+
+    >>> with pl.sharding.use_mesh(pl.make_mesh((2,), ("i",))):
+    ...     pl.sharding.get_mesh().axis_names
+    ('i',)
+    """
     with set_mesh(mesh):
         yield
 

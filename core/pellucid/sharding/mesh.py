@@ -24,7 +24,14 @@ AxisName = Hashable
 
 
 class AxisType(enum.Enum):
-    """Who decides how values are laid out over a mesh axis."""
+    """Who decides how values are laid out over a mesh axis.
+
+    >>> for axis_type in (AxisType.Explicit, AxisType.Auto):
+    ...     mesh = pl.make_mesh((2,), ("i",), axis_type)
+    ...     print(pl.typeof(pl.device_put(np.ones(4), pl.NamedSharding(mesh, pl.P("i")))))
+    float32[4@i]
+    float32[4]
+    """
 
     Auto = enum.auto()
     """The compiler."""

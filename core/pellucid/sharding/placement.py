@@ -312,6 +312,9 @@ def make_single_device_sharding(
     """The placement of a whole value on `device`; one object for one device and kind of memory.
 
     Raises: MemoryKindError if the device has no such memory.
+
+    >>> make_single_device_sharding(pl.devices("cpu")[1])
+    SingleDeviceSharding(device=CpuDevice(id=1), memory_kind=device)
     """
     return _single_device_sharding(device, memory_kind)
 

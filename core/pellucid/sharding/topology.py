@@ -35,6 +35,9 @@ def make_mesh(
     `axis_types` defaults to Explicit for every axis: types show how values are laid out.
 
     Raises: MeshError if there are too few devices, or sizes, names and types do not fit together.
+
+    >>> make_mesh((2, 4), ("data", "model"))
+    Mesh(axis_sizes=(2, 4), axis_names=('data', 'model'), axis_types=(Explicit, Explicit))
     """
     sizes = _checked_shape("make_mesh", axis_shapes)
     needed = math.prod(sizes)
@@ -66,6 +69,9 @@ def create_device_mesh(
 
     Raises: MeshError if the number of devices differs from the product of `mesh_shape`, or no such
     arrangement exists.
+
+    >>> create_device_mesh((2, 4), pl.devices("cpu"))[1]
+    array([CpuDevice(id=4), CpuDevice(id=5), CpuDevice(id=6), CpuDevice(id=7)], dtype=object)
     """
     shape = _checked_shape("create_device_mesh", mesh_shape)
     available = _devices_or_default(devices)
@@ -116,6 +122,9 @@ def create_hybrid_device_mesh(
     in `dcn_mesh_shape` stays within granules.
 
     Raises: MeshError if the granules are not as many as `dcn_mesh_shape` says, or not all of one size.
+
+    >>> create_hybrid_device_mesh((2, 4), (1, 1), pl.devices("cpu"), process_is_granule=True).shape
+    (2, 4)
     """
     shape = _checked_shape("create_hybrid_device_mesh", mesh_shape)
     outer = _checked_shape("create_hybrid_device_mesh", dcn_mesh_shape)

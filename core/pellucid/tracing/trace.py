@@ -209,7 +209,11 @@ def _named(label: str, more: str, text: OperandText) -> str:
 
 
 def is_array_like(x: Any) -> bool:
-    """Whether `type_of(x)` gives an aval."""
+    """Whether `type_of(x)` gives an aval.
+
+    >>> is_array_like(1.0), is_array_like("a")
+    (True, False)
+    """
     # Objects that pass all attributes on to an array are none themselves.
     if type(x) in type_handlers or hasattr(type(x), "aval") or isinstance(x, np.generic):
         return True
@@ -405,7 +409,15 @@ def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
 
 
 class Tracer(Described):
-    """Stands for a value of type `aval` under `trace`. Its operators and methods are the NumPy API's."""
+    """Stands for a value of type `aval` under `trace`. Its operators and methods are the NumPy API's.
+
+    >>> def f(x):
+    ...     print(isinstance(x, pl.core.Tracer), x)
+    ...     return x * 2
+    >>> pl.jit(f)(1.5)
+    True StagingTracer(~float32[])
+    Array(3., dtype=float32, weak_type=True)
+    """
 
     __slots__ = ("_trace", "aval", "__weakref__")
     __array_priority__ = 1000

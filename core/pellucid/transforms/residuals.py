@@ -20,7 +20,13 @@ from .linearize import linearize_flat
 
 
 def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
-    """(type, origin) of each value that differentiating `f` at such arguments keeps; nothing is computed."""
+    """(type, origin) of each value that differentiating `f` at such arguments keeps; nothing is computed.
+
+    Raises: ArgumentTypeError if `f` can't be called, or for results that are no arrays.
+
+    >>> pl.introspect.saved_residuals(jnp.sin, 1.0)
+    [(ShapedArray(float32[], weak_type=True), 'output of cos from ...')]
+    """
     check_callable(f, "saved_residuals")
     leaves, tree = flat_arguments((args, kwargs), "saved_residuals", f, args, kwargs)
     paths = argument_paths(f, args, kwargs)
@@ -72,6 +78,14 @@ def _line(equation: Equation) -> str:
 
 
 def print_saved_residuals(f: Function, *args: Any, **kwargs: Any) -> None:
-    """Print the values that differentiating `f` at such arguments keeps, one line each."""
+    """Print the values that differentiating `f` at such arguments keeps, one line each.
+
+    Raises: as `saved_residuals`.
+
+    >>> pl.ad_checkpoint.print_saved_residuals(lambda x: x * jnp.sin(x), jnp.ones(2))
+    f32[2] from the argument x
+    f32[2] output of cos from ...
+    f32[2] output of sin from ...
+    """
     for aval, text in saved_residuals(f, *args, **kwargs):
         print(f"{aval.text()} {text}")  # noqa: T201  (that is what it is for)
