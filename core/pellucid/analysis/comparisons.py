@@ -122,6 +122,13 @@ def diff(before: Any, after: Any, *args: Any) -> DiffRecord:
 
     Equations that are the very same, or that one program's transformation took from the other, are matched;
     the viewer matches the others by what they do.
+
+    >>> jaxpr = pl.make_jaxpr(lambda x: jnp.sin(x) + 1)(1.0)
+    >>> record = diff(jaxpr, pl.make_jaxpr(lambda x: jnp.cos(x))(1.0))
+    >>> len(record.before.equations.id), len(record.after.equations.id), record.matches
+    (2, 1, None)
+    >>> len(diff(jaxpr, jaxpr).matches.source_ids)
+    2
     """
     first, second = _side(before, "before", args), _side(after, "after", args)
     return DiffRecord(before=first, after=second, matches=_matches(first, second))

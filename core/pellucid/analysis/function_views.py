@@ -25,6 +25,12 @@ def function_view(
     is there.
 
     Raises: ArgumentValueError if no jitted function has it any more.
+
+    >>> f = pl.jit(lambda x: x * 31)
+    >>> _ = f(2.0)
+    >>> [entry] = pl.introspect.function(f).entries
+    >>> function_view(entry.id, "stablehlo").dialect
+    'stablehlo'
     """
     traced = function_entry(entry_id)
     if view == "jaxpr":

@@ -77,6 +77,11 @@ class Module:
 
     `origins` are those of a program that another process compiled (`runtime.executable.FromDisk`): in place of the equations
     and lines of that process its instructions have those of this one.
+
+    >>> compiled = pl.jit(lambda x: x + 1).lower(1.0).compile()
+    >>> module = pl.analysis.HloModule(compiled.as_text())
+    >>> [instruction.opcode for instruction in module.computations[0].instructions]
+    ['parameter', 'constant', 'add']
     """
 
     def __init__(self, text: str, origins: Mapping[int, Any] | None = None) -> None:

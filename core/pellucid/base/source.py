@@ -127,7 +127,11 @@ def warn_user(text: str, category: type[Warning]) -> None:
 
 
 class Cell(NamedTuple):
-    """A notebook cell."""
+    """A notebook cell.
+
+    >>> Cell(name="In[4]", id=None, execution_count=4).name
+    'In[4]'
+    """
 
     name: str
     """As the user calls it, `In[4]`."""
@@ -140,7 +144,13 @@ _find_cell: Callable[[str], Cell | None] | None = None
 
 
 def find_cells_with(function: Callable[[str], Cell | None] | None) -> None:
-    """Set the function that finds the notebook cell compiled under a file name; None for no notebook."""
+    """Set the function that finds the notebook cell compiled under a file name; None for no notebook.
+
+    >>> find_cells_with(lambda file: Cell("In[4]", None, 4) if file == "<cell 4>" else None)
+    >>> cell_name("<cell 4>"), cell_name("program.py")
+    ('In[4]', None)
+    >>> find_cells_with(None)
+    """
     global _find_cell
     _find_cell = function
 

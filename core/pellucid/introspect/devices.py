@@ -12,6 +12,12 @@ def set_cpu_device_count(count: int) -> None:
     """Make `count` virtual CPU devices when the CPU is first used.
 
     Raises: DeviceError if the CPU is in use with another number.
+
+    >>> set_cpu_device_count(len(pl.devices("cpu")) + 1)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.DeviceError: the number of CPU devices can't become ...: they are in use.
+    ...
     """
     for client in platforms.started_clients():
         if client.platform == "cpu" and client.device_count() != count:

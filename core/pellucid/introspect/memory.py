@@ -141,6 +141,8 @@ def clear_failed_frames() -> None:
     """Let go of what the frames of the last error hold, which a debugger could otherwise still show.
 
     Arrays of a failed cell live as long as its frames, that is until the next error.
+
+    >>> clear_failed_frames()
     """
     for _, held in _tracebacks():
         traceback.clear_frames(held)
@@ -152,6 +154,11 @@ def delete_array(array_id: int) -> int:
     Variables that hold it stay; using one of them afterwards raises DeletedArrayError.
 
     Raises: ArgumentValueError if there is no such array.
+
+    >>> x = jnp.ones(4)
+    >>> [array_id] = [array.id for array in memory({"x": x}).arrays if array.owners == ["x"]]
+    >>> delete_array(array_id), x.is_deleted()
+    (16, True)
     """
     for live in described_live_arrays():
         if id(live.array) == array_id:

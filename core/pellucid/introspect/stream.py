@@ -36,7 +36,16 @@ def stream(sink: Sink, *, hits: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def stream_to_file(path: str, *, hits: bool = False) -> Iterator[None]:
-    """Append a line of JSON for each event to the file at `path` until the block ends."""
+    """Append a line of JSON for each event to the file at `path` until the block ends.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     with stream_to_file(file.name):
+    ...         _ = pl.jit(lambda x: x - 37)(1.0)
+    ...     [event] = [json.loads(line) for line in file if b'"compilation"' in line]
+    >>> event["event"], event["name"]
+    ('compilation', '<lambda>')
+    """
     with open(path, "a", encoding="utf-8") as file:
 
         def write(record: EventRecord) -> None:
