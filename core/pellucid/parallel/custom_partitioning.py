@@ -248,6 +248,16 @@ class custom_partitioning(ForwardsDefinitions):
 
     Raises: ArgumentValueError for a call before `def_partition`; UnsupportedError for functions that use traced values
     besides their arguments. Derivatives and batches need rules: `custom_vjp`, `custom_vmap`.
+
+    >>> square = custom_partitioning(lambda x: x * x)
+    >>> _ = square.def_partition(
+    ...     infer_sharding_from_operands=lambda mesh, arguments, result: arguments[0].sharding,
+    ...     partition=lambda mesh, arguments, result: (mesh, jnp.square, result.sharding, (arguments[0].sharding,)),
+    ...     sharding_rule="i -> i",
+    ... )
+    >>> sharding = pl.NamedSharding(pl.make_mesh((2,), ("i",), pl.sharding.AxisType.Auto), pl.P("i"))
+    >>> print(pl.jit(square)(pl.device_put(np.arange(4.0), sharding)))
+    [0. 1. 4. 9.]
     """
 
     def __init__(self, fun: Function, static_argnums: Ints = ()) -> None:

@@ -123,6 +123,8 @@ def sync_global_devices(name: str) -> None:
     """Wait until all processes call this with the same `name`, and their devices have done what came before.
 
     Raises: AgreementError if the names differ.
+
+    >>> sync_global_devices("checkpoint written")
     """
     peers.agree("sync_global_devices", repr(name))
     process_allgather(np.uint8(0))
@@ -135,6 +137,8 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
     Raises: AgreementError, which is an AssertionError, in all processes, with the paths of leaves that differ and what
     the processes have there; only structure and types if these differ already.
+
+    >>> assert_equal({"step": 3}, "all processes load the same checkpoint")
     """
     name = fail_message or "assert_equal"
     peers.agree(name, _types_of(in_tree))
@@ -232,6 +236,9 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     process; it makes all of them stop at the same step. Without a job of several processes it is False.
 
     Raises: DistributedError if the option `enable_preemption_service` is off.
+
+    >>> reached_preemption_sync_point(step_id=3)
+    False
     """
     if not initialize.is_initialized():
         return False
@@ -315,6 +322,13 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
     Raises: DistributedError without a job; ArgumentValueError if none of `devices` belongs to this process.
 
     Example: `with live_devices(pl.devices()) as devices:` around a step of training, in each process.
+
+    >>> with pl.experimental.multihost_utils.live_devices(pl.devices()) as devices:
+    ...     pass
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.DistributedError: live_devices: this process is not joined to others.
+    ...
     """
     initialize.job(_NAME)
     process_ids = sorted({device.process_index for device in devices})

@@ -12,21 +12,47 @@ from pellucid.runtime.transfer import block_until_ready
 
 
 class SparseEfficiencyError(ValueError):
-    """An operation on a sparse array that would store many more elements than the array has."""
+    """An operation on a sparse array that would store many more elements than the array has.
+
+    >>> from pellucid.experimental import sparse
+    >>> sparse.bcoo_update_layout(sparse.eye(2), n_batch=1)
+    Traceback (most recent call last):
+        ...
+    pellucid.experimental.sparse.base.SparseEfficiencyError: raising n_batch from 0 to 1 stores many more elements ...
+    """
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """Such an operation, where it was asked to warn."""
+    """Such an operation, where it was asked to warn.
+
+    >>> import warnings
+    >>> from pellucid.experimental import sparse
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     _ = pl.eval_shape(
+    ...         lambda x: sparse.bcoo_update_layout(x, n_batch=1, on_inefficient="warn"), sparse.eye(2)
+    ...     )
+    >>> caught[0].category.__name__
+    'SparseEfficiencyWarning'
+    """
 
 
 class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
-    """An operation that could use cuSPARSE with other formats or dtypes."""
+    """An operation that could use cuSPARSE with other formats or dtypes.
+
+    >>> import warnings
+    >>> from pellucid.experimental import sparse
+    >>> warnings.simplefilter("error", sparse.CuSparseEfficiencyWarning)
+    """
 
 
 class JAXSparse:
     """Base class of sparse arrays: buffers in a format, and a `shape`.
 
     Sparse arrays are trees whose leaves are their buffers, so transformations take and return them.
+
+    >>> from pellucid.experimental import sparse
+    >>> isinstance(sparse.eye(2), sparse.JAXSparse)
+    True
     """
 
     data: Any

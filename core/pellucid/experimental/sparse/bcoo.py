@@ -39,7 +39,11 @@ from pellucid.transforms.vmap import Container
 
 
 class SparseInfo(NamedTuple):
-    """Static data of a sparse array: its shape, and facts about its rows."""
+    """Static data of a sparse array: its shape, and facts about its rows.
+
+    >>> SparseInfo((2, 3), unique_indices=True)
+    SparseInfo(shape=(2, 3), indices_sorted=False, unique_indices=True)
+    """
 
     shape: tuple[int, ...]
     indices_sorted: bool = False

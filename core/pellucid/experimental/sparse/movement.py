@@ -431,6 +431,13 @@ def bcoo_gather(
     The slices are batch elements; they become sparse ones where `offset_dims` put them behind other dimensions.
 
     Raises: UnsupportedError for modes in which a slice outside of the array isn't moved into it.
+
+    >>> from pellucid.experimental import sparse
+    >>> x = sparse.BCOO((np.array([1, 2, 5]), np.array([[0, 1], [0, 2], [1, 2]])), shape=(2, 3))
+    >>> columns = lax.GatherDimensionNumbers(offset_dims=(0, 1), collapsed_slice_dims=(), start_index_map=(1,))
+    >>> sparse.bcoo_gather(x, np.array([1]), columns, (2, 2), mode="clip").todense()
+    Array([[1, 2],
+           [0, 5]], dtype=int32)
     """
     checked(operand, "bcoo_gather", "operand")
     mode = lax.GatherScatterMode.from_any(mode)

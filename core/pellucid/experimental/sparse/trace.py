@@ -32,7 +32,16 @@ rules: dict[Primitive[Any], Rule] = {}
 
 
 class SparseTracer(Tracer):
-    """A sparse array in a function of dense ones: it has the type of the dense array."""
+    """A sparse array in a function of dense ones: it has the type of the dense array.
+
+    >>> from pellucid.experimental import sparse
+    >>> def f(x):
+    ...     print(x)
+    ...     return 2 * x
+    >>> sparse.sparsify(f)(sparse.eye(2))
+    SparseTracer(float32[2,2], BCOO(float32[2, 2], nse=2))
+    BCOO(float32[2, 2], nse=2)
+    """
 
     __slots__ = ("spvalue",)
 

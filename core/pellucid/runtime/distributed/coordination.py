@@ -37,7 +37,18 @@ def ask(
 
 
 class KeyValueStore:
-    """Strings and bytes by name, the same for all processes of the job; `distributed.key_value_store()` gives it."""
+    """Strings and bytes by name, the same for all processes of the job; `distributed.key_value_store()` gives it.
+
+    >>> def share(store: KeyValueStore) -> str:
+    ...     if pl.process_index() == 0:
+    ...         store.set("run/name", "blue", overwrite=True)
+    ...     return store.get("run/name", timeout_seconds=30.0)
+    >>> share(pl.distributed.key_value_store())
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.DistributedError: distributed.key_value_store: this process is not joined to others.
+    ...
+    """
 
     def __init__(self, client: Any) -> None:
         self._client = client

@@ -58,6 +58,13 @@ def initialize(
 
     Example: in each of two processes `pl.distributed.initialize("10.0.0.1:8476", 2, process_id)`, where process 0 runs
     on 10.0.0.1.
+
+    >>> x = jnp.ones(2)
+    >>> pl.distributed.initialize("localhost:8476", num_processes=2, process_id=0)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.DistributedError: distributed.initialize: devices were already used, so this process can't join others any more.
+    ...
     """
     for job in peers.jobs:
         raise DistributedError(
@@ -106,6 +113,10 @@ def shutdown() -> None:
 
     Raises: DistributedTimeoutError if not all come within the `shutdown_timeout_seconds` of `initialize`;
     PeerFailureError if one fails meanwhile.
+
+    >>> pl.distributed.shutdown()
+    >>> pl.distributed.is_initialized()
+    False
     """
     if not peers.jobs:
         return
@@ -139,6 +150,12 @@ def barrier(name: str, timeout_seconds: float = 300.0, process_ids: Ints | None 
 
     Raises: DistributedTimeoutError after `timeout_seconds`, with who is missing; PeerFailureError as soon as a
     process fails.
+
+    >>> pl.distributed.barrier("loaded", timeout_seconds=10.0)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.DistributedError: distributed.barrier: this process is not joined to others.
+    ...
     """
     job("distributed.barrier").barriers.wait(name, timeout_seconds, process_ids)
 
@@ -148,12 +165,29 @@ def report_error(reason: str | None) -> None:
 
     Who waits for it longer than a moment gets a DistributedError with `reason`. For whoever catches the errors of any
     program, as a notebook does.
+
+    Raises: DistributedError if this process is in no job.
+
+    >>> pl.distributed.report_error("out of memory")
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.DistributedError: distributed.report_error: this process is not joined to others.
+    ...
     """
     job("distributed.report_error").meetings.stop(reason)
 
 
 def key_value_store() -> KeyValueStore:
-    """Strings and bytes by name, the same for all processes of the job."""
+    """Strings and bytes by name, the same for all processes of the job.
+
+    Raises: DistributedError if this process is in no job.
+
+    >>> pl.distributed.key_value_store().set("step", "3")
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.DistributedError: distributed.key_value_store: this process is not joined to others.
+    ...
+    """
     return job("distributed.key_value_store").store
 
 
