@@ -25,7 +25,15 @@ from .late import late
 
 
 class TypePromotionError(PellucidError, ValueError):
-    """Operands have no common dtype that may be chosen without asking."""
+    """Operands have no common dtype that may be chosen without asking.
+
+    >>> with pl.numpy_dtype_promotion("strict"):
+    ...     jnp.float32(1) + jnp.int32(1)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.dtypes.TypePromotionError: No implicit promotion between float32 and int32.
+    ...
+    """
 
 
 class TruncatedDtypeWarning(UserWarning):
@@ -37,11 +45,19 @@ float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])
 
 
 class extended(np.generic):
-    """Scalar type above those of all extended dtypes; a category for `issubdtype`."""
+    """Scalar type above those of all extended dtypes; a category for `issubdtype`.
+
+    >>> jnp.issubdtype(pl.random.key(0).dtype, pl.dtypes.extended)
+    True
+    """
 
 
 class prng_key(extended):
-    """Scalar type above those of all dtypes of random keys; a category for `issubdtype`."""
+    """Scalar type above those of all dtypes of random keys; a category for `issubdtype`.
+
+    >>> pl.dtypes.issubdtype(pl.random.key(0).dtype, pl.dtypes.prng_key)
+    True
+    """
 
 
 @dataclass(frozen=True, slots=True, repr=False)

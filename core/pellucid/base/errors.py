@@ -111,6 +111,12 @@ class TracedValueError(PellucidError, TypeError):
     """A traced value was used where, or when, only a value can be used.
 
     `what` may be the traced value, as in libraries that raise the reference's classes; `context` adds a line.
+
+    >>> try:
+    ...     pl.jit(lambda x: bool(x > 0))(1.0)
+    ... except pl.errors.JAXTypeError as error:
+    ...     print(type(error).__name__)
+    TracerBoolError
     """
 
     def __init__(self, what: Any = "", context: str = "", **more: Any) -> None:
@@ -121,27 +127,71 @@ class TracedValueError(PellucidError, TypeError):
 
 
 class ConcretizationError(TracedValueError):
-    """A value is needed now, but it is only known when the program runs."""
+    """A value is needed now, but it is only known when the program runs.
+
+    >>> pl.jit(lambda x: float(x))(1.0)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.ConcretizationError: a traced array was used as a Python float, but its value is known only when the program runs.
+    ...
+    """
 
 
 class TracerBoolError(ConcretizationError):
-    """A traced value was used as a Python bool."""
+    """A traced value was used as a Python bool.
+
+    >>> pl.jit(lambda x: 1 if x > 0 else 0)(1.0)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.TracerBoolError: a traced array was used as a Python bool, but its value is known only when the program runs.
+    ...
+    """
 
 
 class TracerIntegerError(ConcretizationError):
-    """A traced value was used as a Python integer or index."""
+    """A traced value was used as a Python integer or index.
+
+    >>> pl.jit(lambda i: [1, 2][i])(1)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.TracerIntegerError: a traced array was used as a Python index, but its value is known only when the program runs.
+    ...
+    """
 
 
 class TracerArrayError(ConcretizationError):
-    """A traced value was asked for its NumPy array."""
+    """A traced value was asked for its NumPy array.
+
+    >>> pl.jit(np.asarray)(1.0)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.TracerArrayError: a traced array was used as a NumPy array, but its value is known only when the program runs.
+    ...
+    """
 
 
 class NonConcreteBooleanIndexError(ConcretizationError, IndexError):
-    """A traced boolean mask was used as an index, so the result's shape is unknown."""
+    """A traced boolean mask was used as an index, so the result's shape is unknown.
+
+    >>> pl.jit(lambda x: x[x > 0])(np.ones(2))
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.NonConcreteBooleanIndexError: a mask used as an index must be known when the program is traced: the result's shape depends on it.
+    ...
+    """
 
 
 class UnexpectedTracerError(TracedValueError):
-    """A traced value outlived the function whose tracing made it, or is used outside of it."""
+    """A traced value outlived the function whose tracing made it, or is used outside of it.
+
+    >>> kept = []
+    >>> _ = pl.jit(kept.append)(1.0)
+    >>> kept[0] + 1
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.UnexpectedTracerError: a traced value was used after the tracing of `append` that made it had ended.
+    ...
+    """
 
 
 class UnsupportedError(PellucidError, NotImplementedError):
@@ -180,7 +230,14 @@ class RemovedError(PellucidError, NotImplementedError):
 
 
 class JaxprTypeError(PellucidError, TypeError):
-    """A program breaks its own typing rules; always a mistake of whoever built it."""
+    """A program breaks its own typing rules; always a mistake of whoever built it.
+
+    >>> jaxpr = pl.make_jaxpr(lambda x: x + 1)(1.0).jaxpr
+    >>> pl.core.check_jaxpr(jaxpr.replace(eqns=[]))
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.JaxprTypeError: ...
+    """
 
 
 class ArrayConversionError(PellucidError, TypeError, ValueError):
@@ -214,7 +271,13 @@ class PeerFailureError(DistributedError):
 
 
 class ProcessFailureError(PeerFailureError):
-    """A process died or went silent during a block of `live_devices`; `failed_devices` are its devices among these."""
+    """A process died or went silent during a block of `live_devices`; `failed_devices` are its devices among these.
+
+    >>> raise pl.experimental.multihost_utils.ProcessFailureError("process 1 died.")
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.ProcessFailureError: process 1 died.
+    """
 
     failed_devices: frozenset[Any] = frozenset()
 
@@ -224,7 +287,11 @@ class AgreementError(DistributedError, AssertionError):
 
 
 class XlaError(PellucidError, RuntimeError):
-    """XLA refused a program, or a program failed while it ran."""
+    """XLA refused a program, or a program failed while it ran.
+
+    >>> isinstance(pl.errors.JaxRuntimeError("out of memory."), RuntimeError)
+    True
+    """
 
 
 class CompilationError(XlaError):

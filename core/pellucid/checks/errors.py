@@ -16,7 +16,16 @@ from pellucid.xla.arrays import ArrayImpl
 
 
 class CheckError(PellucidError, ValueError):
-    """A check in a program failed; its cause is an exception of the check's category."""
+    """A check in a program failed; its cause is an exception of the check's category.
+
+    >>> from pellucid.experimental import checkify
+    >>> error, _ = checkify.checkify(lambda x: checkify.check(x > 0, "not positive"))(-1.0)
+    >>> error.throw()
+    Traceback (most recent call last):
+        ...
+    pellucid.checks.errors.CheckError: not positive (`check` failed)
+    ...
+    """
 
 
 class JaxException(Exception):
@@ -110,6 +119,14 @@ class Error:
 
     `code` is 0 for no failure, else the number of the failed place, from 1; `payload` holds for each place the values
     that its message shows. Under `vmap` both have batch axes.
+
+    >>> from pellucid.experimental import checkify
+    >>> def inverse(x):
+    ...     checkify.check(x != 0, "no inverse of {x}", x=x)
+    ...     return 1 / x
+    >>> error, _ = pl.jit(checkify.checkify(inverse))(0.0)
+    >>> error.get().splitlines()[0]
+    'no inverse of 0.0 (`check` failed)'
     """
 
     __slots__ = ("call", "code", "payload", "sites")

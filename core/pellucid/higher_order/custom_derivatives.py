@@ -540,7 +540,19 @@ custom_lin_p = CustomLin()
 
 @dataclass(slots=True)
 class CustomVJPPrimal:
-    """An argument as a forward function with `symbolic_zeros=True` gets it: its `value`, and whether it is `perturbed`."""
+    """An argument as a forward function with `symbolic_zeros=True` gets it: its `value`, and whether it is `perturbed`.
+
+    >>> @pl.custom_vjp
+    ... def scaled(x, y):
+    ...     return x * y
+    >>> def forward(x, y):
+    ...     print(x.perturbed, y.perturbed)
+    ...     return x.value * y.value, (x.value, y.value)
+    >>> scaled.defvjp(forward, lambda xy, ct: (ct * xy[1], ct * xy[0]), symbolic_zeros=True)
+    >>> pl.grad(scaled)(2.0, 3.0)
+    True False
+    Array(3., dtype=float32, weak_type=True)
+    """
 
     value: Any
     perturbed: bool

@@ -73,7 +73,19 @@ from .calls import Structured
 
 
 class SymbolicZero(Described):
-    """A tangent or cotangent known to be zero, as rules with `symbolic_zeros=True` get it; it is no array."""
+    """A tangent or cotangent known to be zero, as rules with `symbolic_zeros=True` get it; it is no array.
+
+    >>> @pl.custom_jvp
+    ... def scaled(x, y):
+    ...     return x * y
+    >>> def rule(primals, tangents):
+    ...     print(tangents[1])
+    ...     return scaled(*primals), tangents[0] * primals[1]
+    >>> _ = scaled.defjvp(rule, symbolic_zeros=True)
+    >>> pl.grad(scaled)(2.0, 3.0)
+    SymbolicZero(f32[])
+    Array(3., dtype=float32, weak_type=True)
+    """
 
     __slots__ = ("aval",)
 

@@ -186,7 +186,11 @@ class ShapeDtypeStruct(Described):
 
 
 class ArgInfo(NamedTuple):
-    """Type of one argument, and whether it is donated."""
+    """Type of one argument, and whether it is donated.
+
+    >>> pl.jit(lambda x: x + 1, donate_argnums=0).trace(1.0).args_info
+    ((ArgInfo(aval=ShapedArray(float32[], weak_type=True), donated=True),), {})
+    """
 
     aval: ShapedArray
     donated: bool
@@ -206,7 +210,11 @@ CompilerOptions: TypeAlias = Mapping[str, Any]
 
 @runtime_checkable
 class Wrapped(Protocol):
-    """A jitted function: called, or taken through the stages one by one."""
+    """A jitted function: called, or taken through the stages one by one.
+
+    >>> isinstance(pl.jit(jnp.sin), pl.stages.Wrapped)
+    True
+    """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -284,7 +292,12 @@ def struct_of(aval: Any, sharding: Any = None, layout: Any = None) -> ShapeDtype
 
 @dataclass(eq=False, repr=False)
 class Traced(Stage):
-    """A function traced for certain arguments."""
+    """A function traced for certain arguments.
+
+    >>> traced = pl.jit(lambda x: x + 1).trace(1.0)
+    >>> traced.jaxpr
+    { lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }
+    """
 
     _leaves: Operands
 
@@ -338,7 +351,14 @@ _DIALECTS = ("stablehlo", "hlo")
 
 @dataclass(eq=False, repr=False)
 class Lowered(Stage):
-    """A function lowered to StableHLO for certain arguments."""
+    """A function lowered to StableHLO for certain arguments.
+
+    >>> lowered = pl.jit(lambda x: x + 1).lower(1.0)
+    >>> print(lowered.as_text())
+    module @jit__lambda ...
+        %0 = stablehlo.add %arg0, ... : tensor<f32>
+    ...
+    """
 
     _lowered: LoweredProgram
     _module: Any = None
@@ -382,7 +402,16 @@ def _dialect(dialect: str | None) -> str:
 
 @dataclass(eq=False, repr=False)
 class Compiled(Stage):
-    """A function compiled for certain arguments; calling it runs it on arguments of just those types."""
+    """A function compiled for certain arguments; calling it runs it on arguments of just those types.
+
+    Raises: ArgumentTypeError for arguments of other types.
+
+    >>> compiled = pl.jit(lambda x: x + 1).lower(np.ones(2, np.float32)).compile()
+    >>> compiled(np.zeros(2, np.float32))
+    Array([1., 1.], dtype=float32)
+    >>> compiled.cost_analysis()["flops"]
+    2.0
+    """
 
     _executable: Executable
 

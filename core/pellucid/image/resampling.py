@@ -30,6 +30,9 @@ class ResizeMethod(enum.Enum):
 
     NEAREST takes the nearest element. LINEAR, CUBIC (Keys, a = -0.5), CUBIC_PYTORCH (a = -0.75), LANCZOS3 and LANCZOS5
     weigh elements by a kernel of radius 1, 2, 2, 3 and 5. AREA takes the mean over the area that a sample covers.
+
+    >>> ResizeMethod.from_string("bilinear")
+    <ResizeMethod.LINEAR: 1>
     """
 
     NEAREST = 0

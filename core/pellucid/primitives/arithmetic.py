@@ -592,7 +592,12 @@ cbrt_p = real_transcendental(
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where numbers half-way between two integers go."""
+    """Where numbers half-way between two integers go.
+
+    >>> x = jnp.array([0.5, 1.5, 2.5])
+    >>> lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO), lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+    (Array([1., 2., 3.], dtype=float32), Array([0., 2., 2.], dtype=float32))
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1

@@ -33,6 +33,12 @@ class GatherScatterMode(enum.Enum):
     `CLIP` moves them until they fit. `FILL_OR_DROP` gathers a fill value and drops updates.
     `PROMISE_IN_BOUNDS` says that there are none; if there are, what happens is undefined (derivatives too).
     `ONE_HOT` gathers zeros and drops updates, as products with one-hot vectors do.
+
+    >>> x = jnp.arange(3.0)
+    >>> for mode in (lax.GatherScatterMode.CLIP, lax.GatherScatterMode.FILL_OR_DROP):
+    ...     print(x.at[5].get(mode=mode))
+    2.0
+    nan
     """
 
     CLIP = enum.auto()
@@ -72,7 +78,13 @@ _MODES: dict[str | None, GatherScatterMode] = {
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """Which axes play which part in a gather. Source: StableHLO specification, `gather`."""
+    """Which axes play which part in a gather. Source: StableHLO specification, `gather`.
+
+    >>> columns = lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(1,), start_index_map=(1,))
+    >>> lax.gather(jnp.arange(6).reshape(2, 3), np.array([[2], [0]]), columns, slice_sizes=(2, 1))
+    Array([[2, 5],
+           [0, 3]], dtype=int32)
+    """
 
     offset_dims: Axes
     """Axes of the result that are axes of the windows, increasing."""
@@ -87,7 +99,14 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """Which axes play which part in a scatter. Source: StableHLO specification, `scatter`."""
+    """Which axes play which part in a scatter. Source: StableHLO specification, `scatter`.
+
+    >>> rows = lax.ScatterDimensionNumbers(
+    ...     update_window_dims=(), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
+    ... )
+    >>> lax.scatter_add(jnp.zeros(3), np.array([[2], [0], [2]]), jnp.ones(3), rows)
+    Array([1., 0., 2.], dtype=float32)
+    """
 
     update_window_dims: Axes
     """Axes of the updates that are axes of the windows, increasing."""

@@ -30,7 +30,12 @@ _WORD = np.dtype(np.uint32)
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """The generators of `rng_bit_generator`; the default one is chosen by the platform."""
+    """The generators of `rng_bit_generator`; the default one is chosen by the platform.
+
+    >>> state = np.zeros(4, np.uint32)
+    >>> lax.rng_bit_generator(state, (2,), algorithm=lax.RandomAlgorithm.RNG_PHILOX)[1]
+    Array([1713891541, 3781805453], dtype=uint32)
+    """
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1

@@ -160,6 +160,9 @@ class ConvDimensionNumbers(NamedTuple):
 
     `lhs_spec` and `out_spec`: the batch axis, the feature axis, the spatial axes. `rhs_spec`: the axis of output
     features, that of input features, the spatial axes, each spatial axis at the place of the one that it slides over.
+
+    >>> lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC"))
+    ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
     """
 
     lhs_spec: Ints

@@ -32,6 +32,11 @@ class OptimizeResults(NamedTuple):
     `x`: the minimum [n]. `success`: whether the method converged. `status`: 0, or a positive number for the reason why
     not. `fun`, `jac`: value and gradient at `x`. `hess_inv`: estimate [n, n] of the inverse Hessian, or None. `nfev`,
     `njev`: numbers of evaluations of the function and of its gradient. `nit`: number of steps.
+
+    >>> minimize = pl.scipy.optimize.minimize
+    >>> results = pl.eval_shape(lambda x: minimize(jnp.sum, x, method="BFGS"), np.zeros(2))
+    >>> results.x.shape, results.jac.shape, results.hess_inv.shape, results.success.dtype
+    ((2,), (2,), (2, 2), dtype('bool'))
     """
 
     x: Any
