@@ -31,7 +31,16 @@ class LineChange(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Time of lines in two sessions; changes of lines add up to the change of the operations' time."""
+    """Time of lines in two sessions; changes of lines add up to the change of the operations' time.
+
+    >>> with pl.profiler.profile() as first:
+    ...     y = jnp.sin(1.0)
+    >>> with pl.profiler.profile() as second:
+    ...     y = jnp.sin(1.0)
+    >>> comparison = compare(first.wait(), second.wait())
+    >>> comparison.after_seconds == second.wait().totals.operation_seconds
+    True
+    """
 
     before_seconds: float
     """Of all operations of the earlier session."""

@@ -10,7 +10,13 @@ from pellucid.introspect.schema import MissRecord
 
 
 class Compilation(NamedTuple):
-    """A function that was traced or compiled during a session."""
+    """A function that was traced or compiled during a session.
+
+    >>> with pl.profiler.profile() as recorded:
+    ...     y = pl.jit(lambda x: x + 43)(1.0)
+    >>> [(each.function, each.entry_count) for each in recorded.wait().compilations]
+    [('<lambda>', 1)]
+    """
 
     function: str
     file: str

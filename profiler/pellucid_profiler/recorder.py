@@ -39,6 +39,11 @@ class Profile:
     """A session that is being recorded, or was: as a context manager it records its block.
 
     Attributes and methods are those of `Session`; asking for one waits for the thread that converts the recording.
+
+    >>> with pl.profiler.Profile() as recorded:
+    ...     y = jnp.sin(1.0)
+    >>> len(recorded.calls)
+    1
     """
 
     def __init__(

@@ -113,6 +113,12 @@ class Session:
     """A recording, joined to programs. Rows of `operations` name their instruction and program by number.
 
     `lines`, `by_operation`, `by_category` and `by_scope` are the same seconds, cut in other ways.
+
+    >>> with pl.profiler.profile() as recorded:
+    ...     y = jnp.sin(1.0)
+    >>> session = recorded.wait()
+    >>> isinstance(session, pl.profiler.Session), len(session.calls)
+    (True, 1)
     """
 
     names: list[str]

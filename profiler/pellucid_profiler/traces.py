@@ -61,6 +61,13 @@ def stop_trace() -> None:
     The file `plugins/profile/<time>/<host>.xplane.pb` is what XProf and TensorBoard open.
     Raises: ArgumentValueError if none was begun; OSError if it can't be written, as on a full disk: called again, it
     writes what was recorded.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> start_trace(folder)
+    >>> stop_trace()
+    >>> [path.suffix for path in Path(folder).rglob("*.xplane.pb")]
+    ['.pb']
     """
     if not _traces:
         raise ArgumentValueError(
@@ -172,6 +179,18 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
     `requires_backend`: start the platforms first, without which nothing is recorded of devices.
     Raises: ArgumentValueError if a server runs already: there is one for a process.
+
+    >>> import socket
+    >>> with socket.socket() as free:
+    ...     free.bind(("", 0))
+    ...     port = free.getsockname()[1]
+    >>> server = start_server(port)
+    >>> start_server(port)
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.ArgumentValueError: a profiler server runs already, and a process has one at a time.
+    ...
+    >>> stop_server()
     """
     if _servers:
         raise ArgumentValueError(
@@ -218,6 +237,12 @@ def stop_server() -> None:
     """End the server that `start_server` began.
 
     Raises: ArgumentValueError if there is none.
+
+    >>> stop_server()
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.ArgumentValueError: no profiler server runs.
+    ...
     """
     if not _servers:
         raise ArgumentValueError(
