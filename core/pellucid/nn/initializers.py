@@ -6,7 +6,7 @@ An initializer is a function `(key, shape, dtype, out_sharding) -> array`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +23,14 @@ _TRUNCATED_COMPLEX_DEVIATION = 0.95311164380491208
 
 
 class Initializer(Protocol):
-    """A function that gives initial values."""
+    """A function that gives initial values.
+
+    `key` is a random key, `shape` the shape of the result and `dtype` its dtype, by default that of the initializer.
+
+    >>> init: Initializer = variance_scaling(1.0, "fan_in", "normal")
+    >>> init(pl.random.key(0), (3, 2), "float16").dtype
+    dtype('float16')
+    """
 
     def __call__(
         self, key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None
@@ -219,26 +226,41 @@ def _complex_truncated_normal(key: Any, upper: Any, shape: Any, dtype: Any) -> A
     return _on_disc(key, shape, dtype, lambda u: jnp.sqrt(-jnp.log(1 - share * u)))
 
 
-def _family(scale: float, mode: str, distribution: str, text: str) -> Any:
+def _family(
+    name: str, scale: float, mode: str, distribution: str, source: str, number: str
+) -> Callable[..., Initializer]:
+    """A maker of initializers with a fixed scale, mode and distribution; `number` is the result of its example."""
+
     def initializer(
         in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
     ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
-    initializer.__doc__ = (
-        f"{text}: `variance_scaling({scale}, {mode!r}, {distribution!r})` with these axes."
-    )
+    initializer.__name__ = initializer.__qualname__ = name
+    initializer.__doc__ = f"""{source}: `variance_scaling({scale}, {mode!r}, {distribution!r})` with these axes.
+
+    >>> print(f"{{{name}()(pl.random.key(0), (8, 4))[0, 0]:.4f}}")
+    {number}
+    """
     return initializer
 
 
-glorot_uniform = xavier_uniform = _family(1.0, "fan_avg", "uniform", "Glorot and Bengio (2010)")
-glorot_normal = xavier_normal = _family(
-    1.0, "fan_avg", "truncated_normal", "Glorot and Bengio (2010)"
+glorot_uniform = xavier_uniform = _family(
+    "glorot_uniform", 1.0, "fan_avg", "uniform", "Glorot and Bengio (2010)", "0.6331"
 )
-lecun_uniform = _family(1.0, "fan_in", "uniform", "LeCun et al. (1998)")
-lecun_normal = _family(1.0, "fan_in", "truncated_normal", "LeCun et al. (1998)")
-he_uniform = kaiming_uniform = _family(2.0, "fan_in", "uniform", "He et al. (2015)")
-he_normal = kaiming_normal = _family(2.0, "fan_in", "truncated_normal", "He et al. (2015)")
+glorot_normal = xavier_normal = _family(
+    "glorot_normal", 1.0, "fan_avg", "truncated_normal", "Glorot and Bengio (2010)", "0.6757"
+)
+lecun_uniform = _family("lecun_uniform", 1.0, "fan_in", "uniform", "LeCun et al. (1998)", "0.5483")
+lecun_normal = _family(
+    "lecun_normal", 1.0, "fan_in", "truncated_normal", "LeCun et al. (1998)", "0.5852"
+)
+he_uniform = kaiming_uniform = _family(
+    "he_uniform", 2.0, "fan_in", "uniform", "He et al. (2015)", "0.7754"
+)
+he_normal = kaiming_normal = _family(
+    "he_normal", 2.0, "fan_in", "truncated_normal", "He et al. (2015)", "0.8276"
+)
 
 
 def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:

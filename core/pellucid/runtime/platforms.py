@@ -307,7 +307,13 @@ def _renamed(name: str, function: Callable[..., T]) -> Callable[..., T]:
         return function(backend)
 
     renamed.__name__ = name
-    renamed.__doc__ = f"Deprecated name of `{function.__name__}`."
+    renamed.__doc__ = f"""Deprecated name of `{function.__name__}`.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     pl.{name}() == pl.{function.__name__}()
+    True
+    """
     return renamed
 
 
