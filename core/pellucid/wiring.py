@@ -13,6 +13,9 @@ late.origins.update(
         "text": "pellucid.ir.printing:text",
         # The transformations and the pipeline lie below calls.
         "with layers called": "pellucid.higher_order.repeated_layers:with_layers_called",
+        # Values that consist of arrays are lowered to them.
+        "call with values of libraries": "pellucid.experimental.hijax.calls:call",
+        "shapes with values of libraries": "pellucid.experimental.hijax.calls:shapes",
         # Operations among the names of `sharding`, a low layer.
         "auto_axes": "pellucid.primitives.placement:auto_axes",
         "explicit_axes": "pellucid.primitives.placement:explicit_axes",

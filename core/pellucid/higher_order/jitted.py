@@ -30,6 +30,7 @@ from pellucid.base import (
     publish,
     strict_zip,
 )
+from pellucid.base.late import late
 from pellucid.compilation import interception, key_reuse
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.interception import Pending
@@ -54,6 +55,7 @@ from pellucid.sharding.layout import Layout
 from pellucid.tracing import (
     Call,
     FunctionSpec,
+    LibraryValues,
     Reuses,
     Tracer,
     ValueProgram,
@@ -238,6 +240,8 @@ class Jitted:
         """Callback of C++ for a call without an executable: (results, fast path that runs without Python, or None)."""
         try:
             return self._results(self.spec.call(args, kwargs))
+        except LibraryValues:
+            return late("call with values of libraries")(self, args, kwargs), None
         except BaseException:
             # After an exception, C++ would call Python for all later calls of this kind.
             self.clear_fast_paths()

@@ -21,6 +21,7 @@ from pellucid.base import (
     strict_zip,
     tree_map,
 )
+from pellucid.base.late import late
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
 from pellucid.ir import (
@@ -44,8 +45,10 @@ from pellucid.sharding.stated import stated_layout, stated_sharding
 from pellucid.tracing import (
     Call,
     FunctionSpec,
+    LibraryValues,
     bound_axes,
     is_array_like,
+    library_types,
     name_of,
     resolve_arguments,
     stage,
@@ -518,9 +521,12 @@ def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
     >>> eval_shape(lambda x: x @ x, ShapeDtypeStruct((2, 2), np.float32))
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
-    if hasattr(fun, "eval_shape") and hasattr(fun, "jitted"):
-        return fun.eval_shape(*args, **kwargs)
-    _, avals, tree = _traced(FunctionSpec(fun, name_of(fun)), args, kwargs)
+    try:
+        if hasattr(fun, "eval_shape") and hasattr(fun, "jitted"):
+            return fun.eval_shape(*args, **kwargs)
+        _, avals, tree = _traced(FunctionSpec(fun, name_of(fun)), args, kwargs)
+    except LibraryValues:
+        return late("shapes with values of libraries")(fun, args, kwargs)
     return tree.unflatten([struct_of(a) for a in avals])
 
 
@@ -570,4 +576,5 @@ def typeof(x: Any) -> Any:
     >>> typeof(np.zeros(3, np.float32))
     ShapedArray(float32[3])
     """
-    return type_of(x)
+    handler = library_types.get(type(x))
+    return type_of(x) if handler is None else handler(x)

@@ -49,6 +49,18 @@ class AbstractValue:
         """Type of a tangent of a value of this type."""
         raise NotImplementedError(type(self))
 
+    def lo_ty(self) -> list[Any]:
+        """The types of the arrays that a value of this type consists of."""
+        return [self]
+
+    def lower_val(self, hi_val: Any) -> list[Any]:
+        """The arrays that a value of this type consists of."""
+        return [hi_val]
+
+    def raise_val(self, *lo_vals: Any) -> Any:
+        """The value that `lower_val` gives `lo_vals` of."""
+        return lo_vals[0]
+
     def __repr__(self) -> str:
         return self.str_short()
 

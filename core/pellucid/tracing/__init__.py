@@ -31,6 +31,7 @@ from .fingerprint import Reuses, note_reuse
 from .function import (
     Call,
     FunctionSpec,
+    LibraryValues,
     indices,
     name_of,
     named_call,
@@ -58,6 +59,7 @@ from .trace import (
     bind,
     bind1,
     is_array_like,
+    library_types,
     name_operands,
     operand_lines,
     plan_of,

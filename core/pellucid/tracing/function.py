@@ -23,7 +23,7 @@ from pellucid.ir import DebugInfo, Mask, Operands, Values
 from pellucid.xla.pytree import flatten, flatten_with_path
 
 from .current import context
-from .trace import type_of, types_of
+from .trace import library_types, type_of, types_of
 
 
 def name_of(function: Function) -> str:
@@ -125,6 +125,10 @@ def resolve_arguments(
     return tuple(sorted(set(nums))), chosen
 
 
+class LibraryValues(Exception):
+    """Raised for arguments that consist of arrays and change in place: `experimental.hijax` makes another call of it."""
+
+
 class Static(NamedTuple):
     """The static arguments of one call, as part of a cache key; values compare with == and by type."""
 
@@ -186,6 +190,8 @@ class FunctionSpec(NamedTuple):
         except SystemError as error:
             # C++ at the last recursion level: the cause is the RecursionError.
             raise error.__cause__ or error from None
+        if library_types and not library_types.keys().isdisjoint(map(type, leaves)):
+            raise LibraryValues
         try:
             avals = tuple(types_of(leaves))
         except ArgumentTypeError:

@@ -37,6 +37,8 @@ flatten_one_level: Callable[[Any], tuple[Iterable[Any], Any] | None] = (
 is_registered: Callable[[type], bool] = default_registry.is_node
 register_node = default_registry.register_node
 register_dataclass_node = default_registry.register_dataclass_node
+opaque_types: set[type] = set()
+"""Node classes whose instances public functions of trees take for leaves."""
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Any] | None:

@@ -1,0 +1,29 @@
+"""Types and primitives of values that consist of arrays, under the names of `jax.experimental.hijax`.
+
+Programs hold arrays alone: a value of such a type goes into a program as the arrays that it consists of, and comes back out
+of arrays. What a value's derivative is, its type and its primitives say.
+"""
+
+from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
+from pellucid.ir.rules import Zero, is_linear as is_undefined_primal
+from pellucid.refs.access import RefView as TransformedRef
+from pellucid.transforms.zeros import instantiate as instantiate_zeros
+
+from .primitives import HiPrimitive, VJPHiPrimitive, cur_qdd
+from .types import (
+    AvalMutableQDD,
+    AvalQDD,
+    HiPspec,
+    HiType,
+    MutableHiType,
+    aval_method,
+    aval_property,
+    control_flow_allowed_effects,
+    register_hitype,
+)
+
+__all__ = [
+    "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiPspec", "HiType", "MutableHiType",
+    "VJPHiPrimitive", "Zero", "aval_method", "aval_property",
+    "control_flow_allowed_effects", "instantiate_zeros", "is_undefined_primal", "register_hitype",
+]  # fmt: skip

@@ -1,0 +1,283 @@
+"""Types of values that consist of arrays, under the names of `jax.experimental.hijax`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentTypeError, UnsupportedError
+from pellucid.base.typing import Function
+from pellucid.ir.avals import AbstractValue, ShapedArray
+from pellucid.ir.rules import Effect
+from pellucid.tracing.trace import Tracer, library_types, type_of
+from pellucid.xla import pytree
+
+_CARRIERS = "_pellucid_tangent_carriers"
+"""Attribute of a traced value whose tangent consists of other arrays than it does: zeros, whose tangents those are."""
+
+
+class HiType(AbstractValue):
+    """Base class of types of values that consist of arrays.
+
+    Subclasses define `lo_ty()`, the types of the arrays, `lower_val(value)`, a list of the arrays, `raise_val(*arrays)`, the
+    value, and `to_tangent_aval()`, the type of a tangent, which may be that of an array. Types are compared by `==`.
+
+    >>> issubclass(MutableHiType, HiType)
+    True
+    """
+
+    has_qdd = False
+    is_high = True
+
+    def lo_ty(self) -> list[ShapedArray]:
+        """The types of the arrays that a value consists of; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__}.lo_ty")
+
+    def lower_val(self, hi_val: Any) -> list[Any]:
+        """The arrays that a value consists of; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__}.lower_val")
+
+    def raise_val(self, *lo_vals: Any) -> Any:
+        """The value that consists of `lo_vals`; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__}.raise_val")
+
+    def to_tangent_aval(self) -> AbstractValue:
+        """Type of a tangent of a value of this type; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__}.to_tangent_aval")
+
+    def tangent(self):
+        return self.to_tangent_aval()
+
+    def to_ct_aval(self) -> AbstractValue:
+        """Type of a cotangent of a value of this type: that of a tangent, unless a subclass says otherwise."""
+        return self.to_tangent_aval()
+
+    def str_short(self, short_dtypes=False):
+        return type(self).__name__
+
+
+class MutableHiType(HiType):
+    """Base class of types of values that change in place.
+
+    What is known of the present state of a value, `cur_qdd(value)`, may change with it. Subclasses define
+    `lo_ty_qdd(state)`, the types of the arrays of a value in that state, `read_loval(state, value)`, a list of them,
+    `new_from_loval(state, *arrays)`, a new value, and `update_from_loval(state, value, *arrays)`, which changes one.
+
+    >>> MutableHiType.has_qdd
+    True
+    """
+
+    has_qdd = True
+
+    def lo_ty_qdd(self, state: Any, /) -> list[ShapedArray]:
+        """The types of the arrays of a value in `state`; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__}.lo_ty_qdd")
+
+    def read_loval(self, state: Any, val: Any, /) -> list[Any]:
+        """The arrays of `val`, which is in `state`; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__}.read_loval")
+
+    def new_from_loval(self, state: Any, /, *vals: Any) -> Any:
+        """A new value in `state` that consists of the arrays `vals`; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__}.new_from_loval")
+
+    def update_from_loval(self, state: Any, val: Any, /, *lo_vals: Any) -> None:
+        """Bring `val` into `state`, where it consists of the arrays `lo_vals`; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__}.update_from_loval")
+
+
+class HiPspec:
+    """Base class of placements of such values.
+
+    >>> HiPspec().to_lo()
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: HiPspec.to_lo
+    """
+
+    def to_lo(self) -> Any:
+        """The placements of the arrays; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__}.to_lo")
+
+
+@dataclass(frozen=True)
+class AvalQDD:
+    """A type together with what is known of a value's present state.
+
+    >>> AvalQDD(pl.typeof(1.0), None).qdd is None
+    True
+    """
+
+    aval: AbstractValue
+    qdd: Any
+
+
+@dataclass(frozen=True)
+class AvalMutableQDD:
+    """A type together with a cell for what is known of a value's present state.
+
+    >>> AvalMutableQDD(pl.typeof(1.0), None).mutable_qdd is None
+    True
+    """
+
+    aval: AbstractValue
+    mutable_qdd: Any
+
+
+@dataclass
+class aval_property:
+    """An attribute of tracers that `fget(tracer)` computes.
+
+    >>> aval_property(fget=len).fget("ab")
+    2
+    """
+
+    fget: Function
+
+
+@dataclass
+class aval_method:
+    """A method of tracers, which is `fun(tracer, ...)`.
+
+    >>> aval_method(len).fun("ab")
+    2
+    """
+
+    fun: Function
+
+
+class _AllowedEffects:
+    """Kinds of effects that may stand in loops and branches."""
+
+    def add_type(self, effect_type: type[Effect]) -> None:
+        """Allow effects of this class."""
+        effect_type.control_flow_allowed = True
+
+    def contains(self, effect: Effect) -> bool:
+        """Whether `effect` is allowed."""
+        return effect.control_flow_allowed
+
+
+control_flow_allowed_effects = _AllowedEffects()
+
+
+def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) -> None:
+    """Note that values of class `val_cls` have the type `typeof_fn(value)`.
+
+    Traced functions, loops and branches take such values as arguments and give them as results, by the arrays that they
+    consist of; functions of trees take them for leaves. A class with a method `cur_qdd` or `type_state` is one of values
+    that change in place: they may be arguments of jitted functions, and be captured by any.
+
+    Raises: ArgumentTypeError for a class that is registered already, here or as a pytree node.
+
+    >>> class Pair:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> class PairType(HiType):
+    ...     def lo_ty(self):
+    ...         return [pl.typeof(0.0)] * 2
+    ...     def lower_val(self, pair):
+    ...         return [pair.x, pair.y]
+    ...     def raise_val(self, x, y):
+    ...         return Pair(x, y)
+    ...     def __eq__(self, other):
+    ...         return type(other) is PairType
+    ...     def __hash__(self):
+    ...         return 0
+    >>> register_hitype(Pair, lambda pair: PairType())
+    >>> pair = pl.jit(lambda p: Pair(p.y, p.x + 1))(Pair(1.0, 2.0))
+    >>> float(pair.x), float(pair.y)
+    (2.0, 2.0)
+    """
+    if val_cls in library_types or pytree.is_registered(val_cls):
+        raise ArgumentTypeError(
+            "register_hitype: the class is registered already.", got=f"got {val_cls.__name__}"
+        )
+    library_types[val_cls] = typeof_fn
+    if hasattr(val_cls, "cur_qdd") or hasattr(val_cls, "type_state"):
+        return
+    pytree.opaque_types.add(val_cls)
+    pytree.register_node(val_cls, _children, _raised)
+
+
+def _children(value: Any) -> tuple[list[Any], AbstractValue]:
+    hi_type = library_types[type(value)](value)
+    return [*hi_type.lower_val(value), *carriers(value, hi_type)], hi_type
+
+
+def _raised(hi_type: Any, children: Sequence[Any]) -> Any:
+    return raised(hi_type, children)
+
+
+def hi_type_of(x: Any) -> Any:
+    """The type of `x`, an array or a value of a registered class."""
+    handler = library_types.get(type(x))
+    return type_of(x) if handler is None else handler(x)
+
+
+# Arrays of a value, and of its tangent --------------------------------------------------------------------
+
+
+def own_types(hi_type: Any) -> list[Any]:
+    """Types of the arrays that values of `hi_type`, which may be that of an array, consist of."""
+    return hi_type.lo_ty() if isinstance(hi_type, HiType) else [hi_type]
+
+
+def tangent_type(hi_type: Any) -> Any:
+    """Type of tangents of values of `hi_type`; None where it has none."""
+    try:
+        return hi_type.to_tangent_aval()
+    except NotImplementedError:
+        return None
+
+
+def carrier_types(hi_type: Any) -> list[Any]:
+    """Types of the arrays of a tangent, where they aren't the tangents of the value's arrays; [] where they are."""
+    tangent = tangent_type(hi_type) if isinstance(hi_type, HiType) else None
+    if tangent is None or own_types(tangent) == [aval.tangent() for aval in own_types(hi_type)]:
+        return []
+    return own_types(tangent)
+
+
+def carriers(value: Any, hi_type: Any) -> list[Any]:
+    """Zeros of `carrier_types(hi_type)`, whose tangents are those of `value`."""
+    carried = getattr(value, _CARRIERS, None)
+    if carried is None:
+        return [zeros_of(aval) for aval in carrier_types(hi_type)]
+    return carried
+
+
+def zeros_of(aval: Any) -> np.ndarray:
+    """Zeros of a type, in the memory of one element."""
+    return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
+
+
+def lowered(value: Any, hi_type: Any) -> list[Any]:
+    """The arrays of `value`, and its carriers."""
+    if not isinstance(hi_type, HiType):
+        return [value]
+    return [*hi_type.lower_val(value), *carriers(value, hi_type)]
+
+
+def raised(hi_type: Any, arrays: Sequence[Any]) -> Any:
+    """The value of `hi_type` that `lowered` gives `arrays` of.
+
+    Raises: UnsupportedError where derivatives need an attribute that the value's class has no room for.
+    """
+    if not isinstance(hi_type, HiType):
+        return arrays[0]
+    n = len(hi_type.lo_ty())
+    value = hi_type.raise_val(*arrays[:n])
+    carried = list(arrays[n:])
+    if any(isinstance(x, Tracer) for x in carried):
+        try:
+            object.__setattr__(value, _CARRIERS, carried)
+        except AttributeError:
+            raise UnsupportedError(
+                f"a traced value of class {type(value).__name__} has no room for its tangent.",
+                do="Give the class a `__dict__`: its `__slots__` leave no room for another attribute.",
+            ) from None
+    return value
