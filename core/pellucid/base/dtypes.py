@@ -60,16 +60,38 @@ class prng_key(extended):
     """
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class ExtendedDType:
     """A dtype each element of which is stored as an array of `element_shape` and `base_dtype`.
 
-    An array of this dtype and shape `s` is lowered as one of `base_dtype` and shape
-    `s + element_shape`. `type` is its category for `issubdtype`; `implementation` is whatever
-    gives the elements their meaning (for keys, the generator). Dtypes are equal if all of
-    these are.
+    An array of this dtype and shape `s` is lowered as one of `base_dtype` and shape `s + element_shape`. `type` is its
+    category for `issubdtype`.
+    """
 
-    >>> key = ExtendedDType("key<fry>", prng_key, np.dtype("uint32"), (2,))
+    __slots__ = ()
+
+    name: str
+    type: builtins.type[extended]
+    base_dtype: np.dtype
+    element_shape: tuple[int, ...]
+    kind: ClassVar[str] = "V"
+    """As of NumPy's dtypes whose elements are no numbers."""
+    _rules: Any = None
+    """Rules of a dtype of a library, as `extend.dtypes` states them."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.base_dtype.itemsize * math.prod(self.element_shape)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KeyDType(ExtendedDType):
+    """The dtype of random keys; `implementation` is their generator. Dtypes are equal if all fields are.
+
+    >>> key = KeyDType("key<fry>", prng_key, np.dtype("uint32"), (2,))
     >>> key, key.itemsize
     (key<fry>, 8)
     """
@@ -79,19 +101,9 @@ class ExtendedDType:
     base_dtype: np.dtype
     element_shape: tuple[int, ...]
     implementation: Any = None
-    kind: ClassVar[str] = "V"
-    """As of NumPy's dtypes whose elements are no numbers."""
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return self.base_dtype.itemsize * math.prod(self.element_shape)
 
     def __hash__(self) -> int:
         return hash((self.name, self.implementation))  # the rest seldom differs alone
-
-    def __repr__(self) -> str:
-        return self.name
 
 
 # Which there are ----------------------------------------------------------------------------------
@@ -217,6 +229,8 @@ def tangent_dtype(dtype: Any) -> np.dtype:
     >>> tangent_dtype(np.dtype(np.int32)), tangent_dtype(np.dtype(np.float32))
     (dtype([('float0', 'V')]), dtype('float32'))
     """
+    if rules := getattr(dtype, "_rules", None):
+        return rules.tangent_dtype(dtype)
     return dtype if dtype in INEXACT else float0
 
 

@@ -92,7 +92,7 @@ def _members(records: Iterable[Keys | None]) -> tuple[Key, ...]:
 
 
 def _is_keys(aval) -> bool:
-    return type(aval) is ShapedArray and isinstance(aval.dtype, dtypes.ExtendedDType)
+    return type(aval) is ShapedArray and isinstance(aval.dtype, dtypes.KeyDType)
 
 
 def keys_of(x: Any) -> Keys | None:

@@ -8,9 +8,10 @@ from types import ModuleType
 
 from pellucid.callbacks.io import io_callback
 from pellucid.experimental.hijax import cur_qdd
+from pellucid.experimental.tangent_dtypes import primal_tangent_dtype
 from pellucid.runtime.extended import ExtendedArray as EArray
 
-__all__ = ["EArray", "cur_qdd", "io_callback"]
+__all__ = ["EArray", "cur_qdd", "io_callback", "primal_tangent_dtype"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -17,6 +17,7 @@ from pellucid.ir import (
     Primitive,
     Traits,
     Zero,
+    physical,
     shaped_array,
     with_mark,
     words,
@@ -210,11 +211,11 @@ class ConvertElementType(Folds, Elementwise[ConvertElementTypeParams]):
 
     def abstract_eval(self, avals, params):
         [x] = avals
-        if "key" in (kind_of(x.dtype), kind_of(params.new_dtype)) and x.dtype != params.new_dtype:
+        if x.dtype != params.new_dtype and not _converts(x.dtype, params.new_dtype):
             raise DtypeError(
-                "keys can't be converted to numbers, nor numbers to keys.",
+                "values of an extended dtype can't be converted, nor other values to it.",
                 got=f"operand: {x.text()}, new_dtype: {params.new_dtype}",
-                do="Use `random.key_data` and `random.wrap_key_data`.",
+                do="For keys use `random.key_data` and `random.wrap_key_data`; a dtype of a library has rules for others.",
             )
         return [shaped_array(x.shape, params.new_dtype, params.weak_type)]
 
@@ -234,14 +235,24 @@ class ConvertElementType(Folds, Elementwise[ConvertElementTypeParams]):
 
     def jvp(self, primals, tangents, params):
         y = bind1(self, primals[0], params=params)
-        if not dtypes.is_inexact(params.new_dtype):
-            return [y], [Zero(type_of(y).tangent())]
-        return [y], bind(self, tangents[0], params=params)
+        tangent = type_of(y).tangent()
+        if tangent.dtype == dtypes.float0:
+            return [y], [Zero(tangent)]
+        return [y], [converted(tangents[0], tangent.dtype, tangent.weak_type)]
+
+
+def _converts(source, target) -> bool:
+    """Whether elements are converted from one dtype to another, as the rules of an extended one say."""
+    if rules := getattr(source, "_rules", None):
+        return rules.convert_from(source, target)
+    if rules := getattr(target, "_rules", None):
+        return rules.convert_to(source, target)
+    return "key" not in (kind_of(source), kind_of(target))
 
 
 def _lower_convert(ctx, operands, params: ConvertElementTypeParams):
     [x], [aval], result = operands, ctx.avals_in, ctx.avals_out[0]
-    if aval.dtype == result.dtype:
+    if physical(aval).dtype == physical(result).dtype:
         return x
     if kind_of(aval.dtype) == "complex" and kind_of(result.dtype) != "complex":
         aval = shaped_array(aval.shape, real_dtype(aval.dtype))

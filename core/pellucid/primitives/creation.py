@@ -170,6 +170,8 @@ def full(shape: Ints, fill_value: Any, dtype: Any = None, *, sharding: Any = Non
         sharding = sharding_for(sharding, "full")
     if dtype is not None:
         dtype = dtypes.check_user_dtype(dtype, "full")
+        if rules := getattr(dtype, "_rules", None):
+            return rules.full(sizes, fill_value, dtype)
         _check_real(fill_value, dtype, "full")
         if type(fill_value) in _PYTHON_SCALARS or isinstance(fill_value, np.generic):
             fill_value = scalar(np.asarray(fill_value).astype(dtype), dtype)
@@ -293,6 +295,8 @@ def zeros(aval: Any) -> Any:
         if is_static(aval.shape):
             return np.zeros(aval.shape, dtypes.float0)
         return broadcast_in_dim(np.zeros((), dtypes.float0), aval.shape, ())
+    if rules := getattr(aval.dtype, "_rules", None):
+        return full(aval.shape, rules.zero(aval.dtype))
     if isinstance(aval.dtype, dtypes.ExtendedDType):
         # No scalar of the host is one.
         params = EmptyParams(aval.shape, aval.dtype, aval.shown_sharding)

@@ -305,6 +305,9 @@ def add_tangents(x: Any, y: Any) -> Any:
         return y
     if type(y) is Zero:
         return x
+    dtype = type_of(x).dtype
+    if rules := getattr(dtype, "_rules", None):
+        return rules.add(dtype, x, y)
     return bind1(add_any_p, x, y)
 
 

@@ -49,9 +49,7 @@ class PRNGImpl:
     """The dtype of its keys."""
 
     def __post_init__(self) -> None:
-        dtype = dtypes.ExtendedDType(
-            f"key<{self.tag}>", dtypes.prng_key, _WORD, self.key_shape, self
-        )
+        dtype = dtypes.KeyDType(f"key<{self.tag}>", dtypes.prng_key, _WORD, self.key_shape, self)
         object.__setattr__(self, "dtype", dtype)
 
     def __repr__(self) -> str:
@@ -79,7 +77,7 @@ def generator_of(spec: Any) -> PRNGImpl:
     """
     if type(spec) is PRNGImpl:
         return spec
-    if isinstance(spec, dtypes.ExtendedDType) and type(spec.implementation) is PRNGImpl:
+    if isinstance(spec, dtypes.KeyDType) and type(spec.implementation) is PRNGImpl:
         return spec.implementation
     if isinstance(spec, str):
         generator = _registry.get(spec)

@@ -346,4 +346,4 @@ random_bits_p = RandomBits()
 
 def is_keys(x: Any) -> bool:
     """Whether `x` is an array of typed keys."""
-    return isinstance(type_of(x).dtype, dtypes.ExtendedDType)
+    return isinstance(type_of(x).dtype, dtypes.KeyDType)

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from pellucid import dtypes as facade
 from pellucid.base import config, dtypes, late
-from pellucid.base.dtypes import SCALAR_TYPES, ExtendedDType
+from pellucid.base.dtypes import SCALAR_TYPES, KeyDType
 from pellucid.base.errors import DtypeError
 from tools import public_api
 
@@ -29,7 +29,7 @@ def reference(x64, oracle, oracle_x64):
 
 
 def key_dtype(tag="fry", shape=(2,)):
-    return ExtendedDType(f"key<{tag}>", dtypes.prng_key, np.dtype("uint32"), shape)
+    return KeyDType(f"key<{tag}>", dtypes.prng_key, np.dtype("uint32"), shape)
 
 
 # Promotion

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import pellucid
 import pellucid.numpy as jnp
-from pellucid.base.dtypes import ExtendedDType, prng_key
+from pellucid.base.dtypes import KeyDType, prng_key
 from pellucid.base.errors import (
     ArgumentTypeError,
     IndexingError,
@@ -246,7 +246,7 @@ def test_integers_that_no_index_dtype_holds_are_out_of_bounds() -> None:
 
 
 def test_arrays_of_keys_are_indexed_and_updated() -> None:
-    keys = shaped_array((4, 3), ExtendedDType("key<fry>", prng_key, np.dtype(np.uint32), (2,)))
+    keys = shaped_array((4, 3), KeyDType("key<fry>", prng_key, np.dtype(np.uint32), (2,)))
     row = shaped_array((3,), keys.dtype)
     for function, operands, result in (
         (lambda k: k[1], [keys], (3,)),

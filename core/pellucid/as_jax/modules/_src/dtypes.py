@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-import abc
-from typing import Any
-
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.dtypes import TypePromotionError, extended, finfo
+from pellucid.base.dtypes import TypePromotionError, extended, finfo, supports_inf
+from pellucid.extend.dtypes import ExtendedDType
 
 DType = np.dtype
 
-
-class ExtendedDType(abc.ABC):
-    """Base of element types that libraries define. Pellucid has its own, and refuses arrays of others."""
-
-    @property
-    @abc.abstractmethod
-    def type(self) -> Any:
-        """The kind of element type, a subclass of `extended`."""
-
-
-ExtendedDType.register(dtypes.ExtendedDType)
-
-__all__ = ["DType", "ExtendedDType", "TypePromotionError", "extended", "finfo"]
+__all__ = ["DType", "ExtendedDType", "TypePromotionError", "extended", "finfo", "supports_inf"]

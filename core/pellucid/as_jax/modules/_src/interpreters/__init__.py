@@ -1,0 +1,1 @@
+"""Interpreters as `jax._src.interpreters`."""
