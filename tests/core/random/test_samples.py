@@ -15,6 +15,9 @@ import pellucid as pl
 from pellucid.base.config import optimization_level
 
 MAX_ULP = dict.fromkeys(("float16", "bfloat16", "float32", "float64", "complex64", "complex128"), 4)
+MAX_ULP["float16"] = (
+    8  # a sample near 0 of a truncated normal differs by 5 on processors with other contractions
+)
 
 
 def distance(dtype: str, sample: bytes, expected: bytes) -> int:
