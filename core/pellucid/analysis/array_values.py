@@ -82,7 +82,7 @@ def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
     (0.0, 5.0, 2.5, 1)
     """
     x = x if type(x) in ARRAY_TYPES else numpy.asarray(x)
-    aval: Any = type_of(x)
+    aval = type_of(x)
     note = _reason_not_to_read(x, aval)
     shape = [int(size) for size in aval.shape]
     parts = [] if note else _parts(x)
@@ -135,7 +135,7 @@ def array_slice(x: Any, index: Sequence[int], dims: Sequence[int]) -> Slice:
     >>> array_slice(jnp.arange(8.0).reshape(2, 2, 2), [0, 1, 0], [2, 0]).cells
     [[2.0, 6.0], [3.0, 7.0]]
     """
-    aval: Any = type_of(x)
+    aval = type_of(x)
     if note := _reason_not_to_read(x, aval):
         raise ArgumentValueError("there is no slice to draw.", got=note)
     return _slice_of(_parts(x), [int(size) for size in aval.shape], index, dims)

@@ -81,7 +81,7 @@ def _any(flags: Any) -> Any:
 
 
 def _check_divisor(notes: Notes, equation: Any, divisor: Any) -> None:
-    aval: Any = type_of(divisor)
+    aval = type_of(divisor)
     zero = np.zeros((), aval.dtype)[()]
     is_zero = eq(divisor, broadcast_in_dim(zero, aval.shape, ()) if aval.shape else zero)
     site = Site(DivisionByZeroError, lambda: "division by zero", (), equation.source, equation)
@@ -136,7 +136,7 @@ _INDICES: dict[Any, Callable[[Sequence[Any], Any], tuple[Any, list[int], list[in
 
 def _check_indices(notes: Notes, equation: Any, operands: Operands) -> None:
     indices, axes, last = _INDICES[equation.primitive](operands, equation.params)
-    aval: Any = type_of(indices)
+    aval = type_of(indices)
     if not aval.size:
         return
     flat = reshape(convert_element_type(indices, _INT32), (aval.size // len(axes), len(axes)))

@@ -426,7 +426,7 @@ def _cond_of_two_operands(pred, true_operand, true_fun, false_operand, false_fun
 def _check_scalar(caller: str, name: str, x) -> None:
     if not is_array_like(x):
         raise ArgumentTypeError(f"{caller} needs a scalar {name}.", got=f"got {type(x).__name__}")
-    aval: Any = type_of(x)
+    aval = type_of(x)
     if aval.shape != ():
         error = ArgumentTypeError(
             f"{caller} needs a scalar {name}.", got=f"{name}: {aval.text()}",
@@ -469,7 +469,7 @@ def switch(
     for branch in branches:
         check_callable(branch, "switch")
     _check_scalar("switch", "index", index)
-    aval: Any = type_of(index)
+    aval = type_of(index)
     if aval.dtype.kind not in "iu":
         raise ArgumentTypeError("switch needs an integer index.", got=f"got {aval.text()}",
                                 do="For a boolean use `cond`; else convert with `.astype(int)`.")  # fmt: skip

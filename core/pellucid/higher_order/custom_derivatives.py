@@ -67,6 +67,7 @@ from pellucid.transforms import (
     stage_open,
     structure_lines,
     with_aux,
+    zero_of,
 )
 from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
 
@@ -132,8 +133,7 @@ class CustomJvpCall(NamedTuple):
             results = places.place(values[:n], value_dims[:n], value_dims[n:])
             out_tangents = places.moved(values[n:], value_dims[n:])
             return results, [
-                Zero(type_of(y).tangent()) if type(t) is Zero else t
-                for y, t in strict_zip(results, out_tangents)
+                zero_of(y) if type(t) is Zero else t for y, t in strict_zip(results, out_tangents)
             ]
 
         return self._replace(function=function, rule=rule), places.dims
@@ -223,7 +223,7 @@ class custom_jvp(CustomFunction):
         def rule(primals, tangents):
             result = self(*primals)
             leaves, tree = flatten(result)
-            total: Values = [Zero(type_of(x).tangent()) for x in leaves]
+            total: Values = [*map(zero_of, leaves)]
             for t, jvp in strict_zip(tangents, jvps):
                 if jvp is not None:
                     terms = tree.flatten_up_to(jvp(t, result, *primals))

@@ -40,6 +40,7 @@ from pellucid.transforms import (
     nonzero_mask,
     result_leaves,
     with_aux,
+    zero_of,
 )
 from pellucid.transforms.gradient import linear_transpose
 from pellucid.transforms.linearize import linearize
@@ -228,7 +229,7 @@ class LinearSolve(Programs[LinearSolveParams]):
         consts, b = params.split(primals)
         const_tangents, right = params.split(tangents)
         n, matvec = len(b), params.jaxprs.matvec.jaxpr
-        aux_tangents = [Zero(type_of(x).tangent()) for x in results[n:]]
+        aux_tangents = [*map(zero_of, results[n:])]
         if any(nonzero_mask(const_tangents.matvec)):
             of_consts = lambda *xs: (replay(matvec, (), *xs, *results[:n]), ())
             _, slopes, _ = jvp_flat(of_consts, consts.matvec, const_tangents.matvec)
@@ -445,7 +446,7 @@ def custom_root(
             f_consts,
             tangents[: len(f_consts)],
         )
-        out_tangents = [Zero(type_of(x).tangent()) for x in results]
+        out_tangents = [*map(zero_of, results)]
         if any(nonzero_mask(right)):
             solution = replay(of_tangents, (), *tangent_consts, *root, *map(instantiate, right))
             out_tangents[:n] = map(neg, solution)

@@ -77,7 +77,14 @@ from pellucid.primitives.windows import (
     window_shape,
 )
 from pellucid.tracing import Tracer, bind, bind1, name_of, replay, stage, type_of, types_of
-from pellucid.transforms import batch_flat, check_callable, checked_leaves, concrete_value, jvp_flat
+from pellucid.transforms import (
+    batch_flat,
+    check_callable,
+    checked_leaves,
+    concrete_value,
+    jvp_flat,
+    zero_of,
+)
 from pellucid.xla.pytree import flatten, treedef_tuple
 
 from .bodies import Body, body_of, differing_types, stand_in
@@ -367,7 +374,7 @@ reduce_window_p = ReduceWindow()
 
 def _windows(operand, initial, window: WindowParams):
     """The elements of the windows of `operand`: one axis for those of one window, then one for each of its axes."""
-    aval: Any = type_of(operand)
+    aval = type_of(operand)
     counts = window_shape(aval.shape, window, "reduce_window")
     holes = [dilation - 1 for dilation in window.base_dilation]
     padded = pad(operand, initial, [(*p, hole) for p, hole in strict_zip(window.padding, holes)])
@@ -447,7 +454,7 @@ class ScatterApply(Programs[ScatterApplyParams], Scatter):  # pyright: ignore[re
         result = bind1(self, *primals, params=params)
         (x, indices, updates), tx = primals, tangents[0]
         if type(tx) is Zero:
-            return [result], [Zero(type_of(result).tangent())]
+            return [result], [zero_of(result)]
         if not params.unique_indices:
             raise MissingRule(
                 "scatter_apply has no derivative where it may apply its function to one element several times.",

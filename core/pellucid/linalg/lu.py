@@ -11,6 +11,7 @@ from pellucid.higher_order.loops import fori_loop
 from pellucid.ir import NoParams, Traits
 from pellucid.primitives.arithmetic import add, mul, sub
 from pellucid.primitives.creation import broadcasted_iota
+from pellucid.primitives.families import zero_of
 from pellucid.primitives.logical import eq, ge, select_n
 from pellucid.primitives.movement import broadcast_in_dim, expand_dims
 from pellucid.primitives.slicing import dynamic_index_in_dim, slice_in_dim
@@ -29,7 +30,6 @@ from .matrices import (
     rows,
     tril,
     triu,
-    zero_of,
 )
 from .native import INT32, gpu_name, lapack_name, native
 from .triangular import triangular_solve

@@ -15,7 +15,6 @@ from pellucid.ir import (
     Primitive,
     ShapedArray,
     Traits,
-    Zero,
     batched_factors,
     real_operations,
     shaped_array,
@@ -286,11 +285,6 @@ def without_info(results: Sequence[Any]) -> list[Any]:
     *values, info = results
     succeeded = eq(info, np.int32(0))
     return [nan_unless(succeeded, x) for x in values]
-
-
-def zero_of(x: Any) -> Zero:
-    """The zero tangent of `x`."""
-    return Zero(type_of(x).tangent())
 
 
 def matrix_aval(x: ShapedArray, *shape: int, dtype: Any = None) -> ShapedArray:

@@ -11,6 +11,7 @@ from pellucid.ir import NoParams
 from pellucid.primitives.arithmetic import add, sub
 from pellucid.primitives.conversion import complex as complex_of, imag
 from pellucid.primitives.creation import broadcasted_iota, full_like
+from pellucid.primitives.families import zero_of
 from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.tracing import bind, bind1, type_of
 
@@ -31,7 +32,6 @@ from .matrices import (
     rows,
     tril,
     triu,
-    zero_of,
 )
 from .native import INT32, boolean, gpu_name, lapack_name, native
 from .triangular import triangular_solve

@@ -91,7 +91,7 @@ def _canonical(dtype: Any) -> Any:
 
 def _as_array(x: Any, dtype: Any) -> Any:
     if isinstance(x, (bool, int, float, complex)):
-        aval: Any = type_of(x) if dtype is None else shaped_array((), dtype)
+        aval = type_of(x) if dtype is None else shaped_array((), dtype)
         return put_host(x, aval, default_sharding(), committed=False)
     if is_array_like(x):
         x = x.as_value() if isinstance(x, Symbol) else as_operand(x)
@@ -146,7 +146,7 @@ def _from_host_sequence(x: Any, leaves: list[Any], dtype: Any) -> Any:
 
 
 def _type_pair(x: Any) -> tuple[Any, bool]:
-    aval: Any = type_of(x)
+    aval = type_of(x)
     return aval.dtype, aval.weak_type
 
 
@@ -302,7 +302,7 @@ def _wrapped(value: int | float, dtype: Any) -> Any:
 
 @numpy_function(static=("shape", "dtype", "weak_type"))
 def _full(fill_value: Any, shape: tuple[int, ...], dtype: Any, weak_type: bool) -> Any:
-    aval: Any = type_of(fill_value)
+    aval = type_of(fill_value)
     value = convert(fill_value, aval, dtype, weak_type)
     ndim = aval.ndim
     return broadcast_in_dim(value, shape, tuple(range(len(shape) - ndim, len(shape))))
@@ -481,7 +481,7 @@ def _linspace(
     ends = [canonical("linspace", x) for x in ends]
     computed = ends[0][1].dtype  # never weakly typed
     start, stop = broadcast_arrays("linspace", *(convert(x, aval, computed) for x, aval in ends))
-    aval: Any = type_of(start)
+    aval = type_of(start)
     gaps = num - 1 if endpoint else num
     one = scalar(1, computed)
     if gaps > 0:

@@ -86,7 +86,7 @@ def _cumulative(
     result = accumulated(name, apply, x, along, dtype, promote)
     if not include_initial:
         return result
-    aval: Any = type_of(result)
+    aval = type_of(result)
     first = filled(aval.update(shape=(*aval.shape[:along], 1, *aval.shape[along + 1 :])), initial)
     return concatenate([first, result], along)
 

@@ -317,7 +317,7 @@ def _diagonals(x: Any, letters: str, result_letters: str, dtype: Any) -> tuple[A
         axes = [i for i, c in enumerate(letters) if c == letter]
         if len(axes) == 1:
             continue
-        aval: Any = type_of(x)
+        aval = type_of(x)
         x = select(_on_diagonal(aval.shape, axes), x, zeros(aval))
         gone = axes[:-1] if letter in result_letters else axes
         x = _total(x, gone, dtype)

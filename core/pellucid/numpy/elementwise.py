@@ -250,7 +250,7 @@ def positive(x: Any, /) -> Any:
 
 
 def _own_type(x: Any) -> tuple[Any, bool]:
-    aval: Any = type_of(x)
+    aval = type_of(x)
     return aval.dtype, aval.weak_type
 
 
@@ -530,7 +530,7 @@ def hypot(x: Any, y: Any, /) -> Any:
 
 def _weak_if_all_are(x: Any, *operands: Any) -> Any:
     """`x`, weakly typed only if all `operands` are; promotion looks at the dtype that they get together."""
-    aval: Any = type_of(x)
+    aval = type_of(x)
     weak_type = aval.weak_type and all(type_of(o).weak_type for o in operands)
     return convert(x, aval, aval.dtype, weak_type)
 
@@ -697,7 +697,7 @@ logical_not = _unary("logical_not", logical.bitwise_not, _as_bools, "Whether `x`
 
 def _integers(name: str, *operands: Any) -> list[Any]:
     promoted = promote_arguments(name, *operands)
-    aval: Any = type_of(promoted[0])
+    aval = type_of(promoted[0])
     if dtypes.is_inexact(aval.dtype):
         raise DtypeError(
             f"jnp.{name} needs integers or bools.",
@@ -728,7 +728,7 @@ bitwise_count = _unary(
 
 
 def _count_bits(x: Any) -> Any:
-    aval: Any = type_of(x)
+    aval = type_of(x)
     if aval.dtype != np.bool_:
         x = logical.population_count(x if aval.dtype.name.startswith("u") else arithmetic.abs(x))
     return convert_element_type(x, np.dtype(np.uint8))

@@ -260,7 +260,7 @@ def _transformed(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any)
 def _compiled(
     a: Any, kind: FftType, lengths: tuple[int, ...], axes: tuple[int, ...], norm: str
 ) -> Any:
-    aval: Any = type_of(a)
+    aval = type_of(a)
     if not axes:
         to = dtypes.to_inexact_dtype if kind is FftType.RFFT else dtypes.to_complex_dtype
         return convert(a, aval, to(aval.dtype))

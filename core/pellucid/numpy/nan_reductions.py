@@ -134,7 +134,7 @@ def _extreme(
     result = extreme(
         name, kind, _without_nan(name, a, kind.identity), axis, keepdims, initial, where
     )
-    aval: Any = type_of(result)
+    aval = type_of(result)
     if initial is not None or not _has_nan(aval):
         return result
     none = reduced(name, AND, logical.ne(a, a), axis, _BOOL, keepdims)

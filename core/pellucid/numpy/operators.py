@@ -132,7 +132,7 @@ def astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
 
 @numpy_function(static="dtype")
 def _converted(x: Any, dtype: Any) -> Any:
-    aval: Any = type_of(x)
+    aval = type_of(x)
     if aval.dtype.kind == "c" and dtype.kind != "c" and dtype != np.bool_:
         x = elementwise.real(x)
         aval = type_of(x)
@@ -201,7 +201,7 @@ def _view(x: Any, dtype: Any = None, type: None = None) -> Any:
 
 @numpy_function(static="dtype")
 def _viewed(x: Any, dtype: Any) -> Any:
-    aval: Any = type_of(x)
+    aval = type_of(x)
     if aval.dtype == dtype:
         return x
     old, new = dtypes.itemsize_bits(aval.dtype), dtypes.itemsize_bits(dtype)
@@ -237,7 +237,7 @@ def _matmul_reversed(x: Any, y: Any) -> Any:
 
 def _byteswap(x: Any) -> Any:
     """`x` with the bytes of each element in reverse order."""
-    aval: Any = type_of(x)
+    aval = type_of(x)
     if aval.dtype.kind == "c":
         return conversion.complex(_byteswap(x.real), _byteswap(x.imag))
     size = dtypes.item_bytes(aval.dtype)

@@ -87,7 +87,7 @@ def _argsort(a: Any, axis: int, stable: bool, descending: bool) -> Any:
     # Equal elements keep their order also when descending: the input is turned before and after.
     if descending:
         a = movement.rev(a, (axis,))
-    aval: Any = type_of(a)
+    aval = type_of(a)
     index = dtypes.default_int_dtype()
     positions = creation.broadcasted_iota(index, aval.shape, axis, out_sharding=aval.shown_sharding)
     _, order = sorting.sort_key_val(a, positions, axis, stable)

@@ -194,7 +194,7 @@ def _average(a: Any, weights: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]
     a, aval = canonical("average", a)
     if weights is None:
         average = mean_of("average", a, axis, None, keepdims, None)
-        average_aval: Any = type_of(average)
+        average_aval = type_of(average)
         count = _count("average", aval, axis, None, average_aval.dtype, keepdims)
         return average, broadcast_in_dim(count, average_aval.shape, ())
     a, weights = promote_dtypes_inexact("average", a, weights)

@@ -59,7 +59,7 @@ from .contraction import (
 )
 from .counts import dot_operations, ragged_dot_operations
 from .creation import broadcasted_iota, ones, zeros
-from .families import INTEGER, add_tangents, kind_of
+from .families import INTEGER, add_tangents, kind_of, zero_of
 from .logical import bitwise_and, le, lt, select_n
 from .movement import (
     aligned_at,
@@ -475,7 +475,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
 
     def jvp(self, primals, tangents, params):
         result = bind1(self, *primals, params=params)
-        total: Any = Zero(type_of(result).tangent())
+        total: Any = zero_of(result)
         for i, tangent in enumerate(tangents):  # linear in each of the four
             if type(tangent) is not Zero:
                 term = _by_scaling(*resized(primals, i, tangent), *params)  # pyright: ignore[reportCallIssue]

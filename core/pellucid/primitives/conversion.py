@@ -16,7 +16,6 @@ from pellucid.ir import (
     Linear,
     Primitive,
     Traits,
-    Zero,
     physical,
     shaped_array,
     with_mark,
@@ -33,6 +32,7 @@ from .families import (
     constant_like,
     kind_of,
     scalar,
+    zero_of,
 )
 from .movement import Identity, move_axis
 
@@ -237,7 +237,7 @@ class ConvertElementType(Folds, Elementwise[ConvertElementTypeParams]):
         y = bind1(self, primals[0], params=params)
         tangent = type_of(y).tangent()
         if tangent.dtype == dtypes.float0:
-            return [y], [Zero(tangent)]
+            return [y], [zero_of(y)]
         return [y], [converted(tangents[0], tangent.dtype, tangent.weak_type)]
 
 
@@ -338,7 +338,7 @@ class BitcastConvertType(Primitive[BitcastParams]):
 
     def jvp(self, primals, tangents, params):
         y = bind1(self, primals[0], params=params)
-        return [y], [Zero(type_of(y).tangent())]
+        return [y], [zero_of(y)]
 
     def batch(self, axis, operands, dims, params):
         x = move_axis(operands[0], dims[0], 0)  # the last axis may have a meaning

@@ -295,6 +295,15 @@ add_any_p: Elementwise = AddAny(
 """Sum of two tangents or cotangents of one type."""
 
 
+def zero_of(x: Any) -> Zero:
+    """The zero tangent of `x`.
+
+    >>> zero_of(np.int32(2))
+    Zero(float0[])
+    """
+    return Zero(type_of(x).tangent())
+
+
 def add_tangents(x: Any, y: Any) -> Any:
     """Sum of two tangents, either of which may be a known zero.
 

@@ -11,7 +11,7 @@ from pellucid.ir import Operands, P, Primitive, Results, Zero, is_linear
 from pellucid.tracing import bind, type_of
 
 from .creation import instantiate
-from .families import add_tangents
+from .families import add_tangents, zero_of
 from .movement import other_axes
 
 
@@ -29,7 +29,7 @@ class JointlyLinear(Primitive[P]):
                     operands[i] = instantiate(tangents[i])
                 terms = bind(self, *operands, params=params)
                 moved = terms if moved is None else list(map(add_tangents, moved, terms))
-        return results, moved or [Zero(type_of(y).tangent()) for y in results]
+        return results, moved or [*map(zero_of, results)]
 
     def transpose(self, cotangents, operands, params):
         [cotangent] = cotangents

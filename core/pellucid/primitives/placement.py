@@ -75,6 +75,7 @@ from pellucid.tracing import bind, bind1, bottom, context, type_of
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.shardings import Device
 
+from .families import zero_of
 from .movement import Identity
 
 
@@ -124,9 +125,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
     def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
         moved = self._moved(tangents, params)
-        return results, [
-            Zero(type_of(y).tangent()) if t is None else t for t, y in strict_zip(moved, results)
-        ]
+        return results, [zero_of(y) if t is None else t for t, y in strict_zip(moved, results)]
 
     def transpose(self, cotangents, operands, params):
         _, devices, srcs = params

@@ -33,7 +33,6 @@ from pellucid.ir import (
     ShapedArray,
     Traits,
     Values,
-    Zero,
     shaped_array,
 )
 from pellucid.lowering.dynamic_shapes import reduce_window
@@ -57,6 +56,7 @@ from .families import (
     add_any_p,
     check_elements,
     kind_of,
+    zero_of,
 )
 from .logical import bitwise_and, bitwise_or, eq, gt, lt, ne, ordered, select_n
 from .monoids import (
@@ -401,7 +401,7 @@ class ReduceExtreme(Reduction):
         aval = type_of(x)
         y = bind1(self, x, params=params)
         if aval.size == 0:
-            return [y], [Zero(type_of(y).tangent())]
+            return [y], [zero_of(y)]
         shape = tuple([1 if i in params.axes else size for i, size in enumerate(aval.shape)])
         chosen = converted(eq(x, reshape(y, shape)), aval.dtype)
         count = reduce_sum(chosen, params.axes)
@@ -437,7 +437,7 @@ class ReduceProd(Reduction):
     def jvp(self, primals, tangents, params):
         if type_of(primals[0]).size == 0:
             y = bind1(self, *primals, params=params)
-            return [y], [Zero(type_of(y).tangent())]
+            return [y], [zero_of(y)]
         y, t = by_halves(product_pair, (*primals, *tangents), params.axes)
         return [y], [t]
 
@@ -576,7 +576,7 @@ class ArgExtreme(OfOneArray[ArgExtremeParams]):
 
     def jvp(self, primals, tangents, params):
         y = bind1(self, *primals, params=params)
-        return [y], [Zero(type_of(y).tangent())]
+        return [y], [zero_of(y)]
 
     def lower(self, ctx, operands, params):
         x, result = ctx.avals_in[0], ctx.avals_out[0]

@@ -41,7 +41,7 @@ from .assembly import aligned_at_one_dim
 from .conversion import imag, real
 from .counts import sort_comparisons, top_k_comparisons
 from .creation import broadcasted_iota
-from .families import constant_like, kind_of, texts
+from .families import constant_like, kind_of, texts, zero_of
 from .gather_scatter import gather
 from .index_dims import GatherDimensionNumbers, GatherScatterMode
 from .logical import bitwise_and, bitwise_or, eq, eq_to_p, gt, lt, lt_to_p, ne, select_n
@@ -211,7 +211,7 @@ class Greatest(Primitive[P]):
     def jvp(self, primals, tangents, params):
         axis = self.axis_of(params, type_of(primals[0]).ndim)
         values, positions = bind(self, *primals, params=params)
-        zero = Zero(type_of(positions).tangent())
+        zero = zero_of(positions)
         return [values, positions], [taken_along(tangents[0], positions, axis), zero]
 
     def batch(self, axis, operands, dims, params):

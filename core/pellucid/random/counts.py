@@ -198,7 +198,7 @@ def _binomial(key: Any, shape: Shape, dtype: Any, n: Any, p: Any) -> Any:
 
 def _binomial_by_steps(key: Any, n: Any, p: Any) -> Any:
     """Numbers of geometric steps that fit into `n` trials. Source: Devroye, Non-Uniform Random Variate Generation, X.4."""
-    aval: Any = type_of(n)
+    aval = type_of(n)
     log_failure = log1p(neg(p))
 
     def is_unfinished(state: Any) -> Any:

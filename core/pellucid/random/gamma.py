@@ -10,7 +10,7 @@ from pellucid.higher_order.loops import while_loop
 from pellucid.ir import Zero, shaped_array, words
 from pellucid.primitives.arithmetic import abs as absolute, log, max as larger, sqrt
 from pellucid.primitives.conversion import convert_element_type, stop_gradient
-from pellucid.primitives.families import FLOATING, constant_like, full_as, kind_of
+from pellucid.primitives.families import FLOATING, constant_like, full_as, kind_of, zero_of
 from pellucid.primitives.movement import broadcast_to, move_axis, reshape
 from pellucid.primitives.special import random_gamma_grad
 from pellucid.primitives.transcendental import exp
@@ -71,7 +71,7 @@ class RandomGamma(OnKeys[RandomGammaParams]):
         samples = bind1(self, keys, alpha, params=params)
         tangent = tangents[1]
         if type(tangent) is Zero:
-            return [samples], [Zero(type_of(samples).tangent())]
+            return [samples], [zero_of(samples)]
         # Implicit differentiation of the distribution function: Figurnov, Mohamed and Mnih, 2018.
         if not params.log_space:
             return [samples], [tangent * random_gamma_grad(alpha, samples)]
@@ -82,7 +82,7 @@ class RandomGamma(OnKeys[RandomGammaParams]):
 
     def on_words(self, keys, alpha, generator, ndim, params):
         def for_one_key(key: Any, alpha: Any) -> Any:
-            aval: Any = type_of(alpha)
+            aval = type_of(alpha)
             elements = generator.split(key, (aval.size,))
             one = vmap(lambda k, a: _gamma_number(wrapped(k, generator), a, params.log_space))
             return reshape(one(elements, reshape(alpha, (aval.size,))), aval.shape)

@@ -126,7 +126,7 @@ def _halves(words: Any) -> tuple[Any, Any]:
 
 def threefry_seed(seed: Any) -> Any:
     """Two words: the upper and the lower half of an integer of 64 bits; of a narrower one the upper half is 0."""
-    aval: Any = type_of(seed)
+    aval = type_of(seed)
     if aval.dtype.itemsize == 8:
         upper = convert_element_type(shift_right_logical(seed, aval.dtype.type(32)), _WORD)
     else:
@@ -222,7 +222,7 @@ def threefry_2x32(keypair: Any, count: Any) -> Any:
     >>> threefry_2x32(np.zeros(2, np.uint32), np.zeros(2, np.uint32))
     Array([1797259609, 2579123966], dtype=uint32)
     """
-    aval: Any = type_of(count)
+    aval = type_of(count)
     if aval.dtype != _WORD:
         raise ArgumentTypeError("threefry_2x32 takes words of dtype uint32.", got=aval.text())
     flat = reshape(count, (aval.size,))

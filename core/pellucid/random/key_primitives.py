@@ -302,7 +302,7 @@ class RandomFoldIn(OnKeys[NoParams]):
 
     def on_words(self, keys, data, generator, ndim, params):
         element = generator.key_shape
-        key_aval: Any = type_of(keys)
+        key_aval = type_of(keys)
         shape = broadcast_shapes(
             key_aval.shape[: key_aval.ndim - len(element)], type_of(data).shape
         )

@@ -75,7 +75,7 @@ def random_seed(seeds: Any, impl: Any) -> Any:
         raise ArgumentTypeError("a seed is an integer.", got=f"seed: {type(seeds).__name__}")
     if isinstance(seeds, (bool, int)):
         seeds = _number(int(seeds))
-    aval: Any = type_of(seeds)
+    aval = type_of(seeds)
     if kind_of(aval.dtype) == "bool":
         seeds = convert_element_type(seeds, np.dtype(np.int32))
     elif kind_of(aval.dtype) not in ("signed", "unsigned"):
@@ -106,7 +106,7 @@ def _number(seed: int) -> np.generic:
 def _seeded(caller: str, seed: Any, generator: PRNGImpl) -> Any:
     seed = as_operand(seed)
     if is_array_like(seed):
-        aval: Any = type_of(seed)
+        aval = type_of(seed)
         if kind_of(aval.dtype) == "key":
             raise ArgumentTypeError(
                 f"{caller} takes an integer as a seed, and got a key.", got=aval.text()
@@ -228,7 +228,7 @@ def fold_in(key: Any, data: Any) -> Any:
     data = as_operand(data)
     if not is_array_like(data):
         raise ArgumentTypeError("fold_in takes a number.", got=f"data: {type(data).__name__}")
-    aval: Any = type_of(data)
+    aval = type_of(data)
     if aval.shape != ():
         raise ShapeError(
             "fold_in takes a single number.",

@@ -67,7 +67,7 @@ def typed_keys(caller: str, keys: Any) -> Any:
             got=f"key: {type(keys).__name__}",
             do="Make one with `random.key(seed)`.",
         )
-    aval: Any = type_of(keys)
+    aval = type_of(keys)
     if kind_of(aval.dtype) == "key":
         return keys
     generator = default_generator()
@@ -179,7 +179,7 @@ def check_parameters(caller: str, **parameters: Any) -> list[Any]:
 
 def to_rank(x: Any, ndim: int) -> Any:
     """`x` with leading axes of size 1, so that it has `ndim` of them."""
-    aval: Any = type_of(x)
+    aval = type_of(x)
     if aval.ndim == ndim:
         return x
     shape = (1,) * (ndim - aval.ndim) + aval.shape

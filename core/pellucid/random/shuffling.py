@@ -85,14 +85,14 @@ def gumbel(
 
 @sampler("axis", "prefix", "mode")
 def _with_replacement(key: Any, logits: Any, axis: int, prefix: Shape, mode: str) -> Any:
-    aval: Any = type_of(logits)
+    aval = type_of(logits)
     noise = _gumbel(key, (*prefix, *aval.shape), aval.dtype, mode)
     return jnp.argmax(noise + logits, axis=len(prefix) + axis)
 
 
 @sampler("axis", "prefix", "mode")
 def _without_replacement(key: Any, logits: Any, axis: int, prefix: Shape, mode: str) -> Any:
-    aval: Any = type_of(logits)
+    aval = type_of(logits)
     noisy = logits + _gumbel(key, aval.shape, aval.dtype, mode)
     chosen = top_k(jnp.moveaxis(noisy, axis, -1), math.prod(prefix))[1]
     batch = aval.shape[:axis] + aval.shape[axis + 1 :]
@@ -149,7 +149,7 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
     Equal bits would leave elements in order, so several rounds are made: with n³ ≤ 2³² in one of them all orders
     are equally likely up to one in n.
     """
-    aval: Any = type_of(x)
+    aval = type_of(x)
     is_known = is_static((aval.size,))
     rounds = _rounds(aval.size) if is_known else len(_SIZES_BY_ROUNDS)
     for i in range(rounds):
@@ -189,7 +189,7 @@ def _things(caller: str, name: str, x: Any) -> Any:
         raise ArgumentTypeError(
             f"{caller} takes an array, or an integer.", got=f"{name}: {type(x).__name__}"
         )
-    aval: Any = type_of(x)
+    aval = type_of(x)
     if aval.shape != ():
         return jnp.asarray(x)
     if kind_of(aval.dtype) not in INTEGER:

@@ -140,7 +140,7 @@ def _randint(key: Any, shape: Shape, dtype: Any, minval: Any, maxval: Any) -> An
 
 def _is_above(x: Any, limit: int) -> Any:
     """`x > limit`, where the limit may lie beyond the numbers of the dtype of `x`."""
-    aval: Any = type_of(x)
+    aval = type_of(x)
     largest = dtypes.iinfo(aval.dtype).max
     return gt(x, constant_like(x, min(limit, int(largest))))
 

@@ -467,7 +467,7 @@ def _fitting(caller: str, view: RefView, value):
             got=type_of(value).text(),
             do="Read what it holds: `ref[...]`.",
         )
-    aval: Any = type_of(value)
+    aval = type_of(value)
     if aval.dtype != view.dtype and not (aval.weak_type and widens(aval.dtype, view.dtype)):
         raise DtypeError(
             f"{caller}: the new value has another dtype than the reference.",

@@ -203,7 +203,7 @@ def _position(caller: str, entry, dim: int):
             )
         return np.int32(entry)
     entry = np.asarray(entry) if isinstance(entry, (list, tuple)) else entry
-    aval: Any = type_of(entry)
+    aval = type_of(entry)
     if aval.dtype == np.bool_:
         raise NonConcreteBooleanIndexError(
             f"{caller}: references can't be indexed by masks.",

@@ -49,6 +49,7 @@ from pellucid.ir import (
 )
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import empty, instantiate, iota
+from pellucid.primitives.families import zero_of
 from pellucid.primitives.movement import broadcast, broadcast_to, move_axis, reshape
 from pellucid.runtime.transfer import copied, from_host
 from pellucid.tracing import Cell, bind, bind1, type_of, types_of
@@ -60,7 +61,7 @@ from .index import RefIndex, Window
 
 def owned(x: Any) -> Any:
     """A copy of `x` as an array whose memory has no other user, so that programs may write over it."""
-    aval: Any = type_of(x)
+    aval = type_of(x)
     if type(x) not in ARRAY_TYPES:
         return from_host(np.array(x, dtype=aval.dtype))
     array = copied(x)
@@ -436,7 +437,7 @@ class Write(Shown, OfReference[PartParams]):
         tangent = self.tangent(primals, tangents)
         results = bind(self, *primals, params=params)
         if tangent is None:
-            return results, [Zero(type_of(x).tangent()) for x in results]
+            return results, [*map(zero_of, results)]
         return results, bind(self, tangents[0], tangent, *primals[2:], params=params)
 
     def batch(self, axis, operands, dims, params):

@@ -173,7 +173,7 @@ def _is_shape(shape) -> bool:
 def _from_local(sharding: Sharding, data, global_shape) -> ArrayImpl:
     name = "make_array_from_process_local_data"
     data = np.asarray(data)
-    aval: Any = type_of(data)
+    aval = type_of(data)
     data = np.asarray(data, aval.dtype)  # 32 bits where 64 are off
     sizes = (None,) * data.ndim if global_shape is None else tuple(global_shape)
     if len(sizes) != data.ndim:

@@ -27,4 +27,5 @@ from .zeros import (
     nonzero_mask,
     paired,
     spread,
+    zero_of,
 )

@@ -59,7 +59,7 @@ from .arguments import (
     result_leaves,
 )
 from .jvp import jvp_flat
-from .zeros import instantiate
+from .zeros import instantiate, zero_of
 
 Coefficients = list[Any]
 """Of t^0, t^1, ...: the value, then the k-th derivative divided by k!; None for what is known to be zero."""
@@ -207,7 +207,7 @@ class JetTrace(Trace):
 
 
 def _tangent(curve: Coefficients, k: int):
-    return Zero(type_of(curve[0]).tangent()) if curve[k] is None else curve[k]
+    return zero_of(curve[0]) if curve[k] is None else curve[k]
 
 
 def _scaled(x, factor: float):

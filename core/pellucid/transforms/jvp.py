@@ -19,7 +19,7 @@ from .arguments import (
     structure_lines,
 )
 from .derived import Derived, derivation, listed, stage_open
-from .zeros import instantiate
+from .zeros import instantiate, zero_of
 
 
 def jvp_flat(
@@ -130,7 +130,7 @@ class JvpTrace(Trace):
         """(primal, tangent) of `x`."""
         if type(x) is JvpTracer and x._trace is self:
             return x.primal, x.tangent
-        return x, Zero(type_of(x).tangent())
+        return x, zero_of(x)
 
     def primal(self, x: Any) -> Any:
         """The value without its tangent, whatever it is."""

@@ -75,7 +75,7 @@ from .jvp import JvpTrace, JvpTracer
 from .recomputation import Worth, with_fewer_residuals
 from .transpose import backward_pass
 from .vmap import BatchTrace
-from .zeros import instantiate, nonzero as nonzero_of, nonzero_mask, spread, zeros
+from .zeros import instantiate, nonzero as nonzero_of, nonzero_mask, spread, zero_of, zeros
 
 
 class LinearProgram(NamedTuple):
@@ -303,9 +303,7 @@ class LinearizeTrace(JvpTrace):
         if not any_nonzero and not is_always_transformed(primitive):
             with use_trace(self.parent):
                 return self.parent.interpret(primitive, operands, params)
-        tangents = [
-            Zero(type_of(p).tangent()) if t is None else t for p, t in strict_zip(primals, tangents)
-        ]
+        tangents = [zero_of(p) if t is None else t for p, t in strict_zip(primals, tangents)]
         primals, tangents = tuple(primals), tuple(tangents)
         self.rules.primal_results = None
         if isinstance(primitive, Linearized) and primitive.is_linearized:
@@ -457,7 +455,7 @@ class RuleTrace(Trace):
             return replay(body, (), *operands)
         linear = [_belongs(x, self.linear) for x in operands]
         at = [zeros(x.aval) if t else x for x, t in strict_zip(operands, linear)]
-        tangents = [x if t else Zero(type_of(x).tangent()) for x, t in strict_zip(operands, linear)]
+        tangents = [x if t else zero_of(x) for x, t in strict_zip(operands, linear)]
         with use_trace(self.parent):
             results, out_tangents = primitive.linearize(
                 self.owner, tuple(at), tuple(tangents), params

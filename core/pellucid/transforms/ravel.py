@@ -24,7 +24,7 @@ class Unravel(NamedTuple):
     dtype: Any
 
     def __call__(self, vector: Any) -> Any:
-        aval: Any = type_of(vector)
+        aval = type_of(vector)
         sizes = [math.prod(shape) for shape in self.shapes]
         if aval.shape != (sum(sizes),):
             raise ArgumentValueError("unravel needs a vector of the raveled tree's size.",

@@ -349,7 +349,7 @@ def batch_size(
     for i, (x, dim) in enumerate(strict_zip(leaves, dims)):
         if dim is None:
             continue
-        aval: Any = type_of(x)
+        aval = type_of(x)
         if not -aval.ndim <= dim < aval.ndim:
             raise ArgumentValueError(
                 f"{caller} was asked to batch along axis {dim} of an argument that has {aval.ndim} dimensions.",

@@ -7,7 +7,7 @@ from typing import Any
 
 from pellucid.ir import Avals, Mask, Operands, Results, Values, Zero, is_linear, registry
 from pellucid.primitives.creation import instantiate, ones, zeros
-from pellucid.primitives.families import add_tangents
+from pellucid.primitives.families import add_tangents, zero_of
 from pellucid.primitives.placement import ReshardParams, reshard_p
 from pellucid.primitives.varying import recast
 from pellucid.sharding import NamedSharding, PartitionSpec
@@ -78,5 +78,5 @@ def as_cotangent_of(aval: Any, ct: Any) -> Any:
 
 __all__ = [
     "add_tangents", "as_cotangent_of", "cotangents_of", "instantiate", "nonzero", "nonzero_mask", "ones", "paired",
-    "spread", "zeros",
+    "spread", "zero_of", "zeros",
 ]  # fmt: skip
