@@ -80,4 +80,4 @@ from .tree import (
     tree_map,
     tree_structure,
 )
-from .typing import Axes, Binary, Function, Ints, Keywords, Shape, Unary
+from .typing import Axes, Binary, Function, Ints, Keywords, Names, Shape, Unary

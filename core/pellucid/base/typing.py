@@ -26,6 +26,8 @@ DTypeLike: TypeAlias = str | type | np.dtype | SupportsDType
 
 Keywords: TypeAlias = dict[str, Any]
 """Arguments of a call that are given by name."""
+Names: TypeAlias = tuple[str, ...]
+"""Names of arguments, of parameters or of dimensions."""
 Shape: TypeAlias = tuple[int, ...]
 """The sizes of an array's dimensions, or one integer for each of them."""
 Axes: TypeAlias = tuple[int, ...]

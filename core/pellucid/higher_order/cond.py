@@ -17,6 +17,7 @@ from pellucid.base import (
     ArgumentValueError,
     Function,
     MissingRule,
+    Names,
     config,
     keystr,
     strict_zip,
@@ -94,7 +95,7 @@ from .calls import (
     without_calls,
 )
 
-Platforms = tuple[tuple[str, ...] | None, ...]
+Platforms = tuple[Names | None, ...]
 
 
 class CondParams(NamedTuple):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from pellucid.base import Names
 from pellucid.base.late import late
 
 from .avals import AbstractRef, AbstractValue
@@ -303,7 +304,7 @@ class ClosedJaxpr:
         return text_of(self.jaxpr, **settings)
 
 
-Names: TypeAlias = Sequence[str] | Callable[[], Sequence[str]]
+LateNames: TypeAlias = Sequence[str] | Callable[[], Sequence[str]]
 
 
 class DebugInfo:
@@ -321,21 +322,21 @@ class DebugInfo:
     def __init__(
         self,
         name: str,
-        argument_names: Names = (),
-        result_names: Names = (),
+        argument_names: LateNames = (),
+        result_names: LateNames = (),
     ) -> None:
         self.name = name
         self._names = argument_names
         self._result_names = result_names
 
     @property
-    def argument_names(self) -> tuple[str, ...]:
+    def argument_names(self) -> Names:
         """A name for each argument, as `params['w']`."""
         self._names = names = _settled(self._names)
         return names
 
     @property
-    def result_names(self) -> tuple[str, ...]:
+    def result_names(self) -> Names:
         """A name for each result, as `result['w']`; empty where they are not known."""
         self._result_names = names = _settled(self._result_names)
         return names
@@ -369,7 +370,7 @@ class DebugInfo:
         return f"DebugInfo({self.name!r})"
 
 
-def _settled(names: Names) -> tuple[str, ...]:
+def _settled(names: LateNames) -> Names:
     return tuple(names() if callable(names) else names)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import Function, NameStack, is_user_file, strict_zip
+from pellucid.base import Function, Names, NameStack, is_user_file, strict_zip
 from pellucid.ir import (
     Avals,
     Effect,
@@ -53,7 +53,7 @@ class ModuleOptions(NamedTuple):
     """Options of a module besides its program."""
 
     name: str
-    platforms: tuple[str, ...]
+    platforms: Names
     """The platforms that it runs on; with several, `main` takes the position of the one at hand as first argument."""
     n_partitions: int = 1
     donated: tuple[bool, ...] = ()
@@ -62,7 +62,7 @@ class ModuleOptions(NamedTuple):
     """For each argument, the result that takes its memory, where one fits."""
     argument_shardings: tuple[Any, ...] = ()
     result_shardings: tuple[Any, ...] = ()
-    argument_names: tuple[str, ...] = ()
+    argument_names: Names = ()
     result_names: tuple[str | None, ...] = ()
     argument_layouts: tuple[str | None, ...] = ()
     result_layouts: tuple[str | None, ...] = ()

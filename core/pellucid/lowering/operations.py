@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pellucid.base import CompilationError, Ints, Shape, Size, Symbol, describe, dtypes
+from pellucid.base import CompilationError, Ints, Names, Shape, Size, Symbol, describe, dtypes
 from pellucid.ir import (
     Avals,
     Effect,
@@ -53,14 +53,14 @@ class OperationBuilder(RuleContext):
     """
 
     context: ir.Context
-    platforms: tuple[str, ...]
+    platforms: Names
     """The platforms that the equation at hand is lowered for; see `platform`."""
     reads_platform: bool = False
     """Whether the rule of the equation at hand has asked for the platform."""
     globals: Values = ()
     """Values that every function of the module takes in front of its own arguments: which one of several platforms the
     program runs on, and its sizes."""
-    dimensions: tuple[str, ...] = ()
+    dimensions: Names = ()
     """The dimension variables of the program, whose values are the last ones of `globals`."""
     equation: Equation | None = None
     """The equation at hand."""

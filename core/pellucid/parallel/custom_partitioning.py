@@ -13,6 +13,7 @@ from pellucid.base import (
     Function,
     Ints,
     MissingRule,
+    Names,
     UnsupportedError,
     broadcast_prefix_to,
     config,
@@ -276,9 +277,9 @@ class custom_partitioning(ForwardsDefinitions):
         decode_shardings: bool = True,
         sharding_rule: Any = None,
         *,
-        reduction_factors: tuple[str, ...] = (),
-        need_replication_factors: tuple[str, ...] = (),
-        permutation_factors: tuple[str, ...] = (),
+        reduction_factors: Names = (),
+        need_replication_factors: Names = (),
+        permutation_factors: Names = (),
         **factor_sizes: int,
     ) -> Function:
         """Say how the function is done in parts; gives `partition`.

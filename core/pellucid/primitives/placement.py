@@ -11,6 +11,7 @@ from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     Function,
+    Names,
     UnsupportedError,
     broadcast_prefix,
     inserted,
@@ -609,7 +610,7 @@ def auto_axes(
     f: Function | None = None,
     /,
     *,
-    axes: str | tuple[str, ...] | None = None,
+    axes: str | Names | None = None,
     out_sharding: Any = None,
 ) -> Any:
     """`f`, within which the compiler decides over the Explicit mesh axes `axes` (all of them by default).
@@ -654,7 +655,7 @@ def explicit_axes(
     f: Function | None = None,
     /,
     *,
-    axes: str | tuple[str, ...] | None = None,
+    axes: str | Names | None = None,
     in_sharding: Any = None,
 ) -> Any:
     """`f`, within which types show how values are laid out over the mesh axes `axes` (all by default).

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from pellucid.base import DeviceError, DistributedError, PlatformError, config, logger
+from pellucid.base import DeviceError, DistributedError, Names, PlatformError, config, logger
 from pellucid.base.late import late
 from pellucid.ir import shaped_array
 from pellucid.sharding import make_single_device_sharding
@@ -124,7 +124,7 @@ def _start_all() -> None:
         late("load ahead")()
 
 
-def names_of(platform: str) -> tuple[str, ...]:
+def names_of(platform: str) -> Names:
     """The platforms that `platform` names, best first, started or not: 'gpu' is CUDA or ROCm.
 
     Raises PlatformError for an unknown name.
@@ -138,7 +138,7 @@ def names_of(platform: str) -> tuple[str, ...]:
     return names
 
 
-def canonical_names(names: Sequence[str]) -> tuple[str, ...]:
+def canonical_names(names: Sequence[str]) -> Names:
     """The platforms that `names` are, each once: of 'gpu' the first.
 
     Raises: PlatformError for an unknown name.

@@ -32,7 +32,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base import Shape, exact_quotient, inserted, strict_zip
+from pellucid.base import Names, Shape, exact_quotient, inserted, strict_zip
 
 from .errors import PartitionSpecError, ShardingArgumentError, ShardingTypeError, indivisible_error
 from .mesh import AbstractMesh, AnyMesh, AxisName, AxisType
@@ -239,7 +239,7 @@ def cotangent_sharding(
 # Layouts of results -----------------------------------------------------------------------------------
 
 Axes = tuple[AxisName, ...]
-Dims = tuple[tuple[str, ...], ...]
+Dims = tuple[Names, ...]
 """For each dimension of an array its factors, major first."""
 
 _FACTOR = re.compile(r"([^\W\d_]\w*)([!~=^<]*)")
@@ -270,7 +270,7 @@ def rule_of(factors: Sequence[Any]) -> Rule:
     operands, results, *sizes = factors
     marks = {}
 
-    def parsed(word: str) -> tuple[str, ...]:
+    def parsed(word: str) -> Names:
         if word == "1":
             return ()
         names = []
@@ -387,7 +387,7 @@ class Operation(NamedTuple):
                 for factor, part in strict_zip(factors, shares):
                     yield (i, dim), factor, part
 
-    def handed_out(self, factors: tuple[str, ...], axes: Axes) -> list[Axes]:
+    def handed_out(self, factors: Names, axes: Axes) -> list[Axes]:
         """The mesh axes of one dimension handed to its factors, major first."""
         left = list(axes)
         shares: list[Axes] = [()] * len(factors)
@@ -401,7 +401,7 @@ class Operation(NamedTuple):
             raise self.ambiguous()
         return shares
 
-    def joined(self, factors: tuple[str, ...], axes: Mapping[str, Axes], shape: Shape) -> Axes:
+    def joined(self, factors: Names, axes: Mapping[str, Axes], shape: Shape) -> Axes:
         """The mesh axes of a dimension of the result that is made of `factors`.
 
         No data moves if each factor before one that is cut is cut fully. Where dimensions are only merged, and none

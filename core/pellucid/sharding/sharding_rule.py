@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Self
 
-from pellucid.base import Shape, strict_zip
+from pellucid.base import Names, Shape, strict_zip
 
 from .errors import ShardingArgumentError
 
@@ -25,7 +25,7 @@ _WORD = re.compile(rf"\(([^()]*)\)|({_GROUP.pattern}|\w+|\S)")
 _KINDS = ("reduction_factors", "need_replication_factors", "permutation_factors")
 
 
-class CompoundFactor(tuple[str, ...]):
+class CompoundFactor(Names):
     """Two or more factors that share one dimension, major first.
 
     Raises: ShardingArgumentError for what is no factor: a letter, followed by letters, digits and underscores.
@@ -90,9 +90,9 @@ class SdyShardingRule:
         operand_mappings: tuple[ArrayMapping, ...],
         result_mappings: tuple[ArrayMapping, ...],
         *,
-        reduction_factors: tuple[str, ...] = (),
-        need_replication_factors: tuple[str, ...] = (),
-        permutation_factors: tuple[str, ...] = (),
+        reduction_factors: Names = (),
+        need_replication_factors: Names = (),
+        permutation_factors: Names = (),
         **factor_sizes: int,
     ) -> None:
         self.operand_mappings = tuple(operand_mappings)
@@ -163,7 +163,7 @@ class SdyShardingRule:
             f" {{{shown_sizes}}}{kinds}, custom>"
         )
 
-    def _expanded(self, mapping: ArrayMapping, shape: Shape) -> list[tuple[str, ...]]:
+    def _expanded(self, mapping: ArrayMapping, shape: Shape) -> list[Names]:
         """For each dimension its factors; those of a leading group get names of their own."""
         dims = [(d,) if isinstance(d, str) else tuple(d) for d in mapping]
         if mapping and isinstance(mapping[0], str) and _GROUP.fullmatch(mapping[0]):
@@ -173,7 +173,7 @@ class SdyShardingRule:
         return dims
 
     def _sizes(
-        self, expanded: Sequence[Sequence[tuple[str, ...]]], shapes: Sequence[Shape]
+        self, expanded: Sequence[Sequence[Names]], shapes: Sequence[Shape]
     ) -> dict[str, int]:
         """The size of each factor, in order of appearance; the least where it has several."""
         dims = [

@@ -11,6 +11,7 @@ from pellucid.base import (
     DtypeError,
     Function,
     Keywords,
+    Names,
     RemovedError,
     dtypes,
     shown_path,
@@ -61,9 +62,7 @@ def wraps(function: Function, what: str) -> Callable[[Function], Any]:
     return decorate
 
 
-def argument_paths(
-    function: Function, args: Operands, kwargs: Keywords | None = None
-) -> tuple[str, ...]:
+def argument_paths(function: Function, args: Operands, kwargs: Keywords | None = None) -> Names:
     """A name for each leaf of the arguments, as `params["w"]`."""
     return FunctionSpec(function, name_of(function)).argument_paths(args, kwargs or {})
 

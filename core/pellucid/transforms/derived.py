@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pellucid.base import Function
+from pellucid.base import Function, Names
 from pellucid.ir import (
     Avals,
     ClosedJaxpr,
@@ -83,7 +83,7 @@ def stage_open(
     source = debug
     if source is not None:
 
-        def names() -> tuple[str, ...]:
+        def names() -> Names:
             # Those of a program that this one is derived from are others.
             return source.argument_names if len(source.argument_names) == len(avals) else ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from pellucid.base import Function, user_frame
+from pellucid.base import Function, Names, user_frame
 from pellucid.ir import DebugInfo, Equation
 from pellucid.tracing import StagingTracer, name_of, stage, type_of, types_of
 
@@ -49,7 +49,7 @@ def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> list[tuple[Any, s
     return [(aval, text) for _, aval, text in sorted(residuals, key=operator.itemgetter(0))]
 
 
-def _described(residual, positions: dict[Any, int], paths: tuple[str, ...]) -> tuple[int, Any, str]:
+def _described(residual, positions: dict[Any, int], paths: Names) -> tuple[int, Any, str]:
     """(number of the argument that a residual is, or that behind the last one; type; origin)."""
     is_traced = type(residual) is StagingTracer
     equation = residual.equation if is_traced else None
