@@ -91,13 +91,12 @@ def replicated_over(placement: Placement, mesh: AnyMesh | None) -> Any:
 
 def placements_in(jaxpr: Jaxpr) -> tuple[Any, ...]:
     """Meshes, shardings and devices that equations of `jaxpr` name, also those of inner programs; remembered."""
-    placements = jaxpr.memo.get("placements")
-    if placements is None:
-        distinct = {}
-        for equation in jaxpr.equations:
-            distinct.update(dict.fromkeys(placements_of(equation.primitive, equation.params)))
-        placements = jaxpr.memo["placements"] = tuple(distinct)
-    return placements
+    return jaxpr.remembered(
+        "placements",
+        lambda: tuple(
+            {x: None for e in jaxpr.equations for x in placements_of(e.primitive, e.params)}
+        ),
+    )
 
 
 def placements_of(primitive: Primitive[Any], params: Any) -> Results:

@@ -140,9 +140,7 @@ class Structured(OnReferences, Programs[P]):
         slots = self.slots(equation.params)
         first, *others = [slot.program.jaxpr for slot in slots.programs]
         key = ("dead code", tuple(used), slots.operands, tuple(others))
-        if key not in first.memo:
-            first.memo[key] = _pruned(slots, used)
-        programs, used_operands, used_results = first.memo[key]
+        programs, used_operands, used_results = first.remembered(key, lambda: _pruned(slots, used))
         if programs is None:
             return used_operands, equation
         if not any(used) and not any(program.effects for program in programs):
@@ -322,10 +320,7 @@ def without_calls(jaxpr: Jaxpr, excluded: Primitive[Any] | None = None) -> Jaxpr
         body = called(equation.primitive, equation.params)
         return None if body is None or equation.primitive is excluded else ClosedJaxpr(body)
 
-    key = ("without calls", excluded)
-    if key not in jaxpr.memo:
-        jaxpr.memo[key] = inlined(jaxpr, body_of)[0]
-    return jaxpr.memo[key]
+    return jaxpr.remembered(("without calls", excluded), lambda: inlined(jaxpr, body_of)[0])
 
 
 def chosen(which: Any, *cases: Any) -> Any:

@@ -431,13 +431,11 @@ class DerivativeCall(Shown, CustomCall[P]):
     def dead_code(self, used, equation):
         used_operands = [True] * len(equation.operands)
         jaxpr = equation.params.call_jaxpr.jaxpr
-        key = ("used results", tuple(used))
-        if key not in jaxpr.memo:
-            pruned, _ = remove_dead_equations(jaxpr, used, keep_inputs=True)
-            is_changed = pruned.equations != jaxpr.equations or not all(used)
-            jaxpr.memo[key] = ClosedJaxpr(pruned) if is_changed else None
-        program = jaxpr.memo[key]
-        if program is None:
+        program = jaxpr.remembered(
+            ("used results", tuple(used)),
+            lambda: ClosedJaxpr(remove_dead_equations(jaxpr, used, keep_inputs=True)[0]),
+        )
+        if all(used) and program.jaxpr.equations == jaxpr.equations:
             return used_operands, equation
         params = equation.params if all(used) else self.restricted(equation.params, used)
         results = list(compress(equation.results, used))

@@ -169,14 +169,14 @@ def _may_be_shared(program: Program) -> bool:
 
 def _calls_python(jaxpr: Jaxpr) -> bool:
     """Whether the program, or one within it, has a user callback; remembered."""
-    answer = jaxpr.memo.get("calls Python")
-    if answer is None:
-        answer = jaxpr.memo["calls Python"] = any(
+    return jaxpr.remembered(
+        "calls Python",
+        lambda: any(
             (isinstance(e.primitive, Runs) and e.primitive.calls_python)
             or any(map(_calls_python, subjaxprs(e.params)))
             for e in jaxpr.equations
-        )
-    return answer
+        ),
+    )
 
 
 def _nothing() -> None:
