@@ -17,6 +17,7 @@ from pellucid.xla.mlir import ir
 
 from .faults import SUMMED_COMPLEX_CONSTANT
 from .module import LoweringContext
+from .operations import Attributes
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -68,7 +69,7 @@ def device_groups(
     return np.where(padded < 0, -1, rows[:, padded]).reshape(-1, longest)
 
 
-def group_attributes(ctx: LoweringContext, groups: np.ndarray) -> dict[str, Any]:
+def group_attributes(ctx: LoweringContext, groups: np.ndarray) -> Attributes:
     """The attributes by which a collective names its groups of devices."""
     return {
         "replica_groups": ctx.int_matrix(groups),
@@ -76,7 +77,7 @@ def group_attributes(ctx: LoweringContext, groups: np.ndarray) -> dict[str, Any]
     }
 
 
-def global_attributes(ctx: LoweringContext, groups: np.ndarray) -> dict[str, Any]:
+def global_attributes(ctx: LoweringContext, groups: np.ndarray) -> Attributes:
     """The attributes of collectives that could also speak of replicas: these speak of devices."""
     return group_attributes(ctx, groups) | {"use_global_device_ids": ir.UnitAttr.get()}
 

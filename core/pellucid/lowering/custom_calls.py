@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, CompilationError, Ints
+from pellucid.base import ArgumentTypeError, CompilationError, Function, Ints
 from pellucid.ir import (
     AbstractToken,
     Effect,
     Operands,
+    Results,
     abstract_token,
     batched_factors,
     physical,
@@ -21,6 +22,7 @@ from pellucid.xla.mlir import ir
 from pellucid.xla.shardings import Device
 
 from .module import LoweringContext
+from .operations import Attributes
 
 TYPED = 4
 """The version of custom calls whose attributes are a dictionary of typed values."""
@@ -88,7 +90,7 @@ def custom_call(
     """
     if backend_config is None:
         backend_config = {} if api_version >= TYPED else ""
-    attributes: dict[str, Any] = {
+    attributes: Attributes = {
         "call_target_name": target,
         "has_side_effect": has_side_effect,
         "api_version": ctx.integer(api_version, 32),
@@ -121,7 +123,7 @@ def _aliases(ctx: LoweringContext, aliases: Mapping[int, int], n_results: int) -
     return ctx.attribute(f"[{', '.join(texts)}]")
 
 
-def batched_sharding_rule(ctx: LoweringContext, batch_ndim: int) -> dict[str, Any]:
+def batched_sharding_rule(ctx: LoweringContext, batch_ndim: int) -> Attributes:
     """The attribute by which Shardy cuts the equation at hand along `batch_ndim` leading axes of all its values.
 
     None is needed in a program of one device.
@@ -151,7 +153,7 @@ _OF_PARTS = "xla_ffi_partitioned_python_cpu_callback"
 
 def host_call(
     ctx: LoweringContext,
-    function: Callable[..., tuple[Any, ...]],
+    function: Function,
     operands: Operands,
     *,
     has_side_effect: bool,
@@ -191,8 +193,8 @@ def host_call(
     return list(map(ctx.everywhere, results, ctx.avals_out))
 
 
-def _passing_token(function: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-    def call(token: Any, *arguments: Any) -> tuple[Any, ...]:
+def _passing_token(function: Function) -> Function:
+    def call(token: Any, *arguments: Any) -> Results:
         return (token, *function(*arguments))
 
     return call

@@ -12,7 +12,7 @@ from pellucid.ir import Avals, Effect, abstract_token, physical, shaped_array
 from pellucid.xla.mlir import ir
 
 if TYPE_CHECKING:
-    from .module import LoweringContext
+    from .module import LoweringContext, OrderedEffects
 
 Values = Sequence[Any]
 
@@ -23,7 +23,7 @@ def while_loop(
     initial: Values,
     condition: Callable[[list[Any]], Any],
     body: Callable[[list[Any]], Values],
-    effects: tuple[Effect, ...] = (),
+    effects: OrderedEffects = (),
 ) -> list[Any]:
     """Values after `while condition(values): values = body(values)`, which begin as `initial`."""
     n = len(effects)
@@ -52,7 +52,7 @@ def case(
     index: Any,
     avals: Avals,
     branches: Sequence[Callable[[], Values]],
-    effects: tuple[Effect, ...] = (),
+    effects: OrderedEffects = (),
 ) -> list[Any]:
     """Values, of types `avals`, that the branch number `index` (int32) gives."""
     all_avals = [*(abstract_token for _ in effects), *avals]
@@ -67,7 +67,7 @@ def case(
 
 
 def _without_tokens(
-    ctx: LoweringContext, operation, effects: tuple[Effect, ...], outer: dict[Effect, Any]
+    ctx: LoweringContext, operation, effects: OrderedEffects, outer: dict[Effect, Any]
 ) -> list[Any]:
     """Results of `operation` behind its tokens, which become those of `effects`."""
     results = list(operation.results)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -37,6 +37,8 @@ _FRAME_LIMIT = 12
 _PLATFORM_INDEX = shaped_array((), np.dtype(np.int32))
 _WRAPPED_MAIN = "_wrapped_jax_export_main"
 """The function of the program where `main` computes its dimension variables."""
+OrderedEffects: TypeAlias = tuple[Effect, ...]
+"""Ordered effects of a function, for each of which it takes and gives a token."""
 LOWERED = Lineage("lower", ())
 """Of equations that a lowering rule makes: they are where the equation is that is lowered."""
 
@@ -88,7 +90,7 @@ class LoweredModule(NamedTuple):
     keep_alive: list[Any]
     checks: list[Callable[[Any], None]]
     """Checks of the compiled program before it runs."""
-    ordered_effects: tuple[Effect, ...]
+    ordered_effects: OrderedEffects
     calls: int
     """Most times that one shared function is called; it guides how XLA treats calls. 0 where all should be inlined."""
     largest_contraction: float
@@ -150,7 +152,7 @@ class LoweringContext(OperationBuilder):
     """By id of a name stack, that stack and what `scope_facts` gives."""
     location_of: Any
     """A cache of the locations of sources."""
-    ordered_effects: tuple[Effect, ...] = ()
+    ordered_effects: OrderedEffects = ()
     global_avals: Avals = ()
     """Types of values that every function of the module takes in front of its own arguments."""
     prefix: str = ""
@@ -249,7 +251,7 @@ class LoweringContext(OperationBuilder):
         }
 
     def lower_function(
-        self, name: str, jaxpr: Jaxpr, effects: tuple[Effect, ...], *, public: bool = False,
+        self, name: str, jaxpr: Jaxpr, effects: OrderedEffects, *, public: bool = False,
         constants: Sequence[Any] = (), attributes: Attributes | None = None, names: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """A `func.func` of the module's globals, tokens for `effects`, and the arguments of `jaxpr`; the last have `names`."""
@@ -334,9 +336,7 @@ class LoweringContext(OperationBuilder):
         self.note_contraction(self.contractions[symbol])
         return symbol
 
-    def add_function(
-        self, name: str, jaxpr: Jaxpr, effects: tuple[Effect, ...], **more: Any
-    ) -> str:
+    def add_function(self, name: str, jaxpr: Jaxpr, effects: OrderedEffects, **more: Any) -> str:
         """Lower `jaxpr` to a new function of the module, as `lower_function`; its name is `name` where that is free."""
         symbol = self.unique_name(name)
         outer = self.largest_contraction, self.loop_depth
@@ -559,6 +559,6 @@ def _listed(results) -> list[Any]:
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
-def ordered(effects: Any) -> tuple[Effect, ...]:
+def ordered(effects: Any) -> OrderedEffects:
     """The ordered effects among `effects`, in a fixed order."""
     return tuple(sorted((e for e in effects if e.ordered), key=repr)) if effects else ()

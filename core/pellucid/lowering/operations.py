@@ -444,7 +444,7 @@ class OperationBuilder(RuleContext):
         stated = self.stated_for_argument(x)
         return stated is not None and '"' not in str(stated.get("sdy.sharding"))
 
-    def stated_for_argument(self, x: Any) -> dict[str, Any] | None:
+    def stated_for_argument(self, x: Any) -> Attributes | None:
         """The attributes of an argument of `main`; None for other arguments of blocks."""
         function: Any = x.owner.owner.operation.attributes
         if "sym_name" not in function or function["sym_name"] != self.string("main"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,11 +65,11 @@ class Tiles(NamedTuple):
 
     counts: Shape
     """Into how many tiles each dimension is split."""
-    positions: np.ndarray[Any, np.dtype[np.int64]]
+    positions: np.ndarray
     """[device, dimension]: which tile along each dimension each device holds."""
-    addends: np.ndarray[Any, np.dtype[np.int64]]
+    addends: np.ndarray
     """[device]: which addend of its tile each device holds; all 0 where the tiles are whole."""
-    programs: np.ndarray[Any, np.dtype[np.int64]]
+    programs: np.ndarray
     """[device]: position of each device along the Manual axes; all 0 where there are none."""
 
     def indices(self, shape: Shape) -> list[tuple[slice, ...]]:
