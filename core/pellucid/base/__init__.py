@@ -57,6 +57,7 @@ from .source import (
     listing,
     user_frame,
     user_frames,
+    user_places,
     warn_user,
 )
 from .tracebacks import is_filtered

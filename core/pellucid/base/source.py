@@ -66,11 +66,13 @@ def is_user_file(file: str) -> bool:
 
 def user_frames(source: Any) -> list[Frame]:
     """The user's frames of a captured source, innermost first."""
-    return [] if source is None else [frame_of(*place) for place in user_places(source)]
+    return [frame_of(*place) for place in user_places(source)]
 
 
 def user_places(source: Any) -> list[tuple[CodeType, int]]:
     """Where the user's frames of a captured source stand in their code, innermost first."""
+    if source is None:
+        return []
     codes, offsets = source.raw_frames()
     return [
         (code, offset)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import Frame, NameStack, config, strict_zip, user_frames
+from pellucid.base import NameStack, config, strict_zip, user_places
 from pellucid.ir import Atom, ClosedJaxpr, DebugInfo, DropVar, Equation, Jaxpr, Literal, Values, Var
 
 from .calls import JitParams, jit_p
@@ -250,7 +251,7 @@ def _stacked(entries: Sequence[NameStack], outer: NameStack | None = None) -> Na
 
 def _name_of(layer: Sequence[Equation], others: Sequence[Equation]) -> str:
     """The name of the user's function that makes `layer` and none of the `others`; `F_layer` for a loop within F."""
-    stacks = [user_frames(equation.source)[::-1] for equation in layer]
+    stacks = [user_places(equation.source)[::-1] for equation in layer]
     depth = sum(1 for _ in _common(stacks))
     functions = {_function_at(stack, depth) for stack in stacks}
     if len(functions) > 1 or None in functions:  # in the loop's function and in what it calls
@@ -260,9 +261,13 @@ def _name_of(layer: Sequence[Equation], others: Sequence[Equation]) -> str:
     name = "" if function is None else function[1].rpartition(".")[2]
     if not name.isidentifier():
         return "layer"
-    around = [_function_at(user_frames(e.source)[::-1], depth) for e in others]
+    around = [_function_at(user_places(e.source)[::-1], depth) for e in others]
     return f"{name}_layer" if function in around else name
 
 
-def _function_at(stack: Sequence[Frame], depth: int) -> tuple[str, str] | None:
-    return (stack[depth].file, stack[depth].function) if 0 <= depth < len(stack) else None
+def _function_at(stack: Sequence[tuple[CodeType, int]], depth: int) -> tuple[str, str] | None:
+    """(file, name) of the function whose frame is at `depth` of the stack, if there is one."""
+    if not 0 <= depth < len(stack):
+        return None
+    code, _ = stack[depth]
+    return code.co_filename, code.co_qualname
