@@ -382,6 +382,7 @@ def uses_references(jaxpr: Jaxpr) -> bool:
             any(isinstance(effect, StateEffect) for effect in e.effects)
             or any(map(uses_references, programs_of(e)))
             for e in jaxpr.equations
+            if e.effects or isinstance(e.primitive, Programs)
         ),
     )
 

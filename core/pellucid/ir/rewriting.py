@@ -26,8 +26,9 @@ def remove_dead_equations(
     live: set[Atom] = {*outvars}
     equations: list[Equation] = []
     for equation in reversed(jaxpr.equations):
-        is_lasting = any(effect.keeps_equation for effect in equation.effects)
-        if live.isdisjoint(equation.results) and not is_lasting:
+        if live.isdisjoint(equation.results) and not any(
+            effect.keeps_equation for effect in equation.effects
+        ):
             continue
         operands, remaining = equation.operands, equation
         dead_code = equation.primitive.dead_code

@@ -14,6 +14,7 @@ from pellucid.ir import (
     Literal,
     Mask,
     Operands,
+    Programs,
     TransposedByUser,
     Values,
     Zero,
@@ -45,14 +46,15 @@ def backward_pass(
     nonlinear: list[Equation] = []
     for equation in jaxpr.equations:
         if not linear.keys().isdisjoint(equation.operands):
-            linear.update((v, LinearOperand(v.aval)) for v in equation.results)  # type: ignore[arg-type]
+            for v in equation.results:
+                linear[v] = LinearOperand(v.aval)  # type: ignore[arg-type]
             scheduled.append(equation)
         else:
             nonlinear.append(equation)
     run_equations(nonlinear, values)
 
     cotangent_of: dict[Any, Any] = {}
-    asks_user = any(map(_asks_user, scheduled))
+    asks_user = any(_asks_user(e) for e in scheduled if isinstance(e.primitive, _ASKING))
     zeros: set[Any] = set()
     """Values with a cotangent of zero that reach the results: rules of users are asked for these, too."""
 
@@ -70,34 +72,36 @@ def backward_pass(
 
     with use_facts() as facts:
         for equation in reversed(scheduled):
-            results = equation.results
-            if not any(v in cotangent_of for v in results):
+            results, operands = equation.results, equation.operands
+            if cotangent_of.keys().isdisjoint(results):
                 if not asks_user or zeros.isdisjoint(results):
                     continue
                 if not _asks_user(equation):
-                    zeros.update(equation.operands)
+                    zeros.update(operands)
                     continue
-            given_cts = tuple(
-                [cotangent_of.pop(v) if v in cotangent_of else Zero(v.aval) for v in results]
-            )
-            operand_values = tuple(
-                [
-                    a.val if type(a) is Literal else linear[a] if a in linear else values[a]
-                    for a in equation.operands
-                ]
-            )
+            result_cotangents = []
+            for v in results:
+                ct = cotangent_of.pop(v) if v in cotangent_of else Zero(v.aval)
+                result_cotangents.append(ct)
+            operand_values = [
+                a.val if type(a) is Literal else linear[a] if a in linear else values[a]
+                for a in operands
+            ]
             lineage = equation.lineage
             origins = lineage.origins if lineage is not None else (equation,)
             facts.enter(equation, Lineage("transpose", origins))
             operand_cotangents = equation.primitive.transpose(
-                given_cts, operand_values, equation.params
+                tuple(result_cotangents), tuple(operand_values), equation.params
             )
-            for atom, ct in strict_zip(equation.operands, operand_cotangents):
+            for atom, ct in strict_zip(operands, operand_cotangents):
                 if atom in linear:
                     add(atom, as_cotangent_of(atom.aval, ct))
     return [
         cotangent_of.get(var, Zero(var.aval)) if var in linear else None for var in jaxpr.invars
     ]
+
+
+_ASKING = TransposedByUser, Programs
 
 
 def _asks_user(equation: Equation) -> bool:
