@@ -15,8 +15,8 @@ from pellucid.base import PellucidError, Symbol, cached
 from pellucid.ir import Literal, ShapedArray
 from pellucid.runtime.transfer import from_host
 from pellucid.tracing import (
+    Draft,
     Plan,
-    StagingTrace,
     as_operand,
     context,
     is_array_like,
@@ -46,13 +46,6 @@ class _Kind:
 @cached(1 << 16)
 def _kind(function: Callable[..., Any], *key: Any) -> _Kind:
     return _Kind()
-
-
-class _Draft(StagingTrace):
-    """A trace whose equations are no part of a program."""
-
-    __slots__ = ()
-    is_heard = False
 
 
 def remembering(
@@ -156,7 +149,7 @@ def _plan(
         containers.append(type(result) if several else None)
         return list(result) if several else [result]
 
-    trace = _Draft()
+    trace = Draft()
     arguments = [trace.new_argument(x.aval) for x in operands]
     try:
         with use_trace(trace):
@@ -166,7 +159,6 @@ def _plan(
         return None  # the call itself will raise it, about the user's own values
     finally:
         trace.close()
-    fixed = [a for a in jaxpr.outvars if type(a) is Literal or a in jaxpr.constvars]
-    if fixed or any(type(c) in value_types for c in consts):
+    if consts or any(type(a) is Literal for a in jaxpr.outvars):
         return None
-    return plan_of(jaxpr, consts, containers[0])
+    return plan_of(jaxpr, containers[0])

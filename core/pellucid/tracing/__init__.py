@@ -42,6 +42,7 @@ from .function import (
 )
 from .leaks import check_no_leaks
 from .staging import (
+    Draft,
     StagingTrace,
     StagingTracer,
     check_alive,

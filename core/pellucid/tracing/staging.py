@@ -159,7 +159,7 @@ class StagingTrace(Trace):
         if computes_known.value:
             return super().run_plan(plan, operands)
         values: Values = [*operands, *plan.fixed]
-        atoms: Values = [*map(self.atom, operands), *map(self.atom, plan.consts), *plan.literals]
+        atoms: Values = [*map(self.atom, operands), *plan.literals]
         facts = context
         stack, scope, lineage = facts.source or _capture(), facts.scope, facts.lineage
         for primitive, params, take, avals, effects in plan.steps:
@@ -245,6 +245,13 @@ class StagingTrace(Trace):
         """From now on, this trace's tracers may no longer be used."""
         self.alive = False
         self.parent = None
+
+
+class Draft(StagingTrace):
+    """A trace whose equations are no part of a program."""
+
+    __slots__ = ()
+    is_heard = False
 
 
 def _all_known(operands: Operands) -> bool:

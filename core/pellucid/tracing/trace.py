@@ -238,20 +238,22 @@ class Step(NamedTuple):
 class Plan(NamedTuple):
     """The steps of a program. Its values are the operands, then `fixed`, then the results of each step.
 
-    `fixed` are the values of `consts` and of `literals`.
-    `take` gives the results from the list of values; `container` is the type of a result that holds several.
+    `fixed` are the values of `literals`.
+    `results` are positions among the values, and `take` gives the values there; `container` is the type of a result that
+    holds several. `derived` are programs that transformations made of the plan.
     """
 
     fixed: Values
-    consts: Operands
     literals: list[Literal]
     steps: list[Step]
+    results: list[int]
     take: Callable[[Values], Results]
     container: type | None = None
+    derived: dict[Any, Any] = {}  # noqa: RUF012  (each plan has one of its own)
 
 
-def plan_of(jaxpr: Jaxpr, consts: Operands, container: type | None = None) -> Plan:
-    """The plan of a program with its constants."""
+def plan_of(jaxpr: Jaxpr, container: type | None = None) -> Plan:
+    """The plan of a program, which takes the values of its constants behind its inputs."""
     equations = jaxpr.equations
     atoms = (*(a for e in equations for a in e.operands), *jaxpr.outvars)
     literals = [*dict.fromkeys(a for a in atoms if isinstance(a, Literal))]
@@ -266,12 +268,13 @@ def plan_of(jaxpr: Jaxpr, consts: Operands, container: type | None = None) -> Pl
         for e in equations
     ]  # fmt: skip
     return Plan(
-        [*consts, *(literal.val for literal in literals)],
-        consts,
+        [literal.val for literal in literals],
         literals,
         steps,
-        _taker([positions[a] for a in jaxpr.outvars]),
+        (results := [positions[a] for a in jaxpr.outvars]),
+        _taker(results),
         container,
+        {},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid.base import ArgumentTypeError, DtypeError, Function, ShapeError, strict_zip
-from pellucid.ir import Jaxpr, Mask, Operands, Values, Zero, is_always_transformed
+from pellucid.ir import Jaxpr, Mask, Operands, Primitive, Values, Zero, is_always_transformed
 from pellucid.tracing import Trace, Tracer, context, plumbing, replay, type_of, types_of, use_trace
 from pellucid.xla.pytree import flatten
 
@@ -144,13 +144,30 @@ class JvpTrace(Trace):
         ]
 
     def interpret(self, primitive, operands, params):
-        primals, tangents = strict_zip(*map(self.split, operands)) if operands else ((), ())
-        if all(type(t) is Zero for t in tangents) and not is_always_transformed(primitive):
+        primals, tangents = [], []
+        is_zero = True
+        for x in operands:
+            if type(x) is JvpTracer and x._trace is self:
+                primals.append(x.primal)
+                tangents.append(x.tangent)
+                is_zero = is_zero and type(x.tangent) is Zero
+            else:
+                primals.append(x)
+                tangents.append(None)
+        if is_zero and not is_always_transformed(primitive):
             with use_trace(self.parent):
-                return self.parent.interpret(primitive, primals, params)
-        with use_trace(self.parent):
-            results, out_tangents = primitive.jvp(primals, tangents, params)
-        return self.joined(results, out_tangents)
+                return self.parent.interpret(primitive, tuple(primals), params)
+        for i, t in enumerate(tangents):
+            if t is None:
+                tangents[i] = Zero(type_of(primals[i]).tangent())
+        return self.joined(*self._derivative(primitive, tuple(primals), tuple(tangents), params))
+
+    def _derivative(
+        self, primitive: Primitive[Any], primals: Operands, tangents: Operands, params: Any
+    ) -> Any:
+        """Results of `primitive`, and their tangents."""
+        with use_trace(self.rules):
+            return primitive.jvp(primals, tangents, params)
 
     def custom_call(self, call, operands):
         primals, tangents = strict_zip(*map(self.split, operands)) if operands else ((), ())

@@ -19,6 +19,7 @@ from pellucid.base import (
     Function,
     NameStack,
     Partial,
+    PellucidError,
     UnexpectedTracerError,
     config,
     strict_zip,
@@ -42,21 +43,25 @@ from pellucid.ir import (
     Zero,
     called,
     constants_as_inputs,
-    is_always_transformed,
     remove_dead_equations,
 )
 from pellucid.tracing import (
+    Draft,
+    Plan,
     StagingTrace,
     StagingTracer,
     Trace,
     Tracer,
+    computes_known,
     context,
     is_reference,
     name_of,
+    plan_of,
     plumbing,
     replay,
     type_of,
     types_of,
+    use_lineage,
     use_trace,
     without_references,
 )
@@ -246,13 +251,56 @@ class Derivative(NamedTuple):
             return self.out_tree.unflatten([*map(instantiate, out_tangents)])
 
 
-class LinearTrace(StagingTrace):
+class LinearTrace(Draft):
     """Writes the linear program. Scalars on a device are residuals like other arrays, not literals."""
 
     __slots__ = ()
 
     def is_literal(self, x):
         return type(x) is not ArrayImpl and super().is_literal(x)
+
+
+class _Split(NamedTuple):
+    """A plan, linearized."""
+
+    primal: Plan
+    """From the operands to results and residuals."""
+    linear: Plan
+    """From nonzero tangents and residuals to the nonzero tangents of results."""
+    nonzero_out: Mask
+    origins: list[int]
+    """For each step of `linear` the step of `primal` whose tangent it computes; -1 for plumbing."""
+
+
+def _split(plan: Plan, nonzero: Mask, avals: Avals) -> _Split | None:
+    """`plan` on operands of the types `avals`, linearized; None where a derivative rule raises."""
+    if len({*plan.results}.difference(range(len(avals)))) < len(plan.results):
+        return None  # a result that is an operand, or another result, is the same tracer
+    trace = Draft()
+    linearizing = LinearizeTrace(trace, LinearTrace())
+    arguments = [trace.new_argument(aval) for aval in avals]
+    try:
+        with use_trace(trace), use_lineage(None):
+            results, program, _ = _linearized(
+                lambda *xs: (Trace.run_plan(linearizing, plan, [*xs]), ()),
+                arguments,
+                nonzero,
+                linearizing,
+            )
+        program = program.without_dead_code()
+        primal, consts = trace.finish([*results, *program.residuals])
+    except (PellucidError, TypeError, ValueError, IndexError):
+        return None  # the rule will raise it again, about the user's own values
+    finally:
+        trace.close()
+    if consts:
+        return None
+    steps = {e: i for i, e in enumerate(primal.equations)}
+    origins = [
+        steps.get(e.lineage.origins[0], -1) if e.lineage and e.lineage.origins else -1
+        for e in program.jaxpr.equations
+    ]
+    return _Split(plan_of(primal), plan_of(program.jaxpr), program.nonzero_out, origins)
 
 
 class LinearizeTrace(JvpTrace):
@@ -288,31 +336,44 @@ class LinearizeTrace(JvpTrace):
                 t = instantiate(t)
         return StagingTracer(self.linear, self.linear.atom(t), None)  # type: ignore[arg-type]
 
-    def interpret(self, primitive: Primitive[Any], operands: Operands, params: Any) -> Any:
-        primals = []
-        tangents = []
-        any_nonzero = False
-        for x in operands:
-            if type(x) is JvpTracer and x._trace is self:
-                primals.append(x.primal)
-                tangents.append(x.tangent)
-                any_nonzero = True
-            else:
-                primals.append(x)
-                tangents.append(None)
-        if not any_nonzero and not is_always_transformed(primitive):
-            with use_trace(self.parent):
-                return self.parent.interpret(primitive, operands, params)
-        tangents = [zero_of(p) if t is None else t for p, t in strict_zip(primals, tangents)]
-        primals, tangents = tuple(primals), tuple(tangents)
+    def interpret(self, primitive, operands, params):
         self.rules.primal_results = None
+        return super().interpret(primitive, operands, params)
+
+    def _derivative(self, primitive, primals, tangents, params):
         if isinstance(primitive, Linearized) and primitive.is_linearized:
             with use_trace(self.parent):
-                results, out_tangents = primitive.linearize(self, primals, tangents, params)
-        else:
-            with use_trace(self.rules):
-                results, out_tangents = primitive.jvp(primals, tangents, params)
-        return self.joined(results, out_tangents)
+                return primitive.linearize(self, primals, tangents, params)
+        return super()._derivative(primitive, primals, tangents, params)
+
+    def run_plan(self, plan, operands):
+        mask = tuple([type(x) is JvpTracer and x._trace is self for x in operands])
+        if True not in mask or computes_known.value:
+            return super().run_plan(plan, operands)
+        if mask not in plan.derived:
+            plan.derived[mask] = _split(plan, mask, types_of(operands))
+        split = plan.derived[mask]
+        if split is None:
+            return super().run_plan(plan, operands)
+        return self.run_split(plan, split, operands, mask)
+
+    def run_split(self, plan: Plan, split: _Split, operands: Operands, mask: Mask) -> Values:
+        """Results of `plan`, of which `split` is the linearized form for operands with tangents by `mask`."""
+        parent, linear = self.parent, self.linear
+        written = parent.equations if type(parent) is StagingTrace else []
+        begin, linear_begin = len(written), len(linear.equations)
+        with use_trace(parent):
+            values = parent.run_plan(split.primal, [*map(self.primal, operands)])
+        n_results = len(split.nonzero_out)
+        results, residuals = values[:n_results], values[n_results:]
+        tangents = [x.tangent for x in compress(operands, mask)]
+        moved = linear.run_plan(split.linear, [*tangents, *residuals])
+        outer = context.lineage
+        origins = [*[(e,) for e in written[begin:]], () if outer is None else outer.origins]
+        lineages = [Lineage("linearize", equations) for equations in origins]
+        for equation, step in strict_zip(linear.equations[linear_begin:], split.origins):
+            equation.lineage = lineages[min(step, len(lineages) - 1)]
+        return self.joined(results, spread(moved, split.nonzero_out, types_of(results)))
 
     def custom_call(self, call, operands):
         self.rules.primal_results = None
@@ -344,6 +405,20 @@ class LoggedLinearizeTrace(LinearizeTrace):
         at = len(self.staged_by.equations)
         results = LinearizeTrace.interpret(self, primitive, operands, params)
         self.operations.append((primitive, operands, params, results, at))
+        return results
+
+    def run_split(self, plan, split, operands, mask):
+        at = len(self.staged_by.equations)
+        results = super().run_split(plan, split, operands, mask)
+        result_at = dict(strict_zip(plan.results, results))
+        values: Values = [*operands, *plan.fixed]
+        for primitive, params, take, avals, _ in plan.steps:
+            step_results = [
+                result_at[i] if i in result_at else Tracer(self, aval)
+                for i, aval in enumerate(avals, len(values))
+            ]
+            self.operations.append((primitive, take(values), params, step_results, at))
+            values += step_results
         return results
 
     def custom_call(self, call, operands):

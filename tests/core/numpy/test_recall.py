@@ -12,6 +12,7 @@ from pellucid.base.source import user_frame
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.recall import remembering
 from pellucid.primitives import arithmetic
+from pellucid.primitives.families import Elementwise
 
 X = jnp.arange(6.0).reshape(2, 3)
 
@@ -89,6 +90,67 @@ def test_values_of_other_traces_and_transformations():
     np.testing.assert_allclose(pl.vmap(pl.grad(f))(X), expected, rtol=1e-6)
     np.testing.assert_allclose(pl.jit(pl.vmap(pl.grad(f)))(X), expected, rtol=1e-6)
     assert len(calls) <= 4
+
+
+def test_derivative_rules_run_once_for_each_kind_of_call(monkeypatch):
+    calls, rule = [], Elementwise.jvp
+
+    def jvp(self, *args):
+        calls.append(self.name)
+        return rule(self, *args)
+
+    def function(x):
+        for _ in range(10):
+            x = jnp.tanh(x)
+        return jnp.sum(x)
+
+    expected = pl.grad(function)(X)
+    monkeypatch.setattr(Elementwise, "jvp", jvp)
+    with pl.enable_x64(True):  # no kind of call is known yet
+        program = pl.make_jaxpr(pl.grad(function))(X)
+    assert calls.count("tanh") <= 2
+    np.testing.assert_allclose(pl.jit(pl.grad(function))(X), expected, rtol=1e-6)
+    origins = {o for e in program.jaxpr.equations if e.lineage for o in e.lineage.origins}
+    tanhs = {e for e in program.jaxpr.equations if e.primitive.name == "tanh"}
+    assert len(tanhs) == 10
+    assert tanhs < origins
+
+
+@numpy_function
+def same(x):
+    return x
+
+
+@numpy_function
+def twice(x):
+    y = arithmetic.mul(x, x)
+    return [y, y]
+
+
+@numpy_function
+def whole(x):
+    y = arithmetic.mul(x, np.float32(2))
+    return [y, jnp.round(y)]
+
+
+@pytest.mark.parametrize("transformed", [lambda f: f, pl.jit, pl.checkpoint])
+def test_derivatives_of_results_that_are_operands_or_each_other_or_zero(transformed):
+    def function(x):
+        for _ in range(6):
+            a, b = twice(same(x))
+            c, d = whole(x)
+            x = jnp.sin(a + 3 * b) * 0.5 + jnp.cos(c) + d + x * 0.25 + x
+        return jnp.sum(x)
+
+    def reference(x):
+        for _ in range(6):
+            y = 2 * x
+            x = jnp.sin(4 * x * x) * 0.5 + jnp.cos(y) + jnp.round(y) + x * 0.25 + x
+        return jnp.sum(x)
+
+    np.testing.assert_allclose(
+        transformed(pl.grad(function))(X), pl.grad(reference)(X), rtol=2e-4, atol=1e-4
+    )
 
 
 def test_an_error_is_about_the_values_of_the_call_each_time():
