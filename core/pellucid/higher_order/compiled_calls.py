@@ -45,15 +45,19 @@ def with_donated_arguments_deleted(
     if not nums and not names:
         return call
 
+    def note(x: Any) -> None:
+        for leaf in (x,) if type(x) is ArrayImpl else flatten(x)[0]:
+            if type(leaf) in ARRAY_TYPES and leaf.is_deleted():
+                note_donated(leaf, name)
+
     def donating(*args: Any, **kwargs: Any) -> Any:
         results = call(*args, **kwargs)
-        donated = [args[n] for n in nums if n < len(args)]
+        for n in nums:
+            if n < len(args):
+                note(args[n])
         if kwargs:
-            donated += [kwargs[key] for key in names if key in kwargs]
-        for x in donated:
-            for leaf in (x,) if type(x) is ArrayImpl else flatten(x)[0]:
-                if type(leaf) in ARRAY_TYPES and leaf.is_deleted():
-                    note_donated(leaf, name)
+            for key in names:
+                note(kwargs.get(key))
         return results
 
     return donating
