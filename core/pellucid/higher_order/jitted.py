@@ -9,6 +9,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,7 @@ from pellucid.ir import (
 from pellucid.runtime import donation, platforms
 from pellucid.runtime.calls import clear_entries, make_call
 from pellucid.runtime.executable import Executable
+from pellucid.runtime.transfer import shard_argument
 from pellucid.sharding.errors import LayoutError
 from pellucid.sharding.layout import Layout
 from pellucid.tracing import (
@@ -74,7 +76,7 @@ from pellucid.tracing import (
 from pellucid.tracing.fingerprint import fingerprint, fingerprint_of_object
 from pellucid.transforms import check_callable
 from pellucid.xla.arrays import ARRAY_TYPES
-from pellucid.xla.calls import UNHASHABLE
+from pellucid.xla.calls import UNHASHABLE, CallCache, make_call as make_plain_call
 from pellucid.xla.flags import trace_context
 from pellucid.xla.pytree import flatten
 
@@ -112,6 +114,8 @@ class Program:
     miss: Miss | None = None
     fingerprint: Any = None
     """Content of the function when it was traced; None if it can't be known."""
+    is_shared: bool = False
+    """Whether other jitted functions may use it."""
     nested: JitParams | None = None
     in_shardings: Any = field(init=False)
     values: ValueProgram = field(init=False)
@@ -144,6 +148,8 @@ class Program:
 _MAX_SHARED_PROGRAMS = 128
 _MAX_SHARED_BYTES = 1 << 20
 """Maximum size of a shared program's constants in bytes: larger ones would keep the arrays of dropped functions."""
+_shared_calls = CallCache(_MAX_SHARED_PROGRAMS)
+"""Entries of C++ by function object, options and content, for functions that are jitted again."""
 _lock = threading.RLock()
 """Held while the list of all jitted functions is looked at or changed."""
 
@@ -157,6 +163,12 @@ def _shared(content) -> list[Program]:
 @cached(_MAX_SHARED_PROGRAMS, weakly=True)
 def _shared_by_object(function: Function, content) -> list[Program]:
     """The list that holds the program of one function object: for functions that are jitted again."""
+    return []
+
+
+@cached(1024, weakly=True)
+def _was_called(function: Function) -> list[bool]:
+    """A list with an item once a jitted form of the function object was called."""
     return []
 
 
@@ -223,6 +235,8 @@ class Jitted:
     programs: dict[Key, Program] = field(default_factory=dict)
     callable: Callable[[], Any] = _nothing
     """The C++ callable, referred to weakly."""
+    is_new: bool = True
+    """Whether it wasn't called yet outside of traces."""
 
     def __post_init__(self) -> None:
         with _lock:
@@ -239,13 +253,45 @@ class Jitted:
     def cache_miss(self, *args: Any, **kwargs: Any) -> Any:
         """Callback of C++ for a call without an executable: (results, fast path that runs without Python, or None)."""
         try:
+            if self.is_new and self.share and not self.programs and context.trace.is_eager:
+                self.is_new = False
+                return self._results_of_first_call(args, kwargs)
             return self._results(self.spec.call(args, kwargs))
         except LibraryValues:
             return late("call with values of libraries")(self, args, kwargs), None
         except BaseException:
             # After an exception, C++ would call Python for all later calls of this kind.
             self.clear_fast_paths()
+            _shared_calls.clear()
             raise
+
+    def _results_of_first_call(self, args, kwargs):
+        """Results by entries of C++ that all jitted forms of one function object share while its content stays equal."""
+        spec, paths = self.spec, []
+        function: Any = spec.function
+        content = None
+        if type(function) is FunctionType:
+            was_called = _was_called(function)
+            content = fingerprint_of_object(function) if was_called else None
+            was_called[:] = [True]
+        if content is None or interception.runner:
+            return self._results(spec.call(args, kwargs))
+
+        def miss(*args: Any, **kwargs: Any) -> Any:
+            results, path = self._results(spec.call(args, kwargs))
+            paths.append(path)
+            is_shared = all(program.is_shared for program in self.programs.values())
+            return results, path if is_shared else None
+
+        call = make_plain_call(
+            spec.name, function, miss, spec.static_nums, spec.static_names,
+            (self.options_key(), content), shard_argument, _shared_calls,
+        )  # fmt: skip
+        results = call(*args, **kwargs)
+        if paths:
+            return results, paths[0]
+        self.clear_fast_paths()  # so that C++ asks for a path again
+        return results, None
 
     def _results(self, call: Call):
         program = self.program(call)
@@ -367,7 +413,8 @@ class Jitted:
         program = self.programs.setdefault(key, program)
         if shared is not None and reuses.are_current():
             program.fingerprint = content
-            if _may_be_shared(program):
+            program.is_shared = _may_be_shared(program)
+            if program.is_shared:
                 shared.append(program)
         return program
 
@@ -575,12 +622,9 @@ def jit(
     Array([0, 2, 4], dtype=int32)
     """
     if fun is None:
-        return functools.partial(
-            jit, in_shardings=in_shardings, out_shardings=out_shardings, static_argnums=static_argnums,
-            static_argnames=static_argnames, donate_argnums=donate_argnums, donate_argnames=donate_argnames,
-            keep_unused=keep_unused, device=device, backend=backend, inline=inline,
-            compiler_options=compiler_options,
-        )  # fmt: skip
+        options = {**locals()}
+        del options["fun"]
+        return functools.partial(jit, **options)
     check_callable(fun, "jit")
     static_nums, static_names = resolve_arguments(fun, static_argnums, static_argnames, "static")
     donated_nums, donated_names = resolve_arguments(fun, donate_argnums, donate_argnames, "donate")

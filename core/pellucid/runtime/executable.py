@@ -264,15 +264,16 @@ class Executable:
         layouts = self.loaded.get_parameter_layouts()
         return layouts[len(layouts) - len(self._kept_shardings) :]
 
-    @property
+    @functools.cached_property
     def _has_run(self) -> bool:
         """Whether the program has run when a call returns of which all arguments were ready."""
-        # XLA may count the flops of a program from disk with bodies of fusions that are left out.
-        return self._runs_in_call and all(c.is_ready() for c in self.consts)
-
-    @functools.cached_property
-    def _runs_in_call(self) -> bool:
-        return self.from_disk is None and runs_in_call(self.loaded)
+        # Constants that are awaited delay a run; of a program from disk, XLA may count fewer flops than it had.
+        is_compiled_here = self.from_disk is None
+        return (
+            is_compiled_here
+            and runs_in_call(self.loaded)
+            and all(c.is_ready() for c in self.consts)
+        )
 
     @property
     def result_layouts(self) -> Results:

@@ -28,7 +28,9 @@ from pellucid.xla.arrays import ARRAY_TYPES
 
 _LARGEST = 4096
 """Containers and NumPy arrays with more items than this are not looked into."""
-_SCALARS = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), range, slice)
+_SCALARS = frozenset(
+    (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), range, slice)
+)
 _FIXED_PATHS = tuple(
     {sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
@@ -90,15 +92,17 @@ class _Walk:
     def of(self, value: Any) -> Any:
         """The fingerprint of a value."""
         kind = type(value)
-        # First, as attributes that a module lacks may be slow to miss.
+        if kind in _SCALARS:
+            return (kind, repr(value) if kind in (slice, float, complex) else value)
+        if kind in (tuple, list, dict):
+            return self.container(value)
+        # Before attributes are read, as those that a module lacks may be slow to miss.
         if issubclass(kind, types.ModuleType):
             return self.module(value)
         jitted = getattr(value, "jitted", None)
         # functools.wraps copies the attribute to functions around the jitted one, which are others.
         if hasattr(jitted, "spec") and jitted.callable() is value:  # pyright: ignore[reportOptionalMemberAccess]
             return ("jit", self.of(jitted.spec.function), jitted.options_key())  # pyright: ignore[reportOptionalMemberAccess]
-        if kind in _SCALARS:
-            return (kind, repr(value) if kind in (slice, float, complex) else value)
         if kind is types.FunctionType:
             return self.function(value)
         if kind is types.BuiltinFunctionType and not isinstance(value.__self__, types.ModuleType):
@@ -142,19 +146,18 @@ class _Walk:
             return ("library function", _Same(function), self.closure(function))
         if len(self.seen) > _FUNCTIONS_WALKED:
             return self.unknown(function)
-        code = function.__code__
-        names = _all_names(code)
+        names, modules, key = _facts(function.__code__)
         if not _READS_ANYTHING.isdisjoint(names):
             return self.unknown(function)
         self.names.append(names)
-        global_values = tuple((name, self.global_value(function, name)) for name in names)
-        imported = tuple(self.imported(name) for name in _imports(code))
+        global_values = tuple([(name, self.global_value(function, name)) for name in names])
+        imported = tuple(map(self.imported, modules))
         closure = self.closure(function)
         self.names.pop()
         return (
-            "function", function.__qualname__, _code_key(code), self.of(function.__defaults__),
+            "function", function.__qualname__, key, self.of(function.__defaults__),
             self.of(function.__kwdefaults__), closure, global_values, imported,
-            self.of(function.__dict__),
+            self.of(function.__dict__ or None),
         )  # fmt: skip
 
     def imported(self, name: str) -> Any:
@@ -206,6 +209,8 @@ class _Plain:
     """A class whose objects have attributes and nothing else."""
 
 
+_IMMUTABLE_TYPE = 1 << 8
+"""The flag of classes whose attributes can't be set, as `Py_TPFLAGS_IMMUTABLETYPE` of Python's headers."""
 _PLAIN_BYTES = max(_Plain.__basicsize__, tuple.__basicsize__)
 
 
@@ -219,6 +224,8 @@ class _ObjectWalk(_Walk):
 
     def unknown(self, value: Any) -> Any:
         is_class, is_module = isinstance(value, type), isinstance(value, types.ModuleType)
+        if is_class and value.__flags__ & _IMMUTABLE_TYPE:
+            return ("fixed", _Same(value))
         names = self.names[-1] if self.names and is_module else ()
         again = id(value), names
         if again in self.seen:
@@ -239,9 +246,9 @@ class _ObjectWalk(_Walk):
             attributes = {
                 n: v for n, v in functions.items() if isinstance(v, (types.FunctionType, *_SCALARS))
             }
-        parts = (kind.__bases__ if is_class else kind, attributes)
+        made_of = self.of(kind.__bases__ if is_class else kind)
         is_weak = type(value).__weakrefoffset__ != 0  # not of `types.SimpleNamespace`
-        return ("object", _Same(value, weakly=is_weak), self.of(parts))
+        return ("object", _Same(value, weakly=is_weak), made_of, self.of(attributes))
 
 
 class _Same:
@@ -314,16 +321,14 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
-def _all_names(code: types.CodeType) -> tuple[str, ...]:
-    """Names of globals that `code` and the functions nested in it may read, in a fixed order."""
-    return tuple(dict.fromkeys(name for c in _codes(code) for name in c.co_names))
-
-
 @cached(4096)
-def _imports(code: types.CodeType) -> tuple[str, ...]:
-    """Modules that `code` and the functions nested in it import."""
-    instructions = [i for c in _codes(code) for i in dis.get_instructions(c)]
-    return tuple([i.argval for i in instructions if i.opname == "IMPORT_NAME"])
+def _facts(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...], Any]:
+    """Of `code` and the functions nested in it: names of globals that they may read, modules that they import, its key."""
+    codes = [*_codes(code)]
+    instructions = [i for c in codes for i in dis.get_instructions(c)]
+    names = tuple(dict.fromkeys(name for c in codes for name in c.co_names))
+    modules = tuple([i.argval for i in instructions if i.opname == "IMPORT_NAME"])
+    return names, modules, _code_key(code)
 
 
 def _code_key(code: types.CodeType):

@@ -118,6 +118,70 @@ def test_objects_that_nothing_refers_to_weakly():
     assert compilations(function) == ([3, 3, 3], 1)
 
 
+def test_an_old_program_is_no_entry_of_the_new_content():
+    settings = types.SimpleNamespace(factor=2.0)
+
+    def function(x):
+        return x * settings.factor
+
+    early = pl.jit(function)
+    early.trace(X)
+    settings.factor = 3.0
+    assert early(X).tolist() == [2, 2, 2]  # as a function called before
+    assert compilations(function) == ([3, 3, 3], 1)
+    settings.factor = 2.0
+    late = pl.jit(function)
+    assert early(X).tolist() == late(X).tolist() == [2, 2, 2]
+
+
+def test_a_function_jitted_again_asks_at_its_first_call():
+    settings = Settings(1.0)
+
+    def function(x):
+        return settings.applied(x)
+
+    for offset in (1.0, 2.0, 1.0, 3.0):
+        jitted_before = pl.jit(function)
+        settings.offset = offset
+        for _ in range(3):
+            assert jitted_before(X).tolist() == [2 + offset] * 3
+        for x in (pl.device_put(X), 1.0, np.float32(1)):
+            assert compilations(function, x)[0] == jitted_before(x).tolist()
+
+
+def test_first_calls_of_a_function_jitted_again_are_run_in_cpp():
+    settings, calls = Settings(1.0), []
+
+    def function(x):
+        return settings.applied(x)
+
+    def first_call(x):
+        function_jitted = pl.jit(function)
+        miss = function_jitted.jitted._results
+        function_jitted.jitted._results = lambda call: calls.append(call) or miss(call)
+        results = [function_jitted(x) for _ in range(3)]
+        return [result.tolist() for result in results]
+
+    x = pl.device_put(X)
+    assert [first_call(x) for _ in range(4)] == [[[3] * 3] * 3] * 4
+    assert len(calls) == 4  # the first call of two, and the second call of each of the others
+
+
+def test_a_failing_first_call_leaves_the_function_usable():
+    fails = [True]
+
+    def function(x):
+        if fails[0]:
+            raise KeyError("not yet")
+        return x + 1
+
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            pl.jit(function)(X)
+    fails[0] = False
+    assert [compilations(function) for _ in range(2)] == [([2] * 3, 1), ([2] * 3, 0)]
+
+
 def test_a_replaced_function_of_a_module_is_not_missed():
     module = types.ModuleType("module_of_a_user")
     module.helper = lambda x: x + 1.0
