@@ -113,8 +113,9 @@ def run(suite: Suite, selection: str, seconds: float, with_jax: bool = False) ->
         "--color=no", "--tb=short", f"--timeout={TIMEOUT_OF_ONE_TEST_SECONDS}",
         *(f"--ignore={path}" for path in suite.ignored),
     ]  # fmt: skip
-    # Some test files import others of their folder by name.
-    path = os.pathsep.join([str(Path(__file__).parent), str(source / suite.tests)])
+    path, folder = str(Path(__file__).parent), source / suite.tests
+    if not (folder / "__init__.py").exists():  # its test files import each other by name
+        path = f"{path}{os.pathsep}{folder}"
     environment = os.environ | {SELECTION: selection, OUTCOMES: str(outcomes), "PYTHONPATH": path}
     is_complete = True
     with log.open("w") as file:
