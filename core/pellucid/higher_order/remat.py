@@ -535,7 +535,7 @@ def checkpoint(
 
     @wraps(fun, "Rematerialized form")
     def rematerialized(*args: Any, **kwargs: Any) -> Any:
-        call = spec.call(args, kwargs)
+        call = spec.call(args, kwargs, hashes=False)  # without, it is traced at each call
         body = known_body(
             fun, ("checkpoint", call.tree, call.avals, call.static), lambda: _traced(spec, call)
         )

@@ -177,9 +177,9 @@ class FunctionSpec(NamedTuple):
     donated_nums: tuple[int, ...] = ()
     donated_names: tuple[str, ...] = ()
 
-    def call(self, args: Operands, kwargs: Keywords) -> Call:
-        """The call `function(*args, **kwargs)`, taken apart."""
-        static, args, kwargs = self._without_static(args, kwargs)
+    def call(self, args: Operands, kwargs: Keywords, hashes: bool = True) -> Call:
+        """The call `function(*args, **kwargs)`, taken apart; with `hashes`, an error if static arguments have no hash."""
+        static, args, kwargs = self._without_static(args, kwargs, hashes)
         return self.call_of_dynamic(args, kwargs, static)
 
     def call_of_dynamic(self, args: Operands, kwargs: Keywords, static: Static = NO_STATIC) -> Call:
@@ -201,13 +201,13 @@ class FunctionSpec(NamedTuple):
         return Call(leaves, tree, avals, static)
 
     def _without_static(
-        self, args: Operands, kwargs: Keywords
+        self, args: Operands, kwargs: Keywords, hashes: bool
     ) -> tuple[Static, Any, dict[str, Any]]:
         if not self.static_nums and not self.static_names:
             return NO_STATIC, args, kwargs
         positions = [(n, type(args[n]), args[n]) for n in self.static_nums if n < len(args)]
         keywords = [(k, type(v), v) for k, v in sorted(kwargs.items()) if k in self.static_names]
-        for where, _, value in (*positions, *keywords):
+        for where, _, value in (*positions, *keywords) if hashes else ():
             try:
                 hash(value)
             except TypeError:

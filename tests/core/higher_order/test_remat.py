@@ -83,6 +83,15 @@ def test_static_arguments():
     assert float(grad(f)(2.0, False, n=3)) == 1.0
 
 
+def test_static_arguments_without_a_hash():
+    """They are never compared, so that the function is traced at each call."""
+    f = checkpoint(lambda parts, x: parts[0] * x, static_argnums=0)
+    factors = [3.0]
+    assert float(grad(lambda x: f(factors, x))(2.0)) == 3.0
+    factors[0] = 4.0
+    assert float(grad(lambda x: f(factors, x))(2.0)) == 4.0
+
+
 def test_residuals_are_printed_with_their_lines(capsys):
     print_saved_residuals(lambda x: lax.sin(lax.sin(x)), 2.0)
     lines = capsys.readouterr().out.splitlines()
