@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.base import dtypes
 from pellucid.tracing import is_array_like, type_of
 
 from . import operators
@@ -37,15 +38,15 @@ def isreal(x: Any) -> Any:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the elements of `x` have a complex dtype, whatever their values.
+    """Whether the elements of `x`, which may be keys, have a complex dtype, whatever their values.
 
-    >>> iscomplexobj(jnp.array([1.0]))
-    False
+    >>> iscomplexobj(jnp.array([1.0])), iscomplexobj(pl.random.key(0))
+    (False, False)
     """
     if x is None:
         return False
     dtype = getattr(x, "dtype", None)
-    return (np.asarray(x).dtype if dtype is None else np.dtype(dtype)).kind == "c"
+    return dtypes.issubdtype(np.asarray(x).dtype if dtype is None else dtype, np.complexfloating)
 
 
 def isrealobj(x: Any) -> bool:
