@@ -91,7 +91,7 @@ def constant_like(x: Any, value: Any) -> Any:
 def scalar_of(aval: Any, value: Any) -> Any:
     """The scalar `value` as programs show it, a literal, with the dtype and weak type of `aval`."""
     if aval.weak_type:
-        number = {"c": complex, "f": float, "i": int}[aval.dtype.kind](value)
+        number = {"c": complex, "f": float, "i": int, "b": bool}[aval.dtype.kind](value)
         if type_of(number) == aval.update(shape=()):
             return number
     return scalar(value, aval.dtype)

@@ -22,6 +22,14 @@ def test_branches_share_what_they_save():
     assert len(forward.results) == 3
 
 
+def test_a_branch_saves_a_weakly_typed_choice_that_others_lack():
+    f = lambda x: lax.cond(
+        x > 0, lambda x: lax.select(lax.gt(x, 1.0), lax.sin(x), x), lambda x: x * 2, x
+    )
+    assert float(grad(f)(-2.0)) == 2.0
+    assert float(grad(f)(0.5)) == 1.0
+
+
 def test_results_that_nobody_uses_are_dropped():
     f = jit(lambda x: lax.cond(x < 2.0, lambda x: (lax.sin(x), x), lambda x: (x, lax.cos(x)), x)[1])
     text = f.lower(2.0).as_text()
