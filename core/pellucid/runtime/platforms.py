@@ -79,16 +79,17 @@ def register_platform(name: str, make: Callable[[], Client]) -> None:
 
 
 def _add_named_plugins() -> None:
+    plugins.discover(logger.warning)
     for name in plugins.named_plugins():
         if name not in _makers:
             register_platform(name, functools.partial(_make_named, name))
 
 
 def _installed() -> list[str]:
-    """Platforms that have a plugin, best first: TPU, CUDA, others; the CPU comes last."""
-    has_plugin = {"tpu": plugins.tpu_library(), "cuda": plugins.cuda_plugin()}
-    accelerators = [name for name, plugin in has_plugin.items() if plugin is not None]
-    return [*accelerators, *(name for name in _makers if name not in ("cpu", *has_plugin)), "cpu"]
+    """Platforms that have a plugin, best first; the CPU comes last."""
+    files = {"tpu": plugins.tpu_library(), "cuda": plugins.cuda_plugin()}
+    names = [name for name in _makers if files.get(name, name) is not None]
+    return sorted(names, key=lambda n: -plugins.PRIORITIES.get(n, plugins.OTHER_PRIORITY))
 
 
 def _start_all() -> None:

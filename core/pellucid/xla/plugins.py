@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import importlib
+import importlib.util
 import os
 import pathlib
+import pkgutil
+import re
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
@@ -55,11 +60,33 @@ def tpu_library() -> pathlib.Path | None:
     return pathlib.Path(configured) if configured else _file_of("libtpu", "libtpu.so")
 
 
-def named_plugins() -> dict[str, pathlib.Path]:
-    """Plugins that PJRT_NAMES_AND_LIBRARY_PATHS names, as `name:path,name:path`."""
+class NamedPlugin(NamedTuple):
+    """A plugin that was registered: its library, or the capsule of its C interface, and options of its client."""
+
+    library: pathlib.Path | None
+    options: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None
+    interface: Any = None
+
+
+PRIORITIES = {"tpu": 300, "cuda": 200, "cpu": 0}
+"""The platforms that start first, and are the default, have the highest numbers; unnamed ones have `OTHER_PRIORITY`."""
+OTHER_PRIORITY = 100
+_registered: dict[str, NamedPlugin] = {}
+
+
+def register(name: str, plugin: NamedPlugin, priority: int) -> None:
+    """Add a plugin for the platform `name`; an earlier one of that name stays."""
+    if name not in _registered:
+        _registered[name] = plugin
+        PRIORITIES[name] = priority
+
+
+def named_plugins() -> dict[str, NamedPlugin]:
+    """Plugins that were registered, and those that PJRT_NAMES_AND_LIBRARY_PATHS names, as `name:path,name:path`."""
     text = os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "")
     pairs = (entry.split(":", 1) for entry in text.split(",") if ":" in entry)
-    return {name.strip(): pathlib.Path(path.strip()) for name, path in pairs}
+    stated = {name.strip(): NamedPlugin(pathlib.Path(path.strip())) for name, path in pairs}
+    return _registered | stated
 
 
 def make_cuda_client(
@@ -125,26 +152,102 @@ def make_tpu_client(options: dict[str, Any] | None = None) -> Client:
 
 
 def make_named_client(platform: str, options: dict[str, Any] | None = None) -> Client:
-    """A client of a platform that PJRT_NAMES_AND_LIBRARY_PATHS names."""
-    load_plugin(platform, named_plugins()[platform])
-    return _jax.get_c_api_client(platform, options or {})
+    """A client of a platform that was registered, or that PJRT_NAMES_AND_LIBRARY_PATHS names.
+
+    Raises: PluginMissingError if its library isn't there.
+    """
+    plugin = named_plugins()[platform]
+    if plugin.library is not None and not plugin.library.exists():
+        raise PluginMissingError(f"the library of the plug-in, {plugin.library}, doesn't exist")
+    load_plugin(platform, plugin.library, plugin.interface)
+    own = plugin.options() if callable(plugin.options) else plugin.options
+    return _jax.get_c_api_client(platform, {**(own or {}), **(options or {})})
 
 
 _loaded: dict[str, Any] = {}
 
 
-def load_plugin(platform: str, library: pathlib.Path) -> Any:
-    """Load a PJRT plugin from a file; the capsule of its C interface, the same for every call."""
+def load_plugin(platform: str, library: pathlib.Path | None, interface: Any = None) -> Any:
+    """Load a PJRT plugin from a file, or by its C interface; the capsule of that, the same for every call."""
     if platform not in _loaded:
-        _loaded[platform] = _jax.load_pjrt_plugin(platform, str(library), None)
+        path = None if library is None else str(library)
+        _loaded[platform] = _jax.load_pjrt_plugin(platform, path, interface)
         _jax.initialize_pjrt_plugin(platform)
         register_plugin_profiler(_loaded[platform])
         partitioner.register(_loaded[platform])
     return _loaded[platform]
 
 
+@functools.cache
+def _metadata_folders(_paths: tuple[str, ...]) -> dict[str, str]:
+    """The folder of metadata of each distribution that is installed in a folder of `sys.path`, by its name in file names.
+
+    This takes a tenth of the time of importing `importlib.metadata`.
+    """
+    folders: dict[str, str] = {}
+    for path in _paths:
+        try:
+            entries = os.scandir(path or ".")
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                if entry.name.endswith((".dist-info", ".egg-info")):
+                    name = re.sub(r"[-_.]+", "_", entry.name.partition("-")[0]).lower()
+                    folders.setdefault(name, entry.path)
+    return folders
+
+
+_GROUP = "jax_plugins"
+_OWN = ("xla_cuda",)
+"""Beginnings of the names of modules whose libraries are loaded without them."""
+_discovered: list[str] = []
+
+
+def discover(report: Callable[..., None]) -> None:
+    """Initialize the installed plug-ins, once; `report(text, *values)` hears of those that fail.
+
+    They are the modules of a namespace package, and the targets of the entry points of a group.
+    """
+    if _discovered:
+        return
+    _discovered.append(_GROUP)
+    for name, load in {**dict(_modules()), **dict(_entry_points())}.items():
+        if name.rpartition(".")[2].startswith(_OWN):
+            continue
+        try:
+            load().initialize()
+        except Exception as error:  # whatever a plug-in does, other platforms work
+            report(
+                "the plug-in %s could not be initialized, so its platform is missing (%s: %s)",
+                name, type(error).__name__, error,
+            )  # fmt: skip
+
+
+def _modules() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The modules of the namespace package, by name, each with what imports it."""
+    spec = importlib.util.find_spec(_GROUP)
+    paths = None if spec is None else spec.submodule_search_locations
+    for module in pkgutil.iter_modules([*(paths or ())]):
+        name = f"{_GROUP}.{module.name}"
+        yield name, functools.partial(importlib.import_module, name)
+
+
+def _entry_points() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The entry points of the group, of all installed distributions, each with what imports it."""
+    for folder in _metadata_folders(tuple(sys.path)).values():
+        with contextlib.suppress(OSError), open(f"{folder}/entry_points.txt", "rb") as file:
+            if b"[%s]" % _GROUP.encode() in file.read():
+                metadata = importlib.import_module("importlib.metadata")
+                for point in metadata.entry_points(group=_GROUP):
+                    yield point.value, point.load
+                return
+
+
 def _file_of(distribution: str, suffix: str) -> pathlib.Path | None:
     """The file of an installed distribution whose path ends with `suffix`, if it exists."""
+    if distribution.replace("-", "_") not in _metadata_folders(tuple(sys.path)):
+        return None
     metadata = importlib.import_module("importlib.metadata")  # slow to import, and seldom needed
     try:
         files = metadata.distribution(distribution).files or []

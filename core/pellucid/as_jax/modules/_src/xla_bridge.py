@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pellucid.extend.backend import get_backend, register_backend_factory
+from pellucid.extend.plugins import discover as discover_pjrt_plugins, register_plugin
 from pellucid.runtime.platforms import platform_of, started_clients
+
+__all__ = ["discover_pjrt_plugins", "get_backend", "register_backend_factory", "register_plugin"]
 
 
 def __getattr__(name: str) -> Any:
