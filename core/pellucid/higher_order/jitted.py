@@ -57,7 +57,6 @@ from pellucid.sharding.layout import Layout
 from pellucid.tracing import (
     Call,
     FunctionSpec,
-    LibraryValues,
     Reuses,
     Tracer,
     ValueProgram,
@@ -78,7 +77,7 @@ from pellucid.transforms import check_callable
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.calls import UNHASHABLE, CallCache, make_call as make_plain_call
 from pellucid.xla.flags import trace_context
-from pellucid.xla.pytree import flatten
+from pellucid.xla.pytree import LibraryValues, flatten
 
 from . import misses, stages
 from .calls import JitParams, jit_p

@@ -45,10 +45,8 @@ from pellucid.sharding.stated import stated_layout, stated_sharding
 from pellucid.tracing import (
     Call,
     FunctionSpec,
-    LibraryValues,
     bound_axes,
     is_array_like,
-    library_types,
     name_of,
     resolve_arguments,
     stage,
@@ -59,7 +57,7 @@ from pellucid.xla import hlo
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.compile import hlo_cost, to_hlo
 from pellucid.xla.mlir import lasting_copy
-from pellucid.xla.pytree import flatten
+from pellucid.xla.pytree import LibraryValues, flatten, library_types
 
 from .compiled_calls import call_of_compiled
 

@@ -31,7 +31,6 @@ from .fingerprint import Reuses, note_reuse
 from .function import (
     Call,
     FunctionSpec,
-    LibraryValues,
     indices,
     name_of,
     named_call,
@@ -60,7 +59,6 @@ from .trace import (
     bind,
     bind1,
     is_array_like,
-    library_types,
     name_operands,
     operand_lines,
     plan_of,

@@ -20,10 +20,10 @@ from pellucid.base import (
     strict_zip,
 )
 from pellucid.ir import DebugInfo, Mask, Operands, Values
-from pellucid.xla.pytree import flatten, flatten_with_path
+from pellucid.xla.pytree import LibraryValues, flatten, flatten_with_path, library_types
 
 from .current import context
-from .trace import library_types, type_of, types_of
+from .trace import type_of, types_of
 
 
 def name_of(function: Function) -> str:
@@ -123,10 +123,6 @@ def resolve_arguments(
     elif argnums is None:
         nums = tuple(i for i, name in enumerate(positional) if name in chosen)
     return tuple(sorted(set(nums))), chosen
-
-
-class LibraryValues(Exception):
-    """Raised for arguments that consist of arrays and change in place: `experimental.hijax` makes another call of it."""
 
 
 class Static(NamedTuple):

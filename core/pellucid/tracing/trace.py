@@ -92,8 +92,6 @@ type_handlers: dict[type, Callable[[Any], AbstractValue]] = {
     Symbol: _number_handler(int),
 }
 """For each type of operand, how to get its aval. Extended at import by layers that add types."""
-library_types: dict[type, Callable[[Any], AbstractValue]] = {}
-"""For each class of values of libraries that consist of arrays, how to get their type; see `experimental.hijax`."""
 
 
 def type_of(x: Any) -> Any:

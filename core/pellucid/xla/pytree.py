@@ -39,6 +39,17 @@ register_node = default_registry.register_node
 register_dataclass_node = default_registry.register_dataclass_node
 opaque_types: set[type] = set()
 """Node classes whose instances public functions of trees take for leaves."""
+library_types: dict[type, Callable[[Any], Any]] = {}
+"""For each class of values of libraries that consist of arrays, how to get their type; see `experimental.hijax`."""
+
+
+class LibraryValues(Exception):
+    """Raised for arguments that consist of arrays and change in place: `experimental.hijax` makes another call of it."""
+
+
+def stopping(is_leaf: Callable[..., bool] | None) -> Callable[..., bool]:
+    """`is_leaf(node)` or `is_leaf(path, node)`, which is true also of instances of opaque types."""
+    return lambda *node: type(node[-1]) in opaque_types or (is_leaf is not None and is_leaf(*node))
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Any] | None:

@@ -10,7 +10,7 @@ from typing import Any
 from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Binary, Function
 from pellucid.xla import pytree
-from pellucid.xla.pytree import IsLeaf, IsLeafWithPath, PyTreeDef, opaque_types
+from pellucid.xla.pytree import IsLeaf, IsLeafWithPath, PyTreeDef, opaque_types, stopping
 from pellucid.xla.recursion import SPARE_LEVELS, guarded, leave_level
 
 from .structures import (
@@ -41,7 +41,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
     ([2, 1], PyTreeDef({'a': *, 'b': (*, None)}))
     """
     if opaque_types:
-        is_leaf = _stopping(is_leaf)
+        is_leaf = stopping(is_leaf)
     try:
         return _flatten(tree, is_leaf)
     except Exception as error:
@@ -101,7 +101,7 @@ def tree_flatten_with_path(
     """
     predicate: Any = is_leaf if is_leaf_takes_path else _with_path(is_leaf)
     if opaque_types:
-        predicate = _stopping(predicate)
+        predicate = stopping(predicate)
     try:
         return _flatten_with_path(tree, predicate)
     except Exception as error:
@@ -198,11 +198,6 @@ def require_structures(caller: str, *treedefs: Any) -> None:
                 do="Pass what `tree_structure` gives; the structure comes before the tree or"
                 " its leaves.",
             )
-
-
-def _stopping(is_leaf: Function | None) -> Function:
-    """`is_leaf(node)` or `is_leaf(path, node)`, which is true also of instances of opaque types."""
-    return lambda *node: type(node[-1]) in opaque_types or (is_leaf is not None and is_leaf(*node))
 
 
 def _with_path(is_leaf) -> IsLeafWithPath | None:

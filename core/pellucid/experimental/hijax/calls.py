@@ -13,7 +13,7 @@ from pellucid.base.typing import Function, Keywords
 from pellucid.higher_order.jitted import Jitted, callable_of
 from pellucid.higher_order.stages import eval_shape
 from pellucid.ir import Operands
-from pellucid.tracing import library_types
+from pellucid.xla.pytree import library_types
 
 from . import mutable
 from .types import raised

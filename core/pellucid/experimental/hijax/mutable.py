@@ -10,7 +10,8 @@ from typing import Any
 from pellucid.base.errors import UnsupportedError
 from pellucid.base.functional import strict_zip
 from pellucid.refs.access import new_ref
-from pellucid.tracing import Tracer, bottom, context, library_types, use_trace
+from pellucid.tracing import Tracer, bottom, context, use_trace
+from pellucid.xla.pytree import library_types
 
 from .types import MutableHiType
 

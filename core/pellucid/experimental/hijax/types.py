@@ -12,7 +12,7 @@ from pellucid.base.errors import ArgumentTypeError, UnsupportedError
 from pellucid.base.typing import Function
 from pellucid.ir.avals import AbstractValue, ShapedArray
 from pellucid.ir.rules import Effect
-from pellucid.tracing.trace import Tracer, library_types, type_of
+from pellucid.tracing.trace import Tracer, type_of
 from pellucid.xla import pytree
 
 _CARRIERS = "_pellucid_tangent_carriers"
@@ -192,11 +192,11 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) ->
     >>> float(pair.x), float(pair.y)
     (2.0, 2.0)
     """
-    if val_cls in library_types or pytree.is_registered(val_cls):
+    if val_cls in pytree.library_types or pytree.is_registered(val_cls):
         raise ArgumentTypeError(
             "register_hitype: the class is registered already.", got=f"got {val_cls.__name__}"
         )
-    library_types[val_cls] = typeof_fn
+    pytree.library_types[val_cls] = typeof_fn
     if hasattr(val_cls, "cur_qdd") or hasattr(val_cls, "type_state"):
         return
     pytree.opaque_types.add(val_cls)
@@ -204,7 +204,7 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) ->
 
 
 def _children(value: Any) -> tuple[list[Any], AbstractValue]:
-    hi_type = library_types[type(value)](value)
+    hi_type = pytree.library_types[type(value)](value)
     return [*hi_type.lower_val(value), *carriers(value, hi_type)], hi_type
 
 
@@ -214,7 +214,7 @@ def _raised(hi_type: Any, children: Sequence[Any]) -> Any:
 
 def hi_type_of(x: Any) -> Any:
     """The type of `x`, an array or a value of a registered class."""
-    handler = library_types.get(type(x))
+    handler = pytree.library_types.get(type(x))
     return type_of(x) if handler is None else handler(x)
 
 
