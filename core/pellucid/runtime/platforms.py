@@ -79,8 +79,7 @@ def register_platform(name: str, make: Callable[[], Client]) -> None:
 
 
 def _add_named_plugins() -> None:
-    plugins.discover(logger.warning)
-    for name in plugins.named_plugins():
+    for name in plugins.named_plugins(logger.warning):
         if name not in _makers:
             register_platform(name, functools.partial(_make_named, name))
 
@@ -89,7 +88,7 @@ def _installed() -> list[str]:
     """Platforms that have a plugin, best first; the CPU comes last."""
     files = {"tpu": plugins.tpu_library(), "cuda": plugins.cuda_plugin()}
     names = [name for name in _makers if files.get(name, name) is not None]
-    return sorted(names, key=lambda n: -plugins.PRIORITIES.get(n, plugins.OTHER_PRIORITY))
+    return sorted(names, key=plugins.rank)
 
 
 def _start_all() -> None:

@@ -69,9 +69,13 @@ class NamedPlugin(NamedTuple):
 
 
 PRIORITIES = {"tpu": 300, "cuda": 200, "cpu": 0}
-"""The platforms that start first, and are the default, have the highest numbers; unnamed ones have `OTHER_PRIORITY`."""
-OTHER_PRIORITY = 100
+"""The platforms that start first, and are the default, have the highest numbers; others come before the CPU."""
 _registered: dict[str, NamedPlugin] = {}
+
+
+def rank(platform: str) -> int:
+    """The position of a platform among those that can be started: the lowest is the first."""
+    return -PRIORITIES.get(platform, 100)
 
 
 def register(name: str, plugin: NamedPlugin, priority: int) -> None:
@@ -81,8 +85,13 @@ def register(name: str, plugin: NamedPlugin, priority: int) -> None:
         PRIORITIES[name] = priority
 
 
-def named_plugins() -> dict[str, NamedPlugin]:
-    """Plugins that were registered, and those that PJRT_NAMES_AND_LIBRARY_PATHS names, as `name:path,name:path`."""
+def named_plugins(report: Callable[..., None] | None = None) -> dict[str, NamedPlugin]:
+    """Plugins that were registered, and those that PJRT_NAMES_AND_LIBRARY_PATHS names, as `name:path,name:path`.
+
+    With `report`, installed ones are discovered first.
+    """
+    if report is not None:
+        discover(report)
     text = os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "")
     pairs = (entry.split(":", 1) for entry in text.split(",") if ":" in entry)
     stated = {name.strip(): NamedPlugin(pathlib.Path(path.strip())) for name, path in pairs}
