@@ -16,6 +16,7 @@ late.origins.update(
         # Values that consist of arrays are lowered to them.
         "call with values of libraries": "pellucid.experimental.hijax.calls:call",
         "shapes with values of libraries": "pellucid.experimental.hijax.calls:shapes",
+        "typed number": "pellucid.numpy.typed_numbers:typed",
         # Operations among the names of `sharding`, a low layer.
         "auto_axes": "pellucid.primitives.placement:auto_axes",
         "explicit_axes": "pellucid.primitives.placement:explicit_axes",

@@ -1,0 +1,72 @@
+"""Python numbers that have a dtype and a shape, as rules of derivatives get those that they kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.tracing.trace import type_handlers
+
+
+class _Typed:
+    """What a number has as a weakly typed array without dimensions."""
+
+    __slots__ = ()
+
+    shape = ()
+    ndim = 0
+    size = 1
+    weak_type = True
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The default dtype of numbers of its kind."""
+        return dtypes.python_scalar_dtype(type(self).__mro__[2])
+
+
+class TypedInt(_Typed, int):
+    """An integer with a dtype; otherwise an `int`.
+
+    >>> TypedInt(3).dtype, TypedInt(3) + 1
+    (dtype('int32'), 4)
+    """
+
+
+class TypedFloat(_Typed, float):
+    """A floating number with a dtype; otherwise a `float`.
+
+    >>> TypedFloat(1.5).dtype, TypedFloat(1.5) * 2
+    (dtype('float32'), 3.0)
+    """
+
+
+class TypedComplex(_Typed, complex):
+    """A complex number with a dtype; otherwise a `complex`.
+
+    >>> TypedComplex(1j).dtype
+    dtype('complex64')
+    """
+
+
+_CLASSES: dict[type, type] = {int: TypedInt, float: TypedFloat, complex: TypedComplex}
+for _kind, _class in _CLASSES.items():
+    type_handlers[_class] = type_handlers[_kind]
+
+
+def typed(x: Any) -> Any:
+    """`x` with the dtype that it has as an array: Python numbers get one, NumPy's arrays lose 64 bits where they are off.
+
+    >>> typed(2.0).dtype, typed(np.ones(1)).dtype, typed(True)
+    (dtype('float32'), dtype('float32'), True)
+    """
+    number_class = _CLASSES.get(type(x))
+    if number_class is not None:
+        return number_class(x)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return x.astype(dtypes.canonicalize(x.dtype), copy=False)
+    return x
+
+
+__all__ = ["TypedComplex", "TypedFloat", "TypedInt", "typed"]
