@@ -15,6 +15,7 @@ from pellucid.base import (
     Keywords,
     Shape,
     UnsupportedError,
+    by_tool,
     canonical_shape,
     config,
     dtypes,
@@ -559,6 +560,7 @@ def make_jaxpr(
     static_nums, static_names = resolve_arguments(fun, static_argnums, None, "static")
     spec = FunctionSpec(fun, name_of(fun), static_nums, static_names)
 
+    @by_tool
     def traced(*args: Any, **kwargs: Any) -> Any:
         with bound_axes(dict(axis_env or ())), config.call_repeated_layers(False):
             program, avals, tree = _traced(spec, args, kwargs)

@@ -68,6 +68,18 @@ def test_misses_say_which_part_of_the_call_is_new():
     assert introspect.misses(0) == []
 
 
+def test_looking_at_a_program_is_no_miss():
+    """Neither before a call nor after it; only the call's own miss is kept."""
+    for looks_first in (True, False):
+        f = pl.jit(lambda x, _=looks_first: x * 2)
+        steps = [lambda f=f: pl.make_jaxpr(f)(1.0), lambda f=f: f(1.0)]
+        for step in steps if looks_first else reversed(steps):
+            step()
+        *_, miss = introspect.misses(2)
+        assert [cause.part for cause in miss.causes] == ["first_call"]
+        assert miss.entry_count == 1
+
+
 def test_events_become_records():
     seen = []
     function = pl.jit(lambda x: lax.sin(lax.add(x, 41.0)))
