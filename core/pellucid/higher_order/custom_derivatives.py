@@ -674,8 +674,8 @@ class _Rules(NamedTuple):
         """Flat cotangents of the user's backward function, which are checked; `Zero` for None."""
         out_tree, residual_tree = form
         arguments = [as_rule_argument(ct, self.custom.symbolic_zeros) for ct in cotangents]
-        kept = residual_tree.unflatten(map(late("typed number"), residuals))
-        result = self.bwd(*self.call.others, kept, out_tree.unflatten(arguments))
+        saved = residual_tree.unflatten(map(late("typed number"), residuals))
+        result = self.bwd(*self.call.others, saved, out_tree.unflatten(arguments))
         return _checked_cotangents(self.call, self.call.rule_name("bwd", self.bwd), result)
 
 

@@ -11,7 +11,7 @@ from pellucid.tracing.trace import type_handlers
 
 
 class _Typed:
-    """What a number has as a weakly typed array without dimensions."""
+    """Attributes of a number as a weakly typed array without dimensions."""
 
     __slots__ = ()
 

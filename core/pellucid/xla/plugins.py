@@ -169,8 +169,8 @@ def make_named_client(platform: str, options: dict[str, Any] | None = None) -> C
     if plugin.library is not None and not plugin.library.exists():
         raise PluginMissingError(f"the library of the plug-in, {plugin.library}, doesn't exist")
     load_plugin(platform, plugin.library, plugin.interface)
-    own = plugin.options() if callable(plugin.options) else plugin.options
-    return _jax.get_c_api_client(platform, {**(own or {}), **(options or {})})
+    defaults = plugin.options() if callable(plugin.options) else plugin.options
+    return _jax.get_c_api_client(platform, {**(defaults or {}), **(options or {})})
 
 
 _loaded: dict[str, Any] = {}
@@ -214,7 +214,7 @@ _discovered: list[str] = []
 
 
 def discover(report: Callable[..., None]) -> None:
-    """Initialize the installed plug-ins, once; `report(text, *values)` hears of those that fail.
+    """Initialize the installed plug-ins, once; `report(text, *values)` is called for each that fails.
 
     They are the modules of a namespace package, and the targets of the entry points of a group.
     """

@@ -1,4 +1,4 @@
-"""What functions ask of a device: contractions, fused operations, loops, exchanges, live values."""
+"""Estimated costs of functions on a device: contractions, fused operations, loops, exchanges, live values."""
 
 import numpy as np
 import pytest

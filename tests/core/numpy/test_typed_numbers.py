@@ -34,9 +34,9 @@ def test_residuals_have_dtypes(transform) -> None:
     def f(x):
         return x
 
-    def bwd(kept, ct):
-        seen.extend(kept)
-        return (ct * kept[0] * kept[1],)
+    def bwd(residuals, ct):
+        seen.extend(residuals)
+        return (ct * residuals[0] * residuals[1],)
 
     f.defvjp(lambda x: (x, residuals), bwd)
     assert transform(pl.grad(f))(2.0) == 3

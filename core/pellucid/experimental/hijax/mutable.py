@@ -23,7 +23,7 @@ class Held:
     value: Any
     refs: list[Any] | None = None
     state: Any = None
-    """What is known of the present state, where `refs` is set."""
+    """State of the value, as `cur_qdd` returns it, where `refs` is set."""
 
 
 _of_traces: weakref.WeakKeyDictionary[Any, dict[int, Held]] = weakref.WeakKeyDictionary()
@@ -50,7 +50,7 @@ def hold(value: Any) -> None:
 
 
 def state_of(value: Any) -> Any:
-    """What is known of the present state of a value."""
+    """State of a value, as `cur_qdd` returns it."""
     _, held = _owner(value)
     if held is not None and held.refs is not None:
         return held.state

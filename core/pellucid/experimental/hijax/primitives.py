@@ -183,9 +183,9 @@ def _tangent_arrays(hi_type: Any, tangent: Any) -> list[Any]:
     carried = [zeros_of(a) for a in arrays] if is_zero else tangent_type(hi_type).lower_val(tangent)
     if not carrier_types(hi_type):
         return carried
-    own = [a.tangent() for a in own_types(hi_type)]
+    tangent_avals = [a.tangent() for a in own_types(hi_type)]
     return [
-        *(np.zeros(a.shape, float0) if a.dtype == float0 else zeros_of(a) for a in own),
+        *(np.zeros(a.shape, float0) if a.dtype == float0 else zeros_of(a) for a in tangent_avals),
         *carried,
     ]
 

@@ -1,4 +1,4 @@
-"""What a program asks of a device, under the names of `jax.experimental.roofline`: arithmetic, memory traffic, exchanges."""
+"""Estimated costs of programs on one device, under the names of `jax.experimental.roofline`."""
 
 from .roofline import (
     RooflineResult as RooflineResult,

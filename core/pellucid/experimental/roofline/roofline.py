@@ -62,7 +62,7 @@ class RooflineShape:
 
 @dataclass(frozen=True, kw_only=True)
 class RooflineRuleContext:
-    """What a rule gets besides the operands: the equation's primitive, types and mesh, and the options of the call."""
+    """Context of a rule: the primitive, types and mesh of an equation, and the options of the call."""
 
     name_stack: Any
     primitive: Any
@@ -76,7 +76,7 @@ class RooflineRuleContext:
 
 @dataclass(frozen=True, kw_only=True)
 class RooflineResult:
-    """What a program asks of one device. Results are added, and multiplied by numbers of runs.
+    """Costs of a program on one device. Results are added, and multiplied by numbers of runs.
 
     `flops` and `hbm_bytes`, operations and bytes read or written, are those of contractions and other operations that
     compilers don't fuse with their neighbours; `unfused_flops` and `unfused_hbm_bytes` those of all, as if each read its
@@ -251,9 +251,14 @@ def _of_equation(equation: Equation, options: _Options) -> RooflineResult:
     if primitive.traits.kind != "contraction":
         return RooflineResult(unfused_flops=flops, unfused_hbm_bytes=n_bytes)
     pinned = (options.pin_lhs_in_vmem, options.pin_rhs_in_vmem)
-    kept = sum(_bytes(aval) for aval, is_pinned in zip(operands, pinned, strict=False) if is_pinned)
+    pinned_bytes = sum(
+        _bytes(aval) for aval, is_pinned in zip(operands, pinned, strict=False) if is_pinned
+    )
     return RooflineResult(
-        flops=flops, unfused_flops=flops, hbm_bytes=n_bytes - kept, unfused_hbm_bytes=n_bytes
+        flops=flops,
+        unfused_flops=flops,
+        hbm_bytes=n_bytes - pinned_bytes,
+        unfused_hbm_bytes=n_bytes,
     )
 
 
@@ -287,23 +292,23 @@ def _of_collective(equation: Equation, options: _Options) -> RooflineResult:
     n = math.prod([sizes[axis] for axis in axes])
     if n == 1:
         return RooflineResult.zeros()
-    given = sum(_bytes(a.aval) for a in equation.operands)
-    gets = sum(_bytes(v.aval) for v in equation.results)
+    operand_bytes = sum(_bytes(a.aval) for a in equation.operands)
+    result_bytes = sum(_bytes(v.aval) for v in equation.results)
     kind = equation.primitive.name
     if kind in ("psum", "pmax", "pmin", "unreduced_psum"):
-        sent, steps = 2 * given * (n - 1) / n, 2 * n
+        sent, steps = 2 * operand_bytes * (n - 1) / n, 2 * n
     elif kind.startswith("all_gather"):
-        sent, steps = gets * (n - 1) / n, n
+        sent, steps = result_bytes * (n - 1) / n, n
     elif kind in ("reduce_scatter", "unreduced_reduce_scatter"):
-        sent, steps = given * (n - 1) / n, n
+        sent, steps = operand_bytes * (n - 1) / n, n
     elif kind == "all_to_all":  # on the way a block passes a quarter of the ring on average
-        sent, steps = given * n / 4, n / 2
+        sent, steps = operand_bytes * n / 4, n / 2
     elif kind in ("ppermute", "psend", "precv"):
-        sent, steps = max(given, gets), 1
+        sent, steps = max(operand_bytes, result_bytes), 1
     elif kind == "pbroadcast":
-        sent, steps = given, n - 1
+        sent, steps = operand_bytes, n - 1
     elif kind == "ragged_all_to_all":
-        sent, steps = gets * n / 4, n / 2
+        sent, steps = result_bytes * n / 4, n / 2
     else:  # types only
         return RooflineResult.zeros()
     return RooflineResult(
