@@ -81,4 +81,15 @@ from .tree import (
     tree_map,
     tree_structure,
 )
-from .typing import Axes, Binary, Function, Ints, Keywords, Names, Shape, Unary
+from .typing import (
+    ArrayLike,
+    Axes,
+    Binary,
+    DTypeLike,
+    Function,
+    Ints,
+    Keywords,
+    Names,
+    Shape,
+    Unary,
+)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid.xla.arrays import Array
 
-ArrayLike: TypeAlias = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex  # pyright: ignore[reportInvalidTypeForm]
+ArrayLike: TypeAlias = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
 """Arguments of array functions: arrays, NumPy arrays and scalars, Python numbers. Not lists."""
 
 

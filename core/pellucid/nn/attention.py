@@ -79,7 +79,8 @@ def dot_product_attention(
         raise ArgumentValueError(
             "nn.dot_product_attention needs a mask of bools.", got=f"mask: {type_of(mask).text()}"
         )
-    window = (local_window_size,) * 2 if isinstance(local_window_size, int) else local_window_size
+    size = local_window_size
+    window = (size, size) if isinstance(size, int) else size
     return _attention(
         query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths,
         1 / math.sqrt(q[-1]) if scale is None else scale, bool(is_causal), window, bool(return_residual),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,46 @@ from jaxlib import _jax
 
 from .shardings import Device, DeviceLayout, DeviceList
 
-Array = _jax.Array
-
 if TYPE_CHECKING:
 
-    class ArrayImpl(Array):
+    class Array:  # noqa: PLW1641  (arrays compare by element)
+        """An array or a tracer, with the operators of NumPy's arrays."""
+
+        shape: tuple[int, ...]
+        dtype: np.dtype
+        ndim: int
+        size: int
+        nbytes: int
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __getitem__(self, index: Any) -> Array: ...
+        def __iter__(self) -> Iterator[Array]: ...
+        def __len__(self) -> int: ...
+        def __bool__(self) -> bool: ...
+        def __int__(self) -> int: ...
+        def __index__(self) -> int: ...
+        def __float__(self) -> float: ...
+        def __complex__(self) -> complex: ...
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray: ...
+        def __neg__(self) -> Array: ...
+
+        __pos__ = __abs__ = __invert__ = __neg__
+
+        def __add__(self, other: Any, /) -> Array: ...
+
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
+        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __add__
+        __matmul__ = __rmatmul__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __add__
+        __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __add__
+        __lt__ = __le__ = __gt__ = __ge__ = __add__
+
+        def __eq__(self, other: Any, /) -> Array: ...
+        def __ne__(self, other: Any, /) -> Array: ...
+        def __divmod__(self, other: Any, /) -> tuple[Array, Array]: ...
+
+        __rdivmod__ = __divmod__
+
+    class ArrayImpl(Array, _jax.Array):
         """An array on devices; higher layers give it its other attributes."""
 
         aval: Any
@@ -30,11 +65,6 @@ if TYPE_CHECKING:
         """Its contents on the host, once they were read."""
         _pjrt_layout: DeviceLayout
         traceback: Any
-        shape: tuple[int, ...]
-        dtype: np.dtype
-        ndim: int
-        size: int
-        nbytes: int
         weak_type: bool
 
         def is_deleted(self) -> bool: ...
@@ -47,12 +77,13 @@ if TYPE_CHECKING:
         def unsafe_buffer_pointer(self) -> int: ...
 
 else:
+    Array = _jax.Array
     ArrayImpl = _jax.ArrayImpl
 HostBufferSemantics = _jax.HostBufferSemantics
 set_tracer_class = _jax.set_tracer_class
 
 
-class ExtendedArray(Array):
+class ExtendedArray(_jax.Array):
     """An array of an extended dtype: the elements of `words`, an array of its base dtype, read as `aval` says.
 
     A class of its own, because the C++ call path compares arrays by shape and base dtype alone. Its attributes are

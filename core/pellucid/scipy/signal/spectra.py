@@ -211,9 +211,8 @@ def stft(
     """
     aval = aval_of("scipy.signal.stft", x)
     if not aval.size:
-        return (jnp.zeros(aval.shape),) * 2 + (
-            jnp.zeros(aval.shape, dtypes.to_complex_dtype(aval.dtype)),
-        )
+        empty = jnp.zeros(aval.shape)
+        return empty, empty, jnp.zeros(aval.shape, dtypes.to_complex_dtype(aval.dtype))
     axis = canonical_axis(axis, aval.ndim)
     spectra = _spectra(
         "stft", [x], axis, (window, nperseg, noverlap, nfft), detrend, return_onesided, boundary, bool(padded)
