@@ -779,7 +779,8 @@ SCALAR_TYPES: dict[str, ScalarType] = {
         (),
         {
             "dtype": dtype,
-            "__doc__": f"Scalar type of the dtype {dtype.name}; called, it makes an array of it.",
+            "__doc__": f"Scalar type of the dtype {dtype.name}; called, it makes an array of it.\n\n"
+            f">>> np.dtype(jnp.{dtype.name})\n{dtype!r}",
             "__module__": "pellucid.numpy",
         },
     )
