@@ -27,6 +27,7 @@ from pellucid.numpy.differences import *
 from pellucid.numpy.einsum import *
 from pellucid.numpy.elementwise import *
 from pellucid.numpy.grids import *
+from pellucid.numpy.guarded_formulas import *
 from pellucid.numpy.histograms import *
 from pellucid.numpy.imports import *
 from pellucid.numpy.manipulation import *

@@ -13,14 +13,18 @@ import numpy as np
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
     AxisError,
     ConcretizationError,
+    Ints,
     dtypes,
 )
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import Tracer, type_of
 from pellucid.transforms.vmap import vmap
+from pellucid.xla.arrays import Array
 
+from .annotations import ShapeLike
 from .compiled import numpy_function
 from .creation import arange, asarray, canonical_shape, zeros
 from .manipulation import (
@@ -33,14 +37,14 @@ from .manipulation import (
     tile,
     where,
 )
-from .promotion import aval_of, convert
+from .promotion import aval_of, convert, listed
 from .reductions import any, sum
 from .selection import take
 from .sorting import argsort
 
 
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
 ) -> Any:
     """`func1d(vector, *args, **kwargs)` of every vector of `arr` along `axis`; its results stand in their place.
 
@@ -58,7 +62,7 @@ def apply_along_axis(
     return mapped(asarray(arr))
 
 
-def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
+def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Ints) -> Array:
     """`func(a, axis)` for one of `axes` after another; an axis that it removes comes back with size 1.
 
     Raises: ArgumentValueError for a result with another number of dimensions.
@@ -81,7 +85,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
     return result
 
 
-def block(arrays: Any) -> Any:
+def block(arrays: ArrayLike | Sequence[Any]) -> Array:
     """Nested lists of arrays as one: the innermost joined along the last axis, the next along the one before it.
 
     Raises: ArgumentValueError for empty lists and for lists of different depths.
@@ -94,7 +98,7 @@ def block(arrays: Any) -> Any:
     return joined
 
 
-def _block(arrays: Any) -> tuple[Any, int]:
+def _block(arrays: ArrayLike | Sequence[Any]) -> tuple[Any, int]:
     """(the array of nested lists, their depth)."""
     if isinstance(arrays, tuple):
         raise ArgumentTypeError("jnp.block needs lists, and got a tuple.", do="Use a list.")
@@ -114,18 +118,20 @@ def _block(arrays: Any) -> tuple[Any, int]:
     return concatenate([_with_rank(x, ndim) for x, _ in parts], axis=-depth), depth
 
 
-def _with_rank(x: Any, ndim: int) -> Any:
+def _with_rank(x: Array, ndim: int) -> Any:
     return reshape(x, (1,) * (ndim - x.ndim) + x.shape)
 
 
-def _along(name: str, arr: Any, axis: int | None) -> tuple[Any, int]:
+def _along(name: str, arr: ArrayLike, axis: int | None) -> tuple[Array, int]:
     aval = aval_of(name, arr)
     if axis is None:
         return ravel(arr), 0
     return asarray(arr), canonical_axis(axis, aval.ndim)
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(
+    arr: ArrayLike, obj: ArrayLike | Ints | slice, values: ArrayLike, axis: int | None = None
+) -> Array:
     """`arr` with `values` put in before the positions `obj` along `axis` (of `arr` raveled, if it is None).
 
     `obj`: a number, numbers or a slice; positions count in `arr`, and are moved to its ends. The result has the dtype
@@ -159,7 +165,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 
 
 @numpy_function(static="axis")
-def _inserted(x: Any, places: Any, new: Any, axis: int) -> Any:
+def _inserted(x: Array, places: Array, new: Array, axis: int) -> Any:
     n, count = x.shape[axis], new.shape[axis]
     places = where(places < 0, places + n, places).clip(0, n)
     order = argsort(places)
@@ -175,8 +181,12 @@ def _inserted(x: Any, places: Any, new: Any, axis: int) -> Any:
 
 
 def delete(
-    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
-) -> Any:
+    arr: ArrayLike,
+    obj: ArrayLike | Ints | slice,
+    axis: int | None = None,
+    *,
+    assume_unique_indices: bool = False,
+) -> Array:
     """`arr` without the slices at the positions `obj` along `axis` (of `arr` raveled, if it is None).
 
     `obj`: a number, numbers, a slice or a mask; numbers must be known when tracing, unless they are assumed unique.
@@ -197,7 +207,7 @@ def delete(
                 got=f"obj: {obj.aval.text()}",
                 do="Pass known positions, or assume_unique_indices=True if none occurs twice.",
             )
-        return _without(x, ravel(obj), axis)
+        return _without(x, ravel(asarray(obj)), axis)
     else:
         numbers = np.asarray(obj)
         if numbers.ndim == 0 and numbers.dtype.kind in "iu" and not -n <= int(numbers) < n:
@@ -220,7 +230,7 @@ def delete(
 
 
 @numpy_function(static="axis")
-def _without(x: Any, positions: Any, axis: int) -> Any:
+def _without(x: Array, positions: Array, axis: int) -> Any:
     """`x` without the slices at distinct `positions`, which may be traced."""
     n = x.shape[axis]
     positions = where(positions < 0, positions + n, positions).clip(0, n - 1)
@@ -229,7 +239,7 @@ def _without(x: Any, positions: Any, axis: int) -> Any:
     return take(x, remaining, axis, mode="clip")
 
 
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     """The elements of `a`, raveled and repeated as needed, in `new_shape`; zeros, if there are none.
 
     Raises: ArgumentValueError for negative sizes.
@@ -239,7 +249,7 @@ def resize(a: Any, new_shape: Any) -> Any:
            [3, 1]], dtype=int32)
     """
     aval = aval_of("resize", a)
-    sizes = (new_shape,) if np.ndim(new_shape) == 0 else tuple(new_shape)
+    sizes = listed(new_shape)
     if builtins.any(operator.index(size) < 0 for size in sizes):
         raise ArgumentValueError("jnp.resize needs sizes that aren't negative.", got=f"got {sizes}")
     shape = canonical_shape(sizes, "resize")
@@ -249,7 +259,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     return reshape(tile(ravel(a), -(-total // aval.size))[:total], shape)
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Any:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
     """`filt` without the zeros at its front ("f") and back ("b") along each axis; not under a trace.
 
     Raises: ConcretizationError under a trace: the size of the result is known when programs run only.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from pellucid.higher_order.jitted import Jitted
 from pellucid.runtime.calls import make_call
@@ -14,7 +14,13 @@ from pellucid.xla.pytree import flatten
 
 from .recall import remembering, with_operands
 
+F = TypeVar("F", bound=Callable[..., Any])
 
+
+@overload
+def numpy_function(function: F, *, static: str | Sequence[str] = ()) -> F: ...
+@overload
+def numpy_function(*, static: str | Sequence[str]) -> Callable[[F], F]: ...
 def numpy_function(
     function: Callable[..., Any] | None = None, *, static: str | Sequence[str] = ()
 ) -> Any:

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, dtypes
+from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, DTypeLike, dtypes
+from pellucid.primitives.contraction import PrecisionLike
 from pellucid.primitives.convolution import conv_general_dilated
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import asarray, full
@@ -24,7 +26,7 @@ from .statistics import average
 _MODES = ("full", "same", "valid")
 
 
-def _checked(name: str, a: Any, v: Any, mode: str) -> None:
+def _checked(name: str, a: ArrayLike, v: ArrayLike, mode: str) -> None:
     avals = [aval_of(name, x, i) for i, x in enumerate((a, v))]
     if mode not in _MODES:
         raise ArgumentValueError(
@@ -41,7 +43,13 @@ def _checked(name: str, a: Any, v: Any, mode: str) -> None:
 
 @numpy_function(static=("name", "mode", "precision", "preferred", "flips"))
 def _convolved(
-    name: str, a: Any, v: Any, mode: str, precision: Any, preferred: Any, flips: bool
+    name: str,
+    a: Any,
+    v: Any,
+    mode: str,
+    precision: PrecisionLike,
+    preferred: np.dtype | None,
+    flips: bool,
 ) -> Any:
     """Sums of products of windows of the longer vector with the other, which `flips` turns round."""
     a, v = promote_dtypes_inexact(name, a, v)
@@ -66,7 +74,11 @@ def window_of_mode(mode: str, size: int, kernel_size: int) -> tuple[int, int]:
 
 
 def direct_convolution(
-    a: Any, v: Any, mode: str, precision: Any = None, preferred: Any = None
+    a: Array,
+    v: Array,
+    mode: str,
+    precision: PrecisionLike = None,
+    preferred: DTypeLike | None = None,
 ) -> Any:
     """Convolution of two arrays of one rank and dtype, as far as `mode` keeps it; "same" is of the shape of `a`."""
     shape, kernel_shape = type_of(a).shape, type_of(v).shape
@@ -84,8 +96,13 @@ def direct_convolution(
 
 
 def convolve(
-    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "full",
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """Convolution of two vectors [n] and [m], floating.
 
     `mode`: "full" [n + m - 1], "same" [max(n, m)] its middle, "valid" [max - min + 1] where they overlap wholly.
@@ -100,13 +117,13 @@ def convolve(
 
 
 def correlate(
-    a: Any,
-    v: Any,
+    a: ArrayLike,
+    v: ArrayLike,
     mode: str = "valid",
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """Cross-correlation of two vectors, sums of `a[k + i] * conj(v[i])`, floating. Modes are those of `convolve`.
 
     Raises: ArgumentValueError for arrays that are no vectors or empty.
@@ -120,15 +137,15 @@ def correlate(
 
 
 def cov(
-    m: Any,
-    y: Any = None,
+    m: ArrayLike,
+    y: ArrayLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    dtype: Any = None,
-) -> Any:
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Covariance matrix of the variables in the rows of `m` (columns, unless `rowvar`), and of `y` likewise.
 
     Divides by the number of observations less `ddof`, by default 1, or 0 with `bias`. `fweights` say how often each
@@ -138,20 +155,27 @@ def cov(
     >>> cov(jnp.array([1.0, 2.0, 4.0]))
     Array(2.3333333, dtype=float32)
     """
-    listed = [m] if y is None else [m, y]
-    for i, x in enumerate(listed):
+    for i, x in enumerate([m] if y is None else [m, y]):
         if aval_of("cov", x, i).ndim > 2:
             raise ArgumentValueError("jnp.cov needs vectors or matrices.", got=type_of(x).text())
     if ddof is not None and not isinstance(ddof, (int, np.integer)):
         raise ArgumentValueError("jnp.cov needs a whole number `ddof`.", got=f"got {ddof!r}")
     return _cov(
-        *(listed if len(listed) == 2 else [m, None]), fweights, aweights, bool(rowvar),
+        m, y, fweights, aweights, bool(rowvar),
         (0 if bias else 1) if ddof is None else operator.index(ddof), static_dtype("cov", dtype),
     )  # fmt: skip
 
 
 @numpy_function(static=("rowvar", "ddof", "dtype"))
-def _cov(m: Any, y: Any, fweights: Any, aweights: Any, rowvar: bool, ddof: int, dtype: Any) -> Any:
+def _cov(
+    m: ArrayLike,
+    y: ArrayLike | None,
+    fweights: ArrayLike | None,
+    aweights: ArrayLike | None,
+    rowvar: bool,
+    ddof: int,
+    dtype: np.dtype | None,
+) -> Any:
     arrays = promote_dtypes_inexact("cov", *([m] if y is None else [m, y]))
     if dtype is not None:
         arrays = [convert(x, type_of(x), dtype) for x in arrays]
@@ -185,7 +209,7 @@ def _cov(m: Any, y: Any, fweights: Any, aweights: Any, rowvar: bool, ddof: int, 
     return result.squeeze()
 
 
-def _weights(fweights: Any, aweights: Any, observations: int) -> Any:
+def _weights(fweights: ArrayLike | None, aweights: ArrayLike | None, observations: int) -> Any:
     """The product of both kinds of weights, None without any."""
     weights = None
     for name, each in (("fweights", fweights), ("aweights", aweights)):
@@ -203,7 +227,9 @@ def _weights(fweights: Any, aweights: Any, observations: int) -> Any:
     return weights
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+def corrcoef(
+    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
+) -> Array:
     """Correlation coefficients of the variables in the rows of `x` and `y`; see `cov`. Parts lie within -1 and 1.
 
     >>> corrcoef(jnp.array([[1.0, 2.0], [2.0, 1.0]]))

@@ -13,6 +13,8 @@ import numpy as np
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
+    DTypeLike,
     ShapeError,
     Symbol,
     canonical_size,
@@ -40,25 +42,26 @@ from pellucid.sharding import make_single_device_sharding
 from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.stated import check_fits, stated_sharding
 from pellucid.tracing import Tracer, as_operand, is_array_like, operand_lines, type_of
-from pellucid.xla.arrays import ARRAY_TYPES
+from pellucid.xla.arrays import ARRAY_TYPES, Array
 from pellucid.xla.shardings import Device
 
+from .annotations import DeviceLike, OutSharding, ShapeLike
 from .compiled import numpy_function
-from .promotion import aval_of, broadcast_arrays, canonical, convert, promote_dtypes_inexact
+from .promotion import aval_of, broadcast_arrays, canonical, convert, listed, promote_dtypes_inexact
 
 # From Python values ---------------------------------------------------------------------------------
 
 
 def array(
     object: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     copy: bool | None = True,
     order: str | None = "K",
     ndmin: int = 0,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """An array of the values in `object`: a number, an array, or nested sequences of such.
 
     Its dtype is `dtype`, or what the values promote to. `device` is a device or a sharding.
@@ -169,12 +172,12 @@ def _leaves(x: Any) -> list[Any]:
     return leaves
 
 
-def _place(device: Any, out_sharding: Any) -> Any:
+def _place(device: DeviceLike, out_sharding: OutSharding) -> Any:
     """The placement that a user stated for a result; None where neither argument states one."""
     return out_sharding if device is None else device
 
 
-def _placed(x: Any, place: Any, name: str) -> Any:
+def _placed(x: ArrayLike, place: DeviceLike, name: str) -> Any:
     """`x`, the result of the function `name`, placed as a user stated."""
     sharding = _sharding_of(place, name, np.shape(x))
     if type_sharding(sharding, type_of(x).ndim) is not None:
@@ -182,7 +185,7 @@ def _placed(x: Any, place: Any, name: str) -> Any:
     return device_put(x, sharding)
 
 
-def _sharding_of(place: Any, name: str, shape: tuple[int, ...]) -> Any:
+def _sharding_of(place: DeviceLike, name: str, shape: tuple[int, ...]) -> Any:
     """The sharding that `place`, a device or what `stated_sharding` takes, means for a result of `shape`."""
     if isinstance(place, Device):
         return make_single_device_sharding(place)
@@ -194,13 +197,13 @@ def _sharding_of(place: Any, name: str, shape: tuple[int, ...]) -> Any:
 
 def asarray(
     a: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """`a` as an array, without a copy where it already is one of that dtype.
 
     >>> asarray(1.5)
@@ -212,7 +215,7 @@ def asarray(
 # Filled ---------------------------------------------------------------------------------------------
 
 
-def canonical_shape(shape: Any, name: str) -> tuple[int, ...]:
+def canonical_shape(shape: ShapeLike, name: str) -> tuple[int, ...]:
     """`shape`, an int or a sequence of ints, as a tuple."""
     if isinstance(shape, Tracer) or (
         isinstance(shape, (tuple, list)) and any(isinstance(s, Tracer) for s in shape)
@@ -222,11 +225,7 @@ def canonical_shape(shape: Any, name: str) -> tuple[int, ...]:
             got=f"got {shape!r}", do="Pass Python ints, or mark the argument static.",
         )  # fmt: skip
     try:
-        sizes = (
-            (canonical_size(shape),)  # pyright: ignore[reportArgumentType]
-            if np.ndim(shape) == 0
-            else tuple([canonical_size(s) for s in shape])
-        )
+        sizes = tuple([canonical_size(s) for s in listed(shape)])
     except TypeError:
         raise ArgumentTypeError(
             f"jnp.{name} needs a shape of ints.", got=f"got {shape!r}"
@@ -240,7 +239,13 @@ def _dtype(dtype: Any, default: Any, name: str) -> Any:
     return _canonical(dtypes.check_user_dtype(dtype, name)) if dtype is not None else default
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Zeros of `shape`, float32 by default.
 
     >>> zeros(2)
@@ -250,7 +255,13 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return _all_equal("zeros", shape, 0, chosen, device, out_sharding)
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Ones of `shape`, float32 by default.
 
     >>> ones(2)
@@ -260,14 +271,29 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     return _all_equal("ones", shape, 1, chosen, device, out_sharding)
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """An array of `shape` whose values do not matter; they are zeros."""
+def empty(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """An array of `shape` whose values do not matter; they are zeros.
+
+    >>> empty(2)
+    Array([0., 0.], dtype=float32)
+    """
     return zeros(shape, dtype, device=device, out_sharding=out_sharding)
 
 
 def full(
-    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """An array of `shape` filled with `fill_value`, which may itself be an array that broadcasts to it.
 
     >>> full(2, 7)
@@ -277,7 +303,12 @@ def full(
 
 
 def _all_equal(
-    name: str, shape: Any, fill_value: Any, dtype: Any, device: Any, out_sharding: Any
+    name: str,
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None,
+    device: DeviceLike,
+    out_sharding: OutSharding,
 ) -> Any:
     """The result of the function `name`: an array of `shape` filled with `fill_value`."""
     place = _place(device, out_sharding)
@@ -301,7 +332,7 @@ def _wrapped(value: int | float, dtype: Any) -> Any:
 
 
 @numpy_function(static=("shape", "dtype", "weak_type"))
-def _full(fill_value: Any, shape: tuple[int, ...], dtype: Any, weak_type: bool) -> Any:
+def _full(fill_value: ArrayLike, shape: tuple[int, ...], dtype: Any, weak_type: bool) -> Any:
     aval = type_of(fill_value)
     value = convert(fill_value, aval, dtype, weak_type)
     ndim = aval.ndim
@@ -309,7 +340,13 @@ def _full(fill_value: Any, shape: tuple[int, ...], dtype: Any, weak_type: bool) 
 
 
 def _like(
-    a: Any, value: Any, dtype: Any, shape: Any, device: Any, out_sharding: Any, name: str
+    a: ArrayLike,
+    value: ArrayLike,
+    dtype: DTypeLike | None,
+    shape: ShapeLike | None,
+    device: DeviceLike,
+    out_sharding: OutSharding,
+    name: str,
 ) -> Any:
     aval, place = aval_of(name, a), _place(device, out_sharding)
     weak_type = dtype is None and aval.weak_type
@@ -326,41 +363,67 @@ def _like(
 
 
 def zeros_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
-    """Zeros of the shape and dtype of `a`."""
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """Zeros of the shape and dtype of `a`.
+
+    >>> zeros_like(np.array([1, 2]), shape=3)
+    Array([0, 0, 0], dtype=int32)
+    """
     return _like(a, 0, dtype, shape, device, out_sharding, "zeros_like")
 
 
 def ones_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
-    """Ones of the shape and dtype of `a`."""
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """Ones of the shape and dtype of `a`.
+
+    >>> ones_like(np.array([1, 2]))
+    Array([1, 1], dtype=int32)
+    """
     return _like(a, 1, dtype, shape, device, out_sharding, "ones_like")
 
 
 def empty_like(
-    prototype: Any,
-    dtype: Any = None,
-    shape: Any = None,
+    prototype: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
-    """An array of the shape and dtype of `prototype` whose values do not matter; they are zeros."""
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """An array of the shape and dtype of `prototype` whose values do not matter; they are zeros.
+
+    >>> empty_like(np.array([1, 2]), dtype=float)
+    Array([0., 0.], dtype=float32)
+    """
     return _like(prototype, 0, dtype, shape, device, out_sharding, "empty_like")
 
 
 def full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    shape: Any = None,
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
-    """`fill_value` in the shape and dtype of `a`."""
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
+) -> Array:
+    """`fill_value` in the shape and dtype of `a`.
+
+    >>> full_like(np.array([1, 2]), 7)
+    Array([7, 7], dtype=int32)
+    """
     return _like(a, fill_value, dtype, shape, device, out_sharding, "full_like")
 
 
@@ -368,14 +431,14 @@ def full_like(
 
 
 def arange(
-    start: Any,
-    stop: Any = None,
-    step: Any = None,
-    dtype: Any = None,
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: DeviceLike = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Numbers from `start` up to, not including, `stop`, `step` apart.
 
     The bounds must be known when tracing, because they decide the shape.
@@ -399,19 +462,21 @@ def arange(
     chosen = _dtype(chosen, None, "arange")
     if stop is None:
         start, stop = 0, start
-    first, end, delta = (
-        v if isinstance(v, Symbol) else np.asarray(v).item()
-        for v in (start, stop, 1 if step is None else step)
-    )
+    first, end, delta = map(_number, (start, stop, 1 if step is None else step))
     n = _count(first, end, delta)
     if dtype is None and is_static((n, first, delta)) and n and chosen.kind in "iu":
         limits = dtypes.iinfo(chosen)
-        for bound in (first, first + (n - 1) * delta):  # type: ignore[operator]
+        for bound in (first, first + (n - 1) * delta):
             if not limits.min <= bound <= limits.max:
                 raise out_of_range(bound, chosen)
     result = _arange(n, chosen, first, delta)
     place = _place(device, out_sharding)
     return result if place is None else _placed(result, place, "arange")
+
+
+def _number(x: ArrayLike) -> Any:
+    """`x` as a Python number; symbols stay."""
+    return x if isinstance(x, Symbol) else np.asarray(x).item()
 
 
 def _count(first: Any, end: Any, delta: Any) -> int:
@@ -446,15 +511,15 @@ def _arange(n: int, dtype: Any, first: Any, delta: Any) -> Any:
 
 
 def linspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
-    device: Any = None,
+    device: DeviceLike = None,
 ) -> Any:
     """`num` numbers evenly spaced from `start` to `stop` (included if `endpoint`).
 
@@ -475,7 +540,7 @@ def linspace(
 
 @numpy_function(static=("num", "endpoint", "dtype", "axis"))
 def _linspace(
-    start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
+    start: ArrayLike, stop: ArrayLike, num: int, endpoint: bool, dtype: np.dtype | None, axis: int
 ) -> tuple[Any, Any]:
     ends = promote_dtypes_inexact("linspace", start, stop)
     ends = [canonical("linspace", x) for x in ends]
@@ -508,15 +573,19 @@ def _linspace(
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
-) -> Any:
-    """`num` numbers whose logarithms to `base` are evenly spaced from `start` to `stop`."""
+) -> Array:
+    """`num` numbers whose logarithms to `base` are evenly spaced from `start` to `stop`.
+
+    >>> logspace(0, 3, 4)
+    Array([   1.,   10.,  100., 1000.], dtype=float32)
+    """
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     base, exponents = promote_dtypes_inexact("logspace", base, exponents)
     result = arithmetic.pow(base, exponents)
@@ -524,8 +593,13 @@ def logspace(
 
 
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
     """`num` numbers in geometric progression from exactly `start` to exactly `stop` (included if `endpoint`).
 
     >>> geomspace(1, 256, 5)
@@ -547,7 +621,7 @@ def geomspace(
     return _converted("geomspace", result, dtype)
 
 
-def _converted(name: str, x: Any, dtype: Any) -> Any:
+def _converted(name: str, x: ArrayLike, dtype: DTypeLike | None) -> Any:
     """The inexact array `x` as the `dtype` a user asks for; what is whole but for rounding becomes that integer."""
     if dtype is None:
         return x
@@ -561,7 +635,14 @@ def _converted(name: str, x: Any, dtype: Any) -> Any:
     return convert_element_type(x, chosen)
 
 
-def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
+def eye(
+    N: int,
+    M: int | None = None,
+    k: ArrayLike = 0,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike = None,
+) -> Array:
     """A matrix of `N` rows and `M` columns with ones on its diagonal number `k`, which may be traced.
 
     >>> eye(2, 3, 1)
@@ -574,12 +655,17 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: 
     return result if device is None else _placed(result, device, "eye")
 
 
-def identity(n: int, dtype: Any = None) -> Any:
-    """The identity matrix of size `n`."""
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
+    """The identity matrix of size `n`.
+
+    >>> identity(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: Any = 0, dtype: Any = None) -> Any:
+def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None = None) -> Array:
     """A matrix with ones at and below its diagonal number `k`, which may be traced, zeros above; float32 by default.
 
     >>> tri(2)
@@ -604,11 +690,11 @@ def diagonal_number(name: str, k: Any) -> Any:
 
 
 @numpy_function(static=("rows", "columns", "dtype", "compare"))
-def _diagonal_band(rows: int, columns: int, k: Any, dtype: Any, compare: str) -> Any:
+def _diagonal_band(rows: int, columns: int, k: ArrayLike, dtype: Any, compare: str) -> Any:
     return band(rows, columns, k, dtype, compare)
 
 
-def band(rows: int, columns: int, k: Any, dtype: Any, compare: str) -> Any:
+def band(rows: int, columns: int, k: ArrayLike, dtype: np.dtype, compare: str) -> Any:
     """Ones on ("eq"), or at and below ("ge"), the diagonal number `k` of a matrix [rows, columns], under a trace."""
     index = np.dtype(np.int32)
     row = creation.broadcasted_iota(index, (rows, columns), 0)
@@ -618,8 +704,16 @@ def band(rows: int, columns: int, k: Any, dtype: Any, compare: str) -> Any:
     return convert_element_type(mask, dtype) if dtype != np.bool_ else mask
 
 
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
-    """Coordinate arrays of the grid spanned by the vectors `xi`."""
+def meshgrid(
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> list[Any]:
+    """Coordinate arrays of the grid spanned by the vectors `xi`.
+
+    >>> columns, rows = meshgrid(np.arange(3), np.arange(2))
+    >>> rows
+    Array([[0, 0, 0],
+           [1, 1, 1]], dtype=int32)
+    """
     if indexing not in ("xy", "ij"):
         raise ArgumentValueError(f"jnp.meshgrid: indexing is 'xy' or 'ij', got {indexing!r}.")
     if not copy:
@@ -645,8 +739,13 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return grids
 
 
-def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
-    """For a grid of the given sizes, the index of each point along each axis."""
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
+    """For a grid of the given sizes, the index of each point along each axis.
+
+    >>> indices((2, 3))[1]
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+    """
     sizes = canonical_shape(dimensions, "indices")
     chosen = _dtype(dtype, dtypes.default_int_dtype(), "indices")
     counts = [creation.iota(chosen, size) for size in sizes]

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, dtypes
 from pellucid.primitives import reduction
 from pellucid.primitives.assembly import concatenate
 from pellucid.primitives.creation import filled
 from pellucid.primitives.movement import canonical_axis, reshape
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .promotion import aval_of, canonical, convert, refuse_out
@@ -24,9 +25,9 @@ _BOOL = np.dtype(bool)
 def accumulated(
     name: str,
     apply: Callable[..., Any],
-    a: Any,
+    a: ArrayLike,
     axis: int | None,
-    dtype: Any,
+    dtype: np.dtype | None,
     promote: bool = False,
 ) -> Any:
     """A cumulative reduction along `axis`, or of the raveled array; bools are counted."""
@@ -42,11 +43,13 @@ def accumulated(
 
 
 @numpy_function(static=("axis", "dtype"))
-def _cumsum(a: Any, axis: int | None, dtype: Any) -> Any:
+def _cumsum(a: ArrayLike, axis: int | None, dtype: np.dtype | None) -> Any:
     return accumulated("cumsum", reduction.cumsum, a, axis, dtype)
 
 
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """Sums of the elements of `a` up to each one along `axis`, or in the raveled array.
 
     >>> cumsum(np.arange(4))
@@ -57,11 +60,13 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
 
 
 @numpy_function(static=("axis", "dtype"))
-def _cumprod(a: Any, axis: int | None, dtype: Any) -> Any:
+def _cumprod(a: ArrayLike, axis: int | None, dtype: np.dtype | None) -> Any:
     return accumulated("cumprod", reduction.cumprod, a, axis, dtype)
 
 
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """Products of the elements of `a` up to each one along `axis`, or in the raveled array.
 
     >>> cumprod(np.arange(1, 5))
@@ -72,7 +77,7 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
 
 
 def _cumulative(
-    name: str, apply: Callable[..., Any], x: Any, axis: int | None, dtype: Any, include_initial: bool, initial: int,
+    name: str, apply: Callable[..., Any], x: ArrayLike, axis: int | None, dtype: np.dtype | None, include_initial: bool, initial: int,
     promote: bool,
 ) -> Any:  # fmt: skip
     """The array API's form: along one axis, named unless there is only one, with the identity in front on request."""
@@ -92,13 +97,20 @@ def _cumulative(
 
 
 @numpy_function(static=("axis", "dtype", "include_initial"))
-def _cumulative_sum(x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
+def _cumulative_sum(
+    x: ArrayLike, axis: int | None, dtype: np.dtype | None, include_initial: bool
+) -> Any:
     return _cumulative("cumulative_sum", reduction.cumsum, x, axis, dtype, include_initial, 0, True)
 
 
 def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
     """Sums of the elements of `x` up to each one along `axis`; small integers are widened.
 
     >>> cumulative_sum(np.arange(1, 4), include_initial=True)
@@ -111,15 +123,22 @@ def cumulative_sum(
 
 
 @numpy_function(static=("axis", "dtype", "include_initial"))
-def _cumulative_prod(x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
+def _cumulative_prod(
+    x: ArrayLike, axis: int | None, dtype: np.dtype | None, include_initial: bool
+) -> Any:
     return _cumulative(
         "cumulative_prod", reduction.cumprod, x, axis, dtype, include_initial, 1, False
     )
 
 
 def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
     """Products of the elements of `x` up to each one along `axis`.
 
     >>> cumulative_prod(np.arange(1, 4), include_initial=True)

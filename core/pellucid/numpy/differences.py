@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, UnsupportedError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes
 from pellucid.primitives.movement import broadcast_shapes, canonical_axis
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import asarray
@@ -28,7 +29,13 @@ def _part(x: Any, axis: int, *bounds: int | None) -> Any:
     return x[(slice(None),) * axis + (slice(*bounds),)]
 
 
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    a: ArrayLike,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Array:
     """Differences of neighbours along `axis`, `n` times; each makes it shorter by one. Of bools, whether they differ.
 
     `prepend` and `append` are put before and after first: arrays, or numbers, which stand for one element.
@@ -47,7 +54,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 @numpy_function(static=("n", "axis"))
-def _diff(a: Any, prepend: Any, append: Any, n: int, axis: int) -> Any:
+def _diff(a: Any, prepend: ArrayLike | None, append: ArrayLike | None, n: int, axis: int) -> Any:
     if not n:
         return a
     pieces = []
@@ -67,7 +74,9 @@ def _diff(a: Any, prepend: Any, append: Any, n: int, axis: int) -> Any:
     return a
 
 
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(
+    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+) -> Array:
     """Differences of neighbours of `ary`, raveled, between the elements of `to_begin` and `to_end`, in its dtype.
 
     >>> ediff1d(jnp.array([1, 3, 6]), to_end=0)
@@ -86,7 +95,10 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 
 def gradient(
-    f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int | None = None
+    f: ArrayLike,
+    *varargs: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    edge_order: int | None = None,
 ) -> Any:
     """Derivatives of samples `f` along each axis (or `axis`): central differences, one-sided ones at the edges.
 
@@ -118,7 +130,7 @@ def gradient(
 
 
 @numpy_function(static="axis")
-def _gradient(f: Any, h: Any, axis: int) -> Any:
+def _gradient(f: ArrayLike, h: Any, axis: int) -> Any:
     [f] = promote_dtypes_inexact("gradient", f)
     f, h = promote_dtypes_inexact("gradient", f, h)
     f = moveaxis(f, axis, 0)
@@ -144,7 +156,9 @@ def _gradient(f: Any, h: Any, axis: int) -> Any:
     return moveaxis(concatenate([first[None], inner, last[None]]), 0, axis)
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
     """Integral of the samples `y` along `axis` by the trapezoidal rule; at coordinates `x`, or spaced by `dx`.
 
     >>> trapezoid(jnp.array([1.0, 2.0, 3.0]))
@@ -157,7 +171,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 
 @numpy_function(static="axis")
-def _trapezoid(y: Any, x: Any, dx: Any, axis: int) -> Any:
+def _trapezoid(y: ArrayLike, x: Any, dx: ArrayLike, axis: int) -> Any:
     if x is None:
         y, dx = promote_dtypes_inexact("trapezoid", y, dx)
         y = moveaxis(y, axis, -1)
@@ -168,7 +182,9 @@ def _trapezoid(y: Any, x: Any, dx: Any, axis: int) -> Any:
     return sum(dx * (y[..., 1:] + y[..., :-1]), axis=-1) * 0.5
 
 
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
+def unwrap(
+    p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi
+) -> Array:
     """`p` with jumps along `axis` of more than `discont` (half a period) replaced by those to the nearest period.
 
     >>> unwrap(jnp.array([0.0, 1.0, 6.5]))
@@ -182,7 +198,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
 
 
 @numpy_function(static="axis")
-def _unwrap(p: Any, discont: Any, period: Any, axis: int) -> Any:
+def _unwrap(p: ArrayLike, discont: ArrayLike | None, period: Any, axis: int) -> Any:
     p, period = promote_dtypes("unwrap", p, period)
     is_integer = type_of(p).dtype in dtypes.KINDS["integral"]
     half = period // 2 if is_integer else period / 2
@@ -196,8 +212,13 @@ def _unwrap(p: Any, discont: Any, period: Any, axis: int) -> Any:
 
 
 def interp(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
-) -> Any:
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None,
+    period: ArrayLike | None = None,
+) -> Array:
     """Values at `x` of the function that is linear between the points `(xp, fp)`, with rising `xp`.
 
     `left` and `right`: values outside, by default those of the first and the last point; "extrapolate" continues
@@ -227,13 +248,19 @@ def interp(
     beyond = tuple(
         side == "extrapolate" if isinstance(side, str) else False for side in (left, right)
     )
-    sides = [None if isinstance(side, str) else side for side in (left, right)]
-    return _interp(x, xp, fp, *sides, period, beyond)
+    left, right = (None if isinstance(side, str) else side for side in (left, right))
+    return _interp(x, xp, fp, left, right, period, beyond)
 
 
 @numpy_function(static="extrapolates")
 def _interp(
-    x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, extrapolates: tuple[bool, bool]
+    x: ArrayLike,
+    xp: Any,
+    fp: Any,
+    left: ArrayLike | None,
+    right: ArrayLike | None,
+    period: Any,
+    extrapolates: tuple[bool, ...],
 ) -> Any:
     x, xp = promote_dtypes_inexact("interp", x, xp)
     [fp] = promote_dtypes_inexact("interp", fp)
@@ -261,8 +288,13 @@ def _interp(
 
 
 def cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Any:
+    a: ArrayLike,
+    b: ArrayLike,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
+) -> Array:
     """Cross products of the vectors along `axisa` of `a` and `axisb` of `b`; of two dimensions, their third one.
 
     A vector of two numbers beside one of three has 0 as its third. Results lie along `axisc`; `axis` is for all three.
@@ -287,7 +319,7 @@ def cross(
 
 
 @numpy_function(static=("axisa", "axisb", "axisc"))
-def _cross(a: Any, b: Any, axisa: int, axisb: int, axisc: int) -> Any:
+def _cross(a: ArrayLike, b: ArrayLike, axisa: int, axisb: int, axisc: int) -> Any:
     a, b = promote_dtypes("cross", a, b)
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     if type_of(a).shape[-1] == type_of(b).shape[-1] == 2:
@@ -298,7 +330,7 @@ def _cross(a: Any, b: Any, axisa: int, axisb: int, axisc: int) -> Any:
         left, right = parts[0][i], parts[1][j]
         return None if left is None or right is None else left * right
 
-    def difference(x: Any, y: Any) -> Any:
+    def difference(x: Array, y: Array) -> Any:
         return -y if x is None else x if y is None else x - y
 
     components = [difference(term(i, j), term(j, i)) for i, j in ((1, 2), (2, 0), (0, 1))]

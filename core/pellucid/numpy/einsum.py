@@ -14,6 +14,9 @@ import numpy as np
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
+    DTypeLike,
+    Ints,
     ShapeError,
     Symbol,
     UnsupportedError,
@@ -21,14 +24,16 @@ from pellucid.base import (
     dtypes,
 )
 from pellucid.ir import Operands
-from pellucid.primitives.contraction import dot_general, preferred_dtype
+from pellucid.primitives.contraction import PrecisionLike, dot_general, preferred_dtype
 from pellucid.primitives.creation import broadcasted_iota, zeros
 from pellucid.primitives.logical import bitwise_and, eq, select
 from pellucid.primitives.movement import broadcast_in_dim, reduce_sum, squeeze, transpose
 from pellucid.primitives.placement import with_out_sharding
 from pellucid.primitives.reduction import reduce_or
 from pellucid.tracing import operand_lines, type_of
+from pellucid.xla.arrays import Array
 
+from .annotations import OutSharding
 from .compiled import numpy_function
 from .promotion import aval_of, convert
 
@@ -126,14 +131,14 @@ def _check(notation: Notation, shapes: Sequence[Shape], subscripts: str) -> None
         raise ArgumentValueError("einsum: the result has a letter twice.", got=got)
 
 
-def _in_text(first: Any, rest: Sequence[Any]) -> tuple[str, list[Any]]:
+def _in_text(first: ArrayLike, rest: Sequence[Any]) -> tuple[str, list[Any]]:
     """Subscripts and operands from (operand, its labels, operand, its labels, ..., labels of the result)."""
     items = [first, *rest]
     n_operands = len(items) // 2
     letters: dict[Any, str] = {}
     symbol = _opt_einsum().get_symbol
 
-    def text(labels: Any) -> str:
+    def text(labels: Ints) -> str:
         if not isinstance(labels, (list, tuple)):
             raise ArgumentTypeError(
                 "einsum without a string needs each operand followed by a list of its axes' labels.",
@@ -241,7 +246,7 @@ def _hashable(optimize: Any) -> Any:
 
 @numpy_function(static=("notation", "plan", "precision", "preferred", "product"))
 def _einsum(
-    operands: list[Any], notation: Notation, plan: tuple[Step, ...], precision: Any, preferred: Any,
+    operands: Operands, notation: Notation, plan: tuple[Step, ...], precision: PrecisionLike, preferred: np.dtype | None,
     product: Callable[..., Any],
 ) -> Any:  # fmt: skip
     avals = [type_of(x) for x in operands]
@@ -290,7 +295,9 @@ def _contracted(
     return product, "".join([*batch, *left_rest, *right_rest])
 
 
-def _without_stretched(x: Any, letters: str, other: Any, other_letters: str) -> tuple[Any, str]:
+def _without_stretched(
+    x: ArrayLike, letters: str, other: ArrayLike, other_letters: str
+) -> tuple[Any, str]:
     """`x` without axes of size 1 that stand beside longer ones of the other operand."""
     shape = type_of(x).shape
     others = dict(zip(other_letters, type_of(other).shape, strict=True))
@@ -298,7 +305,7 @@ def _without_stretched(x: Any, letters: str, other: Any, other_letters: str) -> 
     return squeeze(x, axes), "".join(c for i, c in enumerate(letters) if i not in axes)
 
 
-def _summed(x: Any, letters: str, names: Sequence[str], dtype: Any) -> tuple[Any, str]:
+def _summed(x: ArrayLike, letters: str, names: Sequence[str], dtype: Any) -> tuple[Any, str]:
     """`x` summed over the letters among `names` that it has once."""
     axes = [letters.index(c) for c in names if letters.count(c) == 1]
     if not axes:
@@ -306,12 +313,12 @@ def _summed(x: Any, letters: str, names: Sequence[str], dtype: Any) -> tuple[Any
     return _total(x, axes, dtype), "".join(c for i, c in enumerate(letters) if i not in axes)
 
 
-def _total(x: Any, axes: Sequence[int], dtype: Any) -> Any:
+def _total(x: ArrayLike, axes: Sequence[int], dtype: np.dtype | None) -> Any:
     x = convert(x, type_of(x), dtype)  # bools and short integers would overflow
     return reduce_or(x, axes) if dtype == np.bool_ else reduce_sum(x, axes)
 
 
-def _diagonals(x: Any, letters: str, result_letters: str, dtype: Any) -> tuple[Any, str]:
+def _diagonals(x: ArrayLike, letters: str, result_letters: str, dtype: Any) -> tuple[Any, str]:
     """`x` with the axes of each repeated letter replaced by their diagonal, or its sum if nobody keeps the letter."""
     for letter in dict.fromkeys(letters):
         axes = [i for i, c in enumerate(letters) if c == letter]
@@ -337,16 +344,16 @@ def _on_diagonal(shape: Shape, axes: Sequence[int]) -> Any:
 
 
 def einsum(
-    subscripts: Any,
+    subscripts: str | ArrayLike,
     /,
     *operands: Any,
     out: None = None,
-    optimize: Any = "auto",
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    optimize: str | bool | Sequence[Ints] = "auto",
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     _dot_general: Callable[..., Any] = dot_general,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """Sums of products as Einstein's notation writes them: `"ij,jk->ik"` is a product of matrices.
 
     A letter that the result lacks is summed; one that an operand has twice takes its diagonal; an ellipsis stands
@@ -383,7 +390,7 @@ def einsum(
 
 
 def einsum_path(
-    subscripts: Any, /, *operands: Any, optimize: Any = "auto"
+    subscripts: str | ArrayLike, /, *operands: Any, optimize: str | bool | Sequence[Ints] = "auto"
 ) -> tuple[list[Any], Any]:
     """The pairs in which `einsum` contracts its operands, and opt_einsum's report on their cost.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, DtypeError, PellucidError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, DtypeError, PellucidError, dtypes
 from pellucid.primitives import arithmetic, conversion, logical, transcendental
 from pellucid.primitives.conversion import (
     bitcast_convert_type,
@@ -18,8 +18,9 @@ from pellucid.primitives.conversion import (
 from pellucid.primitives.families import constant_like, scalar
 from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes
 from pellucid.tracing import Tracer, operand_lines, type_of
+from pellucid.xla.arrays import Array
 
-from .compiled import numpy_function
+from .compiled import F, numpy_function
 from .elementwise_examples import EXAMPLES
 from .promotion import (
     aval_of,
@@ -38,10 +39,8 @@ from .promotion import (
 # Families -----------------------------------------------------------------------------------------
 
 
-def _unary(
-    name: str, function: Callable[[Any], Any], promote: Callable[..., list[Any]], doc: str
-) -> Any:
-    def apply(x: Any, /, *, out: None = None, where: None = None) -> Any:
+def _unary(name: str, function: Callable[[Any], Any], promote: Callable[..., list[Any]], doc: str):
+    def apply(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         refuse_out(name, out, where)
         return function(promote(name, x)[0])
 
@@ -50,20 +49,20 @@ def _unary(
 
 def _binary(
     name: str, function: Callable[[Any, Any], Any], promote: Callable[..., list[Any]], doc: str
-) -> Any:
-    def apply(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
+):
+    def apply(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         refuse_out(name, out, where)
         return function(*promote(name, x, y))
 
     return _named(apply, name, doc)
 
 
-def _named(apply: Any, name: str, doc: str) -> Any:
-    apply.__name__ = apply.__qualname__ = name
-    apply.__doc__ = doc
+def _named(apply: F, name: str, doc: str) -> F:
     if name in EXAMPLES:
         arguments, result = EXAMPLES[name]
-        apply.__doc__ += f"\n\n>>> jnp.{name}({arguments})\n{result}"
+        doc += f"\n\n>>> jnp.{name}({arguments})\n{result}"
+    apply.__name__ = apply.__qualname__ = name
+    apply.__doc__ = doc
     apply.__module__ = "pellucid.numpy"
     return numpy_function(apply)
 
@@ -133,16 +132,16 @@ rad2deg = degrees = _unary(
 )
 
 
-def _to_base(x: Any, scale: Callable[[Any], Any]) -> Any:
+def _to_base(x: ArrayLike, scale: Callable[[Any], Any]) -> Any:
     """Logarithm of `x` to the base for which `scale` turns natural logarithms into those of the base."""
     log = arithmetic.log(x)
-    if _is_complex(x):  # by parts: a complex product of infinities has NaN parts
+    if is_complex(x):  # by parts: a complex product of infinities has NaN parts
         return conversion.complex(scale(conversion.real(log)), scale(conversion.imag(log)))
     result = scale(log)
     return _snapped(result) if type_of(x).dtype.name in ("float32", "float64") else result
 
 
-def _snapped(x: Any) -> Any:
+def _snapped(x: ArrayLike) -> Any:
     """`x`, and the integer nearest to it where that is at most one unit in the last place away.
 
     The logarithm of an integer power of the base is rounded twice and may miss the integer by one unit; the
@@ -153,10 +152,10 @@ def _snapped(x: Any) -> Any:
     unit = arithmetic.mul(arithmetic.abs(value), _like(dtypes.finfo(type_of(x).dtype).eps, x))
     is_near = logical.le(arithmetic.abs(arithmetic.sub(nearest, value)), unit)
     # Its derivative is that of `x`, and `x - value` is 0.
-    return _select(is_near, arithmetic.add(nearest, arithmetic.sub(x, value)), x)
+    return selected(is_near, arithmetic.add(nearest, arithmetic.sub(x, value)), x)
 
 
-def _like(value: Any, x: Any) -> Any:
+def _like(value: ArrayLike, x: ArrayLike) -> Any:
     """`value` as a NumPy scalar of the dtype of `x`."""
     return scalar(value, type_of(x).dtype)
 
@@ -164,19 +163,19 @@ def _like(value: Any, x: Any) -> Any:
 # Arithmetic ---------------------------------------------------------------------------------------
 
 
-def _add(x: Any, y: Any) -> Any:
+def _add(x: ArrayLike, y: ArrayLike) -> Any:
     return logical.bitwise_or(x, y) if _is_bool(x) else arithmetic.add(x, y)
 
 
-def _multiply(x: Any, y: Any) -> Any:
+def _multiply(x: ArrayLike, y: ArrayLike) -> Any:
     return logical.bitwise_and(x, y) if _is_bool(x) else arithmetic.mul(x, y)
 
 
-def _is_bool(x: Any) -> bool:
+def _is_bool(x: ArrayLike) -> bool:
     return type_of(x).dtype == np.bool_
 
 
-def _subtract(x: Any, y: Any) -> Any:
+def _subtract(x: ArrayLike, y: ArrayLike) -> Any:
     if _is_bool(x):
         raise DtypeError(
             "jnp.subtract does not accept bools.",
@@ -239,24 +238,32 @@ reciprocal = _unary(
 )
 
 
-def _rounded(function: Callable[[Any], Any], x: Any) -> Any:
+def _rounded(function: Callable[[Any], Any], x: ArrayLike) -> Any:
     return x if type_of(x).dtype.kind in "iub" else function(x)
 
 
 @numpy_function
-def positive(x: Any, /) -> Any:
-    """`x` itself, as an array."""
+def positive(x: ArrayLike, /) -> Any:
+    """`x` itself, as an array.
+
+    >>> positive(-2.5)
+    Array(-2.5, dtype=float32, weak_type=True)
+    """
     return convert(x, aval_of("positive", x), *_own_type(x)) if not hasattr(x, "aval") else x
 
 
-def _own_type(x: Any) -> tuple[Any, bool]:
+def _own_type(x: ArrayLike) -> tuple[Any, bool]:
     aval = type_of(x)
     return aval.dtype, aval.weak_type
 
 
 @numpy_function
-def absolute(x: Any, /) -> Any:
-    """Absolute value of `x`; real for complex numbers."""
+def absolute(x: ArrayLike, /) -> Any:
+    """Absolute value of `x`; real for complex numbers.
+
+    >>> absolute(np.array([-3, 2]))
+    Array([3, 2], dtype=int32)
+    """
     kind = aval_of("absolute", x).dtype
     return x if kind == np.bool_ or str(kind).startswith("uint") else arithmetic.abs(x)
 
@@ -265,16 +272,22 @@ abs = absolute
 
 
 @numpy_function
-def fabs(x: Any, /) -> Any:
-    """Absolute value of `x`, floating; `x` is real."""
+def fabs(x: ArrayLike, /) -> Array:
+    """Absolute value of `x`, floating; `x` is real.
+
+    >>> fabs(np.array([-3, 2]))
+    Array([3., 2.], dtype=float32)
+    """
     [x] = promote_dtypes_inexact("fabs", x)
-    _check_real("fabs", x, error=DtypeError)
+    check_real("fabs", x, error=DtypeError)
     return arithmetic.abs(x)
 
 
-def _check_real(name: str, *operands: Any, error: type[PellucidError] = ArgumentValueError) -> None:
+def check_real(
+    name: str, *operands: ArrayLike, error: type[PellucidError] = ArgumentValueError
+) -> None:
     """Raise `error` for complex operands; the reference raises either class, depending on the function."""
-    if any(_is_complex(x) for x in operands):
+    if any(is_complex(x) for x in operands):
         raise error(
             f"jnp.{name} isn't defined for complex numbers.",
             got=operand_lines(operands),
@@ -283,8 +296,12 @@ def _check_real(name: str, *operands: Any, error: type[PellucidError] = Argument
 
 
 @numpy_function
-def trunc(x: Any) -> Any:
-    """`x` without its fraction, rounded towards zero."""
+def trunc(x: ArrayLike) -> Any:
+    """`x` without its fraction, rounded towards zero.
+
+    >>> trunc(np.array([-1.7, 1.7]))
+    Array([-1.,  1.], dtype=float32)
+    """
     [x] = promote_dtypes("trunc", x)
     if type_of(x).dtype.kind in "iub":
         return x
@@ -294,24 +311,34 @@ def trunc(x: Any) -> Any:
 
 
 @numpy_function
-def rint(x: Any, /) -> Any:
-    """The integer nearest to `x`, ties to even."""
+def rint(x: ArrayLike, /) -> Array:
+    """The integer nearest to `x`, ties to even.
+
+    >>> rint(np.array([0.5, 1.5, 2.6]))
+    Array([0., 2., 3.], dtype=float32)
+    """
     aval = aval_of("rint", x)
     if not dtypes.is_inexact(aval.dtype):
         return convert(x, aval, dtypes.to_inexact_dtype(aval.dtype))
     [x] = promote_dtypes("rint", x)
-    if _is_complex(x):
+    if is_complex(x):
         return conversion.complex(rint(conversion.real(x)), rint(conversion.imag(x)))
     return arithmetic.round(x, arithmetic.RoundingMethod.TO_NEAREST_EVEN)
 
 
-def _is_complex(x: Any) -> bool:
+def is_complex(x: ArrayLike) -> bool:
     return type_of(x).dtype.kind == "c"
 
 
 @numpy_function(static="decimals")
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
-    """`a` rounded to `decimals` decimal places, ties to even."""
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
+    """`a` rounded to `decimals` decimal places, ties to even.
+
+    >>> round(np.array([1.25, 2.675]), 1)
+    Array([1.2, 2.7], dtype=float32)
+    >>> round(1250, -2)
+    Array(1300, dtype=int32)
+    """
     del out
     aval = aval_of("round", a)
     if aval.dtype == np.bool_:
@@ -337,35 +364,47 @@ around = round
 
 
 @numpy_function
-def remainder(x: Any, y: Any, /) -> Any:
-    """Remainder of `x / y` with the sign of `y`; of integers divided by zero, 0."""
+def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Remainder of `x / y` with the sign of `y`; of integers divided by zero, 0.
+
+    >>> remainder(-7, 3)
+    Array(2, dtype=int32, weak_type=True)
+    """
     x, y = promote_arguments_numeric("remainder", x, y)
     y = _divisor(y)
     rem = arithmetic.rem(x, y)
     zero = constant_like(rem, 0)
     nonzero = logical.ne(rem, zero)
     other_sign = logical.ne(logical.lt(rem, zero), logical.lt(y, zero))
-    return _select(logical.bitwise_and(other_sign, nonzero), arithmetic.add(rem, y), rem)
+    return selected(logical.bitwise_and(other_sign, nonzero), arithmetic.add(rem, y), rem)
 
 
 mod = remainder
 
 
 @numpy_function
-def fmod(x: Any, y: Any, /) -> Any:
-    """Remainder of `x / y` with the sign of `x`; of integers divided by zero, 0."""
+def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Remainder of `x / y` with the sign of `x`; of integers divided by zero, 0.
+
+    >>> fmod(-7, 3)
+    Array(-1, dtype=int32, weak_type=True)
+    """
     x, y = promote_arguments_numeric("fmod", x, y)
     return arithmetic.rem(x, _divisor(y))
 
 
-def _divisor(y: Any) -> Any:
+def _divisor(y: ArrayLike) -> Any:
     """`y`, with ones in place of integer zeros: every integer has the remainder 0 then."""
     return y if dtypes.is_inexact(type_of(y).dtype) else arithmetic.nonzero(y)
 
 
 @numpy_function
-def floor_divide(x: Any, y: Any, /) -> Any:
-    """The largest integer that is not above `x / y`."""
+def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """The largest integer that is not above `x / y`.
+
+    >>> floor_divide(-7, 3)
+    Array(-3, dtype=int32, weak_type=True)
+    """
     x, y = promote_arguments_numeric("floor_divide", x, y)
     dtype = type_of(x).dtype
     if dtype.kind == "c":
@@ -379,7 +418,7 @@ def floor_divide(x: Any, y: Any, /) -> Any:
             return quotient
         inexact = logical.ne(arithmetic.rem(x, y), zero)
         negative_ = logical.ne(arithmetic.sign(x), arithmetic.sign(y))
-        return _select(
+        return selected(
             logical.bitwise_and(negative_, inexact),
             arithmetic.sub(quotient, constant_like(x, 1)),
             quotient,
@@ -387,35 +426,39 @@ def floor_divide(x: Any, y: Any, /) -> Any:
     return _float_divmod(x, y)[0]
 
 
-def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
+def _float_divmod(x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
     """(floor of x / y, remainder with the sign of y) of floating operands."""
     mod_ = arithmetic.rem(x, y)
     zero, one = constant_like(x, 0), constant_like(x, 1)
     # Divided by zero, `mod_` is NaN, but the quotient is infinite.
-    numerator = _select(logical.eq(y, zero), x, arithmetic.sub(x, mod_))
+    numerator = selected(logical.eq(y, zero), x, arithmetic.sub(x, mod_))
     quotient = arithmetic.div(numerator, y)
     fix = logical.bitwise_and(
         logical.ne(mod_, zero), logical.ne(arithmetic.sign(y), arithmetic.sign(mod_))
     )
-    mod_ = _select(fix, arithmetic.add(mod_, y), mod_)
-    quotient = _select(fix, arithmetic.sub(quotient, one), quotient)
+    mod_ = selected(fix, arithmetic.add(mod_, y), mod_)
+    quotient = selected(fix, arithmetic.sub(quotient, one), quotient)
     return arithmetic.round(quotient), mod_
 
 
 @numpy_function
-def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
-    """(`x // y`, `x % y`)."""
+def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Any, Any]:
+    """(`x // y`, `x % y`).
+
+    >>> divmod(-7, 3)
+    (Array(-3, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
+    """
     x, y = promote_arguments_numeric("divmod", x, y)
     if dtypes.is_inexact(type_of(x).dtype):
         return _float_divmod(x, y)
     return floor_divide(x, y), remainder(x, y)
 
 
-def _select(which: Any, on_true: Any, on_false: Any) -> Any:
+def selected(which: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Any:
     """`on_true` where `which`, else `on_false`; operands are broadcast to one shape."""
     shape = broadcast_shapes(*(type_of(v).shape for v in (which, on_true, on_false)))
 
-    def full(v: Any) -> Any:
+    def full(v: ArrayLike) -> Any:
         own_shape = type_of(v).shape
         return (
             v
@@ -427,7 +470,7 @@ def _select(which: Any, on_true: Any, on_false: Any) -> Any:
     return logical.select_n(predicate, full(on_false), full(on_true))
 
 
-def power(x: Any, y: Any, /) -> Any:
+def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """`x` to the power of `y`.
 
     An integer `y` whose value is known (a Python or NumPy integer, a concrete integer array without axes) is part
@@ -445,7 +488,7 @@ def power(x: Any, y: Any, /) -> Any:
 pow = power
 
 
-def raised(x: Any, y: Any) -> Any:
+def raised(x: ArrayLike, y: ArrayLike) -> Any:
     """`x ** y` of operands that are arrays or numbers."""
     exponent = _known_integer(y)
     return _power(x, y) if exponent is None else integer_power(x, exponent)
@@ -462,7 +505,7 @@ def _known_integer(y: Any) -> int | None:
 
 
 @numpy_function(static="y")
-def integer_power(x: Any, y: int) -> Any:
+def integer_power(x: ArrayLike, y: int) -> Any:
     """`x` to the power of the Python integer `y`, by repeated multiplication."""
     [x] = promote_dtypes_numeric("power", x)
     if y < 0 and type_of(x).dtype.kind in "iu":
@@ -474,7 +517,7 @@ def integer_power(x: Any, y: int) -> Any:
 
 
 @numpy_function
-def _power(x: Any, y: Any, /) -> Any:
+def _power(x: ArrayLike, y: ArrayLike, /) -> Any:
     x_aval, y_aval = aval_of("power", x), aval_of("power", y, 1)
     if dtypes.is_inexact(x_aval.dtype) and y_aval.dtype.kind in "iu":
         [x] = promote_dtypes("power", x)
@@ -486,7 +529,7 @@ def _power(x: Any, y: Any, /) -> Any:
     return _integer_to_integer(x, y)
 
 
-def _integer_to_integer(x: Any, y: Any) -> Any:
+def _integer_to_integer(x: ArrayLike, y: ArrayLike) -> Any:
     """`x ** y` of integers: square and multiply over the bits of `y`."""
     dtype = type_of(x).dtype
     bits = dtype.itemsize * 8 - (not dtype.name.startswith("u"))
@@ -495,7 +538,7 @@ def _integer_to_integer(x: Any, y: Any) -> Any:
     result = broadcast_in_dim(one, shape, ())
     for _ in range(bits):
         odd = logical.ne(logical.bitwise_and(y, one), zero)
-        result = _select(odd, arithmetic.mul(result, x), result)
+        result = selected(odd, arithmetic.mul(result, x), result)
         x = arithmetic.mul(x, x)
         y = logical.shift_right_logical(y, one)
     return result
@@ -510,112 +553,13 @@ float_power = _binary(
 
 
 @numpy_function
-def hypot(x: Any, y: Any, /) -> Any:
-    """Length of the vector (`x`, `y`), without overflow where the result has none."""
-    sides = x, y
-    x, y = promote_arguments_inexact("hypot", x, y)
-    _check_real("hypot", x, y)
-    x, y = arithmetic.abs(x), arithmetic.abs(y)
-    infinite = logical.bitwise_or(
-        logical.eq(x, constant_like(x, np.inf)), logical.eq(y, constant_like(y, np.inf))
-    )
-    large, small = arithmetic.max(x, y), arithmetic.min(x, y)
-    zero, one = constant_like(large, 0), constant_like(large, 1)
-    is_zero = logical.eq(large, zero)
-    ratio = arithmetic.div(small, _select(is_zero, one, large))
-    length = arithmetic.mul(large, arithmetic.sqrt(arithmetic.add(one, arithmetic.square(ratio))))
-    length = _select(infinite, constant_like(large, np.inf), _select(is_zero, large, length))
-    return _weak_if_all_are(length, *sides)
+def clip(arr: Any = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Any:
+    """`arr` with values below `min` raised to it and values above `max` lowered to it.
 
-
-def _weak_if_all_are(x: Any, *operands: Any) -> Any:
-    """`x`, weakly typed only if all `operands` are; promotion looks at the dtype that they get together."""
-    aval = type_of(x)
-    weak_type = aval.weak_type and all(type_of(o).weak_type for o in operands)
-    return convert(x, aval, aval.dtype, weak_type)
-
-
-@numpy_function
-def logaddexp(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
-    """`log(exp(x1) + exp(x2))`, without overflow where the result has none."""
-    refuse_out("logaddexp", out, where)
-    result = _log_of_sum("logaddexp", x1, x2, transcendental.exp, 1.0)
-    return _weak_if_all_are(result, x1, x2) if _is_complex(result) else result
-
-
-@numpy_function
-def logaddexp2(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
-    """`log2(2**x1 + 2**x2)`, without overflow where the result has none."""
-    refuse_out("logaddexp2", out, where)
-    result = _log_of_sum("logaddexp2", x1, x2, transcendental.exp2, 1 / np.log(2.0))
-    return _weak_if_all_are(result, x1, x2)
-
-
-def _log_of_sum(name: str, x1: Any, x2: Any, exp: Callable[[Any], Any], unit: float) -> Any:
-    """Logarithm of `exp(x1) + exp(x2)` to the base of `exp`, in which `unit` is the logarithm of e."""
-    x1, x2 = promote_arguments_inexact(name, x1, x2)
-    total, delta = arithmetic.add(x1, x2), arithmetic.sub(x1, x2)
-    is_complex = _is_complex(total)
-    # One choice for both keeps all derivatives right where the operands are equal.
-    is_first = logical.eq(arithmetic.max(x1, x2), x1)
-    large, small = _select(is_first, x1, x2), _select(is_first, x2, x1)
-    below = arithmetic.sub(small, large)
-    term = transcendental.log1p(exp(below))
-    term = term if unit == 1 else arithmetic.mul(term, constant_like(term, unit))
-    result = arithmetic.add(large, term)
-    if is_complex:
-        imag = _wrapped(conversion.imag(result), np.pi * unit)
-        return conversion.complex(conversion.real(result), imag)
-    return _select(logical.ne(delta, delta), total, result)
-
-
-def _wrapped(x: Any, bound: float) -> Any:
-    """`x` moved by a multiple of `2 bound` into [-bound, bound]."""
-    half, whole, zero = (constant_like(x, v) for v in (bound, 2 * bound, 0))
-    rest = arithmetic.rem(arithmetic.add(x, half), whole)
-    rest = _select(logical.lt(rest, zero), arithmetic.add(rest, whole), rest)
-    return arithmetic.sub(rest, half)
-
-
-@numpy_function
-def copysign(x1: Any, x2: Any, /) -> Any:
-    """Magnitude of `x1` with the sign of `x2`."""
-    x1, x2 = promote_arguments_inexact("copysign", x1, x2)
-    _check_real("copysign", x1, x2, error=DtypeError)
-    magnitude = arithmetic.abs(x1)
-    return _select(signbit(x2), arithmetic.neg(magnitude), magnitude)
-
-
-@numpy_function
-def heaviside(x1: Any, x2: Any, /) -> Any:
-    """0 where `x1` is negative, 1 where it is positive, `x2` where it is zero."""
-    originals = x1, x2
-    x1, x2 = promote_arguments_inexact("heaviside", x1, x2)
-    zero = constant_like(x1, 0)
-    step = _select(
-        logical.lt(x1, zero), zero, _select(logical.gt(x1, zero), constant_like(x1, 1), x2)
-    )
-    return _weak_if_all_are(_select(logical.ne(x1, x1), x1, step), *originals)
-
-
-@numpy_function
-def sinc(x: Any, /) -> Any:
-    """`sin(pi x) / (pi x)`, and 1 at 0."""
-    [x] = promote_dtypes_inexact("sinc", x)
-    scaled = arithmetic.mul(constant_like(x, np.pi), x)
-    is_zero = logical.eq(x, constant_like(x, 0))
-    safe = _select(is_zero, constant_like(x, 1), scaled)
-    # Near zero the series 1 - (pi x)^2 / 6 keeps derivatives exact.
-    series = arithmetic.sub(
-        constant_like(x, 1), arithmetic.div(arithmetic.square(scaled), constant_like(x, 6))
-    )
-    return _select(is_zero, series, arithmetic.div(transcendental.sin(safe), safe))
-
-
-@numpy_function
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
-    """`arr` with values below `min` raised to it and values above `max` lowered to it."""
-    _check_real("clip", *(x for x in (arr, min, max) if x is not None))
+    >>> clip(np.array([-1, 5, 12]), 0, 10)
+    Array([ 0,  5, 10], dtype=int32)
+    """
+    check_real("clip", *(x for x in (arr, min, max) if x is not None))
     if min is not None:
         arr = maximum(min, arr)
     if max is not None:
@@ -625,9 +569,17 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
 
 @numpy_function
 def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
 ) -> Any:
-    """`x` with NaN and infinities replaced: by `nan`, and by the largest finite numbers or those given."""
+    """`x` with NaN and infinities replaced: by `nan`, and by the largest finite numbers or those given.
+
+    >>> nan_to_num(np.array([np.nan, np.inf, 1.0]), posinf=9.0)
+    Array([0., 9., 1.], dtype=float32)
+    """
     del copy
     aval = aval_of("nan_to_num", x)
     if not dtypes.is_inexact(aval.dtype):
@@ -640,11 +592,11 @@ def nan_to_num(
     limits = dtypes.finfo(aval.dtype)
     posinf = limits.max if posinf is None else posinf
     neginf = limits.min if neginf is None else neginf
-    x = _select(logical.ne(x, x), convert(nan, type_of(nan), aval.dtype), x)
-    x = _select(
+    x = selected(logical.ne(x, x), convert(nan, type_of(nan), aval.dtype), x)
+    x = selected(
         logical.eq(x, constant_like(x, np.inf)), convert(posinf, type_of(posinf), aval.dtype), x
     )
-    return _select(
+    return selected(
         logical.eq(x, constant_like(x, -np.inf)), convert(neginf, type_of(neginf), aval.dtype), x
     )
 
@@ -655,12 +607,12 @@ def nan_to_num(
 def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """`compare`, for complex numbers by their real parts, then their imaginary parts."""
 
-    def apply(x: Any, y: Any) -> Any:
-        if not _is_complex(x):
+    def apply(x: ArrayLike, y: ArrayLike) -> Any:
+        if not is_complex(x):
             return compare(x, y)
         rx, ry = conversion.real(x), conversion.real(y)
         ix, iy = conversion.imag(x), conversion.imag(y)
-        return _select(logical.eq(rx, ry), compare(ix, iy), compare(rx, ry))
+        return selected(logical.eq(rx, ry), compare(ix, iy), compare(rx, ry))
 
     return apply
 
@@ -677,7 +629,7 @@ greater_equal = _binary(
 )
 
 
-def _as_bools(name: str, *operands: Any) -> list[Any]:
+def _as_bools(name: str, *operands: ArrayLike) -> list[Any]:
     bools = []
     for i, x in enumerate(operands):
         aval = aval_of(name, x, i)
@@ -695,7 +647,7 @@ logical_xor = _binary(
 logical_not = _unary("logical_not", logical.bitwise_not, _as_bools, "Whether `x` is zero.")
 
 
-def _integers(name: str, *operands: Any) -> list[Any]:
+def _integers(name: str, *operands: ArrayLike) -> list[Any]:
     promoted = promote_arguments(name, *operands)
     aval = type_of(promoted[0])
     if dtypes.is_inexact(aval.dtype):
@@ -707,7 +659,7 @@ def _integers(name: str, *operands: Any) -> list[Any]:
     return promoted
 
 
-def _numeric_integers(name: str, *operands: Any) -> list[Any]:
+def _numeric_integers(name: str, *operands: ArrayLike) -> list[Any]:
     return promote_arguments_numeric(name, *_integers(name, *operands))
 
 
@@ -727,7 +679,7 @@ bitwise_count = _unary(
 )  # fmt: skip
 
 
-def _count_bits(x: Any) -> Any:
+def _count_bits(x: ArrayLike) -> Any:
     aval = type_of(x)
     if aval.dtype != np.bool_:
         x = logical.population_count(x if aval.dtype.name.startswith("u") else arithmetic.abs(x))
@@ -739,7 +691,7 @@ left_shift = bitwise_left_shift = _binary(
 )
 
 
-def _shift_right(x: Any, y: Any) -> Any:
+def _shift_right(x: ArrayLike, y: ArrayLike) -> Any:
     unsigned = type_of(x).dtype.name.startswith("u")
     return (logical.shift_right_logical if unsigned else logical.shift_right_arithmetic)(x, y)
 
@@ -753,15 +705,23 @@ right_shift = bitwise_right_shift = _binary(
 
 
 @numpy_function
-def isnan(x: Any, /) -> Any:
-    """Whether `x` is NaN."""
+def isnan(x: ArrayLike, /) -> Array:
+    """Whether `x` is NaN.
+
+    >>> isnan(np.array([np.nan, np.inf, 1.0]))
+    Array([ True, False, False], dtype=bool)
+    """
     aval_of("isnan", x)
     return logical.ne(x, x)
 
 
 @numpy_function
-def isfinite(x: Any, /) -> Any:
-    """Whether `x` is neither infinite nor NaN."""
+def isfinite(x: ArrayLike, /) -> Array:
+    """Whether `x` is neither infinite nor NaN.
+
+    >>> isfinite(np.array([np.nan, np.inf, 1.0]))
+    Array([False, False,  True], dtype=bool)
+    """
     aval = aval_of("isfinite", x)
     if not dtypes.is_inexact(aval.dtype):
         return broadcast_in_dim(np.True_, aval.shape, ())
@@ -773,8 +733,12 @@ def isfinite(x: Any, /) -> Any:
 
 
 @numpy_function
-def isinf(x: Any, /) -> Any:
-    """Whether `x` is infinite."""
+def isinf(x: ArrayLike, /) -> Array:
+    """Whether `x` is infinite.
+
+    >>> isinf(np.array([np.nan, -np.inf, 1.0]))
+    Array([False,  True, False], dtype=bool)
+    """
     aval = aval_of("isinf", x)
     if not dtypes.is_inexact(aval.dtype):
         return broadcast_in_dim(np.False_, aval.shape, ())
@@ -784,32 +748,44 @@ def isinf(x: Any, /) -> Any:
 
 
 @numpy_function
-def isposinf(x: Any, /, out: None = None) -> Any:
-    """Whether `x` is positive infinity."""
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
+    """Whether `x` is positive infinity.
+
+    >>> isposinf(np.array([np.inf, -np.inf, 1.0]))
+    Array([ True, False, False], dtype=bool)
+    """
     del out
     return _equals("isposinf", x, np.inf)
 
 
 @numpy_function
-def isneginf(x: Any, /, out: None = None) -> Any:
-    """Whether `x` is negative infinity."""
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
+    """Whether `x` is negative infinity.
+
+    >>> isneginf(np.array([np.inf, -np.inf, 1.0]))
+    Array([False,  True, False], dtype=bool)
+    """
     del out
     return _equals("isneginf", x, -np.inf)
 
 
-def _equals(name: str, x: Any, infinity: float) -> Any:
+def _equals(name: str, x: ArrayLike, infinity: float) -> Any:
     aval = aval_of(name, x)
-    _check_real(name, x)
+    check_real(name, x)
     if not dtypes.is_inexact(aval.dtype):
         return broadcast_in_dim(np.False_, aval.shape, ())
     return logical.eq(x, scalar(infinity, aval.dtype))
 
 
 @numpy_function
-def signbit(x: Any, /) -> Any:
-    """Whether the sign bit of `x` is set, also for -0.0 and NaN."""
+def signbit(x: ArrayLike, /) -> Array:
+    """Whether the sign bit of `x` is set, also for -0.0 and NaN.
+
+    >>> signbit(np.array([-0.0, 0.0, -3.0]))
+    Array([ True, False,  True], dtype=bool)
+    """
     aval = aval_of("signbit", x)
-    _check_real("signbit", x)
+    check_real("signbit", x)
     if not dtypes.is_inexact(aval.dtype):
         return logical.lt(x, scalar(0, aval.dtype))
     bits = np.dtype(f"int{aval.dtype.itemsize * 8}")
@@ -817,8 +793,18 @@ def signbit(x: Any, /) -> Any:
 
 
 @numpy_function(static="equal_nan")
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether `|a - b| <= atol + rtol |b|`, or both are the same infinity (or NaN, if `equal_nan`)."""
+def isclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
+    """Whether `|a - b| <= atol + rtol |b|`, or both are the same infinity (or NaN, if `equal_nan`).
+
+    >>> isclose(np.array([1.0, 2.0]), np.array([1.0 + 1e-6, 2.1]))
+    Array([ True, False], dtype=bool)
+    """
     a, b = promote_arguments("isclose", a, b)
     dtype = type_of(a).dtype
     if dtype == np.bool_:
@@ -839,14 +825,22 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 
 @numpy_function
-def real(val: Any, /) -> Any:
-    """Real part of `val`."""
+def real(val: ArrayLike, /) -> Any:
+    """Real part of `val`.
+
+    >>> real(np.array([1 + 2j, 3]))
+    Array([1., 3.], dtype=float32)
+    """
     return conversion.real(val) if aval_of("real", val).dtype.kind == "c" else val
 
 
 @numpy_function
-def imag(val: Any, /) -> Any:
-    """Imaginary part of `val`; zero for real numbers."""
+def imag(val: ArrayLike, /) -> Array:
+    """Imaginary part of `val`; zero for real numbers.
+
+    >>> imag(np.array([1 + 2j, 3]))
+    Array([2., 0.], dtype=float32)
+    """
     aval = aval_of("imag", val)
     if aval.dtype.kind == "c":
         return conversion.imag(val)
@@ -855,8 +849,12 @@ def imag(val: Any, /) -> Any:
 
 
 @numpy_function
-def conjugate(x: Any, /) -> Any:
-    """Complex conjugate of `x`."""
+def conjugate(x: ArrayLike, /) -> Any:
+    """Complex conjugate of `x`.
+
+    >>> conjugate(np.array([1 + 2j, 3]))
+    Array([1.-2.j, 3.-0.j], dtype=complex64)
+    """
     return conversion.conj(x) if aval_of("conjugate", x).dtype.kind == "c" else x
 
 
@@ -864,8 +862,12 @@ conj = conjugate
 
 
 @numpy_function(static="deg")
-def angle(z: Any, deg: bool = False) -> Any:
-    """Angle of the complex number `z`, in radians (or degrees, if `deg`)."""
+def angle(z: ArrayLike, deg: bool = False) -> Array:
+    """Angle of the complex number `z`, in radians (or degrees, if `deg`).
+
+    >>> angle(1j, deg=True)
+    Array(90., dtype=float32, weak_type=True)
+    """
     aval = aval_of("angle", z)
     if not dtypes.is_inexact(aval.dtype) or (aval.ndim == 0 and aval.dtype.kind != "c"):
         z = convert(z, aval, dtypes.default_float_dtype())
@@ -878,13 +880,13 @@ __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
     "arctan2", "arctanh", "around", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
     "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "clip", "conj", "conjugate", "copysign", "cos",
+    "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "clip", "conj", "conjugate", "cos",
     "cosh", "deg2rad", "degrees", "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "float_power",
-    "floor", "floor_divide", "fmod", "greater", "greater_equal", "heaviside", "hypot", "imag", "invert",
+    "floor", "floor_divide", "fmod", "greater", "greater_equal", "imag", "invert",
     "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "left_shift", "less", "less_equal",
-    "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
+    "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or",
     "logical_xor", "maximum", "minimum", "mod", "multiply", "nan_to_num", "negative", "nextafter",
     "not_equal", "positive", "pow", "power", "rad2deg", "radians", "real", "reciprocal", "remainder", "right_shift",
-    "rint", "round", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
+    "rint", "round", "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
     "true_divide", "trunc",
 ]  # fmt: skip

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, dtypes
+from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, DTypeLike, Ints, dtypes
+from pellucid.ir import ShapedArray
 from pellucid.primitives import arithmetic
 from pellucid.primitives.assembly import pad
 from pellucid.primitives.conversion import conj
@@ -23,7 +24,9 @@ from pellucid.primitives.fourier import MAX_AXES, FftType, fft as lax_fft
 from pellucid.primitives.movement import broadcast_in_dim, transpose
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
+from .annotations import Axis, DeviceLike
 from .compiled import numpy_function
 from .creation import asarray
 from .manipulation import canonical_axes, roll
@@ -32,7 +35,7 @@ from .promotion import aval_of, canonical, convert
 _INVERSE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Transform of `a` along `axis`, cut or padded with zeros to length `n`: sum over t of a[t] exp(-2πi k t / n).
 
     >>> fft(np.ones(4, np.float32))
@@ -41,7 +44,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     return _along("fft", FftType.FFT, a, n, axis, norm)
 
 
-def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Inverse of `fft` along `axis`.
 
     >>> ifft(np.array([4, 0, 0, 0], np.complex64))
@@ -50,7 +53,7 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _along("ifft", FftType.IFFT, a, n, axis, norm)
 
 
-def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The `n // 2 + 1` nonnegative frequencies of a real signal.
 
     Raises: DtypeError for complex input.
@@ -61,7 +64,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _along("rfft", FftType.RFFT, a, n, axis, norm)
 
 
-def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real signal of length `n` (default `2 * (m - 1)`) whose `m` nonnegative frequencies are given.
 
     >>> irfft(np.array([4, 0, 0], np.complex64))
@@ -70,7 +73,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     return _along("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Real spectrum of a signal with Hermitian symmetry, of which the first half is given.
 
     >>> hfft(np.array([1, 0, 0], np.complex64))
@@ -79,7 +82,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return irfft(_conjugate(a), n, axis, _INVERSE[_checked_norm("hfft", norm)])
 
 
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Inverse of `hfft`: the first half of the signal whose spectrum is real.
 
     >>> ihfft(np.ones(4, np.float32)).shape
@@ -89,11 +92,11 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 
 def fftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """Transform along several axes: the last `len(s)`, or all.
 
     >>> fftn(np.ones((2, 2), np.float32))[0, 0]
@@ -103,11 +106,11 @@ def fftn(
 
 
 def ifftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """Inverse of `fftn`.
 
     >>> ifftn(np.ones((2, 2), np.float32))[0, 0]
@@ -117,11 +120,11 @@ def ifftn(
 
 
 def rfftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """Transform of a real signal along several axes, with the nonnegative frequencies of the last.
 
     >>> rfftn(np.ones((2, 4), np.float32)).shape
@@ -131,11 +134,11 @@ def rfftn(
 
 
 def irfftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """Inverse of `rfftn`.
 
     >>> irfftn(np.ones((2, 3), np.complex64)).shape
@@ -145,34 +148,64 @@ def irfftn(
 
 
 def fft2(
-    a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Any:
-    """Transform along two axes."""
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """Transform along two axes.
+
+    >>> fft2(np.ones((2, 2), np.float32))[0]
+    Array([4.+0.j, 0.+0.j], dtype=complex64)
+    """
     return _transformed("fft2", FftType.FFT, a, s, _two("fft2", axes), norm)
 
 
 def ifft2(
-    a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Any:
-    """Inverse of `fft2`."""
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """Inverse of `fft2`.
+
+    >>> ifft2(np.ones((2, 2), np.float32))[0]
+    Array([1.+0.j, 0.+0.j], dtype=complex64)
+    """
     return _transformed("ifft2", FftType.IFFT, a, s, _two("ifft2", axes), norm)
 
 
 def rfft2(
-    a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Any:
-    """Transform of a real signal along two axes, with the nonnegative frequencies of the second."""
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """Transform of a real signal along two axes, with the nonnegative frequencies of the second.
+
+    >>> rfft2(np.ones((4, 4), np.float32)).shape
+    (4, 3)
+    """
     return _transformed("rfft2", FftType.RFFT, a, s, _two("rfft2", axes), norm)
 
 
 def irfft2(
-    a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Any:
-    """Inverse of `rfft2`."""
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """Inverse of `rfft2`.
+
+    >>> irfft2(np.ones((4, 3), np.complex64)).shape
+    (4, 4)
+    """
     return _transformed("irfft2", FftType.IRFFT, a, s, _two("irfft2", axes), norm)
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike = None
+) -> Array:
     """Frequencies that belong to the results of `fft`, in cycles per unit of the sample spacing `d`.
 
     >>> fftfreq(4)
@@ -183,7 +216,9 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return _frequencies("fftfreq", counts, size, d, dtype, device)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike = None
+) -> Array:
     """Frequencies that belong to the results of `rfft`, in cycles per unit of the sample spacing `d`.
 
     >>> rfftfreq(4)
@@ -193,7 +228,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     return _frequencies("rfftfreq", np.arange(size // 2 + 1), size, d, dtype, device)
 
 
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """`x` with the zero frequency in the middle of `axes` (default: all).
 
     >>> fftshift(np.array([0, 1, -2, -1]))
@@ -202,7 +237,7 @@ def fftshift(x: Any, axes: Any = None) -> Any:
     return _shifted("fftshift", x, axes, 1)
 
 
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """Inverse of `fftshift`.
 
     >>> ifftshift(np.array([-2, -1, 0, 1]))
@@ -214,7 +249,9 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
 # ------------------------------------------------------------------------------------------------------
 
 
-def _along(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any) -> Any:
+def _along(
+    name: str, kind: FftType, a: ArrayLike, n: int | None, axis: int, norm: str | None
+) -> Any:
     if np.ndim(axis):
         raise ArgumentTypeError(
             f"jnp.fft.{name} transforms one axis.",
@@ -224,7 +261,9 @@ def _along(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any) -> An
     return _transformed(name, kind, a, None if n is None else (n,), (axis,), norm)
 
 
-def _transformed(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
+def _transformed(
+    name: str, kind: FftType, a: ArrayLike, s: Ints | None, axes: Ints | None, norm: str | None
+) -> Any:
     a, aval = canonical(name, a)
     norm = _checked_norm(name, norm)
     lengths = None if s is None else tuple([_size(name, n) for n in s])
@@ -258,7 +297,7 @@ def _transformed(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any)
 
 @numpy_function(static=("kind", "lengths", "axes", "norm"))
 def _compiled(
-    a: Any, kind: FftType, lengths: tuple[int, ...], axes: tuple[int, ...], norm: str
+    a: ArrayLike, kind: FftType, lengths: tuple[int, ...], axes: tuple[int, ...], norm: str
 ) -> Any:
     aval = type_of(a)
     if not axes:
@@ -280,7 +319,9 @@ def _compiled(
     return _scaled(x, kind, math.prod(lengths), norm)
 
 
-def _empty(aval: Any, kind: FftType, lengths: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+def _empty(
+    aval: ShapedArray, kind: FftType, lengths: tuple[int, ...], axes: tuple[int, ...]
+) -> Any:
     """The transform of an array without elements: zeros of its type."""
     shape = list(aval.shape)
     for axis, n in zip(axes, lengths, strict=True):
@@ -292,7 +333,7 @@ def _empty(aval: Any, kind: FftType, lengths: tuple[int, ...], axes: tuple[int, 
     return broadcast_in_dim(dtype.type(0), shape, ())
 
 
-def _several(x: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
+def _several(x: ArrayLike, kind: FftType, lengths: tuple[int, ...]) -> Any:
     """The transform along the last axes, three at most at a time; the last axis of real signals comes first or last."""
     if len(lengths) <= MAX_AXES:
         return lax_fft(x, kind, lengths)
@@ -312,7 +353,7 @@ def _several(x: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
     return transpose(_several(transpose(x, turned), whole, first), back)
 
 
-def _resized(a: Any, axis: int, n: int) -> Any:
+def _resized(a: ArrayLike, axis: int, n: int) -> Any:
     """`a` cut, or padded with zeros, to `n` along `axis`."""
     aval = type_of(a)
     size = aval.shape[axis]
@@ -324,7 +365,7 @@ def _resized(a: Any, axis: int, n: int) -> Any:
     return a
 
 
-def _scaled(x: Any, kind: FftType, count: int, norm: str) -> Any:
+def _scaled(x: ArrayLike, kind: FftType, count: int, norm: str) -> Any:
     """`x` divided as `norm` says; inverse transforms come divided by `count`."""
     inverse = kind in (FftType.IFFT, FftType.IRFFT)
     factor = {
@@ -335,16 +376,16 @@ def _scaled(x: Any, kind: FftType, count: int, norm: str) -> Any:
     return x if factor == 1 else arithmetic.mul(x, type_of(x).dtype.type(factor))
 
 
-def _conjugate(a: Any) -> Any:
+def _conjugate(a: ArrayLike) -> Any:
     return _conjugated(a) if aval_of("conj", a).dtype.kind == "c" else a
 
 
 @numpy_function
-def _conjugated(a: Any) -> Any:
+def _conjugated(a: ArrayLike) -> Any:
     return conj(a)
 
 
-def _shifted(name: str, x: Any, axes: Any, sign: int) -> Any:
+def _shifted(name: str, x: ArrayLike, axes: Axis, sign: int) -> Any:
     shape = aval_of(name, x).shape
     chosen = canonical_axes(axes, len(shape))
     # Back by the larger half where the length is odd.
@@ -353,7 +394,7 @@ def _shifted(name: str, x: Any, axes: Any, sign: int) -> Any:
 
 
 def _frequencies(name: str, counts: np.ndarray, n: int, d: Any, dtype: Any, device: Any) -> Any:
-    result_dtype = (
+    result_dtype: Any = (
         dtypes.default_float_dtype()
         if dtype is None
         else dtypes.check_user_dtype(dtype, f"jnp.fft.{name}")

@@ -9,14 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, canonical_shape, dtypes
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ArrayLike,
+    DTypeLike,
+    canonical_shape,
+    dtypes,
+)
 from pellucid.tracing import Tracer, type_of
+from pellucid.xla.arrays import Array
 
+from .annotations import ShapeLike
 from .compiled import numpy_function
 from .creation import arange, array, asarray, linspace, meshgrid, ones
 from .elementwise import clip, remainder
 from .manipulation import concatenate, expand_dims, nonzero, ravel, reshape, stack
-from .promotion import aval_of, promote_dtypes
+from .promotion import aval_of, listed, promote_dtypes
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
@@ -36,7 +45,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     return (arange(n),) * ndim
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
     """Indices of the main diagonal of `arr`, whose dimensions have one size.
 
     Raises: ArgumentValueError for fewer than two dimensions, or different sizes.
@@ -77,14 +86,14 @@ def _where_known(mask: np.ndarray) -> tuple[Any, Any]:
     return asarray(rows.astype(index)), asarray(columns.astype(index))
 
 
-def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
+def _matrix_shape(name: str, arr: ArrayLike) -> tuple[int, int]:
     aval = aval_of(name, arr)
     if aval.ndim != 2:
         raise ArgumentValueError(f"jnp.{name} needs a matrix.", got=f"got {aval.text()}")
     return aval.shape
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
     """`tril_indices` for the shape of the matrix `arr`.
 
     >>> tril_indices_from(jnp.zeros((2, 2)))
@@ -94,7 +103,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     return tril_indices(rows, k, columns)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
     """`triu_indices` for the shape of the matrix `arr`.
 
     >>> triu_indices_from(jnp.zeros((2, 2)), 1)
@@ -105,7 +114,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
 
 def mask_indices(
-    n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None
+    n: int, mask_func: Callable[..., Any], k: ArrayLike = 0, *, size: int | None = None
 ) -> tuple[Any, ...]:
     """(rows, columns) of the nonzero elements of `mask_func(ones((n, n)), k)`, for example of `jnp.triu`.
 
@@ -115,7 +124,7 @@ def mask_indices(
     return nonzero(mask_func(ones((n, n)), k), size=size)
 
 
-def ix_(*args: Any) -> tuple[Any, ...]:
+def ix_(*args: ArrayLike) -> tuple[Any, ...]:
     """Vectors as an index of the grid that they span: each shaped to vary along its own axis. Masks become indices.
 
     Raises: ArgumentValueError for an argument that is no vector.
@@ -138,7 +147,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     return tuple(entries)
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Any, ...]:
     """Positions along each axis of an array of `shape` for flat `indices`; negative ones count from the end.
 
     Indices out of bounds are moved to the nearest bound.
@@ -151,7 +160,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
         raise ArgumentTypeError(
             "jnp.unravel_index needs indices of an integer dtype.", got=f"got {aval.text()}"
         )
-    sizes = canonical_shape([shape] if np.ndim(shape) == 0 else shape)
+    sizes = canonical_shape(listed(shape))
     return tuple(_unravel_index(indices, sizes))
 
 
@@ -177,8 +186,8 @@ def ravel_multi_index(
     mode: str = "raise",
     order: str = "C",
     *,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Flat indices of positions along each axis of an array of shape `dims`.
 
     `mode` for positions out of bounds: "raise" (not under a trace), "clip", "wrap". `order`: "C" or "F".
@@ -306,7 +315,7 @@ class _Concatenator:
             return joined
         return reshape(joined, (1, -1) if is_matrix == "r" else (-1, 1))
 
-    def _with_axes(self, piece: Any, ndim: int, position: int) -> Any:
+    def _with_axes(self, piece: Array, ndim: int, position: int) -> Any:
         missing = ndim - piece.ndim
         if missing <= 0:
             return piece
@@ -317,7 +326,7 @@ class _Concatenator:
         return expand_dims(piece, tuple(axes))
 
 
-def _with_dimension(x: Any) -> Any:
+def _with_dimension(x: Array) -> Any:
     """`x` with at least one dimension."""
     return x if x.ndim else ravel(x)
 

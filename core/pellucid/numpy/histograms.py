@@ -12,13 +12,16 @@ import numpy as np
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
     ConcretizationError,
     ShapeError,
     UnsupportedError,
     dtypes,
 )
 from pellucid.tracing import Tracer, type_of
+from pellucid.xla.arrays import Array
 
+from .annotations import OutSharding
 from .creation import asarray, linspace, ones_like, zeros
 from .elementwise import clip
 from .grids import ravel_multi_index
@@ -29,13 +32,13 @@ from .searching import searchsorted
 
 
 def bincount(
-    x: Any,
-    weights: Any = None,
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
     minlength: int = 0,
     *,
     length: int | None = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """How often each whole number from 0 occurs in the vector `x`, or the sums of its `weights`.
 
     Result: `length` counts (numbers beyond are left out), by default one more than the largest number, and at least
@@ -72,7 +75,12 @@ def bincount(
     return counts.at[clip(x, 0)].add(weights, mode="drop")
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(
+    a: ArrayLike,
+    bins: Any = 10,
+    range: Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
+) -> Array:
     """Edges [bins + 1] of equal bins over `range`, by default from the least to the largest element of `a`.
 
     `bins` that are a vector are the edges. Without different elements the bins cover one unit around them.
@@ -106,7 +114,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return linspace(low, high, operator.index(bins) + 1, dtype=dtype)
 
 
-def _bin_numbers(x: Any, edges: Any) -> Any:
+def _bin_numbers(x: ArrayLike, edges: Array) -> Any:
     """Numbers of the bins of `x`, and one more than the last outside; the last bin has both its edges."""
     count = type_of(edges).size - 1
     place = searchsorted(edges, x, side="right") - 1
@@ -115,7 +123,11 @@ def _bin_numbers(x: Any, edges: Any) -> Any:
 
 
 def histogram(
-    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
 ) -> tuple[Any, Any]:
     """(counts, edges) of the elements of `a` in `bins`, a number of equal bins or their edges.
 
@@ -145,7 +157,11 @@ def histogram(
 
 
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+    sample: Any,
+    bins: Any = 10,
+    range: Sequence[Sequence[ArrayLike]] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
 ) -> tuple[Any, list[Any]]:
     """(counts, list of edges) of the rows of `sample` [count, dims] in bins along each dimension.
 
@@ -195,11 +211,11 @@ def histogramdd(
 
 
 def histogram2d(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     bins: Any = 10,
-    range: Any = None,
-    weights: Any = None,
+    range: Sequence[Sequence[ArrayLike]] | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Any, Any, Any]:
     """(counts, edges along x, edges along y) of the points of the vectors `x` and `y`; see `histogramdd`.

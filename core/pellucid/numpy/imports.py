@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, UnsupportedError
+from pellucid.base import ArgumentTypeError, ArrayLike, DTypeLike, UnsupportedError
 from pellucid.runtime.interchange import from_dlpack as _from_dlpack
 from pellucid.transforms.vmap import vmap
+from pellucid.xla.arrays import Array
 
+from .annotations import DeviceLike, ShapeLike
 from .creation import arange, asarray, canonical_shape
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Array:
     """The array of another library that has `__dlpack__` and `__dlpack_device__`, without a copy where possible.
 
     Raises: ArgumentTypeError for an object without them.
@@ -25,7 +27,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     return _from_dlpack(x, device=device, copy=copy)
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """A vector of the bytes of `buffer` from `offset`, read as elements of `dtype`; `count` of them, -1 for all.
 
     >>> frombuffer(b"ab", dtype="uint8")
@@ -34,7 +36,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     return asarray(np.frombuffer(buffer, np.dtype(dtype), count, offset))
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """A vector of the numbers in a text, separated by `sep`; `count` of them, -1 for all.
 
     >>> fromstring("1 2", dtype=int, sep=" ")
@@ -44,8 +46,8 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 
 
 def fromfunction(
-    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
-) -> Any:
+    function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
+) -> Array:
     """`function` of the indices of each element of an array of `shape`, as scalars of `dtype`.
 
     >>> fromfunction(lambda i, j: i + j, (2, 2), dtype=int)
@@ -63,6 +65,12 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
     """Not offered: what a file holds isn't known when a program is traced.
 
     Raises: UnsupportedError.
+
+    >>> fromfile("numbers.bin")
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.UnsupportedError: jnp.fromfile isn't offered.
+      Use jnp.asarray(np.fromfile(...)).
     """
     raise UnsupportedError("jnp.fromfile isn't offered.", do="Use jnp.asarray(np.fromfile(...)).")
 
@@ -71,6 +79,12 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
     """Not offered: an iterator can be read once only, a traced program many times.
 
     Raises: UnsupportedError.
+
+    >>> fromiter(iter([1, 2]))
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.UnsupportedError: jnp.fromiter isn't offered.
+      Use jnp.asarray(np.fromiter(...)).
     """
     raise UnsupportedError("jnp.fromiter isn't offered.", do="Use jnp.asarray(np.fromiter(...)).")
 
@@ -97,13 +111,27 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     return asarray(contents)
 
 
-def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
-    """Save an array in NumPy's `.npy` format; see `numpy.save`."""
+def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
+    """Save an array in NumPy's `.npy` format; see `numpy.save`.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> save(file, jnp.array([1, 2]))
+    >>> np.load(io.BytesIO(file.getvalue()))
+    array([1, 2], dtype=int32)
+    """
     np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
 
 
-def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
-    """Save several arrays in one `.npz` file; see `numpy.savez`."""
+def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:
+    """Save several arrays in one `.npz` file; see `numpy.savez`.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> savez(file, jnp.array([1, 2]), b=jnp.array(3.0))
+    >>> sorted(np.load(io.BytesIO(file.getvalue())))
+    ['arr_0', 'b']
+    """
     arrays = {name: np.asarray(x) for name, x in kwds.items()}
     np.savez(file, *(np.asarray(x) for x in args), allow_pickle=allow_pickle, **arrays)  # type: ignore[arg-type]
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import (
+    ArrayLike,
     IndexingError,
     NonConcreteBooleanIndexError,
     Size,
@@ -20,7 +21,7 @@ from pellucid.base import (
 from pellucid.primitives.families import kind_of
 from pellucid.primitives.slicing import Slice
 from pellucid.tracing import Tracer, is_array_like, type_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import Array, ArrayImpl
 
 from .creation import asarray
 
@@ -214,7 +215,7 @@ def _bad_slice(item: slice) -> IndexingError:
     return IndexingError("a slice needs integer bounds.", got=f"got {item!r}")
 
 
-def _of_mask(mask: Any, shape: Shape, axis: int) -> list[Vector]:
+def _of_mask(mask: Array, shape: Shape, axis: int) -> list[Vector]:
     """The places at which a mask is True, one array of them for each axis of the mask."""
     expected = shape[axis : axis + mask.ndim]
     if mask.shape != expected:
@@ -225,7 +226,7 @@ def _of_mask(mask: Any, shape: Shape, axis: int) -> list[Vector]:
     return [Vector(places.astype(np.int32)) for places in np.nonzero(_concrete(mask))]
 
 
-def _concrete(mask: Any) -> np.ndarray:
+def _concrete(mask: ArrayLike | None) -> np.ndarray:
     value = mask.concrete() if isinstance(mask, Tracer) else mask
     if value is None:
         raise NonConcreteBooleanIndexError(

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pellucid.base import ArgumentTypeError, ShapeError, cached, dtypes
+from pellucid.base import ArgumentTypeError, ArrayLike, ShapeError, cached, dtypes
 from pellucid.higher_order.scalar_functions import scatter_apply
 from pellucid.ir import AbstractRef
 from pellucid.primitives.creation import ones
@@ -24,8 +24,10 @@ from pellucid.primitives.movement import broadcast_to, rev, squeeze
 from pellucid.primitives.placement import with_out_sharding
 from pellucid.refs.access import set as write_reference
 from pellucid.tracing import context, is_array_like, is_reference, name_operands, type_of
+from pellucid.xla.arrays import Array
 
 from . import elementwise
+from .annotations import OutSharding
 from .compiled import numpy_function
 from .creation import asarray
 from .index_entries import Index, parsed
@@ -58,7 +60,7 @@ class Update(NamedTuple):
     wrap_negative_indices: bool = True
 
 
-def updated(x: Any, index: Any, values: Any, update: Update) -> Any:
+def updated(x: Array, index: Any, values: Any, update: Update) -> Any:
     """`x` updated at `index` by one compiled call, or by equations under a trace."""
     aval = type_of(x)
     entries = parsed(index, aval.shape)
@@ -71,7 +73,7 @@ def updated(x: Any, index: Any, values: Any, update: Update) -> Any:
     return _compiled_update(structure, update)(x, values, *operands)
 
 
-def _check_cast(array: Any, values: Any) -> None:
+def _check_cast(array: Array, values: Any) -> None:
     """Raise for values that the array can't take, warn of those that conversion may change."""
     if array.dtype == values.dtype:
         return
@@ -91,13 +93,13 @@ def _check_cast(array: Any, values: Any) -> None:
 
 @cached(4096)
 def _compiled_update(structure: Structure, update: Update) -> Any:
-    def update_at(x: Any, values: Any, *operands: Any) -> Any:
+    def update_at(x: Array, values: ArrayLike, *operands: ArrayLike) -> Any:
         return scattered(x, structure.index(operands), values, update)
 
     return numpy_function(update_at)
 
 
-def scattered(x: Any, index: Index, values: Any, update: Update) -> Any:
+def scattered(x: Array, index: Index, values: Any, update: Update) -> Any:
     """`x` updated at `index`, by a scatter primitive."""
     if update.then is not None:
         factors = scattered(ones(type_of(x)), index, values, update._replace(then=None))
@@ -132,7 +134,7 @@ def scattered(x: Any, index: Index, values: Any, update: Update) -> Any:
     return squeeze(result, index.flags) if index.flags else result
 
 
-def _of_one_dtype(x: Any, values: Any) -> tuple[Any, Any]:
+def _of_one_dtype(x: Array, values: Any) -> tuple[Any, Any]:
     """`x` and `values` of the dtype that they promote to."""
     if values is None:
         return x, values
@@ -144,7 +146,7 @@ def _of_one_dtype(x: Any, values: Any) -> tuple[Any, Any]:
     return x, values
 
 
-def _shaped(values: Any, places: Places, new_axes: list[int]) -> Any:
+def _shaped(values: ArrayLike, places: Places, new_axes: list[int]) -> Any:
     """`values` repeated to the shape of what they replace, with its elements in the order of the array's."""
     shape = list(places.shape)
     for axis in new_axes:
@@ -163,7 +165,7 @@ def _shaped(values: Any, places: Places, new_axes: list[int]) -> Any:
     return rev(values, places.reversed) if places.reversed else values
 
 
-def setitem(x: Any, index: Any, values: Any) -> None:
+def setitem(x: Array, index: Any, values: ArrayLike) -> None:
     """Write to a traced reference; refuse `x[index] = values` for arrays."""
     if type(x.aval) is AbstractRef:
         write_reference(x, index, values)
@@ -187,7 +189,7 @@ class IndexUpdateHelper:
 
     __slots__ = ("array",)
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Array) -> None:
         self.array = array
 
     def __getitem__(self, index: Any) -> IndexUpdateRef:
@@ -197,7 +199,7 @@ class IndexUpdateHelper:
         return f"IndexUpdateHelper({self.array!r})"
 
 
-def indexer(x: Any) -> Any:
+def indexer(x: Array) -> Any:
     """The property `at`: of arrays for functional updates, of traced references for views of parts."""
     if is_reference(x):
         return x.aval.methods["at"](x)
@@ -214,12 +216,12 @@ def _method(
 
     def method(
         self: IndexUpdateRef,
-        values: Any,
+        values: ArrayLike,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | GatherScatterMode | None = None,
-        out_sharding: Any = None,
+        out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
         kind = GatherScatterMode.from_any(mode)
@@ -228,7 +230,7 @@ def _method(
             bool(wrap_negative_indices),
         )  # fmt: skip
 
-        def result(array: Any, index: Any, values: Any) -> Any:
+        def result(array: Any, index: Any, values: ArrayLike) -> Any:
             return updated(array, index, values, update)
 
         return with_out_sharding(out_sharding, result, self.array, self.index, values)
@@ -250,7 +252,7 @@ class IndexUpdateRef:
 
     __slots__ = ("array", "index")
 
-    def __init__(self, array: Any, index: Any) -> None:
+    def __init__(self, array: Array, index: Any) -> None:
         self.array = array
         self.index = index
 
@@ -263,8 +265,8 @@ class IndexUpdateRef:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | GatherScatterMode | None = None,
-        fill_value: Any = None,
-        out_sharding: Any = None,
+        fill_value: ArrayLike | None = None,
+        out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
         """`x[index]`; in mode "fill", `fill_value` (by default NaN, or an extreme integer) out of bounds.
@@ -283,7 +285,7 @@ class IndexUpdateRef:
             bool(indices_are_sorted), bool(unique_indices), kind, fill, bool(wrap_negative_indices)
         )
 
-        def result(array: Any, index: Any) -> Any:
+        def result(array: ArrayLike, index: Any) -> Any:
             return taken(array, index, lookup)
 
         return with_out_sharding(out_sharding, result, self.array, self.index)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import IndexingError, ShapeError, cached
+from pellucid.base import ArrayLike, IndexingError, ShapeError, cached
 from pellucid.ir import AbstractRef, Operands
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.assembly import concatenate, slice as static_slice
@@ -31,7 +31,7 @@ from pellucid.primitives.movement import (
 from pellucid.primitives.slicing import dynamic_slice, wrapped
 from pellucid.refs.access import get as read_reference
 from pellucid.tracing import context, type_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import Array, ArrayImpl
 
 from .compiled import numpy_function
 from .index_entries import (
@@ -66,7 +66,7 @@ _PLAIN = Lookup()
 # Outside traces -----------------------------------------------------------------------------------
 
 
-def getitem(x: Any, index: Any) -> Any:
+def getitem(x: Array, index: Any) -> Any:
     """`x[index]`, with NumPy's meaning, but for integers out of bounds: they are moved to the nearest bound."""
     is_number = type(index) is int and INT32_MIN <= index <= INT32_MAX
     if is_number and context.trace.is_eager and type(x) is ArrayImpl and x.ndim:
@@ -77,11 +77,11 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 @numpy_function
-def _element(x: Any, index: Any) -> Any:
+def _element(x: ArrayLike, index: Any) -> Any:
     return take(x, parsed(index, type_of(x).shape), _PLAIN)
 
 
-def taken(x: Any, index: Any, lookup: Lookup) -> Any:
+def taken(x: ArrayLike, index: Any, lookup: Lookup) -> Any:
     """`x[index]` by one compiled call, or by equations under a trace."""
     entries = parsed(index, type_of(x).shape)
     if not context.trace.is_eager:
@@ -92,7 +92,7 @@ def taken(x: Any, index: Any, lookup: Lookup) -> Any:
 
 @cached(4096)
 def _compiled_take(structure: Structure, lookup: Lookup) -> Any:
-    def getitem(x: Any, *operands: Any) -> Any:
+    def getitem(x: Array, *operands: ArrayLike) -> Any:
         return take(x, structure.index(operands), lookup)
 
     return numpy_function(getitem)
@@ -140,7 +140,7 @@ def taken_apart(index: Index) -> tuple[Structure, list[Any]]:
 # By primitives ------------------------------------------------------------------------------------
 
 
-def take(x: Any, index: Index, lookup: Lookup) -> Any:
+def take(x: ArrayLike, index: Index, lookup: Lookup) -> Any:
     """The part of `x` that `index` names, by the cheapest primitive."""
     x = with_flags(x, index)
     aval = type_of(x)
@@ -163,12 +163,12 @@ def take(x: Any, index: Index, lookup: Lookup) -> Any:
     return expand_dims(result, arranged.new_axes) if arranged.new_axes else result
 
 
-def with_flags(x: Any, index: Index) -> Any:
+def with_flags(x: ArrayLike, index: Index) -> Any:
     """`x` with the axes of size 1 that True and False in an index need."""
     return expand_dims(x, index.flags) if index.flags else x
 
 
-def _empty(x: Any, shape: Shape) -> Any:
+def _empty(x: ArrayLike, shape: Shape) -> Any:
     """An array of `shape`, which has no elements, of the type of `x`."""
     zeros = (0,) * type_of(x).ndim
     return reshape(static_slice(x, zeros, zeros), shape)
@@ -240,7 +240,7 @@ def check_not_empty(size: int, axis: int, shape: Shape) -> None:
         )
 
 
-def _cut(x: Any, cut: Cut) -> Any:
+def _cut(x: ArrayLike, cut: Cut) -> Any:
     shape = type_of(x).shape
     zeros = [0] * len(shape)
     strided = any(stride > 1 for stride in cut.strides)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
+from pellucid.base import ArrayLike, dtypes
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .elementwise import absolute, exp, isfinite, log, sign
@@ -20,12 +21,12 @@ from .reductions import Axis, max, static_axis, sum
 
 
 def logsumexp(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    b: Any = None,
+    b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Any:
     """`log(sum(b * exp(a)))` along `axis`, computed relative to the largest element; `b` are weights.
 
@@ -39,7 +40,14 @@ def logsumexp(
 
 
 @numpy_function(static=("axis", "keepdims", "return_sign"))
-def _logsumexp(a: Any, b: Any, where: Any, axis: Any, keepdims: bool, return_sign: bool) -> Any:
+def _logsumexp(
+    a: ArrayLike,
+    b: ArrayLike | None,
+    where: ArrayLike | None,
+    axis: Axis,
+    keepdims: bool,
+    return_sign: bool,
+) -> Any:
     if b is None:
         [x] = promote_dtypes_inexact("logsumexp", a)
     else:
@@ -63,7 +71,9 @@ def _logsumexp(a: Any, b: Any, where: Any, axis: Any, keepdims: bool, return_sig
     return log(total) + offset
 
 
-def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
+def logmeanexp(
+    x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
     """`log(mean(exp(x)))` along `axis`, computed relative to the largest element.
 
     >>> logmeanexp(jnp.array([1.0, 1.0]))
@@ -81,7 +91,7 @@ def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = Fa
     return total - log(count)
 
 
-def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """`exp(x) / sum(exp(x))` along `axis`, computed relative to the largest element.
 
     Elements where `where` is false are left out, and 0.
@@ -93,11 +103,11 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
 
 
 @numpy_function(static="axis")
-def _softmax(x: Any, where: Any, axis: Any) -> Any:
+def _softmax(x: ArrayLike, where: ArrayLike | None, axis: Axis) -> Any:
     [x] = promote_dtypes_inexact("softmax", x)
 
     @custom_jvp
-    def of(x: Any) -> Any:
+    def of(x: ArrayLike) -> Any:
         largest = max(x, axis, where=where, initial=-np.inf, keepdims=True)
         terms = exp(x - largest)
         total = sum(terms, axis, where=where, keepdims=True)
@@ -112,7 +122,7 @@ def _softmax(x: Any, where: Any, axis: Any) -> Any:
     return of(x)
 
 
-def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """`log(softmax(x))` along `axis`; -inf where `where` is false.
 
     >>> log_softmax(jnp.array([0.0, 0.0]))
@@ -122,7 +132,7 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
 
 
 @numpy_function(static="axis")
-def _log_softmax(x: Any, where: Any, axis: Any) -> Any:
+def _log_softmax(x: ArrayLike, where: ArrayLike | None, axis: Axis) -> Any:
     [x] = promote_dtypes_inexact("log_softmax", x)
     chosen = x if where is None else choose(where, x, -np.inf)
     shifted = chosen - stop_gradient(max(chosen, axis, where=where, initial=-np.inf, keepdims=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,10 @@ import numpy as np
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
     ConcretizationError,
+    DTypeLike,
+    Ints,
     ShapeError,
     canonical_size,
     dtypes,
@@ -26,7 +29,9 @@ from pellucid.primitives.families import constant_like, full_as, scalar
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.placement import with_out_sharding
 from pellucid.tracing import Tracer, as_operand, type_of
+from pellucid.xla.arrays import Array
 
+from .annotations import Axis, OutSharding, ShapeLike
 from .compiled import numpy_function
 from .creation import asarray, band, canonical_shape, diagonal_number
 from .promotion import (
@@ -34,27 +39,27 @@ from .promotion import (
     broadcast_arrays as _broadcast_arrays,
     check_arrays,
     convert,
+    listed,
     promote_dtypes,
 )
 from .sorting import sized_nonzero
 
 
-def canonical_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+def canonical_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     """`axis` (None, an int or several) as a tuple of axes counted from the front."""
     if axis is None:
         return tuple(range(ndim))
-    axes = (axis,) if np.ndim(axis) == 0 else tuple(axis)
-    canonical = tuple(canonical_axis(a, ndim) for a in axes)
+    canonical = tuple(canonical_axis(a, ndim) for a in listed(axis))
     if len(set(canonical)) != len(canonical):
         raise ArgumentValueError(f"an axis is repeated: {axis}.")
     return canonical
 
 
-def _ndim(x: Any) -> int:
+def _ndim(x: ArrayLike) -> int:
     return type_of(x).ndim
 
 
-def _shape(x: Any) -> tuple[int, ...]:
+def _shape(x: ArrayLike) -> tuple[int, ...]:
     return type_of(x).shape
 
 
@@ -62,13 +67,13 @@ def _shape(x: Any) -> tuple[int, ...]:
 
 
 def reshape(
-    a: Any,
-    shape: Any = None,
+    a: ArrayLike,
+    shape: ShapeLike | None = None,
     order: str = "C",
     *,
     copy: bool | None = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """The elements of `a`, in row-major order ("C") or column-major order ("F"), with `shape`.
 
     One size may be -1: it follows from the others.
@@ -78,8 +83,7 @@ def reshape(
     """
     del copy  # arrays can't be changed, so nobody can tell a copy from a view
     aval = aval_of("reshape", a)
-    stated = (shape,) if np.ndim(shape) == 0 else tuple(shape)
-    sizes = movement.inferred_sizes("jnp.reshape", aval.shape, stated)
+    sizes = movement.inferred_sizes("jnp.reshape", aval.shape, listed(shape))
     if order == "F":
         reversed_axes = tuple(range(aval.ndim))[::-1]
         turned = _reshape(transpose(a, reversed_axes), sizes[::-1], out_sharding)
@@ -90,18 +94,26 @@ def reshape(
 
 
 @numpy_function(static=("sizes", "out_sharding"))
-def _reshape(a: Any, sizes: tuple[int, ...], out_sharding: Any) -> Any:
+def _reshape(a: ArrayLike, sizes: tuple[int, ...], out_sharding: OutSharding) -> Any:
     return movement.reshape(a, sizes, out_sharding=out_sharding)
 
 
 @numpy_function(static=("order", "out_sharding"))
-def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """The elements of `a` in one dimension."""
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
+    """The elements of `a` in one dimension.
+
+    >>> ravel(np.array([[1, 2], [3, 4]]))
+    Array([1, 2, 3, 4], dtype=int32)
+    """
     return reshape(a, (aval_of("ravel", a).size,), order, out_sharding=out_sharding)
 
 
-def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
-    """`a` with its axes permuted; reversed by default."""
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """`a` with its axes permuted; reversed by default.
+
+    >>> transpose(np.ones((2, 3, 5)), (2, 0, 1)).shape
+    (5, 2, 3)
+    """
     ndim = aval_of("transpose", a).ndim
     order = (
         tuple(range(ndim))[::-1] if axes is None else tuple(canonical_axis(i, ndim) for i in axes)
@@ -113,12 +125,16 @@ permute_dims = transpose
 
 
 @numpy_function(static="order")
-def _transpose(a: Any, order: tuple[int, ...]) -> Any:
+def _transpose(a: ArrayLike, order: tuple[int, ...]) -> Any:
     return movement.transpose(a, order)
 
 
-def matrix_transpose(x: Any, /) -> Any:
-    """`x` with its last two axes exchanged."""
+def matrix_transpose(x: ArrayLike, /) -> Array:
+    """`x` with its last two axes exchanged.
+
+    >>> matrix_transpose(np.ones((5, 2, 3))).shape
+    (5, 3, 2)
+    """
     if aval_of("matrix_transpose", x).ndim < 2:
         raise ShapeError(
             "jnp.matrix_transpose needs at least two dimensions.", got=f"got {type_of(x).text()}"
@@ -126,8 +142,12 @@ def matrix_transpose(x: Any, /) -> Any:
     return swapaxes(x, -1, -2)
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """`a` with two axes exchanged."""
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
+    """`a` with two axes exchanged.
+
+    >>> swapaxes(np.ones((2, 3, 5)), 0, 2).shape
+    (5, 3, 2)
+    """
     ndim = aval_of("swapaxes", a).ndim
     order = list(range(ndim))
     i, j = canonical_axis(axis1, ndim), canonical_axis(axis2, ndim)
@@ -135,8 +155,12 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return _transpose(a, tuple(order))
 
 
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """`a` with axes `source` moved to `destination`; the others keep their order."""
+def moveaxis(a: ArrayLike, source: int | Ints, destination: int | Ints) -> Array:
+    """`a` with axes `source` moved to `destination`; the others keep their order.
+
+    >>> moveaxis(np.ones((2, 3, 5)), 0, -1).shape
+    (3, 5, 2)
+    """
     ndim = aval_of("moveaxis", a).ndim
     sources, targets = canonical_axes(source, ndim), canonical_axes(destination, ndim)
     if len(sources) != len(targets):
@@ -149,16 +173,24 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return _transpose(a, tuple(order))
 
 
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """`a` with `axis` rolled backwards until it lies before `start`."""
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
+    """`a` with `axis` rolled backwards until it lies before `start`.
+
+    >>> rollaxis(np.ones((2, 3, 5)), 2).shape
+    (5, 2, 3)
+    """
     ndim = aval_of("rollaxis", a).ndim
     axis = canonical_axis(axis, ndim)
     start = canonical_axis(start, ndim + 1)
     return moveaxis(a, axis, start - 1 if axis < start else start)
 
 
-def squeeze(a: Any, axis: Any = None) -> Any:
-    """`a` without its axes of size 1, or without those given, which must have size 1."""
+def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
+    """`a` without its axes of size 1, or without those given, which must have size 1.
+
+    >>> squeeze(np.ones((1, 3, 1)), 0).shape
+    (3, 1)
+    """
     aval = aval_of("squeeze", a)
     if axis is None:
         axes = tuple(i for i, s in enumerate(aval.shape) if s == 1)
@@ -168,24 +200,32 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 
 @numpy_function(static="axes")
-def _squeeze(a: Any, axes: tuple[int, ...]) -> Any:
+def _squeeze(a: ArrayLike, axes: tuple[int, ...]) -> Any:
     return movement.squeeze(a, axes)
 
 
-def expand_dims(a: Any, axis: Any) -> Any:
-    """`a` with new axes of size 1 at positions `axis` of the result."""
+def expand_dims(a: ArrayLike, axis: Axis) -> Array:
+    """`a` with new axes of size 1 at positions `axis` of the result.
+
+    >>> expand_dims(np.ones((2, 3)), (0, -1)).shape
+    (1, 2, 3, 1)
+    """
     aval_of("expand_dims", a)
-    axes = (axis,) if np.ndim(axis) == 0 else tuple(axis)
-    return _expand_dims(a, axes)
+    return _expand_dims(a, listed(axis))
 
 
 @numpy_function(static="axes")
-def _expand_dims(a: Any, axes: tuple[int, ...]) -> Any:
+def _expand_dims(a: ArrayLike, axes: tuple[int, ...]) -> Any:
     return movement.expand_dims(a, axes)
 
 
-def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
-    """`array` repeated to `shape`."""
+def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: OutSharding = None) -> Array:
+    """`array` repeated to `shape`.
+
+    >>> broadcast_to(np.array([1, 2]), (2, 2))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     aval = aval_of("broadcast_to", array)
     sizes = canonical_shape(shape, "broadcast_to")
     if len(sizes) < aval.ndim or movement.broadcast_shapes(aval.shape, sizes) != sizes:
@@ -197,30 +237,46 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
 
 
 @numpy_function(static=("shape", "out_sharding"))
-def _broadcast_to(array: Any, shape: tuple[int, ...], out_sharding: Any) -> Any:
+def _broadcast_to(array: ArrayLike, shape: tuple[int, ...], out_sharding: OutSharding) -> Any:
     dims = tuple(range(len(shape) - _ndim(array), len(shape)))
     return movement.broadcast_in_dim(array, shape, dims, out_sharding=out_sharding)
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
-    """`args` repeated to their common shape."""
+def broadcast_arrays(*args: ArrayLike) -> list[Any]:
+    """`args` repeated to their common shape.
+
+    >>> [x.shape for x in broadcast_arrays(np.ones((2, 1)), np.ones(3))]
+    [(2, 3), (2, 3)]
+    """
     return [asarray(x) for x in _broadcast_arrays("broadcast_arrays", *args)]
 
 
-def atleast_1d(*arys: Any) -> Any:
-    """`arys` with at least one dimension."""
+def atleast_1d(*arys: ArrayLike) -> Any:
+    """`arys` with at least one dimension.
+
+    >>> atleast_1d(3)
+    Array([3], dtype=int32, weak_type=True)
+    """
     return _each(arys, lambda x: x if _ndim(x) >= 1 else reshape(x, (1,)))
 
 
-def atleast_2d(*arys: Any) -> Any:
-    """`arys` with at least two dimensions; vectors become rows."""
+def atleast_2d(*arys: ArrayLike) -> Any:
+    """`arys` with at least two dimensions; vectors become rows.
+
+    >>> atleast_2d(np.array([1, 2]))
+    Array([[1, 2]], dtype=int32)
+    """
     return _each(arys, lambda x: x if _ndim(x) >= 2 else reshape(x, (1, -1)))
 
 
-def atleast_3d(*arys: Any) -> Any:
-    """`arys` with at least three dimensions; matrices get a last axis."""
+def atleast_3d(*arys: ArrayLike) -> Any:
+    """`arys` with at least three dimensions; matrices get a last axis.
 
-    def expand(x: Any) -> Any:
+    >>> atleast_3d(np.ones((2, 3))).shape
+    (2, 3, 1)
+    """
+
+    def expand(x: ArrayLike) -> Any:
         ndim = _ndim(x)
         if ndim <= 1:
             return reshape(x, (1, -1, 1))
@@ -229,7 +285,7 @@ def atleast_3d(*arys: Any) -> Any:
     return _each(arys, expand)
 
 
-def _each(arys: Sequence[Any], function: Any) -> Any:
+def _each(arys: Sequence[Any], function: Callable[..., Any]) -> Any:
     results = [function(asarray(x)) for x in arys]
     return results[0] if len(results) == 1 else results
 
@@ -237,8 +293,14 @@ def _each(arys: Sequence[Any], function: Any) -> Any:
 # Joining and splitting ----------------------------------------------------------------------------------
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
-    """`arrays` joined along an existing `axis`; raveled first if it is None."""
+def concatenate(
+    arrays: Array | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None
+) -> Array:
+    """`arrays` joined along an existing `axis`; raveled first if it is None.
+
+    >>> concatenate([np.array([1, 2]), np.array([3.0])])
+    Array([1., 2., 3.], dtype=float32)
+    """
     parts = _sequence("concatenate", arrays)
     if not parts:
         raise ArgumentValueError("jnp.concatenate needs at least one array.")
@@ -252,7 +314,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     return _concatenate(parts, canonical_axis(axis, first.ndim), dtype)
 
 
-def _sequence(name: str, arrays: Any) -> list[Any]:
+def _sequence(name: str, arrays: Array | Sequence[ArrayLike]) -> list[Any]:
     if not isinstance(arrays, (list, tuple)):
         if hasattr(arrays, "shape") and getattr(arrays, "ndim", 0):
             return list(arrays)
@@ -264,19 +326,33 @@ def _sequence(name: str, arrays: Any) -> list[Any]:
 
 
 @numpy_function(static=("axis", "dtype"))
-def _concatenate(arrays: list[Any], axis: int, dtype: Any) -> Any:
+def _concatenate(arrays: list[Any], axis: int, dtype: DTypeLike | None) -> Any:
     parts = promote_dtypes("concatenate", *arrays)
     joined = assembly.concatenate(parts, axis) if len(parts) > 1 else asarray(parts[0])
     return joined if dtype is None else joined.astype(dtype)
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
-    """`arrays` joined along an existing `axis`; raveled first if it is None."""
+def concat(arrays: Array | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
+    """`arrays` joined along an existing `axis`; raveled first if it is None.
+
+    >>> concat([np.ones((2, 1)), np.ones((2, 3))], axis=1).shape
+    (2, 4)
+    """
     return concatenate(arrays, axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
-    """`arrays`, all of one shape, joined along a new `axis`."""
+def stack(
+    arrays: Array | Sequence[ArrayLike],
+    axis: int = 0,
+    out: None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """`arrays`, all of one shape, joined along a new `axis`.
+
+    >>> stack([np.array([1, 2]), np.array([3, 4])], axis=1)
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     del out
     parts = _sequence("stack", arrays)
     if not parts:
@@ -291,13 +367,17 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
 
 
 @numpy_function(static=("axis", "dtype"))
-def _stack(arrays: list[Any], axis: int, dtype: Any) -> Any:
+def _stack(arrays: list[Any], axis: int, dtype: DTypeLike | None) -> Any:
     joined = assembly.stack(promote_dtypes("stack", *arrays), axis)
     return joined if dtype is None else joined.astype(dtype)
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """The slices of `x` along `axis`, without that axis."""
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The slices of `x` along `axis`, without that axis.
+
+    >>> unstack(np.array([[1, 2], [3, 4]]))
+    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
     aval = aval_of("unstack", x)
     if aval.ndim == 0:
         raise ShapeError("jnp.unstack needs at least one dimension.", got=f"got {aval.text()}")
@@ -305,40 +385,68 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 
 @numpy_function(static="axis")
-def _unstack(x: Any, axis: int) -> tuple[Any, ...]:
+def _unstack(x: ArrayLike, axis: int) -> tuple[Any, ...]:
     n = type_of(x).shape[axis]
     return tuple([squeeze(part, axis) for part in split(x, n, axis)] if n else ())
 
 
-def hstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays joined along their second axis, vectors along their first."""
+def hstack(tup: Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
+    """Arrays joined along their second axis, vectors along their first.
+
+    >>> hstack([np.ones((2, 1)), np.ones((2, 3))]).shape
+    (2, 4)
+    """
     parts = [atleast_1d(x) for x in _sequence("hstack", tup)]
     return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
 
 
-def vstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays joined along their first axis; vectors become rows."""
+def vstack(tup: Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
+    """Arrays joined along their first axis; vectors become rows.
+
+    >>> vstack([np.array([1, 2]), np.array([3, 4])])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
     return concatenate([atleast_2d(x) for x in _sequence("vstack", tup)], 0, dtype)
 
 
-def dstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays joined along their third axis."""
+def dstack(tup: Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
+    """Arrays joined along their third axis.
+
+    >>> dstack([np.ones((2, 3)), np.ones((2, 3))]).shape
+    (2, 3, 2)
+    """
     return concatenate([atleast_3d(x) for x in _sequence("dstack", tup)], 2, dtype)
 
 
-def column_stack(tup: Any) -> Any:
-    """Vectors as the columns of a matrix; matrices are joined along their second axis."""
+def column_stack(tup: Array | Sequence[ArrayLike]) -> Array:
+    """Vectors as the columns of a matrix; matrices are joined along their second axis.
+
+    >>> column_stack([np.array([1, 2]), np.array([3, 4])])
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     parts = [asarray(x) for x in _sequence("column_stack", tup)]
     return concatenate([x if x.ndim > 1 else reshape(x, (-1, 1)) for x in parts], 1)
 
 
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """`arr` with `values` joined at the end of `axis`; both raveled if it is None."""
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
+    """`arr` with `values` joined at the end of `axis`; both raveled if it is None.
+
+    >>> append(np.array([1, 2]), np.array([[3, 4]]))
+    Array([1, 2, 3, 4], dtype=int32)
+    """
     return concatenate([arr, values], axis)
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """`ary` cut along `axis`: into that many equal parts, or before each of the given indices."""
+def split(ary: ArrayLike, indices_or_sections: ArrayLike | Ints, axis: int = 0) -> list[Any]:
+    """`ary` cut along `axis`: into that many equal parts, or before each of the given indices.
+
+    >>> split(np.arange(4), 2)
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+    >>> [part.size for part in split(np.arange(6), [1, 3])]
+    [1, 2, 3]
+    """
     aval = aval_of("split", ary)
     axis = canonical_axis(axis, aval.ndim)
     return list(
@@ -346,8 +454,12 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     )
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """As `split`; the number of parts need not divide the axis."""
+def array_split(ary: ArrayLike, indices_or_sections: ArrayLike | Ints, axis: int = 0) -> list[Any]:
+    """As `split`; the number of parts need not divide the axis.
+
+    >>> [part.size for part in array_split(np.arange(7), 3)]
+    [3, 2, 2]
+    """
     aval = aval_of("array_split", ary)
     axis = canonical_axis(axis, aval.ndim)
     return list(
@@ -373,37 +485,54 @@ def _sizes(name: str, size: int, sections: Any, *, uneven: bool) -> tuple[int, .
 
 
 @numpy_function(static=("sizes", "axis"))
-def _split(ary: Any, sizes: tuple[int, ...], axis: int) -> tuple[Any, ...]:
+def _split(ary: ArrayLike, sizes: tuple[int, ...], axis: int) -> tuple[Any, ...]:
     return tuple(assembly.split(ary, sizes, axis))
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`ary` cut along its second axis, a vector along its first."""
+def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Ints) -> list[Any]:
+    """`ary` cut along its second axis, a vector along its first.
+
+    >>> [part.shape for part in hsplit(np.ones((2, 4)), 2)]
+    [(2, 2), (2, 2)]
+    """
     return split(ary, indices_or_sections, 0 if aval_of("hsplit", ary).ndim == 1 else 1)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`ary` cut along its first axis."""
+def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Ints) -> list[Any]:
+    """`ary` cut along its first axis.
+
+    >>> [part.shape for part in vsplit(np.ones((2, 4)), 2)]
+    [(1, 4), (1, 4)]
+    """
     return split(ary, indices_or_sections, 0)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`ary` cut along its third axis."""
+def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Ints) -> list[Any]:
+    """`ary` cut along its third axis.
+
+    >>> [part.shape for part in dsplit(np.ones((2, 3, 4)), 2)]
+    [(2, 3, 2), (2, 3, 2)]
+    """
     return split(ary, indices_or_sections, 2)
 
 
 # Repeating, turning, padding ------------------------------------------------------------------------------
 
 
-def tile(A: Any, reps: Any) -> Any:
-    """`A` repeated `reps` times along each axis."""
+def tile(A: ArrayLike, reps: ShapeLike) -> Array:
+    """`A` repeated `reps` times along each axis.
+
+    >>> tile(np.array([1, 2]), (2, 2))
+    Array([[1, 2, 1, 2],
+           [1, 2, 1, 2]], dtype=int32)
+    """
     aval = aval_of("tile", A)
     counts = canonical_shape(reps, "tile")
     return _tile(A, (1,) * (aval.ndim - len(counts)) + counts)
 
 
 @numpy_function(static="counts")
-def _tile(a: Any, counts: tuple[int, ...]) -> Any:
+def _tile(a: ArrayLike, counts: tuple[int, ...]) -> Any:
     shape = (1,) * (len(counts) - _ndim(a)) + _shape(a)
     interleaved = tuple(n for pair in zip(counts, shape, strict=True) for n in pair)
     a = movement.reshape(a, shape)
@@ -411,28 +540,48 @@ def _tile(a: Any, counts: tuple[int, ...]) -> Any:
     return movement.reshape(repeated, [c * s for c, s in zip(counts, shape, strict=True)])
 
 
-def flip(m: Any, axis: Any = None) -> Any:
-    """`m` with the order of elements reversed along `axis`, or along all axes."""
+def flip(m: ArrayLike, axis: Axis = None) -> Array:
+    """`m` with the order of elements reversed along `axis`, or along all axes.
+
+    >>> flip(np.array([[1, 2], [3, 4]]))
+    Array([[4, 3],
+           [2, 1]], dtype=int32)
+    """
     return _flip(m, canonical_axes(axis, aval_of("flip", m).ndim))
 
 
 @numpy_function(static="axes")
-def _flip(m: Any, axes: tuple[int, ...]) -> Any:
+def _flip(m: ArrayLike, axes: tuple[int, ...]) -> Any:
     return movement.rev(m, axes)
 
 
-def fliplr(m: Any) -> Any:
-    """`m` with its columns in reverse order."""
+def fliplr(m: ArrayLike) -> Array:
+    """`m` with its columns in reverse order.
+
+    >>> fliplr(np.array([[1, 2], [3, 4]]))
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
     return flip(m, 1)
 
 
-def flipud(m: Any) -> Any:
-    """`m` with its rows in reverse order."""
+def flipud(m: ArrayLike) -> Array:
+    """`m` with its rows in reverse order.
+
+    >>> flipud(np.array([[1, 2], [3, 4]]))
+    Array([[3, 4],
+           [1, 2]], dtype=int32)
+    """
     return flip(m, 0)
 
 
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
-    """`m` turned by 90 degrees `k` times, from the first towards the second of `axes`."""
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+    """`m` turned by 90 degrees `k` times, from the first towards the second of `axes`.
+
+    >>> rot90(np.array([[1, 2], [3, 4]]))
+    Array([[2, 4],
+           [1, 3]], dtype=int32)
+    """
     first, second = canonical_axes(axes, aval_of("rot90", m).ndim)
     k %= 4
     if k == 0:
@@ -446,10 +595,13 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     )
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: ArrayLike, shift: ArrayLike | Ints, axis: Axis = None) -> Array:
     """`a` with its elements moved by `shift` along `axis`, those beyond the end coming in at the front.
 
     `shift` may be traced.
+
+    >>> roll(np.arange(5), 2)
+    Array([3, 4, 0, 1, 2], dtype=int32)
     """
     aval = aval_of("roll", a)
     if axis is None:
@@ -471,7 +623,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
 
 
 @numpy_function(static=("shifts", "axes"))
-def _roll_static(a: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+def _roll_static(a: ArrayLike, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     for shift, axis in zip(shifts, axes, strict=True):
         size = _shape(a)[axis]
         offset = shift % size if size else 0
@@ -484,7 +636,7 @@ def _roll_static(a: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
 
 
 @numpy_function(static="axes")
-def _roll_traced(a: Any, shifts: Any, axes: tuple[int, ...]) -> Any:
+def _roll_traced(a: ArrayLike, shifts: ArrayLike, axes: tuple[int, ...]) -> Any:
     for i, axis in enumerate(axes):
         size = _shape(a)[axis]
         if not size:
@@ -500,13 +652,13 @@ def _roll_traced(a: Any, shifts: Any, axes: tuple[int, ...]) -> Any:
 
 
 def repeat(
-    a: Any,
-    repeats: Any,
+    a: ArrayLike,
+    repeats: ArrayLike,
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """Each element (or slice along `axis`) of `a`, `repeats` times in a row.
 
     `repeats` must be known when tracing, unless `total_repeat_length` fixes the size of the result: what is
@@ -517,7 +669,7 @@ def repeat(
     """
     if out_sharding is not None:
 
-        def repeated(a: Any, repeats: Any) -> Any:
+        def repeated(a: ArrayLike, repeats: ArrayLike) -> Any:
             return repeat(a, repeats, axis, total_repeat_length=total_repeat_length)
 
         return with_out_sharding(out_sharding, repeated, a, repeats)
@@ -540,12 +692,13 @@ def repeat(
             got=f"repeats: {repeats.aval.text()}",
             do="Give `total_repeat_length`, or repeats that are known when tracing.",
         )
-    order = np.repeat(np.arange(size), np.broadcast_to(np.asarray(repeats), (size,)))
+    counts: Any = np.broadcast_to(np.asarray(repeats), (size,))
+    order = np.repeat(np.arange(size), counts)
     return asarray(a)[(*from_axis, order)]
 
 
 @numpy_function(static=("size", "total"))
-def _repeated_order(repeats: Any, size: int, total: int) -> Any:
+def _repeated_order(repeats: ArrayLike, size: int, total: int) -> Any:
     """Which of `size` elements stand at the places of the result [total], each repeated as often as `repeats` says."""
     index = dtypes.default_int_dtype()
     counts = movement.broadcast_to(convert(repeats, type_of(repeats), index), (size,))
@@ -557,7 +710,7 @@ def _repeated_order(repeats: Any, size: int, total: int) -> Any:
 
 
 @numpy_function(static=("repeats", "axis"))
-def _repeat(a: Any, repeats: int, axis: int) -> Any:
+def _repeat(a: ArrayLike, repeats: int, axis: int) -> Any:
     shape = _shape(a)
     wide = (*shape[: axis + 1], repeats, *shape[axis + 1 :])
     dims = [i for i in range(len(wide)) if i != axis + 1]
@@ -569,15 +722,21 @@ def _repeat(a: Any, repeats: int, axis: int) -> Any:
 
 
 def where(
-    condition: Any,
-    x: Any = None,
-    y: Any = None,
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
     /,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Any:
-    """`x` where `condition`, else `y`. With `condition` alone, the indices of its nonzero elements."""
+    """`x` where `condition`, else `y`. With `condition` alone, the indices of its nonzero elements.
+
+    >>> where(np.array([True, False]), 1, np.array([10, 20]))
+    Array([ 1, 20], dtype=int32)
+    >>> where(np.array([0, 5, 7]))
+    (Array([1, 2], dtype=int32),)
+    """
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None:
@@ -586,7 +745,7 @@ def where(
 
 
 @numpy_function
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Any:
     aval = aval_of("where", condition)
     if aval.dtype != np.bool_:
         condition = logical.ne(condition, scalar(0, aval.dtype))
@@ -598,10 +757,15 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return logical.select_n(condition, y, x)
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+def nonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> tuple[Any, ...]:
     """For each axis, the indices of the nonzero elements of `a`.
 
     Their number is not known when tracing: then `size` must fix it, and `fill_value` (0) fills the rest.
+
+    >>> nonzero(np.array([0, 5, 7]), size=3, fill_value=-1)
+    (Array([ 1,  2, -1], dtype=int32),)
     """
     aval = aval_of("nonzero", a)
     if not aval.ndim:
@@ -620,8 +784,12 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     return sized_nonzero(a, size, fill_value)
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The diagonal number `offset` of the matrices of `a` over two axes, along a new last axis."""
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """The diagonal number `offset` of the matrices of `a` over two axes, along a new last axis.
+
+    >>> diagonal(np.array([[1, 2], [3, 4]]), 1)
+    Array([2], dtype=int32)
+    """
     aval = aval_of("diagonal", a)
     i, j = canonical_axis(axis1, aval.ndim), canonical_axis(axis2, aval.ndim)
     a = moveaxis(a, (i, j), (-2, -1))
@@ -632,8 +800,15 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return asarray(a)[..., first, second]
 
 
-def diag(v: Any, k: int = 0) -> Any:
-    """The diagonal number `k` of a matrix, or a matrix with the vector `v` on that diagonal."""
+def diag(v: ArrayLike, k: int = 0) -> Array:
+    """The diagonal number `k` of a matrix, or a matrix with the vector `v` on that diagonal.
+
+    >>> diag(np.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    >>> diag(np.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    """
     aval = aval_of("diag", v)
     if aval.ndim == 2:
         return diagonal(v, k)
@@ -642,7 +817,7 @@ def diag(v: Any, k: int = 0) -> Any:
     return _diag(v, operator.index(k))
 
 
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with the elements of `v`, of any shape, on its diagonal number `k`.
 
     >>> diagflat(np.array([[1, 2]]))
@@ -653,7 +828,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
 
 
 @numpy_function(static="k")
-def _diag(v: Any, k: int) -> Any:
+def _diag(v: ArrayLike, k: int) -> Any:
     n, zero = _shape(v)[0] + abs(k), constant_like(v, 0)
     # The element at (i, i + k) is number i of `v`; below the main diagonal, number i + k, the column.
     padded = assembly.pad(v, zero, [(0, abs(k), 0)]) if k else v
@@ -664,7 +839,7 @@ def _diag(v: Any, k: int) -> Any:
 
 
 @numpy_function
-def triu(m: Any, k: Any = 0) -> Any:
+def triu(m: ArrayLike, k: ArrayLike = 0) -> Array:
     """`m` with zeros below its diagonal number `k`, which may be traced.
 
     >>> triu(np.ones((2, 2), np.int32))
@@ -675,7 +850,7 @@ def triu(m: Any, k: Any = 0) -> Any:
 
 
 @numpy_function
-def tril(m: Any, k: Any = 0) -> Any:
+def tril(m: ArrayLike, k: ArrayLike = 0) -> Array:
     """`m` with zeros above its diagonal number `k`, which may be traced.
 
     >>> tril(np.ones((2, 2), np.int32))
@@ -685,7 +860,7 @@ def tril(m: Any, k: Any = 0) -> Any:
     return _triangle(m, diagonal_number("tril", k), upper=False)
 
 
-def _triangle(m: Any, k: Any, upper: bool) -> Any:
+def _triangle(m: ArrayLike, k: ArrayLike, upper: bool) -> Any:
     aval: Any = aval_of("triu" if upper else "tril", m)
     if aval.ndim < 2:
         raise ShapeError(

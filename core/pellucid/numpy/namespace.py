@@ -12,6 +12,8 @@ from typing import Any
 from pellucid.base import ArgumentValueError, dtypes
 from pellucid.runtime import platforms
 
+from .annotations import DeviceLike
+
 __array_api_version__ = "2024.12"
 
 _STANDARD = frozenset(
@@ -50,7 +52,7 @@ class ArrayNamespaceInfo:
         """None, for arrays that nobody placed, and every device."""
         return [None, *platforms.devices()]
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+    def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, Any]:
         """The dtypes of numbers that nobody gave one, by kind; the same on every `device`."""
         del device
         integer = dtypes.default_int_dtype()
@@ -62,7 +64,7 @@ class ArrayNamespaceInfo:
         }
 
     def dtypes(
-        self, *, device: Any = None, kind: str | Sequence[str] | None = None
+        self, *, device: DeviceLike = None, kind: str | Sequence[str] | None = None
     ) -> dict[str, Any]:
         """The dtypes of the standard by their names, all or those of one or several kinds.
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
+from pellucid.base import ArrayLike, DTypeLike, dtypes
+from pellucid.ir import ShapedArray
 from pellucid.primitives import arithmetic, logical, reduction
 from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.primitives.reduction import argmax as lax_argmax, argmin as lax_argmin
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .cumulative import accumulated
@@ -39,12 +41,12 @@ from .statistics import mean_of, squared, variance_dtypes
 _BOOL = np.dtype(bool)
 
 
-def _has_nan(aval: Any) -> bool:
+def _has_nan(aval: ShapedArray) -> bool:
     """Whether elements of this type can be NaN."""
     return dtypes.is_inexact(aval.dtype)
 
 
-def _without_nan(name: str, a: Any, identity: Callable[[Any], Any]) -> Any:
+def _without_nan(name: str, a: ArrayLike, identity: Callable[[Any], Any]) -> Any:
     """`a` with an element that changes nothing in place of each NaN."""
     aval = aval_of(name, a)
     if not _has_nan(aval):
@@ -53,7 +55,7 @@ def _without_nan(name: str, a: Any, identity: Callable[[Any], Any]) -> Any:
     return logical.select(is_nan, broadcast_in_dim(identity(aval.dtype), aval.shape, ()), a)
 
 
-def _present(a: Any) -> Any:
+def _present(a: ArrayLike) -> Any:
     """Which elements are not NaN."""
     return logical.bitwise_not(logical.ne(a, a))
 
@@ -62,7 +64,14 @@ def _present(a: Any) -> Any:
 
 
 def _accumulated(
-    name: str, kind: Kind, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any
+    name: str,
+    kind: Kind,
+    a: ArrayLike,
+    axis: Axis,
+    dtype: np.dtype | None,
+    keepdims: bool,
+    initial: ArrayLike | None,
+    where: ArrayLike | None,
 ) -> Any:
     a, aval = canonical(name, a)
     result = dtype or promoted(aval.dtype)
@@ -74,19 +83,26 @@ def _accumulated(
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
-def _nansum(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+def _nansum(
+    a: ArrayLike,
+    axis: Axis,
+    dtype: np.dtype | None,
+    keepdims: bool,
+    initial: ArrayLike | None,
+    where: ArrayLike | None,
+) -> Any:
     return _accumulated("nansum", SUM, a, axis, dtype, keepdims, initial, where)
 
 
 def nansum(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """Sum of the elements of `a` along `axis`, NaN counting as 0.
 
     >>> nansum(np.array([1.0, np.nan]))
@@ -99,19 +115,26 @@ def nansum(
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
-def _nanprod(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+def _nanprod(
+    a: ArrayLike,
+    axis: Axis,
+    dtype: np.dtype | None,
+    keepdims: bool,
+    initial: ArrayLike | None,
+    where: ArrayLike | None,
+) -> Any:
     return _accumulated("nanprod", PROD, a, axis, dtype, keepdims, initial, where)
 
 
 def nanprod(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """Product of the elements of `a` along `axis`, NaN counting as 1.
 
     >>> nanprod(np.array([2.0, np.nan]))
@@ -127,7 +150,13 @@ def nanprod(
 
 
 def _extreme(
-    name: str, kind: Kind, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
+    name: str,
+    kind: Kind,
+    a: ArrayLike,
+    axis: Axis,
+    keepdims: bool,
+    initial: ArrayLike | None,
+    where: ArrayLike | None,
 ) -> Any:
     """An extreme element that is not NaN; NaN if all are and there is no `initial`."""
     a, _ = canonical(name, a)
@@ -144,18 +173,20 @@ def _extreme(
 
 
 @numpy_function(static=("axis", "keepdims"))
-def _nanmax(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+def _nanmax(
+    a: ArrayLike, axis: Axis, keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None
+) -> Any:
     return _extreme("nanmax", MAX, a, axis, keepdims, initial, where)
 
 
 def nanmax(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The greatest element of `a` along `axis` that is not NaN; NaN if all are.
 
     >>> nanmax(np.array([1.0, np.nan]))
@@ -166,18 +197,20 @@ def nanmax(
 
 
 @numpy_function(static=("axis", "keepdims"))
-def _nanmin(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+def _nanmin(
+    a: ArrayLike, axis: Axis, keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None
+) -> Any:
     return _extreme("nanmin", MIN, a, axis, keepdims, initial, where)
 
 
 def nanmin(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The least element of `a` along `axis` that is not NaN; NaN if all are.
 
     >>> nanmin(np.array([1.0, np.nan]))
@@ -188,7 +221,7 @@ def nanmin(
 
 
 def _position(
-    name: str, find: Callable[..., Any], kind: Kind, a: Any, axis: int | None, keepdims: bool
+    name: str, find: Callable[..., Any], kind: Kind, a: ArrayLike, axis: int | None, keepdims: bool
 ) -> Any:
     """Index of an extreme element that is not NaN; -1 if all are."""
     a, aval = canonical(name, a)
@@ -201,13 +234,13 @@ def _position(
 
 
 @numpy_function(static=("axis", "keepdims"))
-def _nanargmax(a: Any, axis: int | None, keepdims: bool) -> Any:
+def _nanargmax(a: ArrayLike, axis: int | None, keepdims: bool) -> Any:
     return _position("nanargmax", lax_argmax, MAX, a, axis, keepdims)
 
 
 def nanargmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """Index of the first greatest element of `a` along `axis` that is not NaN; -1 if all are.
 
     >>> nanargmax(np.array([1.0, np.nan, 3.0]))
@@ -218,13 +251,13 @@ def nanargmax(
 
 
 @numpy_function(static=("axis", "keepdims"))
-def _nanargmin(a: Any, axis: int | None, keepdims: bool) -> Any:
+def _nanargmin(a: ArrayLike, axis: int | None, keepdims: bool) -> Any:
     return _position("nanargmin", lax_argmin, MIN, a, axis, keepdims)
 
 
 def nanargmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """Index of the first least element of `a` along `axis` that is not NaN; -1 if all are.
 
     >>> nanargmin(np.array([4.0, np.nan, 3.0]))
@@ -237,7 +270,14 @@ def nanargmin(
 # Means and variances ------------------------------------------------------------------------------
 
 
-def _mean_of(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+def _mean_of(
+    name: str,
+    a: ArrayLike,
+    axis: Axis,
+    dtype: np.dtype | None,
+    keepdims: bool,
+    where: ArrayLike | None,
+) -> Any:
     a, aval = canonical(name, a)
     if not _has_nan(aval):
         return mean_of(name, a, axis, dtype, keepdims, where)
@@ -252,18 +292,20 @@ def _mean_of(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where: An
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
-def _nanmean(a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+def _nanmean(
+    a: ArrayLike, axis: Axis, dtype: np.dtype | None, keepdims: bool, where: ArrayLike | None
+) -> Any:
     return _mean_of("nanmean", a, axis, dtype, keepdims, where)
 
 
 def nanmean(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """Mean of the elements of `a` along `axis` that are not NaN; NaN if all are.
 
     >>> nanmean(np.array([1.0, np.nan, 3.0]))
@@ -274,7 +316,14 @@ def nanmean(
 
 
 def _variance(
-    name: str, a: Any, ddof: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any
+    name: str,
+    a: ArrayLike,
+    ddof: ArrayLike,
+    mean: Any,
+    axis: Axis,
+    dtype: np.dtype | None,
+    keepdims: bool,
+    where: ArrayLike | None,
 ) -> Any:
     a, aval = canonical(name, a)
     computed, result = variance_dtypes(name, aval.dtype, dtype)
@@ -295,20 +344,28 @@ def _variance(
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
-def _nanvar(a: Any, ddof: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+def _nanvar(
+    a: ArrayLike,
+    ddof: ArrayLike,
+    mean: ArrayLike | None,
+    axis: Axis,
+    dtype: np.dtype | None,
+    keepdims: bool,
+    where: ArrayLike | None,
+) -> Any:
     return _variance("nanvar", a, ddof, mean, axis, dtype, keepdims, where)
 
 
 def nanvar(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
-    ddof: Any = 0,
+    ddof: ArrayLike = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Array:
     """Variance of the elements of `a` along `axis` that are not NaN; NaN if there are not more than `ddof`.
 
     >>> nanvar(np.array([1.0, np.nan, 3.0]))
@@ -321,20 +378,28 @@ def nanvar(
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
-def _nanstd(a: Any, ddof: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+def _nanstd(
+    a: ArrayLike,
+    ddof: ArrayLike,
+    mean: ArrayLike | None,
+    axis: Axis,
+    dtype: np.dtype | None,
+    keepdims: bool,
+    where: ArrayLike | None,
+) -> Any:
     return arithmetic.sqrt(_variance("nanstd", a, ddof, mean, axis, dtype, keepdims, where))
 
 
 def nanstd(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
-    ddof: Any = 0,
+    ddof: ArrayLike = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Array:
     """Standard deviation of the elements of `a` along `axis` that are not NaN.
 
     >>> nanstd(np.array([1.0, np.nan, 3.0]))
@@ -350,12 +415,14 @@ def nanstd(
 
 
 @numpy_function(static=("axis", "dtype"))
-def _nancumsum(a: Any, axis: int | None, dtype: Any) -> Any:
+def _nancumsum(a: ArrayLike, axis: int | None, dtype: np.dtype | None) -> Any:
     name = "nancumsum"
     return accumulated(name, reduction.cumsum, _without_nan(name, a, SUM.identity), axis, dtype)
 
 
-def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """Sums of the elements of `a` up to each one along `axis`, NaN counting as 0.
 
     >>> nancumsum(np.array([1.0, np.nan, 3.0]))
@@ -366,12 +433,14 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
 
 
 @numpy_function(static=("axis", "dtype"))
-def _nancumprod(a: Any, axis: int | None, dtype: Any) -> Any:
+def _nancumprod(a: ArrayLike, axis: int | None, dtype: np.dtype | None) -> Any:
     name = "nancumprod"
     return accumulated(name, reduction.cumprod, _without_nan(name, a, PROD.identity), axis, dtype)
 
 
-def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """Products of the elements of `a` up to each one along `axis`, NaN counting as 1.
 
     >>> nancumprod(np.array([2.0, np.nan, 3.0]))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, dtypes
+from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, dtypes
 from pellucid.higher_order.loops import while_loop
 from pellucid.primitives.conversion import bitcast_convert_type
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import asarray
@@ -44,7 +46,7 @@ from .reductions import any, sum
 
 
 @numpy_function
-def fmax(x1: Any, x2: Any) -> Any:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greater of two elements; of a number and NaN, the number.
 
     >>> fmax(jnp.array([1.0, jnp.nan]), 0.0)
@@ -54,7 +56,7 @@ def fmax(x1: Any, x2: Any) -> Any:
 
 
 @numpy_function
-def fmin(x1: Any, x2: Any) -> Any:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The lesser of two elements; of a number and NaN, the number.
 
     >>> fmin(jnp.array([1.0, jnp.nan]), 0.0)
@@ -63,14 +65,14 @@ def fmin(x1: Any, x2: Any) -> Any:
     return _without_nan("fmin", x1, x2, minimum)
 
 
-def _without_nan(name: str, x1: Any, x2: Any, choose: Any) -> Any:
+def _without_nan(name: str, x1: ArrayLike, x2: ArrayLike, choose: Callable[..., Any]) -> Any:
     x, y = promote_dtypes(name, x1, x2)
     if not dtypes.is_inexact(type_of(x).dtype):
         return choose(x, y)
     return where(isnan(x), y, where(isnan(y), x, choose(x, y)))
 
 
-def _bits_of(x: Any) -> tuple[Any, int, int]:
+def _bits_of(x: ArrayLike) -> tuple[Any, int, int]:
     """(bits of floating `x` as unsigned integers, number of mantissa bits, bias of the exponent)."""
     dtype = type_of(x).dtype
     info = dtypes.finfo(dtype)
@@ -80,7 +82,7 @@ def _bits_of(x: Any) -> tuple[Any, int, int]:
 
 
 @numpy_function
-def frexp(x: Any, /) -> tuple[Any, Any]:
+def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     """(mantissa, exponent) of real `x` with `x == mantissa * 2**exponent`, the mantissa between 0.5 and 1, or 0.
 
     Raises: ArgumentTypeError for complex numbers.
@@ -109,7 +111,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 
 @numpy_function
-def ldexp(x1: Any, x2: Any, /) -> Any:
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """`x1 * 2**x2`, with whole `x2`.
 
     Raises: ArgumentValueError for a floating `x2`, or complex numbers.
@@ -134,7 +136,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     return x
 
 
-def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
     """(fractional part, whole part) of real `x`, both with its sign.
 
     >>> modf(jnp.array([-2.25]))
@@ -145,14 +147,14 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 
 
 @numpy_function
-def _modf(x: Any) -> tuple[Any, Any]:
+def _modf(x: ArrayLike) -> tuple[Any, Any]:
     [x] = promote_dtypes_inexact("modf", x)
     whole = trunc(x)
     return x - whole, whole
 
 
 @numpy_function
-def spacing(x: Any, /) -> Any:
+def spacing(x: ArrayLike, /) -> Array:
     """Distance from `x` to the next floating number away from zero, with the sign of `x`; NaN of infinities.
 
     >>> spacing(jnp.array(1.0))
@@ -177,7 +179,7 @@ def spacing(x: Any, /) -> Any:
     return where(isfinite(x), signed, np.asarray(np.nan, dtype)[()])
 
 
-def _check_integers(name: str, *operands: Any) -> None:
+def _check_integers(name: str, *operands: ArrayLike) -> None:
     for i, x in enumerate(operands):
         dtype = aval_of(name, x, i).dtype
         if dtype not in dtypes.KINDS["integral"] and dtype != np.bool_:
@@ -185,7 +187,7 @@ def _check_integers(name: str, *operands: Any) -> None:
 
 
 @numpy_function
-def gcd(x1: Any, x2: Any) -> Any:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Greatest common divisor, by Euclid's algorithm; of 0 and 0 it is 0.
 
     Raises: ArgumentValueError for elements that aren't integers.
@@ -197,7 +199,7 @@ def gcd(x1: Any, x2: Any) -> Any:
     x, y = broadcast_arrays(*promote_dtypes_numeric("gcd", x1, x2))
     x, y = absolute(x), absolute(y)
 
-    def step(pair: Any) -> Any:
+    def step(pair: tuple[Array, Array]) -> Any:
         a, b = pair
         return where(b != 0, b, a), where(b != 0, remainder(a, b), 0 * b)
 
@@ -205,7 +207,7 @@ def gcd(x1: Any, x2: Any) -> Any:
 
 
 @numpy_function
-def lcm(x1: Any, x2: Any) -> Any:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Least common multiple; 0 beside a 0.
 
     Raises: ArgumentValueError for elements that aren't integers.
@@ -234,7 +236,7 @@ def _shifts(bitorder: str) -> np.ndarray:
     return np.arange(8, dtype=np.uint8)[:: -1 if bitorder == "big" else 1]
 
 
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Groups of eight elements along `axis` (of `a` raveled, if it is None) as the bits of uint8 numbers.
 
     An element that isn't 0 is a bit; missing ones at the end are 0. `bitorder`: "big" has the first bit highest.
@@ -251,7 +253,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
 
 @numpy_function(static=("axis", "bitorder"))
-def _packbits(a: Any, axis: int | None, bitorder: str) -> Any:
+def _packbits(a: ArrayLike, axis: int | None, bitorder: str) -> Any:
     x = ravel(a) if axis is None else moveaxis(a, axis, -1)
     bits = (x != 0).astype(np.uint8)
     missing = -bits.shape[-1] % 8
@@ -262,8 +264,8 @@ def _packbits(a: Any, axis: int | None, bitorder: str) -> Any:
 
 
 def unpackbits(
-    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
-) -> Any:
+    a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Array:
     """The bits of uint8 numbers along `axis` (of `a` raveled, if it is None), as uint8 zeros and ones.
 
     `count`: how many bits, more of them being 0; a negative number leaves out so many at the end.
@@ -281,7 +283,7 @@ def unpackbits(
 
 
 @numpy_function(static=("axis", "count", "bitorder"))
-def _unpackbits(a: Any, axis: int | None, count: int | None, bitorder: str) -> Any:
+def _unpackbits(a: ArrayLike, axis: int | None, count: int | None, bitorder: str) -> Any:
     x = ravel(a) if axis is None else moveaxis(a, axis, -1)
     bits = bitwise_and(right_shift(x[..., None], _shifts(bitorder)), np.uint8(1))
     bits = reshape(bits, (*x.shape[:-1], x.shape[-1] * 8))

@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ShapeError, UnsupportedError, dtypes
+from pellucid.base import (
+    ArgumentTypeError,
+    ArrayLike,
+    DTypeLike,
+    ShapeError,
+    UnsupportedError,
+    dtypes,
+)
 from pellucid.ir import AbstractRef
 from pellucid.primitives import conversion
 from pellucid.primitives.conversion import bitcast_convert_type
@@ -16,7 +23,7 @@ from pellucid.primitives.families import scalar
 from pellucid.primitives.placement import device_put, reshard
 from pellucid.runtime.calls import make_call
 from pellucid.tracing import Tracer, as_operand, context, is_array_like, is_reference, type_of
-from pellucid.xla.arrays import ARRAY_TYPES
+from pellucid.xla.arrays import ARRAY_TYPES, Array
 
 from . import (
     creation,
@@ -32,6 +39,7 @@ from . import (
     sorting,
     statistics,
 )
+from .annotations import DeviceLike, OutSharding
 from .compiled import numpy_function
 from .namespace import namespace_for
 from .promotion import convert
@@ -53,12 +61,12 @@ _UNARY: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _compiled(function: Any, *, swapped: bool) -> Any:
+def _compiled(function: Callable[..., Any], *, swapped: bool) -> Any:
     """An operator of arrays: a C++ callable that is a method; NotImplemented for foreign operands."""
     python = function.python
     jitted = function.jitted if not swapped else _swapped(function).jitted
 
-    def cache_miss(x: Any, y: Any) -> Any:
+    def cache_miss(x: ArrayLike, y: ArrayLike) -> Any:
         if not is_array_like(y):
             return _of_foreign(y), None
         y = as_operand(y)
@@ -83,38 +91,40 @@ def _of_foreign(y: Any) -> Any:
     return NotImplemented
 
 
-def _swapped(function: Any) -> Any:
-    def swapped(x: Any, y: Any) -> Any:
+def _swapped(function: Callable[..., Any]) -> Any:
+    def swapped(x: ArrayLike, y: ArrayLike) -> Any:
         return function.python(y, x)
 
     swapped.__name__ = function.__name__
     return numpy_function(swapped)
 
 
-def _traced(function: Any, *, swapped: bool) -> Callable[[Any, Any], Any]:
+def _traced(function: Callable[..., Any], *, swapped: bool) -> Callable[[Any, Any], Any]:
     """An operator of tracers."""
     python = function.python
 
-    def forward(x: Any, y: Any) -> Any:
+    def forward(x: ArrayLike, y: ArrayLike) -> Any:
         return python(x, y) if is_array_like(y) else _of_foreign(y)
 
-    def backward(x: Any, y: Any) -> Any:
+    def backward(x: ArrayLike, y: ArrayLike) -> Any:
         return python(y, x) if is_array_like(y) else _of_foreign(y)
 
     return backward if swapped else forward
 
 
-def _power(x: Any, y: Any) -> Any:
+def _power(x: ArrayLike, y: ArrayLike) -> Any:
     if type(y) is int:  # most often
         return elementwise.integer_power(x, y)
     return elementwise.raised(x, y) if is_array_like(y) else _of_foreign(y)
 
 
-def _power_reversed(x: Any, y: Any) -> Any:
+def _power_reversed(x: ArrayLike, y: ArrayLike) -> Any:
     return elementwise.raised(y, x) if is_array_like(y) else _of_foreign(y)
 
 
-def astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+def astype(
+    x: Array, dtype: DTypeLike | None, copy: bool = False, device: DeviceLike = None
+) -> Array:
     """`x` converted to `dtype`; complex to real drops the imaginary part, as NumPy does."""
     new_dtype = (
         dtypes.check_user_dtype(dtype, "astype")
@@ -131,7 +141,7 @@ def astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
 
 
 @numpy_function(static="dtype")
-def _converted(x: Any, dtype: Any) -> Any:
+def _converted(x: Array, dtype: Any) -> Any:
     aval = type_of(x)
     if aval.dtype.kind == "c" and dtype.kind != "c" and dtype != np.bool_:
         x = elementwise.real(x)
@@ -141,7 +151,7 @@ def _converted(x: Any, dtype: Any) -> Any:
     return convert(x, aval, dtype)
 
 
-def _iterate(x: Any) -> Any:
+def _iterate(x: Array) -> Any:
     if not x.shape:
         raise TypeError("iteration over a 0-dimensional array")
     if isinstance(x, Tracer):
@@ -162,12 +172,16 @@ _MAX_UNSTACKED_ROWS = 20
 """Maximum number of rows that one program gives to an iteration: the time to compile it grows with them."""
 
 
-def _contains(x: Any, item: Any) -> Any:
+def _contains(x: Array, item: Any) -> Any:
     return bool((x == item).any())
 
 
 def _reshape(
-    x: Any, *args: Any, order: str = "C", copy: bool | None = None, out_sharding: Any = None
+    x: ArrayLike,
+    *args: Any,
+    order: str = "C",
+    copy: bool | None = None,
+    out_sharding: OutSharding = None,
 ) -> Any:
     if is_reference(x):
         return AbstractRef.methods["reshape"](x, *args)
@@ -175,7 +189,7 @@ def _reshape(
     return manipulation.reshape(x, shape, order, copy=copy, out_sharding=out_sharding)
 
 
-def _transpose(x: Any, *args: Any) -> Any:
+def _transpose(x: ArrayLike, *args: Any) -> Any:
     if is_reference(x):
         return AbstractRef.methods["transpose"](x, *args)
     axes = (
@@ -188,19 +202,19 @@ def _transpose(x: Any, *args: Any) -> Any:
     return manipulation.transpose(x, axes)
 
 
-def _round(x: Any, ndigits: int | None = None) -> Any:
+def _round(x: ArrayLike, ndigits: int | None = None) -> Any:
     rounded = elementwise.round(x, ndigits or 0)
     return astype(rounded, int) if ndigits is None else rounded
 
 
-def _view(x: Any, dtype: Any = None, type: None = None) -> Any:
+def _view(x: ArrayLike, dtype: DTypeLike | None = None, type: None = None) -> Any:
     """The bytes of `x` read as elements of `dtype`: the last axis grows or shrinks with their size."""
     del type
     return x if dtype is None else _viewed(x, dtypes.check_user_dtype(dtype, "view"))
 
 
 @numpy_function(static="dtype")
-def _viewed(x: Any, dtype: Any) -> Any:
+def _viewed(x: ArrayLike, dtype: Any) -> Any:
     aval = type_of(x)
     if aval.dtype == dtype:
         return x
@@ -227,15 +241,15 @@ def _viewed(x: Any, dtype: Any) -> Any:
     return manipulation.reshape(bits, (*aval.shape[:-1], -1)) if new < old else bits
 
 
-def _matmul(x: Any, y: Any) -> Any:
+def _matmul(x: ArrayLike, y: ArrayLike) -> Any:
     return products.matmul(x, y) if is_array_like(y) else _of_foreign(y)
 
 
-def _matmul_reversed(x: Any, y: Any) -> Any:
+def _matmul_reversed(x: ArrayLike, y: ArrayLike) -> Any:
     return products.matmul(y, x) if is_array_like(y) else _of_foreign(y)
 
 
-def _byteswap(x: Any) -> Any:
+def _byteswap(x: Array) -> Any:
     """`x` with the bytes of each element in reverse order."""
     aval = type_of(x)
     if aval.dtype.kind == "c":
@@ -247,11 +261,11 @@ def _byteswap(x: Any) -> Any:
     return _view(manipulation.flip(each, -1), aval.dtype).reshape(aval.shape)
 
 
-def _copy(x: Any) -> Any:
+def _copy(x: ArrayLike) -> Any:
     return creation.array(x, copy=True)
 
 
-def _to_device(x: Any, device: Any, *, stream: Any = None) -> Any:
+def _to_device(x: ArrayLike, device: DeviceLike, *, stream: Any = None) -> Any:
     """The array on `device`, a device or a sharding; of the array API standard.
 
     Raises: UnsupportedError for a `stream`.
@@ -264,8 +278,8 @@ def _to_device(x: Any, device: Any, *, stream: Any = None) -> Any:
 
 
 def _compress(
-    x: Any,
-    condition: Any,
+    x: ArrayLike,
+    condition: ArrayLike,
     axis: int | None = None,
     *,
     out: None = None,
@@ -333,6 +347,6 @@ def install() -> None:
             delattr(cls, "__getattr__")
 
 
-def _set_on_arrays(name: str, function: Any) -> None:
+def _set_on_arrays(name: str, function: Callable[..., Any]) -> None:
     for cls in ARRAY_TYPES:
         setattr(cls, name, function)

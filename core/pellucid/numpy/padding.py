@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
     Size,
     UnsupportedError,
     dtypes,
@@ -18,6 +19,7 @@ from pellucid.base import (
     larger,
 )
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .axes import apply_along_axis
 from .compiled import numpy_function
@@ -42,8 +44,11 @@ _OPTIONS = {
 
 
 def pad(
-    array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any
-) -> Any:
+    array: ArrayLike,
+    pad_width: ArrayLike | Sequence[Any],
+    mode: str | Callable[..., Any] = "constant",
+    **kwargs: Any,
+) -> Array:
     """`array` with more elements before and after along each axis.
 
     `pad_width`: a number, a pair (before, after) for all axes, or a pair for each axis. `mode`: "constant" (with
@@ -117,8 +122,8 @@ def _pairs(name: str, value: Any, ndim: int) -> Widths:
 
 @numpy_function(static=("widths", "mode", "reflect_type", "stat_length"))
 def _pad(
-    array: Any,
-    values: Any,
+    array: ArrayLike,
+    values: ArrayLike | None,
     widths: Widths,
     mode: str,
     reflect_type: str,
@@ -152,7 +157,7 @@ def _pad(
     return x
 
 
-def _side(x: Any, axis: int, width: int, side: int, mode: str, values: Any, length: int) -> Any:
+def _side(x: Array, axis: int, width: int, side: int, mode: str, values: Any, length: int) -> Any:
     """The elements before (`side` 0) or after (1) `x` along `axis`."""
     shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
     if mode in ("constant", "empty"):
@@ -197,7 +202,7 @@ def _odd(position: int, n: int, is_shared: bool) -> _Odd:
     return _Odd(first, last, sign, position)
 
 
-def _reflected_oddly(x: Any, axis: int, before: int, after: int, is_shared: bool) -> Any:
+def _reflected_oddly(x: Array, axis: int, before: int, after: int, is_shared: bool) -> Any:
     n = x.shape[axis]
     terms = [_odd(i, n, is_shared) for i in range(-before, n + after)]
     along = tuple(-1 if i == axis else 1 for i in range(x.ndim))
@@ -209,7 +214,7 @@ def _reflected_oddly(x: Any, axis: int, before: int, after: int, is_shared: bool
 
 
 def _by_function(
-    x: Any, widths: Widths, function: Callable[..., Any], options: dict[str, Any]
+    x: ArrayLike, widths: Widths, function: Callable[..., Any], options: dict[str, Any]
 ) -> Any:
     for axis, pair in enumerate(widths):
         x = apply_along_axis(lambda v, a=axis, p=pair: function(v, p, a, options), axis, x)

@@ -8,10 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, ConcretizationError, dtypes
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ArrayLike,
+    ConcretizationError,
+    dtypes,
+)
 from pellucid.higher_order.loops import scan
 from pellucid.primitives.movement import broadcast_shapes
 from pellucid.tracing import Tracer, type_of
+from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .convolutions import convolve
@@ -25,14 +32,14 @@ from .promotion import aval_of, promote_dtypes, promote_dtypes_inexact
 from .reductions import sum
 
 
-def _padded(a1: Any, a2: Any) -> tuple[Any, Any]:
+def _padded(a1: Array, a2: Array) -> tuple[Any, ...]:
     length = max(type_of(a1).shape[0], type_of(a2).shape[0])
     return tuple(
         concatenate([zeros((length - type_of(a).shape[0],), a.dtype), a]) for a in (a1, a2)
     )
 
 
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Sum of two polynomials.
 
     >>> polyadd(jnp.array([1, 2]), jnp.array([1, 2, 3]))
@@ -42,7 +49,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
     return left + right
 
 
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Difference of two polynomials.
 
     >>> polysub(jnp.array([1, 2]), jnp.array([1, 2, 3]))
@@ -66,7 +73,7 @@ def _without_leading_zeros(x: Any) -> Any:
     return x[type_of(x).size - trailing - type_of(inner).size :]
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """Product of two polynomials, floating; with `trim_leading_zeros` (not under a trace) without leading zeros.
 
     >>> polymul(jnp.array([1, 2]), jnp.array([1, 3]))
@@ -75,11 +82,11 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     a1, a2 = promote_dtypes_inexact("polymul", a1, a2)
     if trim_leading_zeros:
         a1, a2 = map(_without_leading_zeros, (a1, a2))
-    a1, a2 = (x if type_of(x).size else zeros((1,), x.dtype) for x in (a1, a2))
+    a1, a2 = (x if type_of(x).size else zeros((1,), type_of(x).dtype) for x in (a1, a2))
     return convolve(a1, a2)
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
     """(quotient, remainder) of the polynomial `u` by `v`, floating; the remainder has the length of `u`.
 
     With `trim_leading_zeros` (not under a trace) the remainder has no leading zeros.
@@ -104,7 +111,7 @@ def _divided(u: Any, v: Any) -> tuple[Any, Any]:
     return quotient, u
 
 
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """Values at `x` of the polynomial with the coefficients `p` [n], by Horner's scheme.
 
     Result: shape of `x`. `unroll`: how many steps of the loop are one step of the compiled program.
@@ -121,7 +128,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     return scan(lambda y, c: (y * x + c, None), start, p, unroll=operator.index(unroll))[0]
 
 
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """Derivative number `m` of a polynomial, floating.
 
     Raises: ArgumentValueError for a negative `m`.
@@ -129,18 +136,19 @@ def polyder(p: Any, m: int = 1) -> Any:
     >>> polyder(jnp.array([1, 2, 3]))
     Array([2., 2.], dtype=float32)
     """
-    [p] = promote_dtypes_inexact("polyder", p)
+    [coefficients] = promote_dtypes_inexact("polyder", p)
     m = operator.index(m)
     if m < 0:
         raise ArgumentValueError("jnp.polyder needs an order that isn't negative.", got=f"m={m}")
     if not m:
-        return asarray(p)
-    degree = type_of(p).shape[0] - 1
+        return asarray(coefficients)
+    degree = type_of(coefficients).shape[0] - 1
     factors = [math.perm(power, m) for power in range(degree, m - 1, -1)]
-    return p[: max(degree + 1 - m, 0)] * np.asarray(factors, type_of(p).dtype)
+    dtype = type_of(coefficients).dtype
+    return coefficients[: max(degree + 1 - m, 0)] * np.asarray(factors, dtype)
 
 
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """Integral number `m` of a polynomial, floating; `k` are its `m` constants, or one for all (0).
 
     Raises: ArgumentValueError for a negative `m` or another number of constants.
@@ -151,20 +159,20 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     m = operator.index(m)
     if m < 0:
         raise ArgumentValueError("jnp.polyint needs an order that isn't negative.", got=f"m={m}")
-    p, k = promote_dtypes_inexact("polyint", p, 0 if k is None else k)
-    k = atleast_1d(k)
-    if type_of(k).shape == (1,):
-        k = broadcast_to(k, (m,))
-    elif type_of(k).shape != (m,):
+    p, constants = promote_dtypes_inexact("polyint", p, 0 if k is None else k)
+    constants = atleast_1d(constants)
+    if type_of(constants).shape == (1,):
+        constants = broadcast_to(constants, (m,))
+    elif type_of(constants).shape != (m,):
         raise ArgumentValueError(
             "jnp.polyint needs one constant, or one for each integration.",
-            got=f"m={m}, k: {type_of(k).text()}",
+            got=f"m={m}, k: {type_of(constants).text()}",
         )
     if not m:
         return asarray(p)
     length = type_of(p).shape[0]
     # Coefficients, then constants: the first constant is integrated m - 1 times, the last one never.
-    joined = concatenate([p, k])
+    joined = concatenate([p, constants])
     powers = np.arange(length + m - 1, -1, -1)
     divisors = [
         math.perm(int(power), m) if i < length else math.factorial(int(power))
@@ -173,7 +181,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return joined / np.asarray(divisors, type_of(joined).dtype)
 
 
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """Coefficients of the polynomial with these zeros, or of the characteristic polynomial of a square matrix.
 
     Raises: ArgumentValueError for other shapes.
@@ -198,7 +206,7 @@ def poly(seq_of_zeros: Any) -> Any:
     return coefficients
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """Zeros of the polynomial with the coefficients `p`, complex: eigenvalues of its companion matrix.
 
     Leading and trailing zeros are stripped first, which needs known coefficients; under a trace pass
@@ -227,7 +235,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     return concatenate([zeros((trailing,), result), nonzero_roots])
 
 
-def _wide(x: Any) -> Any:
+def _wide(x: ArrayLike) -> Any:
     """`x` in at least single precision: decompositions take no half precision."""
     return asarray(x, dtype=dtypes.promote_types(type_of(x).dtype, np.float32))
 
@@ -240,12 +248,12 @@ def _companion_roots(p: Any) -> Any:
 
 
 def polyfit(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     deg: int,
     rcond: float | None = None,
     full: bool = False,
-    w: Any = None,
+    w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Any:
     """Coefficients [deg + 1] of the polynomial through the points `(x, y)`, by least squares; `y` may have columns.
@@ -283,10 +291,10 @@ def polyfit(
             raise ArgumentTypeError(
                 "jnp.polyfit needs a weight for each point.", got=type_of(w).text()
             )
-        [w] = promote_dtypes_inexact("polyfit", w)
-        dtype = dtypes.promote_types(dtype, type_of(w).dtype)
-        lhs = lhs * expand_dims(w, 1)
-        rhs = rhs * (expand_dims(w, 1) if type_of(rhs).ndim == 2 else w)
+        [weights] = promote_dtypes_inexact("polyfit", w)
+        dtype = dtypes.promote_types(dtype, type_of(weights).dtype)
+        lhs = lhs * expand_dims(weights, 1)
+        rhs = rhs * (expand_dims(weights, 1) if type_of(rhs).ndim == 2 else weights)
     scale = sqrt(sum((lhs * lhs.conj()).real, axis=0))
     coefficients, residuals, rank, singular = lstsq(lhs / scale, rhs, rcond)
     coefficients = (coefficients.T / scale).T.astype(dtype)
@@ -308,7 +316,7 @@ def polyfit(
     return coefficients, (base * factor if type_of(y).ndim == 1 else base[:, :, None] * factor)
 
 
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Vandermonde matrix [n, N] of the vector `x` [n]: column k has its powers N - 1 - k, or k if `increasing`.
 
     Raises: ArgumentValueError for an array that is no vector, and for a negative `N`.

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ShapeError, UnsupportedError, dtypes
+from pellucid.base import ArrayLike, DTypeLike, Ints, ShapeError, UnsupportedError, dtypes
+from pellucid.ir import ShapedArray
 from pellucid.primitives import arithmetic, logical
-from pellucid.primitives.contraction import dot_general, preferred_dtype
+from pellucid.primitives.contraction import PrecisionLike, dot_general, preferred_dtype
 from pellucid.primitives.conversion import conj
 from pellucid.primitives.movement import (
     broadcast_shapes,
@@ -23,7 +24,9 @@ from pellucid.primitives.movement import (
 )
 from pellucid.primitives.placement import auto_axes
 from pellucid.tracing import operand_lines, type_of
+from pellucid.xla.arrays import Array
 
+from .annotations import OutSharding
 from .compiled import numpy_function
 from .manipulation import canonical_axes
 from .promotion import aval_of, convert, promote_dtypes
@@ -31,19 +34,25 @@ from .promotion import aval_of, convert, promote_dtypes
 Axes = tuple[int, ...]
 
 
-def _static(name: str, precision: Any, preferred: Any) -> tuple[Any, Any]:
+def _static(name: str, precision: PrecisionLike, preferred: DTypeLike | None) -> tuple[Any, Any]:
     """`precision` and `preferred_element_type` as compiled calls remember them."""
     return tuple(precision) if isinstance(precision, list) else precision, preferred_dtype(
         preferred, name
     )
 
 
-def _avals(name: str, a: Any, b: Any) -> tuple[Any, Any]:
+def _avals(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Any, Any]:
     return aval_of(name, a), aval_of(name, b, 1)
 
 
 def _product(
-    name: str, a: Any, b: Any, dims: Any, precision: Any, preferred: Any, sharding: Any = None
+    name: str,
+    a: ArrayLike,
+    b: ArrayLike,
+    dims: Any,
+    precision: PrecisionLike,
+    preferred: Any,
+    sharding: OutSharding = None,
 ) -> Any:
     """`dot_general` with the dtype that NumPy gives the product of `a` and `b`; raises for sizes that don't fit."""
     first, second = _avals(name, a, b)
@@ -70,7 +79,13 @@ def _product(
 
 
 @numpy_function(static=("precision", "preferred", "sharding"))
-def _dot(a: Any, b: Any, precision: Any, preferred: Any, sharding: Any) -> Any:
+def _dot(
+    a: ArrayLike,
+    b: ArrayLike,
+    precision: PrecisionLike,
+    preferred: np.dtype | None,
+    sharding: OutSharding,
+) -> Any:
     first, second = _avals("dot", a, b)
     if first.ndim == 0 or second.ndim == 0:
         contract: Any = ((), ())
@@ -80,13 +95,13 @@ def _dot(a: Any, b: Any, precision: Any, preferred: Any, sharding: Any) -> Any:
 
 
 def dot(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Sum of products over the last axis of `a` and the second-to-last (or only) axis of `b`.
 
     >>> dot(np.arange(3), np.arange(3))
@@ -96,14 +111,20 @@ def dot(
 
 
 @numpy_function(static=("precision", "preferred"))
-def _vdot(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
+def _vdot(a: ArrayLike, b: ArrayLike, precision: PrecisionLike, preferred: np.dtype | None) -> Any:
     first, second = _avals("vdot", a, b)
     a = conj(a) if first.dtype.kind == "c" else a
     a, b = reshape(a, (first.size,)), reshape(b, (second.size,))
     return _product("vdot", a, b, (((0,), (0,)), ((), ())), precision, preferred)
 
 
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vdot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """Inner product of the raveled arrays, the first conjugated.
 
     >>> vdot(np.array([1j, 2]), np.array([1j, 2]))
@@ -113,7 +134,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 
 @numpy_function(static=("precision", "preferred"))
-def _inner(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
+def _inner(a: ArrayLike, b: ArrayLike, precision: PrecisionLike, preferred: np.dtype | None) -> Any:
     first, second = _avals("inner", a, b)
     if first.ndim == 0 or second.ndim == 0:
         a, b = promote_dtypes("inner", a, b)
@@ -125,7 +146,13 @@ def _inner(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
     return _product("inner", a, b, dims, precision, preferred)
 
 
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def inner(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """Sum of products over the last axes of `a` and `b`.
 
     >>> inner(np.ones((2, 3)), np.ones((4, 3))).shape
@@ -136,20 +163,26 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 @numpy_function(static=("left", "right", "precision", "preferred", "sharding"))
 def _tensordot(
-    a: Any, b: Any, left: Axes, right: Axes, precision: Any, preferred: Any, sharding: Any
+    a: ArrayLike,
+    b: ArrayLike,
+    left: Axes,
+    right: Axes,
+    precision: PrecisionLike,
+    preferred: np.dtype | None,
+    sharding: OutSharding,
 ) -> Any:
     return _product("tensordot", a, b, ((left, right), ((), ())), precision, preferred, sharding)
 
 
 def tensordot(
-    a: Any,
-    b: Any,
-    axes: Any = 2,
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: int | Sequence[int | Ints] = 2,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Sum of products over pairs of axes: the last and first `axes`, or the axes named for each operand.
 
     Raises ShapeError for axes that don't fit.
@@ -185,7 +218,9 @@ def _listed_axes(axes: int | Sequence[int], ndim: int) -> Axes:
 
 
 @numpy_function(static=("precision", "preferred"))
-def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
+def _matmul(
+    a: ArrayLike, b: ArrayLike, precision: PrecisionLike, preferred: np.dtype | None
+) -> Any:
     for i, x in enumerate((a, b)):
         if aval_of("matmul", x, i).ndim < 1:
             raise ShapeError(
@@ -198,7 +233,7 @@ def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
 
 
 def _multiplied(
-    name: str, a: Any, b: Any, has_row: bool, has_column: bool, precision: Any = None, preferred: Any = None,
+    name: str, a: ArrayLike, b: ArrayLike, has_row: bool, has_column: bool, precision: PrecisionLike = None, preferred: DTypeLike | None = None,
     conjugated: bool = False,
 ) -> Any:  # fmt: skip
     """Sums of products over the last axis of `a` and the axis of `b` before its columns, if it has any.
@@ -238,7 +273,7 @@ def _multiplied(
     return expand_dims(result, missing) if missing else result
 
 
-def _named(x: Any, leading: Axes, n_leading: int) -> tuple[Any, list[Any]]:
+def _named(x: ArrayLike, leading: Axes, n_leading: int) -> tuple[Any, list[Any]]:
     """`x` without leading axes of size 1, and the numbers of those that remain among the result's leading axes."""
     ones = [i for i, size in enumerate(leading) if size == 1]
     first = n_leading - len(leading)
@@ -246,13 +281,13 @@ def _named(x: Any, leading: Axes, n_leading: int) -> tuple[Any, list[Any]]:
 
 
 def matmul(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Matrix product; leading dimensions are batches and are broadcast, vectors are rows or columns.
 
     Raises ShapeError for scalars and for sizes that don't fit.
@@ -267,28 +302,30 @@ def matmul(
 
 
 @numpy_function(static=("axis", "precision", "preferred"))
-def _vecdot(x1: Any, x2: Any, axis: int, precision: Any, preferred: Any) -> Any:
+def _vecdot(
+    x1: ArrayLike, x2: ArrayLike, axis: int, precision: PrecisionLike, preferred: np.dtype | None
+) -> Any:
     first, second = _avals("vecdot", x1, x2)
     x1 = move_axis(x1, _core_axis("vecdot", first, axis), first.ndim - 1)
     x2 = move_axis(x2, _core_axis("vecdot", second, axis), second.ndim - 1)
     return _multiplied("vecdot", x1, x2, False, False, precision, preferred, conjugated=True)
 
 
-def _core_axis(name: str, aval: Any, axis: int) -> int:
+def _core_axis(name: str, aval: ShapedArray, axis: int) -> int:
     if aval.ndim == 0:
         raise ShapeError(f"jnp.{name} needs operands with at least one dimension.", got=aval.text())
     return canonical_axis(axis, aval.ndim)
 
 
 def vecdot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axis: int = -1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """Inner products along `axis`, the first conjugated; the other axes are broadcast.
 
     >>> vecdot(np.ones((4, 3)), np.ones(3))
@@ -299,11 +336,11 @@ def vecdot(
 
 
 @numpy_function
-def _matvec(x1: Any, x2: Any) -> Any:
+def _matvec(x1: ArrayLike, x2: ArrayLike) -> Any:
     return _multiplied("matvec", x1, x2, True, False)
 
 
-def matvec(x1: Any, x2: Any, /) -> Any:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of the matrices in `x1` and the vectors in `x2`; the other axes are broadcast.
 
     >>> matvec(np.ones((5, 2, 3)), np.ones(3)).shape
@@ -313,11 +350,11 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 
 @numpy_function
-def _vecmat(x1: Any, x2: Any) -> Any:
+def _vecmat(x1: ArrayLike, x2: ArrayLike) -> Any:
     return _multiplied("vecmat", x1, x2, False, True, conjugated=True)
 
 
-def vecmat(x1: Any, x2: Any, /) -> Any:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of the conjugated vectors in `x1` and the matrices in `x2`; the other axes are broadcast.
 
     >>> vecmat(np.ones(2), np.ones((5, 2, 3))).shape
@@ -329,14 +366,14 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 # Products of all pairs ----------------------------------------------------------------------------
 
 
-def _times(a: Any, b: Any) -> Any:
+def _times(a: ArrayLike, b: ArrayLike) -> Any:
     """Elementwise product of operands of one dtype; of bools, whether both are true."""
     is_bool = type_of(a).dtype == np.bool_
     return logical.bitwise_and(a, b) if is_bool else arithmetic.mul(a, b)
 
 
 @numpy_function
-def _outer(a: Any, b: Any) -> Any:
+def _outer(a: ArrayLike, b: ArrayLike) -> Any:
     a, b = promote_dtypes("outer", a, b)
     column, row = (
         expand_dims(reshape(x, (type_of(x).size,)), (new,)) for x, new in ((a, 1), (b, 0))
@@ -344,7 +381,7 @@ def _outer(a: Any, b: Any) -> Any:
     return _times(column, row)
 
 
-def outer(a: Any, b: Any, out: None = None) -> Any:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Products of all pairs of elements of the raveled arrays.
 
     >>> outer(np.arange(2), np.arange(3)).shape
@@ -358,7 +395,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 
 @numpy_function
-def _kron(a: Any, b: Any) -> Any:
+def _kron(a: ArrayLike, b: ArrayLike) -> Any:
     a, b = promote_dtypes("kron", a, b)
     first, second = _avals("kron", a, b)
     ndim = max(first.ndim, second.ndim)
@@ -370,7 +407,7 @@ def _kron(a: Any, b: Any) -> Any:
     )
 
 
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Kronecker product: every element of `a` times `b`, arranged in blocks.
 
     >>> kron(np.array([1, 10]), np.array([1, 2]))

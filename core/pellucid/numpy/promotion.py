@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, Shape, ShapeError, UnsupportedError, config, dtypes
+from pellucid.base import (
+    ArgumentTypeError,
+    ArrayLike,
+    Shape,
+    ShapeError,
+    UnsupportedError,
+    config,
+    dtypes,
+)
 from pellucid.ir import Operands, ShapedArray
 from pellucid.primitives.conversion import convert_element_type, converted
 from pellucid.primitives.families import scalar
@@ -17,6 +25,11 @@ from pellucid.runtime.transfer import out_of_range
 from pellucid.tracing import is_array_like, operand_lines, type_of
 
 _PYTHON_SCALARS = (bool, int, float, complex)
+
+
+def listed(sizes: Any) -> tuple[Any, ...]:
+    """Sizes or axes, one or several, as a tuple."""
+    return (sizes,) if np.ndim(sizes) == 0 else tuple(sizes)
 
 
 def check_arrays(name: str, *operands: Any) -> None:
@@ -67,7 +80,7 @@ _RANGES = {
 }
 
 
-def _is_exactly_defined(x: Any, dtype: Any) -> bool:
+def _is_exactly_defined(x: Any, dtype: np.dtype) -> bool:
     """Whether NumPy and devices convert the Python number `x` to `dtype` alike: integers wrap, the rest must fit."""
     kind = type(x)
     if kind is float and dtype in dtypes.KINDS["integral"]:
@@ -76,21 +89,21 @@ def _is_exactly_defined(x: Any, dtype: Any) -> bool:
     return kind is not complex or dtype in dtypes.KINDS["complex floating"]
 
 
-def canonical(name: str, x: Any) -> tuple[Any, ShapedArray]:
+def canonical(name: str, x: ArrayLike) -> tuple[Any, ShapedArray]:
     """`x` and its type, elements of 64 bits being converted to 32 while 64-bit dtypes are off."""
     aval = aval_of(name, x)
     dtype = dtypes.canonicalize(aval.dtype)
     return (x, aval) if dtype == aval.dtype else (convert(x, aval, dtype), aval.update(dtype=dtype))
 
 
-def promote_dtypes(name: str, *operands: Any) -> list[Any]:
+def promote_dtypes(name: str, *operands: ArrayLike) -> list[Any]:
     """`operands` converted to the one dtype that they promote to."""
     avals = [aval_of(name, x, i) for i, x in enumerate(operands)]
     dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))
     return [convert(x, a, dtype, weak_type) for x, a in zip(operands, avals, strict=True)]
 
 
-def promote_dtypes_inexact(name: str, *operands: Any) -> list[Any]:
+def promote_dtypes_inexact(name: str, *operands: ArrayLike) -> list[Any]:
     """`operands` converted to the floating or complex dtype that they promote to."""
     avals = [aval_of(name, x, i) for i, x in enumerate(operands)]
     dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))
@@ -99,7 +112,7 @@ def promote_dtypes_inexact(name: str, *operands: Any) -> list[Any]:
     return [convert(x, a, dtype, weak_type) for x, a in zip(operands, avals, strict=True)]
 
 
-def promote_dtypes_numeric(name: str, *operands: Any) -> list[Any]:
+def promote_dtypes_numeric(name: str, *operands: ArrayLike) -> list[Any]:
     """`operands` converted to the dtype that they promote to; bools become integers."""
     avals = [aval_of(name, x, i) for i, x in enumerate(operands)]
     dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))
@@ -107,7 +120,7 @@ def promote_dtypes_numeric(name: str, *operands: Any) -> list[Any]:
     return [convert(x, a, dtype, weak_type) for x, a in zip(operands, avals, strict=True)]
 
 
-def promote_shapes(name: str, *operands: Any) -> list[Any]:
+def promote_shapes(name: str, *operands: ArrayLike) -> list[Any]:
     """`operands` with new leading axes of size 1, so that all have one rank; scalars stay.
 
     Elementwise primitives stretch dimensions of size 1 themselves. Raises ShapeError for shapes that don't fit.
@@ -126,7 +139,7 @@ def promote_shapes(name: str, *operands: Any) -> list[Any]:
     ]
 
 
-def refuse_out(name: str, out: Any, where: Any = None) -> None:
+def refuse_out(name: str, out: Any, where: ArrayLike | None = None) -> None:
     """Raise UnsupportedError for an array to write into, or a mask of elements to write: arrays don't change."""
     if out is not None:
         raise UnsupportedError(
@@ -150,7 +163,7 @@ def note_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     warnings.warn(text, stacklevel=3)
 
 
-def promote_arguments(name: str, *operands: Any) -> list[Any]:
+def promote_arguments(name: str, *operands: ArrayLike) -> list[Any]:
     """`operands` of one dtype and of shapes that elementwise primitives accept."""
     aval = getattr(operands[0], "aval", None)
     if aval is not None and all(getattr(x, "aval", None) is aval for x in operands):
@@ -158,12 +171,12 @@ def promote_arguments(name: str, *operands: Any) -> list[Any]:
     return promote_shapes(name, *promote_dtypes(name, *operands))
 
 
-def promote_arguments_inexact(name: str, *operands: Any) -> list[Any]:
+def promote_arguments_inexact(name: str, *operands: ArrayLike) -> list[Any]:
     """As `promote_arguments`, to a floating or complex dtype."""
     return promote_shapes(name, *promote_dtypes_inexact(name, *operands))
 
 
-def promote_arguments_numeric(name: str, *operands: Any) -> list[Any]:
+def promote_arguments_numeric(name: str, *operands: ArrayLike) -> list[Any]:
     """As `promote_arguments`, bools becoming integers."""
     return promote_shapes(name, *promote_dtypes_numeric(name, *operands))
 
@@ -180,7 +193,7 @@ def _common_shape(name: str, operands: Operands, shapes: list[Shape]) -> Shape:
         ) from None
 
 
-def broadcast_arrays(name: str, *operands: Any) -> list[Any]:
+def broadcast_arrays(name: str, *operands: ArrayLike) -> list[Any]:
     """`operands` repeated to their common shape."""
     shapes = [aval_of(name, x, i).shape for i, x in enumerate(operands)]
     shape = _common_shape(name, operands, shapes)

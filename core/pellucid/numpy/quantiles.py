@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, UnsupportedError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes
+from pellucid.ir import ShapedArray
 from pellucid.primitives.conversion import size_scalar
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
+from .annotations import OutSharding
 from .compiled import numpy_function
 from .creation import asarray, full
 from .cumulative import cumsum
@@ -24,7 +27,7 @@ from .sorting import argsort, sort
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
-def _checked(name: str, a: Any, q: Any, method: str, weights: Any) -> None:
+def _checked(name: str, a: ArrayLike, q: ArrayLike, method: str, weights: ArrayLike | None) -> None:
     aval, q_aval = aval_of(name, a), aval_of(name, q, 1)
     if aval.dtype.kind == "c" or q_aval.dtype.kind == "c":
         raise ArgumentValueError(
@@ -50,10 +53,10 @@ def _checked(name: str, a: Any, q: Any, method: str, weights: Any) -> None:
 @numpy_function(static=("name", "axis", "method", "keepdims", "skips_nan", "scale"))
 def _quantile(
     name: str,
-    a: Any,
-    q: Any,
-    weights: Any,
-    axis: Any,
+    a: ArrayLike,
+    q: ArrayLike,
+    weights: ArrayLike | None,
+    axis: Axis,
     method: str,
     keepdims: bool,
     skips_nan: bool,
@@ -87,7 +90,12 @@ def _quantile(
 
 
 def _weights(
-    name: str, weights: Any, aval: Any, axes: tuple[int, ...], order: tuple[int, ...], shape: Any
+    name: str,
+    weights: Any,
+    aval: ShapedArray,
+    axes: tuple[int, ...],
+    order: tuple[int, ...],
+    shape: Any,
 ) -> Any:
     """`weights` in the shape of the elements that are sorted."""
     weights_aval = aval_of(name, weights)
@@ -103,7 +111,7 @@ def _weights(
     return reshape(weights.transpose(order), shape)
 
 
-def _along_first(x: Any, q: Any, weights: Any, method: str, skips_nan: bool) -> Any:
+def _along_first(x: Array, q: Any, weights: Any, method: str, skips_nan: bool) -> Any:
     """Quantiles `q` of `x` [size, *rest] along its first axis: [*q.shape, *rest]."""
     size, *rest = x.shape
     if not size:
@@ -127,7 +135,7 @@ def _along_first(x: Any, q: Any, weights: Any, method: str, skips_nan: bool) -> 
     return where(has_nan, np.asarray(np.nan, x.dtype)[()], result)
 
 
-def _elements(x: Any, positions: Any) -> Any:
+def _elements(x: Array, positions: Array) -> Any:
     """Elements of `x` [size, *rest] at `positions` [*batch, *rest] along its first axis."""
     rest = x.shape[1:]
     shape = (*positions.shape[: positions.ndim - len(rest)], *rest)
@@ -135,7 +143,7 @@ def _elements(x: Any, positions: Any) -> Any:
     return reshape(take_along_axis(x, rows, axis=0), shape)
 
 
-def _interpolated(x: Any, q: Any, last: Any, method: str) -> Any:
+def _interpolated(x: Array, q: ArrayLike, last: ArrayLike, method: str) -> Any:
     """Elements of `x`, sorted along its first axis, at q times `last`, or between two of them."""
     if method == "inverted_cdf":
         return _elements(x, clip(ceil(q * (last + 1)) - 1, 0, last))
@@ -157,13 +165,13 @@ def _interpolated(x: Any, q: Any, last: Any, method: str) -> Any:
 
 def _public(
     name: str,
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axis,
     out: Any,
     method: str,
     keepdims: bool,
-    weights: Any,
+    weights: ArrayLike | None,
     scale: float,
 ) -> Any:
     refuse_out(name, out)
@@ -182,16 +190,16 @@ def _public(
 
 
 def quantile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """Quantiles `q`, numbers from 0 to 1, of the elements of `a` along `axis`; NaN where there is one among them.
 
     Result: shape `(*q.shape, ...)` with the rest of the shape of `a`. `method`, between two elements: "linear",
@@ -205,16 +213,16 @@ def quantile(
 
 
 def nanquantile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """As `quantile`, of the elements that aren't NaN.
 
     >>> nanquantile(jnp.array([1.0, jnp.nan, 3.0]), 0.5)
@@ -224,17 +232,17 @@ def nanquantile(
 
 
 def percentile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """As `quantile`, with `q` in per cent.
 
     >>> percentile(jnp.array([1.0, 2.0, 3.0]), 50)
@@ -246,16 +254,16 @@ def percentile(
 
 
 def nanpercentile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """As `percentile`, of the elements that aren't NaN.
 
     >>> nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
@@ -265,12 +273,12 @@ def nanpercentile(
 
 
 def median(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """Median of the elements of `a` along `axis`: of an even number, the mean of the middle two.
 
     >>> median(jnp.array([3.0, 1.0, 2.0]))
@@ -280,12 +288,12 @@ def median(
 
 
 def nanmedian(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """As `median`, of the elements that aren't NaN.
 
     >>> nanmedian(jnp.array([3.0, jnp.nan, 2.0]))

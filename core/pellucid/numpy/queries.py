@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
+from pellucid.base import ArrayLike, DTypeLike, dtypes
 from pellucid.tracing import is_array_like, type_of
+from pellucid.xla.arrays import Array
 
 from . import operators
+from .annotations import DeviceLike
 from .compiled import numpy_function
 from .creation import array, asarray
 from .elementwise import imag
@@ -18,7 +20,7 @@ from .promotion import aval_of
 
 
 @numpy_function
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: ArrayLike) -> Array:
     """Whether the imaginary part of an element isn't 0.
 
     >>> iscomplex(jnp.array([1, 1j]))
@@ -28,7 +30,7 @@ def iscomplex(x: Any) -> Any:
 
 
 @numpy_function
-def isreal(x: Any) -> Any:
+def isreal(x: ArrayLike) -> Array:
     """Whether the imaginary part of an element is 0.
 
     >>> isreal(jnp.array([1, 1j]))
@@ -37,7 +39,7 @@ def isreal(x: Any) -> Any:
     return imag(x) == 0
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: ArrayLike) -> bool:
     """Whether the elements of `x`, which may be keys, have a complex dtype, whatever their values.
 
     >>> iscomplexobj(jnp.array([1.0])), iscomplexobj(pl.random.key(0))
@@ -49,7 +51,7 @@ def iscomplexobj(x: Any) -> bool:
     return dtypes.issubdtype(np.asarray(x).dtype if dtype is None else dtype, np.complexfloating)
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: ArrayLike) -> bool:
     """Whether the elements of `x` have no complex dtype.
 
     >>> isrealobj(jnp.array([1.0]))
@@ -84,13 +86,13 @@ def iterable(y: Any) -> bool:
     return True
 
 
-def _shape_of(a: Any) -> tuple[int, ...]:
+def _shape_of(a: ArrayLike) -> tuple[int, ...]:
     if isinstance(a, (np.ndarray, np.generic)):  # also of dtypes that no array here has
         return a.shape
     return type_of(a).shape if is_array_like(a) else np.shape(a)
 
 
-def ndim(a: Any) -> int:
+def ndim(a: ArrayLike) -> int:
     """Number of dimensions of `a`.
 
     >>> ndim(jnp.ones((2, 3)))
@@ -99,7 +101,7 @@ def ndim(a: Any) -> int:
     return len(_shape_of(a))
 
 
-def shape(a: Any) -> tuple[int, ...]:
+def shape(a: ArrayLike) -> tuple[int, ...]:
     """Shape of `a`.
 
     >>> shape(jnp.ones((2, 3)))
@@ -108,7 +110,7 @@ def shape(a: Any) -> tuple[int, ...]:
     return _shape_of(a)
 
 
-def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
+def size(a: ArrayLike, axis: int | tuple[int, ...] | None = None) -> int:
     """Number of elements of `a`, or its size along `axis` (or several).
 
     >>> size(jnp.ones((2, 3)), 1)
@@ -122,7 +124,7 @@ def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
     return total
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+def can_cast(from_: ArrayLike | DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:
     """Whether NumPy casts values of one dtype to another; see `numpy.can_cast`.
 
     >>> can_cast("int32", "float64")
@@ -132,7 +134,7 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     return bool(np.can_cast(source, to, casting=casting))  # type: ignore[arg-type]
 
 
-def copy(a: Any, order: str | None = None) -> Any:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A copy of the array or number `a`.
 
     Raises: ArgumentTypeError for lists.
@@ -144,7 +146,9 @@ def copy(a: Any, order: str | None = None) -> Any:
     return array(a, copy=True, order="K" if order is None else order)
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+def astype(
+    x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: DeviceLike = None
+) -> Array:
     """`x` with elements of another dtype: floating ones are cut to integers, complex ones may not become real.
 
     Raises: ArgumentTypeError for lists.
@@ -158,7 +162,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
 
 def array_repr(
-    arr: Any,
+    arr: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,
@@ -175,7 +179,7 @@ def array_repr(
 
 
 def array_str(
-    a: Any,
+    a: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,

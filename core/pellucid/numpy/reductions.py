@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError, dtypes
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ArrayLike,
+    DtypeError,
+    DTypeLike,
+    ShapeError,
+    dtypes,
+)
 from pellucid.primitives import arithmetic, logical
 from pellucid.primitives.families import scalar
 from pellucid.primitives.monoids import MONOIDS
@@ -31,6 +39,7 @@ from pellucid.primitives.reduction import (
     reduce_prod,
 )
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from . import elementwise
 from .compiled import numpy_function
@@ -52,17 +61,17 @@ def static_axis(axis: Any) -> Any:
     return operator.index(axis) if np.ndim(axis) == 0 else tuple([operator.index(a) for a in axis])
 
 
-def static_dtype(name: str, dtype: Any) -> Any:
+def static_dtype(name: str, dtype: DTypeLike | None) -> Any:
     """A user's `dtype` as an array has it; None stays."""
     return None if dtype is None else dtypes.check_user_dtype(dtype, f"jnp.{name}")
 
 
-def wide(dtype: Any) -> Any:
+def wide(dtype: np.dtype) -> Any:
     """The dtype to compute in: sums of half precision in float32, as each step would be rounded."""
     return np.dtype(np.float32) if dtype.name in _HALF else dtype
 
 
-def masked(name: str, a: Any, where: Any, neutral: Any) -> Any:
+def masked(name: str, a: ArrayLike, where: ArrayLike | None, neutral: ArrayLike) -> Any:
     """`a` with the scalar `neutral` where `where` is false; both broadcast."""
     if where is None:
         return a
@@ -98,12 +107,12 @@ _OF_BOOLS = {SUM: OR, PROD: AND}
 def reduced(
     name: str,
     kind: Kind,
-    a: Any,
-    axis: Any,
+    a: ArrayLike,
+    axis: Axis,
     dtype: Any,
     keepdims: bool,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Any:
     """`a`, converted to `dtype`, reduced along `axis`. Results are never weakly typed."""
     aval = aval_of(name, a)
@@ -127,7 +136,7 @@ def reduced(
 # Sums and products --------------------------------------------------------------------------------
 
 
-def promoted(dtype: Any) -> Any:
+def promoted(dtype: np.dtype) -> Any:
     """The dtype in which integers are summed: at least the default integer of their sign."""
     if dtypes.is_inexact(dtype):
         return dtype
@@ -143,12 +152,12 @@ def promoted(dtype: Any) -> Any:
 def _accumulated(
     name: str,
     kind: Kind,
-    a: Any,
-    axis: Any,
-    dtype: Any,
+    a: ArrayLike,
+    axis: Axis,
+    dtype: np.dtype | None,
     keepdims: bool,
-    initial: Any,
-    where: Any,
+    initial: ArrayLike | None,
+    where: ArrayLike | None,
     promote: bool,
 ) -> Any:
     """Sum or product; without a `dtype`, small integers are widened and half precision is computed in float32."""
@@ -164,21 +173,27 @@ def _accumulated(
 
 @numpy_function(static=("axis", "dtype", "keepdims", "promote"))
 def _sum(
-    a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any, promote: bool
+    a: ArrayLike,
+    axis: Axis,
+    dtype: np.dtype | None,
+    keepdims: bool,
+    initial: ArrayLike | None,
+    where: ArrayLike | None,
+    promote: bool,
 ) -> Any:
     return _accumulated("sum", SUM, a, axis, dtype, keepdims, initial, where, promote)
 
 
 def sum(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
+) -> Array:
     """Sum of the elements of `a` along `axis` (all axes by default); small integers are summed as default ones.
 
     >>> sum(np.arange(4))
@@ -198,21 +213,27 @@ def sum(
 
 @numpy_function(static=("axis", "dtype", "keepdims", "promote"))
 def _prod(
-    a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any, promote: bool
+    a: ArrayLike,
+    axis: Axis,
+    dtype: np.dtype | None,
+    keepdims: bool,
+    initial: ArrayLike | None,
+    where: ArrayLike | None,
+    promote: bool,
 ) -> Any:
     return _accumulated("prod", PROD, a, axis, dtype, keepdims, initial, where, promote)
 
 
 def prod(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
+) -> Array:
     """Product of the elements of `a` along `axis` (all axes by default); small integers are widened first.
 
     >>> prod(np.arange(1, 4))
@@ -234,13 +255,18 @@ def prod(
 
 
 @numpy_function(static=("axis", "keepdims"))
-def _all(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
+def _all(a: ArrayLike, axis: Axis, keepdims: bool, where: ArrayLike | None) -> Any:
     return reduced("all", AND, a, axis, _BOOL, keepdims, where=where)
 
 
 def all(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
     """Whether all elements of `a` along `axis` are nonzero.
 
     >>> all(np.array([1, 0]))
@@ -251,13 +277,18 @@ def all(
 
 
 @numpy_function(static=("axis", "keepdims"))
-def _any(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
+def _any(a: ArrayLike, axis: Axis, keepdims: bool, where: ArrayLike | None) -> Any:
     return reduced("any", OR, a, axis, _BOOL, keepdims, where=where)
 
 
 def any(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
     """Whether some element of `a` along `axis` is nonzero.
 
     >>> any(np.array([1, 0]))
@@ -268,13 +299,13 @@ def any(
 
 
 @numpy_function(static=("axis", "keepdims"))
-def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Any:
+def _count_nonzero(a: ArrayLike, axis: Axis, keepdims: bool) -> Any:
     aval = aval_of("count_nonzero", a)
     chosen = logical.ne(a, scalar(0, aval.dtype))
     return reduced("count_nonzero", SUM, chosen, axis, dtypes.default_int_dtype(), keepdims)
 
 
-def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements of `a` along `axis` are nonzero.
 
     >>> count_nonzero(np.array([1, 0, 2]))
@@ -287,7 +318,13 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 def extreme(
-    name: str, kind: Kind, a: Any, axis: Any, keepdims: bool, initial: Any = None, where: Any = None
+    name: str,
+    kind: Kind,
+    a: ArrayLike,
+    axis: Axis,
+    keepdims: bool,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Any:
     """Maximum or minimum; raises unless there is an element, or `initial`, to give."""
     a, aval = canonical(name, a)
@@ -306,18 +343,20 @@ def extreme(
 
 
 @numpy_function(static=("axis", "keepdims"))
-def _max(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+def _max(
+    a: ArrayLike, axis: Axis, keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None
+) -> Any:
     return extreme("max", MAX, a, axis, keepdims, initial, where)
 
 
 def max(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The greatest element of `a` along `axis`; NaN if one is NaN.
 
     Raises ShapeError for no elements without `initial`.
@@ -330,18 +369,20 @@ def max(
 
 
 @numpy_function(static=("axis", "keepdims"))
-def _min(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+def _min(
+    a: ArrayLike, axis: Axis, keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None
+) -> Any:
     return extreme("min", MIN, a, axis, keepdims, initial, where)
 
 
 def min(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The least element of `a` along `axis`; NaN if one is NaN.
 
     Raises ShapeError for no elements without `initial`.
@@ -357,12 +398,12 @@ amax, amin = max, min
 
 
 @numpy_function(static=("axis", "keepdims"))
-def _ptp(a: Any, axis: Any, keepdims: bool) -> Any:
+def _ptp(a: ArrayLike, axis: Axis, keepdims: bool) -> Any:
     greatest, least = (extreme("ptp", kind, a, axis, keepdims) for kind in (MAX, MIN))
     return arithmetic.sub(greatest, least)
 
 
-def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The greatest minus the least element of `a` along `axis`.
 
     >>> ptp(np.array([1, 3, 2]))
@@ -375,7 +416,9 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
 # Positions ----------------------------------------------------------------------------------------
 
 
-def position(name: str, find: Callable[..., Any], a: Any, axis: int | None, keepdims: bool) -> Any:
+def position(
+    name: str, find: Callable[..., Any], a: ArrayLike, axis: int | None, keepdims: bool
+) -> Any:
     """Index of an extreme element along `axis`, or in the raveled array."""
     aval = aval_of(name, a)
     if axis is None:
@@ -402,11 +445,13 @@ def single_axis(name: str, axis: Any) -> int | None:
 
 
 @numpy_function(static=("axis", "keepdims"))
-def _argmax(a: Any, axis: int | None, keepdims: bool) -> Any:
+def _argmax(a: ArrayLike, axis: int | None, keepdims: bool) -> Any:
     return position("argmax", lax_argmax, a, axis, keepdims)
 
 
-def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """Index of the first greatest element of `a` along `axis` (or the first NaN), or in the raveled array.
 
     >>> argmax(np.array([1, 3, 2]))
@@ -417,11 +462,13 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
 
 
 @numpy_function(static=("axis", "keepdims"))
-def _argmin(a: Any, axis: int | None, keepdims: bool) -> Any:
+def _argmin(a: ArrayLike, axis: int | None, keepdims: bool) -> Any:
     return position("argmin", lax_argmin, a, axis, keepdims)
 
 
-def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """Index of the first least element of `a` along `axis` (or the first NaN), or in the raveled array.
 
     >>> argmin(np.array([3, 1, 2]))
@@ -435,8 +482,13 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
 
 
 def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
-) -> Any:
+    a: ArrayLike,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
     """Sum of the diagonal number `offset` of the matrices of `a` over two axes.
 
     >>> trace(np.eye(3))
@@ -446,7 +498,13 @@ def trace(
     return sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
     """Whether all elements of `a` and `b` are close, as `isclose` says.
 
     >>> allclose(np.ones(2), np.ones(2))
@@ -455,7 +513,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     return all(elementwise.isclose(a, b, rtol, atol, equal_nan))
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether `a1` and `a2` have one shape and equal elements, NaN being equal to NaN on request.
 
     >>> array_equal(np.ones(2), np.ones(3))
@@ -465,7 +523,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 
 @numpy_function(static=("equal_nan",))
-def _array_equal(a1: Any, a2: Any, equal_nan: bool) -> Any:
+def _array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool) -> Any:
     first, second = aval_of("array_equal", a1), aval_of("array_equal", a2, 1)
     if first.shape != second.shape:
         return broadcast_in_dim(np.False_, (), ())
@@ -477,7 +535,7 @@ def _array_equal(a1: Any, a2: Any, equal_nan: bool) -> Any:
     return all(same)
 
 
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether `a1` and `a2` can be broadcast together and have equal elements.
 
     >>> array_equiv(np.ones((2, 3)), np.ones(3))

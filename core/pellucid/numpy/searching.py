@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
     UnsupportedError,
     dtypes,
     fits,
@@ -20,6 +22,7 @@ from pellucid.primitives import creation, logical, sorting
 from pellucid.primitives.conversion import size_scalar
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import bind1, type_of
+from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import asarray, zeros
@@ -33,8 +36,13 @@ _METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
 
 
 def searchsorted(
-    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
-) -> Any:
+    a: ArrayLike,
+    v: ArrayLike,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    method: str = "scan",
+) -> Array:
     """Indices at which the elements of `v` go into the sorted vector `a` so that it stays sorted.
 
     `side`: "left" is before equal elements, "right" after. `sorter` are indices that sort `a`. NaN is the largest.
@@ -67,7 +75,7 @@ def searchsorted(
 
 
 @numpy_function(static=("left", "all_at_once"))
-def _searchsorted(a: Any, v: Any, left: bool, all_at_once: bool) -> Any:
+def _searchsorted(a: Any, v: ArrayLike, left: bool, all_at_once: bool) -> Any:
     a, v = (_ordered(x) for x in promote_dtypes("searchsorted", a, v))
     size = type_of(a).shape[0]
     index = np.dtype(np.int32 if fits(size, 2**31 - 1) else np.int64)
@@ -87,7 +95,7 @@ def _searchsorted(a: Any, v: Any, left: bool, all_at_once: bool) -> Any:
     return low
 
 
-def _ordered(x: Any) -> Any:
+def _ordered(x: ArrayLike) -> Any:
     """`x` with one zero and one NaN, of which the total order of floating numbers has several."""
     dtype = type_of(x).dtype
     if dtype not in dtypes.KINDS["real floating"]:
@@ -107,11 +115,13 @@ def _is_before(x: Any, y: Any) -> Any:
     return x < y
 
 
-def _is_not_after(x: Any, y: Any) -> Any:
+def _is_not_after(x: ArrayLike, y: ArrayLike) -> Any:
     return ~_is_before(y, x)
 
 
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+def digitize(
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+) -> Array:
     """Numbers of the bins that the elements of `x` are in; `bins` rise or fall. 0 is before the first.
 
     A bin has its left edge, or, with `right`, its right one. Result: shape of `x`, int32.
@@ -134,7 +144,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     return where(bins[-1] >= bins[0], rising, falling)
 
 
-def _kth(name: str, a: Any, kth: Any, axis: int) -> None:
+def _kth(name: str, a: ArrayLike, kth: int, axis: int) -> None:
     """Raise for elements without an order, and for `kth` that is no position along `axis`."""
     aval = aval_of(name, a)
     if aval.dtype.kind == "c":
@@ -146,7 +156,7 @@ def _kth(name: str, a: Any, kth: Any, axis: int) -> None:
         )
 
 
-def partition(a: Any, kth: int, axis: int = -1) -> Any:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """`a` reordered along `axis` so that element number `kth` is where sorting puts it.
 
     No smaller elements come after it, no larger ones before; here both sides are sorted. NaN is the largest.
@@ -159,7 +169,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     return sort(a, axis)
 
 
-def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Indices that partition `a` along `axis`, as `partition` does.
 
     >>> argpartition(jnp.array([3, 1, 2]), 1)
@@ -169,7 +179,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     return argsort(a, axis).astype(np.int32)
 
 
-def lexsort(keys: Any, axis: int = -1) -> Any:
+def lexsort(keys: Array | Sequence[ArrayLike], axis: int = -1) -> Array:
     """Indices that sort by several keys along `axis`: by the last, then among equals by the one before it, and so on.
 
     Raises: ArgumentTypeError without keys, ArgumentValueError for keys of different shapes.
@@ -199,7 +209,7 @@ def _lexsort(keys: list[Any], axis: int) -> Any:
     return sorting.sort(operands, dimension=axis, num_keys=len(keys))[-1]
 
 
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: ArrayLike) -> Array:
     """`a` as complex numbers, sorted along its last axis by real, then by imaginary part.
 
     >>> sort_complex(jnp.array([2, 1]))

@@ -7,25 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ConcretizationError
+from pellucid.base import ArgumentValueError, ArrayLike, ConcretizationError
+from pellucid.primitives.index_dims import GatherScatterMode
 from pellucid.primitives.monoids import highest, lowest
 from pellucid.tracing import Tracer
+from pellucid.xla.arrays import Array
 
+from .annotations import OutSharding
 from .creation import asarray, full
 from .manipulation import stack
 from .reductions import max as max_of, min as min_of, prod as prod_of, sum as sum_of
 
 
 def segment_sum(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    mode: str | GatherScatterMode | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Sums of the rows of `data` with the same number in `segment_ids`; 0 where there are none.
 
     Result: shape `(num_segments, *data.shape[1:])`, by default one more than the largest number. Rows with a
@@ -41,15 +44,15 @@ def segment_sum(
 
 
 def segment_prod(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    mode: str | GatherScatterMode | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Products of the rows of `data` with the same number in `segment_ids`; 1 where there are none.
 
     Shapes, options and errors are those of `segment_sum`.
@@ -62,15 +65,15 @@ def segment_prod(
 
 
 def segment_max(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    mode: str | GatherScatterMode | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Largest of the rows of `data` with the same number; the dtype's lowest value where there are none.
 
     Shapes, options and errors are those of `segment_sum`.
@@ -83,15 +86,15 @@ def segment_max(
 
 
 def segment_min(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    mode: str | GatherScatterMode | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Smallest of the rows of `data` with the same number; the dtype's highest value where there are none.
 
     Shapes, options and errors are those of `segment_sum`.
@@ -105,8 +108,8 @@ def segment_min(
 
 def _segments(
     caller: str,
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     options: Any,
     update: str,
     initial: Any,
@@ -118,9 +121,9 @@ def _segments(
         count = _count(caller, segment_ids)
     if count < 0:
         raise ArgumentValueError(f"{caller}: num_segments can't be negative.", got=f"got {count}")
-    start = initial(data.dtype) if callable(initial) else initial
+    start: Any = initial(data.dtype) if callable(initial) else initial
 
-    def combined(rows: Any, numbers: Any) -> Any:
+    def combined(rows: Array, numbers: Array) -> Any:
         zeros = full((count, *data.shape[numbers.ndim :]), start, data.dtype)
         place = zeros.at[numbers]
         return getattr(place, update)(
@@ -140,7 +143,7 @@ def _segments(
     return reduce(stack(buckets), axis=0)
 
 
-def _count(caller: str, segment_ids: Any) -> int:
+def _count(caller: str, segment_ids: Array) -> int:
     if isinstance(segment_ids, Tracer):
         raise ConcretizationError(
             f"{caller} needs num_segments: the result's shape depends on it, and `segment_ids` is traced.",

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, UnsupportedError, dtypes
+from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, UnsupportedError, dtypes
 from pellucid.primitives.movement import broadcast_shapes, canonical_axis
 from pellucid.tracing import Tracer, type_of
 from pellucid.transforms.vmap import vmap
+from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import arange, asarray
@@ -35,13 +36,13 @@ from .reductions import argmax
 _MODES = ("fill", "wrap", "clip")
 
 
-def _flat_or_along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
+def _flat_or_along(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
     """`a` with the axis to index: raveled and 0 where `axis` is None."""
     aval = aval_of(name, a)
     return (ravel(a), 0) if axis is None else (asarray(a), canonical_axis(axis, aval.ndim))
 
 
-def _check_integers(name: str, indices: Any) -> None:
+def _check_integers(name: str, indices: ArrayLike) -> None:
     dtype = aval_of(name, indices, 1).dtype
     if dtype not in dtypes.KINDS["integral"]:
         raise ArgumentTypeError(
@@ -52,15 +53,15 @@ def _check_integers(name: str, indices: Any) -> None:
 
 
 def take(
-    a: Any,
-    indices: Any,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """Elements of `a` at `indices` along `axis` (of `a` raveled, if it is None).
 
     Result: shape of `a` with `axis` replaced by the shape of `indices`. `mode`: "fill" (default) gives `fill_value`
@@ -96,8 +97,8 @@ def take(
 
 
 def _indices_along(
-    name: str, arr: Any, indices: Any, axis: int | None
-) -> tuple[Any, tuple[Any, ...], tuple[int, ...]]:
+    name: str, arr: ArrayLike, indices: ArrayLike, axis: int | None
+) -> tuple[Array, tuple[Any, ...], tuple[int, ...]]:
     """`arr`, the index of all its axes that `indices` along `axis` mean, and the shape that they broadcast to."""
     _check_integers(name, indices)
     if axis is None:
@@ -128,14 +129,14 @@ def _indices_along(
 
 
 def take_along_axis(
-    arr: Any,
-    indices: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
     mode: str | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     *,
     wrap_negative_indices: bool | None = None,
-) -> Any:
+) -> Array:
     """Elements of `arr` at `indices`, which has an index along `axis` for each element of the result.
 
     `indices` has as many dimensions as `arr`, and broadcasts with it but for `axis`. `mode` is that of
@@ -163,14 +164,14 @@ def _refuse_inplace(name: str, inplace: bool) -> None:
 
 
 def put_along_axis(
-    arr: Any,
-    indices: Any,
-    values: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
     axis: int | None,
     inplace: bool = True,
     *,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """`arr` with `values` at `indices` along `axis`, as `take_along_axis` reads them; pass `inplace=False`.
 
     `mode` is that of `x.at[...].set`, by default "drop": indices out of bounds are left out.
@@ -186,7 +187,7 @@ def put_along_axis(
     return reshape(updated, shape)
 
 
-def _wrapped_or_clipped(ind: Any, size: int, mode: str | None, name: str) -> tuple[Any, str]:
+def _wrapped_or_clipped(ind: Array, size: int, mode: str | None, name: str) -> tuple[Array, str]:
     if mode in (None, "wrap", "clip"):
         if mode == "wrap":
             ind = remainder(ind, np.int32(size))
@@ -201,7 +202,9 @@ def _wrapped_or_clipped(ind: Any, size: int, mode: str | None, name: str) -> tup
     raise ArgumentValueError(f"jnp.{name} has no such mode.", got=f"got {mode!r}")
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+def put(
+    a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
+) -> Array:
     """`a` with the values `v`, repeated as needed, at the flat indices `ind`; pass `inplace=False`.
 
     `mode`: None leaves out indices out of bounds, "wrap" counts modulo the size, "clip" takes the nearest bound.
@@ -219,12 +222,12 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     return reshape(updated, aval.shape)
 
 
-def _repeated(values: Any, size: int) -> Any:
+def _repeated(values: Array, size: int) -> Any:
     """The first `size` elements of the vector `values`, repeated as often as needed."""
     return tile(values, -(-size // values.size))[:size]
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """`arr` with the values `vals`, repeated as needed, where `mask` is true; pass `inplace=False`.
 
     Raises: ArgumentValueError for a mask of another size, and for no values.
@@ -248,7 +251,9 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     return reshape(updated, aval.shape)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+def fill_diagonal(
+    a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
+) -> Array:
     """`a` with `val`, a scalar or values to repeat, on its main diagonal; pass `inplace=False`.
 
     Raises: ArgumentValueError for fewer than two dimensions, or more that aren't equal.
@@ -279,7 +284,9 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     return asarray(a).at[positions].set(values)
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Indices [count, ndim] of the nonzero elements of `a`; under a trace, of `size` of them.
 
     >>> argwhere(jnp.array([[0, 1], [2, 0]]))
@@ -290,7 +297,9 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     return indices[:, :0] if not aval_of("argwhere", a).ndim else indices
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Indices of the nonzero elements of `a`, raveled; under a trace, of `size` of them.
 
     >>> flatnonzero(jnp.array([[0, 1], [2, 0]]))
@@ -300,14 +309,14 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
 
 
 def compress(
-    condition: Any,
-    a: Any,
+    condition: ArrayLike,
+    a: ArrayLike,
     axis: int | None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: ArrayLike = 0,
     out: None = None,
-) -> Any:
+) -> Array:
     """Slices of `a` along `axis` (elements of `a` raveled, if it is None) where the vector `condition` is true.
 
     Their number isn't known under a trace: there `size` fixes it, and `fill_value` fills the rest.
@@ -318,29 +327,31 @@ def compress(
     """
     refuse_out("compress", out)
     aval_of("compress", condition)
-    condition = asarray(condition).astype(bool)
-    if condition.ndim != 1:
+    mask = asarray(condition).astype(bool)
+    if mask.ndim != 1:
         raise ArgumentValueError(
             "jnp.compress needs a condition of one dimension.",
-            got=f"got {type_of(condition).text()}",
+            got=f"got {type_of(mask).text()}",
         )
     a, axis = _flat_or_along("compress", a, axis)
     a = moveaxis(a, axis, 0)
     length = a.shape[0]
-    condition, beyond = condition[:length], condition[length:]
+    mask, beyond = mask[:length], mask[length:]
     if beyond.shape[0] and not isinstance(beyond, Tracer) and np.any(np.asarray(beyond)):
         raise ArgumentValueError(
             "jnp.compress has a condition that selects beyond the end of the array.",
             got=[f"array: {type_of(a).text()}", f"condition: {length + beyond.shape[0]} elements"],
         )
-    [positions] = nonzero(condition, size=size, fill_value=length)
+    [positions] = nonzero(mask, size=size, fill_value=length)
     if size is None:
         return moveaxis(a[positions], 0, axis)
     result = a.at[positions].get(mode="fill", fill_value=fill_value)
     return moveaxis(result, 0, axis)
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+def extract(
+    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+) -> Array:
     """Elements of `arr`, raveled, where `condition` is true; `size` and `fill_value` as of `compress`.
 
     >>> extract(jnp.array([[1, 0], [0, 1]]), jnp.array([[1, 2], [3, 4]]))
@@ -349,7 +360,9 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def choose(
+    a: ArrayLike, choices: Array | Sequence[ArrayLike], out: None = None, mode: str = "raise"
+) -> Array:
     """For each element of `a`, which says which of the arrays `choices`, its element; all broadcast.
 
     `mode` for numbers out of range: "raise" (not under a trace), "wrap" or "clip".
@@ -383,11 +396,11 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
             got=f"got {mode!r}",
             do="Use one of raise, wrap, clip.",
         )
-    a, *values = broadcast_arrays(a, *promote_dtypes("choose", *listed))
-    return take_along_axis(stack(values), a[None], axis=0)[0]
+    chosen, *values = broadcast_arrays(a, *promote_dtypes("choose", *listed))
+    return take_along_axis(stack(values), chosen[None], axis=0)[0]
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0) -> Array:
     """For each element that of the first of `choicelist` whose condition is true, `default` if none is.
 
     Raises: ArgumentValueError for lists of different lengths or empty ones.
@@ -407,7 +420,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 @numpy_function
-def _select(condlist: list[Any], choicelist: list[Any], default: Any) -> Any:
+def _select(condlist: list[Any], choicelist: list[Any], default: ArrayLike) -> Any:
     for condition in condlist:
         if aval_of("select", condition).dtype != np.bool_:
             raise ArgumentValueError(
@@ -422,12 +435,12 @@ def _select(condlist: list[Any], choicelist: list[Any], default: Any) -> Any:
 
 
 def piecewise(
-    x: Any,
-    condlist: Any,
+    x: ArrayLike,
+    condlist: Array | Sequence[ArrayLike],
     funclist: Sequence[Any],
     *args: Any,
     **kw: Any,
-) -> Any:
+) -> Array:
     """For each element of `x`, what the function of its last true condition gives of it, else the default's.
 
     `condlist`: conditions of the shape of `x`. `funclist`: functions of a scalar (and `args`, `kw`) or constants,
@@ -453,7 +466,7 @@ def piecewise(
             got=f"{n_conditions} conditions, {n_functions} functions",
         )
 
-    def values(function: Any) -> Any:
+    def values(function: Callable[..., Any]) -> Any:
         if not callable(function):
             return broadcast_to(asarray(function, dtype=aval.dtype), x.shape)
         each: Callable[..., Any] = lambda element: asarray(function(element, *args, **kw))

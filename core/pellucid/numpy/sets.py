@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ConcretizationError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, ConcretizationError, dtypes
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import Tracer, type_of
+from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import arange, asarray, full
@@ -54,7 +55,7 @@ class UniqueInverse(NamedTuple):
 
 
 @numpy_function(static="equal_nan")
-def _runs(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
+def _runs(rows: Array, equal_nan: bool) -> tuple[Any, Any]:
     """Rows [n, width] sorted: their numbers, of equal rows the first row first; and which differ from the one before."""
     n, width = type_of(rows).shape
     if not width:
@@ -69,20 +70,20 @@ def _runs(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
 
 
 @numpy_function(static="size")
-def _sized_starts(is_first: Any, size: int) -> tuple[Any, Any]:
+def _sized_starts(is_first: ArrayLike, size: int) -> tuple[Any, Any]:
     """Where the first `size` runs begin, 0 for those that there aren't; and how many runs there are."""
     [starts] = sized_nonzero(is_first, size, 0)
     return starts, sum(is_first, dtype=np.int32)
 
 
 @numpy_function
-def _inverse(order: Any, is_first: Any) -> Any:
+def _inverse(order: Any, is_first: ArrayLike) -> Any:
     """For each row the number of its run."""
     numbers = cumsum(is_first, dtype=dtypes.default_int_dtype()) - 1
     return asarray(numbers * 0).at[order].set(numbers, unique_indices=True)
 
 
-def _known(name: str, x: Any, size: int | None) -> None:
+def _known(name: str, x: ArrayLike, size: int | None) -> None:
     if size is None and isinstance(x, Tracer):
         raise ConcretizationError(
             f"jnp.{name} can't know the size of its result: the array is traced.",
@@ -93,11 +94,11 @@ def _known(name: str, x: Any, size: int | None) -> None:
 
 def _distinct(
     name: str,
-    ar: Any,
+    ar: ArrayLike,
     axis: int | None,
     equal_nan: bool,
     size: int | None,
-    fill_value: Any,
+    fill_value: ArrayLike | None,
 ) -> tuple[Any, Any, Any, Any]:
     """(values, indices, inverse, counts) of the distinct slices of `ar` along `axis`."""
     aval = aval_of(name, ar)
@@ -139,13 +140,13 @@ def _distinct(
     return moveaxis(values, 0, axis), indices, inverse, counts
 
 
-def _extended(x: Any, size: int, fill: Any) -> Any:
+def _extended(x: Array, size: int, fill: Any) -> Any:
     missing = size - type_of(x).shape[0]
     return concatenate([x, full((missing,), fill, x.dtype)]) if missing > 0 else x
 
 
 def unique(
-    ar: Any,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -153,7 +154,7 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
     """Distinct elements of `ar`, sorted; along `axis`, distinct slices.
@@ -171,7 +172,9 @@ def unique(
     return chosen if len(chosen) > 1 else results[0]
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueAll:
     """Distinct elements with indices, inverse and counts; NaN differs from NaN. See `unique`.
 
     >>> unique_all(jnp.array([3, 1, 3])).counts
@@ -180,7 +183,9 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
     return UniqueAll(*_distinct("unique_all", x, None, False, size, fill_value))
 
 
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
+def unique_counts(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueCounts:
     """Distinct elements and how often they occur; NaN differs from NaN. See `unique`.
 
     >>> unique_counts(jnp.array([3, 1, 3])).counts
@@ -190,7 +195,9 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     return UniqueCounts(values, counts)
 
 
-def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
+def unique_inverse(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueInverse:
     """Distinct elements and which of them each element is; NaN differs from NaN. See `unique`.
 
     >>> unique_inverse(jnp.array([3, 1, 3])).inverse_indices
@@ -200,7 +207,9 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
     return UniqueInverse(values, inverse)
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Distinct elements, sorted; NaN differs from NaN. See `unique`.
 
     >>> unique_values(jnp.array([3, 1, 3]))
@@ -210,13 +219,13 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 def isin(
-    element: Any,
-    test_elements: Any,
+    element: ArrayLike,
+    test_elements: ArrayLike,
     assume_unique: bool = False,
     invert: bool = False,
     *,
     method: str = "auto",
-) -> Any:
+) -> Array:
     """For each element of `element` whether it is among `test_elements`; with `invert`, whether it isn't.
 
     `method`: "compare_all" takes time and memory of both sizes multiplied, "binary_search" and "sort" sort first;
@@ -242,7 +251,7 @@ def isin(
 
 
 @numpy_function(static=("invert", "compares_all"))
-def _isin(element: Any, test_elements: Any, invert: bool, compares_all: bool) -> Any:
+def _isin(element: ArrayLike, test_elements: ArrayLike, invert: bool, compares_all: bool) -> Any:
     x, tested = promote_dtypes("isin", element, test_elements)
     shape, tested = type_of(x).shape, ravel(tested)
     if not type_of(tested).size:
@@ -257,7 +266,7 @@ def _isin(element: Any, test_elements: Any, invert: bool, compares_all: bool) ->
 
 
 @numpy_function(static="equal_nan")
-def _merged(ar1: Any, ar2: Any, equal_nan: bool) -> tuple[Any, ...]:
+def _merged(ar1: ArrayLike, ar2: ArrayLike, equal_nan: bool) -> tuple[Any, ...]:
     """Distinct elements of two vectors, sorted, in vectors as long as both together.
 
     Gives the values, whether they exist, whether each is in `ar1` and in `ar2`, and where it stands first there.
@@ -277,17 +286,18 @@ def _merged(ar1: Any, ar2: Any, equal_nan: bool) -> tuple[Any, ...]:
 
 
 def _combined(
-    name: str, ar1: Any, ar2: Any, size: int | None, equal_nan: bool = False
+    name: str, ar1: ArrayLike, ar2: ArrayLike, size: int | None, equal_nan: bool = False
 ) -> tuple[Any, ...]:
     """`_merged` of two arrays; raises where the size of the result can't be known."""
     _known(name, ar1, size)
     _known(name, ar2, size)
     for i, x in enumerate((ar1, ar2)):
         aval_of(name, x, i)
-    return _merged(*(ravel(x) for x in promote_dtypes(name, ar1, ar2)), equal_nan)
+    first, second = promote_dtypes(name, ar1, ar2)
+    return _merged(ravel(first), ravel(second), equal_nan)
 
 
-def _chosen(mask: Any, size: int | None, fills: Sequence[Any], *columns: Any) -> list[Any]:
+def _chosen(mask: Array, size: int | None, fills: Sequence[Any], *columns: Array) -> list[Any]:
     """The elements of each of `columns` where `mask` is true; the first `size` of them, then that column's fill.
 
     A fill of None is the column's first element, or 0 without one.
@@ -305,7 +315,9 @@ def _chosen(mask: Any, size: int | None, fills: Sequence[Any], *columns: Any) ->
     return results
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def union1d(
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Distinct elements of both arrays, sorted. `size` and `fill_value` as of `unique`.
 
     >>> union1d(jnp.array([3, 1]), jnp.array([1, 2]))
@@ -316,13 +328,13 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 
 
 def setdiff1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """Distinct elements of `ar1` that aren't in `ar2`, sorted; as they stand, where they are assumed unique.
 
     `size` as of `unique`; `fill_value`: 0 by default.
@@ -341,13 +353,13 @@ def setdiff1d(
 
 
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Any:
     """Distinct elements that are in both arrays, sorted; with `return_indices`, also where they stand first in each.
 
@@ -364,13 +376,13 @@ def intersect1d(
 
 
 def setxor1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """Distinct elements that are in one of the arrays only, sorted. `size` and `fill_value` as of `unique`.
 
     >>> setxor1d(jnp.array([3, 1, 2]), jnp.array([2, 4]))

@@ -6,12 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, dtypes, known_at_least, larger, smaller
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DTypeLike,
+    dtypes,
+    known_at_least,
+    larger,
+    smaller,
+)
 from pellucid.primitives import arithmetic, creation, logical, movement, slicing, sorting
 from pellucid.primitives.assembly import concatenate
 from pellucid.primitives.conversion import convert_element_type, size_scalar
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .elementwise import not_equal
@@ -19,14 +28,14 @@ from .promotion import aval_of, convert
 
 
 def sort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-) -> Any:
+) -> Array:
     """`a` sorted along `axis` (raveled first if it is None); NaN comes last.
 
     >>> sort(np.array([3, 1, 2]))
@@ -37,15 +46,15 @@ def sort(
 
 
 def argsort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The indices that sort `a` along `axis` (raveled first if it is None), of `dtype` or of the default integer dtype.
 
     Raises: ArgumentValueError for a `dtype` that isn't one of integers, or is too narrow for the axis.
@@ -57,17 +66,17 @@ def argsort(
     indices = _argsort(a, axis, stable, descending)
     if dtype is None:
         return indices
-    dtype = dtypes.check_user_dtype(dtype, "jnp.argsort")
+    chosen = dtypes.check_user_dtype(dtype, "jnp.argsort")
     size = type_of(a).shape[axis]
-    if dtype.kind not in "iu" or size - 1 > dtypes.iinfo(dtype).max:
+    if chosen.kind not in "iu" or size - 1 > dtypes.iinfo(chosen).max:
         raise ArgumentValueError(
             "jnp.argsort gives indices of an integer dtype that holds the last one.",
-            got=f"dtype: {dtype}, size of the axis: {size}",
+            got=f"dtype: {chosen}, size of the axis: {size}",
         )
-    return convert_element_type(indices, dtype)
+    return convert_element_type(indices, chosen)
 
 
-def _along(a: Any, axis: int | None, name: str, kind: Any, order: Any) -> tuple[Any, int]:
+def _along(a: ArrayLike, axis: int | None, name: str, kind: Any, order: Any) -> tuple[Any, int]:
     if kind is not None or order is not None:
         raise ArgumentValueError(f"jnp.{name} takes no kind and no order.", do="Use `stable`.")
     aval = aval_of(name, a)
@@ -77,13 +86,13 @@ def _along(a: Any, axis: int | None, name: str, kind: Any, order: Any) -> tuple[
 
 
 @numpy_function(static=("axis", "stable", "descending"))
-def _sort(a: Any, axis: int, stable: bool, descending: bool) -> Any:
+def _sort(a: ArrayLike, axis: int, stable: bool, descending: bool) -> Any:
     result = sorting.sort(a, dimension=axis, is_stable=stable)
     return movement.rev(result, (axis,)) if descending else result
 
 
 @numpy_function(static=("axis", "stable", "descending"))
-def _argsort(a: Any, axis: int, stable: bool, descending: bool) -> Any:
+def _argsort(a: ArrayLike, axis: int, stable: bool, descending: bool) -> Any:
     # Equal elements keep their order also when descending: the input is turned before and after.
     if descending:
         a = movement.rev(a, (axis,))
@@ -98,7 +107,7 @@ def _argsort(a: Any, axis: int, stable: bool, descending: bool) -> Any:
 
 
 @numpy_function(static="size")
-def sized_nonzero(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
+def sized_nonzero(a: ArrayLike, size: int, fill_value: ArrayLike | None) -> tuple[Any, ...]:
     """For each axis, the indices of the first `size` nonzero elements; `fill_value` (0) where there are fewer."""
     aval, index = aval_of("nonzero", a), dtypes.default_int_dtype()
     mask = movement.reshape(a if aval.dtype == np.bool_ else not_equal(a, 0), (aval.size,))

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ShapeError, as_value, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, ShapeError, as_value, dtypes
+from pellucid.ir import ShapedArray
 from pellucid.primitives import arithmetic, logical
 from pellucid.primitives.conversion import conj, real
 from pellucid.primitives.movement import broadcast_in_dim, broadcast_to, transpose
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .manipulation import canonical_axes
@@ -26,7 +28,14 @@ from .promotion import (
 from .reductions import SUM, Axis, masked, reduced, static_axis, static_dtype, wide
 
 
-def _count(name: str, aval: Any, axis: Any, where: Any, dtype: Any, keepdims: bool) -> Any:
+def _count(
+    name: str,
+    aval: ShapedArray,
+    axis: Axis,
+    where: ArrayLike | None,
+    dtype: np.dtype | None,
+    keepdims: bool,
+) -> Any:
     """How many elements are reduced: known when tracing, or, with `where`, counted."""
     if where is None:
         sizes = [aval.shape[i] for i in canonical_axes(axis, aval.ndim)]
@@ -40,7 +49,14 @@ def _count(name: str, aval: Any, axis: Any, where: Any, dtype: Any, keepdims: bo
     return reduced(name, SUM, chosen, axis, dtype, keepdims)
 
 
-def mean_of(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+def mean_of(
+    name: str,
+    a: ArrayLike,
+    axis: Axis,
+    dtype: np.dtype | None,
+    keepdims: bool,
+    where: ArrayLike | None,
+) -> Any:
     """Mean, under a trace."""
     a, aval = canonical(name, a)
     result = dtype or dtypes.to_inexact_dtype(aval.dtype)
@@ -51,19 +67,21 @@ def mean_of(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
-def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+def _mean(
+    a: ArrayLike, axis: Axis, dtype: np.dtype | None, keepdims: bool, where: ArrayLike | None
+) -> Any:
     return mean_of("mean", a, axis, dtype, keepdims, where)
 
 
 def mean(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """Mean of the elements of `a` along `axis`, floating or complex; half precision is summed in float32.
 
     >>> mean(np.arange(4))
@@ -73,7 +91,7 @@ def mean(
     return _mean(a, static_axis(axis), static_dtype("mean", dtype), bool(keepdims), where)
 
 
-def variance_dtypes(name: str, element_dtype: Any, dtype: Any) -> tuple[Any, Any]:
+def variance_dtypes(name: str, element_dtype: np.dtype, dtype: np.dtype | None) -> tuple[Any, Any]:
     """(dtype to compute in, dtype of the result) of a variance of elements of dtype `element_dtype`."""
     if dtype is None:
         computed = dtypes.to_inexact_dtype(element_dtype)
@@ -86,14 +104,21 @@ def variance_dtypes(name: str, element_dtype: Any, dtype: Any) -> tuple[Any, Any
     return wide(dtype), dtype
 
 
-def squared(x: Any) -> Any:
+def squared(x: ArrayLike) -> Any:
     """Squares of absolute values."""
     is_complex = type_of(x).dtype.kind == "c"
     return real(arithmetic.mul(x, conj(x))) if is_complex else arithmetic.square(x)
 
 
 def _variance(
-    name: str, a: Any, correction: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any
+    name: str,
+    a: ArrayLike,
+    correction: ArrayLike | None,
+    mean: Any,
+    axis: Axis,
+    dtype: np.dtype | None,
+    keepdims: bool,
+    where: ArrayLike | None,
 ) -> Any:
     """Variance, under a trace; NaN where there are no more elements than `correction`."""
     a, aval = canonical(name, a)
@@ -113,7 +138,7 @@ def _variance(
     return masked(name, variance, logical.gt(divisor, part.type(0)), np.asarray(np.nan, result)[()])
 
 
-def _correction(name: str, ddof: Any, correction: Any) -> Any:
+def _correction(name: str, ddof: ArrayLike, correction: ArrayLike | None) -> Any:
     if correction is None:
         return ddof
     if isinstance(ddof, (int, float)) and ddof == 0:
@@ -123,23 +148,29 @@ def _correction(name: str, ddof: Any, correction: Any) -> Any:
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
 def _var(
-    a: Any, correction: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any
+    a: ArrayLike,
+    correction: ArrayLike | None,
+    mean: ArrayLike | None,
+    axis: Axis,
+    dtype: np.dtype | None,
+    keepdims: bool,
+    where: ArrayLike | None,
 ) -> Any:
     return _variance("var", a, correction, mean, axis, dtype, keepdims, where)
 
 
 def var(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
-    ddof: Any = 0,
+    ddof: ArrayLike = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
-    correction: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: ArrayLike | None = None,
+) -> Array:
     """Variance of the elements of `a` along `axis`: the mean square of their distance from their mean.
 
     The sum is divided by the number of elements less `ddof` (or `correction`); NaN if that is not positive. `mean`
@@ -157,23 +188,29 @@ def var(
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
 def _std(
-    a: Any, correction: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any
+    a: ArrayLike,
+    correction: ArrayLike | None,
+    mean: ArrayLike | None,
+    axis: Axis,
+    dtype: np.dtype | None,
+    keepdims: bool,
+    where: ArrayLike | None,
 ) -> Any:
     return arithmetic.sqrt(_variance("std", a, correction, mean, axis, dtype, keepdims, where))
 
 
 def std(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
-    ddof: Any = 0,
+    ddof: ArrayLike = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
-    correction: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: ArrayLike | None = None,
+) -> Array:
     """Standard deviation of the elements of `a` along `axis`: the root of their variance.
 
     >>> std(np.array([1.0, 3.0]))
@@ -190,7 +227,7 @@ def std(
 
 
 @numpy_function(static=("axis", "keepdims"))
-def _average(a: Any, weights: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
+def _average(a: ArrayLike, weights: Any, axis: Axis, keepdims: bool) -> tuple[Any, Any]:
     a, aval = canonical("average", a)
     if weights is None:
         average = mean_of("average", a, axis, None, keepdims, None)
@@ -205,7 +242,7 @@ def _average(a: Any, weights: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]
     return arithmetic.div(weighted, total), total
 
 
-def _spread_weights(aval: Any, weights: Any, axis: Any) -> Any:
+def _spread_weights(aval: ShapedArray, weights: ArrayLike | None, axis: Axis) -> Any:
     """`weights` of the shape of the array, given so or for the reduced axes only."""
     shape = type_of(weights).shape
     if shape == aval.shape:
@@ -221,7 +258,11 @@ def _spread_weights(aval: Any, weights: Any, axis: Any) -> Any:
 
 
 def average(
-    a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
 ) -> Any:
     """Mean of `a` along `axis`, weighted by `weights`; with `returned`, also the sums of the weights.
 

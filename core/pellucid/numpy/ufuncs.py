@@ -6,12 +6,14 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from pellucid.base import ArgumentValueError, UnsupportedError
+from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, UnsupportedError
 from pellucid.higher_order.loops import fori_loop, scan
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
-from . import cumulative, elementwise, reductions
+from . import cumulative, elementwise, guarded_formulas, reductions
+from .annotations import Axis
 from .creation import arange, asarray, full
 from .manipulation import broadcast_to, concatenate, moveaxis, ravel, reshape, where
 from .promotion import aval_of, refuse_out
@@ -64,7 +66,7 @@ class ufunc(metaclass=_UfuncType):
     def __repr__(self) -> str:
         return f"<jnp.ufunc {self.__name__!r}>"
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: ArrayLike) -> Any:
         return self._function(*args)
 
     def _check_binary(self, method: str) -> None:
@@ -76,13 +78,13 @@ class ufunc(metaclass=_UfuncType):
 
     def reduce(
         self,
-        a: Any,
+        a: ArrayLike,
         axis: int | tuple[int, ...] | None = 0,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
     ) -> Any:
         """The elements of `a` along `axis` combined from the first on, of no elements the identity.
 
@@ -107,7 +109,13 @@ class ufunc(metaclass=_UfuncType):
         return self._reduced(a, axis, dtype, keepdims, initial, where)
 
     def _reduced(
-        self, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any
+        self,
+        a: ArrayLike,
+        axis: Axis,
+        dtype: DTypeLike | None,
+        keepdims: bool,
+        initial: Any,
+        mask: Any,
     ) -> Any:
         x = asarray(a, dtype=dtype)
         axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -141,7 +149,9 @@ class ufunc(metaclass=_UfuncType):
             result, _ = scan(step, first, (x, chosen))
         return reshape(result, shape) if keepdims else result
 
-    def accumulate(self, a: Any, axis: int | None = 0, dtype: Any = None, out: None = None) -> Any:
+    def accumulate(
+        self, a: ArrayLike, axis: int | None = 0, dtype: DTypeLike | None = None, out: None = None
+    ) -> Any:
         """All partial results of `reduce` along `axis`, in the shape of `a`.
 
         >>> jnp.add.accumulate(jnp.array([1, 2, 3]))
@@ -158,14 +168,16 @@ class ufunc(metaclass=_UfuncType):
         x = moveaxis(x, axis, 0)
         first = x[0].astype(type_of(self(x[0], x[0])).dtype)
 
-        def step(y: Any, each: Any) -> tuple[Any, Any]:
+        def step(y: Array, each: Array) -> tuple[Any, Any]:
             result = self(y, each).astype(y.dtype)
             return result, result
 
         _, results = scan(step, first, x[1:])
         return moveaxis(concatenate([first[None], results]), 0, axis)
 
-    def at(self, a: Any, indices: Any, b: Any = None, *, inplace: bool = True) -> Any:
+    def at(
+        self, a: ArrayLike, indices: ArrayLike, b: ArrayLike | None = None, *, inplace: bool = True
+    ) -> Any:
         """`a` with the function applied at `indices`, with operands `b`, as often as they name an element.
 
         Pass `inplace=False`.
@@ -187,14 +199,19 @@ class ufunc(metaclass=_UfuncType):
         places = ravel(reshape(arange(x.size), x.shape)[indices])
         values = ravel(broadcast_to(asarray(b), x[indices].shape))
 
-        def step(i: Any, flat: Any) -> Any:
+        def step(i: Array, flat: Array) -> Any:
             place = places[i]
             return flat.at[place].set(self(flat[place], values[i]).astype(flat.dtype))
 
         return reshape(fori_loop(0, places.size, step, ravel(x)), x.shape)
 
     def reduceat(
-        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
+        self,
+        a: ArrayLike,
+        indices: ArrayLike,
+        axis: int = 0,
+        dtype: DTypeLike | None = None,
+        out: None = None,
     ) -> Any:
         """`reduce` of the slices of `a` along `axis` from each index to the next; one element where the next isn't larger.
 
@@ -216,13 +233,13 @@ class ufunc(metaclass=_UfuncType):
         along = (-1,) + (1,) * (x.ndim - 1)
         result = x[starts].astype(type_of(self(x[:1], x[:1])).dtype) if n else x[starts]
 
-        def step(i: Any, y: Any) -> Any:
+        def step(i: Array, y: Array) -> Any:
             is_inside = (i > starts) & (i < ends)
             return where(reshape(is_inside, along), self(y, x[i]).astype(y.dtype), y)
 
         return moveaxis(fori_loop(0, n, step, result), 0, axis)
 
-    def outer(self, A: Any, B: Any, /) -> Any:
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Any:
         """The function of every element of `A` with every element of `B`: shape `(*A.shape, *B.shape)`.
 
         >>> jnp.add.outer(jnp.array([0, 10]), jnp.array([1, 2]))
@@ -280,7 +297,7 @@ def install() -> None:
 
 
 def _install(name: str, nin: int, options: dict[str, Any]) -> None:
-    function = getattr(elementwise, name)
+    function = getattr(guarded_formulas if name.startswith("logaddexp") else elementwise, name)
     methods = ufunc(function, nin, 1, name=name, call=function, **options)
     for method in _METHODS:
         setattr(function, method, getattr(methods, method))

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, dtypes
 from pellucid.primitives.special import bessel_i0e
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import arange, linspace, ones
@@ -17,7 +18,7 @@ from .elementwise import absolute, cos, exp, sqrt
 from .promotion import aval_of, promote_dtypes_inexact
 
 
-def _phases(M: Any) -> Any:
+def _phases(M: int) -> Any:
     """`2 pi n / (M - 1)` for n from 0 to before M; None for a window of at most one element."""
     count = operator.index(M)
     if count <= 1:
@@ -26,11 +27,11 @@ def _phases(M: Any) -> Any:
     return arange(count, dtype=dtype) * np.asarray(2 * np.pi / (count - 1), dtype)[()]
 
 
-def _short(M: Any) -> Any:
+def _short(M: int) -> Any:
     return ones((max(operator.index(M), 0),))
 
 
-def bartlett(M: int) -> Any:
+def bartlett(M: int) -> Array:
     """Bartlett window [M]: a triangle that begins and ends with 0.
 
     >>> bartlett(3)
@@ -41,7 +42,7 @@ def bartlett(M: int) -> Any:
     return 1 - absolute(linspace(-1, 1, M))
 
 
-def blackman(M: int) -> Any:
+def blackman(M: int) -> Array:
     """Blackman window [M]: `0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M - 1))`.
 
     >>> blackman(1)
@@ -53,7 +54,7 @@ def blackman(M: int) -> Any:
     return 0.42 - 0.5 * cos(phases) + 0.08 * cos(2 * phases)
 
 
-def hamming(M: int) -> Any:
+def hamming(M: int) -> Array:
     """Hamming window [M]: `0.54 - 0.46 cos(2 pi n / (M - 1))`.
 
     >>> hamming(1)
@@ -63,7 +64,7 @@ def hamming(M: int) -> Any:
     return _short(M) if phases is None else 0.54 - 0.46 * cos(phases)
 
 
-def hanning(M: int) -> Any:
+def hanning(M: int) -> Array:
     """Hann window [M]: `0.5 - 0.5 cos(2 pi n / (M - 1))`.
 
     >>> hanning(3)
@@ -73,7 +74,7 @@ def hanning(M: int) -> Any:
     return _short(M) if phases is None else 0.5 * (1 - cos(phases))
 
 
-def kaiser(M: int, beta: Any) -> Any:
+def kaiser(M: int, beta: ArrayLike) -> Array:
     """Kaiser window [M] of shape `beta`: `i0(beta sqrt(1 - x²)) / i0(beta)` for x from -1 to 1.
 
     >>> kaiser(1, 14)
@@ -86,7 +87,7 @@ def kaiser(M: int, beta: Any) -> Any:
 
 
 @numpy_function
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """Modified Bessel function of the first kind of order 0, of real `x`.
 
     Raises: ArgumentValueError for complex numbers. Source: DLMF 10.25.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.base import ShapeError
+from pellucid.base import ArrayLike, ShapeError
 from pellucid.numpy.creation import asarray
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes
@@ -13,12 +13,12 @@ from pellucid.tracing import operand_lines, type_of
 Shape = tuple[int, ...]
 
 
-def inexact(name: str, *operands: Any) -> list[Any]:
+def inexact(name: str, *operands: ArrayLike) -> list[Any]:
     """`operands` as arrays of the floating or complex dtype that they promote to."""
     return [asarray(x) for x in promote_dtypes_inexact(f"linalg.{name}", *operands)]
 
 
-def matrices(name: str, x: Any) -> Any:
+def matrices(name: str, x: ArrayLike) -> Any:
     """`x` as an array of floating or complex matrices.
 
     Raises: ShapeError below rank 2.
@@ -32,7 +32,7 @@ def matrices(name: str, x: Any) -> Any:
     return x
 
 
-def square_matrices(name: str, x: Any) -> Any:
+def square_matrices(name: str, x: ArrayLike) -> Any:
     """`x` as an array of floating or complex square matrices.
 
     Raises: ShapeError for other matrices.
@@ -46,7 +46,7 @@ def square_matrices(name: str, x: Any) -> Any:
     return x
 
 
-def common_batch(name: str, first: Any, second: Any) -> Shape:
+def common_batch(name: str, first: ArrayLike, second: ArrayLike) -> Shape:
     """The leading axes to which those of two arrays of matrices are broadcast.
 
     Raises: ShapeError where they don't fit.
@@ -61,7 +61,7 @@ def common_batch(name: str, first: Any, second: Any) -> Shape:
         ) from None
 
 
-def repeated(x: Any, batch: Shape) -> Any:
+def repeated(x: ArrayLike, batch: Shape) -> Any:
     """The matrices in `x` repeated to leading axes `batch`."""
     aval = type_of(x)
     shape = (*batch, *aval.shape[-2:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base import ArgumentValueError, UnsupportedError
+from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError
 from pellucid.linalg import (
     cholesky as cholesky_module,
     eig as eig_module,
@@ -20,6 +20,7 @@ from pellucid.numpy.sorting import argsort
 from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.primitives.sorting import taken_along
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .arguments import matrices, square_matrices
 
@@ -57,7 +58,7 @@ class SVDResult(NamedTuple):
 
 
 @numpy_function(static=("upper", "symmetrize_input"))
-def _cholesky(a: Any, upper: bool, symmetrize_input: bool) -> Any:
+def _cholesky(a: ArrayLike, upper: bool, symmetrize_input: bool) -> Any:
     a = square_matrices("cholesky", a)
     if upper and not symmetrize_input:
         a = H(a)
@@ -65,7 +66,7 @@ def _cholesky(a: Any, upper: bool, symmetrize_input: bool) -> Any:
     return H(factor) if upper else factor
 
 
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """Lower triangular L with `a` = L Lᴴ for Hermitian, positive definite matrices of shape [..., n, n].
 
     `upper` gives Lᴴ. Where a matrix isn't positive definite, its factor is NaN. By default (a + aᴴ) / 2 is decomposed,
@@ -82,13 +83,13 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 
 
 @numpy_function(static=("lower", "symmetrize_input"))
-def _eigh(a: Any, lower: bool, symmetrize_input: bool) -> tuple[Any, Any]:
+def _eigh(a: ArrayLike, lower: bool, symmetrize_input: bool) -> tuple[Any, Any]:
     a = square_matrices("eigh", a)
     v, w = symmetric_eigen.eigh(a, lower=lower, symmetrize_input=symmetrize_input)
     return w, v
 
 
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues w and eigenvectors v of Hermitian matrices of shape [..., n, n]: a v = v diag(w).
 
     w is real, increases, and has shape [..., n]; vectors are columns. Only the triangle that `UPLO` ('L', by default,
@@ -102,7 +103,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     return EighResult(*_eigh(a, _is_lower("eigh", UPLO), bool(symmetrize_input)))
 
 
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Eigenvalues of Hermitian matrices in increasing order; see `eigh`.
 
     >>> eigvalsh(np.array([[0.0, 1.0], [1.0, 0.0]]))
@@ -120,13 +121,13 @@ def _is_lower(name: str, triangle: str | None) -> bool:
 
 
 @numpy_function
-def _eig(a: Any) -> tuple[Any, Any]:
+def _eig(a: ArrayLike) -> tuple[Any, Any]:
     a = square_matrices("eig", a)
     w, v = eig_module.eig(a, compute_left_eigenvectors=False)
     return w, v
 
 
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """Eigenvalues w, in no order, and eigenvectors v of matrices of shape [..., n, n]: a v = v diag(w).
 
     Both are complex; vectors are columns of norm 1. CPUs and GPUs have it. Vectors have no derivative here: see
@@ -139,12 +140,12 @@ def eig(a: Any) -> EigResult:
 
 
 @numpy_function
-def _eigvals(a: Any) -> Any:
+def _eigvals(a: ArrayLike) -> Any:
     a = square_matrices("eigvals", a)
     return eig_module.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
 
-def eigvals(a: Any) -> Any:
+def eigvals(a: ArrayLike) -> Array:
     """Eigenvalues of matrices of shape [..., n, n], complex and in no order; see `eig`.
 
     >>> eigvals(np.array([[0.0, -1.0], [1.0, 0.0]]))
@@ -157,7 +158,7 @@ def eigvals(a: Any) -> Any:
 
 
 @numpy_function(static="mode")
-def _qr(a: Any, mode: str) -> Any:
+def _qr(a: ArrayLike, mode: str) -> Any:
     a = matrices("qr", a)
     if mode == "raw":
         reflections, taus = qr_module.geqrf(a)
@@ -166,7 +167,7 @@ def _qr(a: Any, mode: str) -> Any:
     return r if mode == "r" else (q, r)
 
 
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """QR decomposition of matrices of shape [..., m, n]: Q with orthonormal columns times upper triangular R.
 
     With k = min(m, n), Q and R have shapes [..., m, k] and [..., k, n] ("reduced"), or [..., m, m] and [..., m, n]
@@ -188,7 +189,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 
 @numpy_function(static=("full_matrices", "compute_uv", "subset"))
-def _svd(a: Any, full_matrices: bool, compute_uv: bool, subset: Any) -> Any:
+def _svd(a: ArrayLike, full_matrices: bool, compute_uv: bool, subset: Any) -> Any:
     return svd_module.svd(
         matrices("svd", a),
         full_matrices=full_matrices,
@@ -198,7 +199,7 @@ def _svd(a: Any, full_matrices: bool, compute_uv: bool, subset: Any) -> Any:
 
 
 @numpy_function(static="compute_uv")
-def _hermitian_svd(a: Any, compute_uv: bool) -> Any:
+def _hermitian_svd(a: ArrayLike, compute_uv: bool) -> Any:
     v, w = symmetric_eigen.eigh(square_matrices("svd", a))
     s = absolute(w)
     order = flip(argsort(s), -1)
@@ -214,7 +215,7 @@ def _hermitian_svd(a: Any, compute_uv: bool) -> Any:
 
 
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
@@ -242,7 +243,7 @@ def svd(
     return SVDResult(*result) if compute_uv else result
 
 
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: ArrayLike, /) -> Array:
     """Singular values of matrices of shape [..., m, n] in decreasing order.
 
     >>> svdvals(np.array([[3.0, 0.0], [0.0, -4.0]]))

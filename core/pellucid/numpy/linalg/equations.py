@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ShapeError
+from pellucid.base import ArgumentValueError, ArrayLike, ShapeError
 from pellucid.higher_order.cond import cond
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.higher_order.custom_vmap import custom_vmap
@@ -48,6 +48,7 @@ from pellucid.numpy.promotion import aval_of
 from pellucid.numpy.reductions import max as greatest, prod, sum as total
 from pellucid.primitives.contraction import Precision
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .arguments import common_batch, inexact, matrices, repeated, square_matrices
 
@@ -65,7 +66,7 @@ class SlogdetResult(NamedTuple):
 
 
 @numpy_function
-def _solve(a: Any, b: Any) -> Any:
+def _solve(a: ArrayLike, b: ArrayLike) -> Any:
     a, b = inexact("solve", a, b)
     a = square_matrices("solve", a)
     n = type_of(a).shape[-1]
@@ -82,7 +83,7 @@ def _solve(a: Any, b: Any) -> Any:
     return squeeze(x, -1) if is_vector else x
 
 
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """The solutions x of a x = b, for `a` of shape [..., n, n] and `b` of shape [..., n, k], or a vector [n].
 
     Leading axes are broadcast. Solutions of singular systems are infinite or NaN.
@@ -95,12 +96,12 @@ def solve(a: Any, b: Any) -> Any:
 
 
 @numpy_function
-def _inv(a: Any) -> Any:
+def _inv(a: ArrayLike) -> Any:
     a = square_matrices("inv", a)
     return solve_module.solve(a, eye_like(a))
 
 
-def inv(a: Any) -> Any:
+def inv(a: ArrayLike) -> Array:
     """Inverses of matrices of shape [..., n, n]; infinite or NaN where they are singular.
 
     >>> inv(np.array([[2.0, 0.0], [0.0, 4.0]]))
@@ -110,7 +111,7 @@ def inv(a: Any) -> Any:
     return _inv(a)
 
 
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of `a` as a map from its last axes to its first `ind` ones.
 
     Raises: ArgumentValueError unless `ind` is positive; ShapeError where the two groups' sizes differ.
@@ -132,7 +133,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     return reshape(inv(reshape(asarray(a), (n, n))), (*last, *first))
 
 
-def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """The x with tensordot(a, x, x.ndim) = `b`; `axes` of `a` are moved to its end first.
 
     Raises: ShapeError where sizes don't fit.
@@ -145,7 +146,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     ndim = type_of(a).ndim
     if axes is not None:
         moved = [operator.index(i) % ndim for i in axes]
-        a = a.transpose([*(i for i in range(ndim) if i not in moved), *moved])
+        a = asarray(a).transpose([*(i for i in range(ndim) if i not in moved), *moved])
     shape = type_of(a).shape[type_of(b).ndim :]
     n = math.prod(shape)
     if type_of(a).size != n * n or type_of(b).size != n:
@@ -160,7 +161,9 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
 
 
 @numpy_function(static="numpy_resid")
-def _lstsq(a: Any, b: Any, rcond: Any, numpy_resid: bool) -> tuple[Any, ...]:
+def _lstsq(
+    a: ArrayLike, b: ArrayLike, rcond: ArrayLike | None, numpy_resid: bool
+) -> tuple[Any, ...]:
     a, b = inexact("lstsq", a, b)
     if (
         type_of(a).ndim != 2
@@ -194,7 +197,7 @@ def _lstsq(a: Any, b: Any, rcond: Any, numpy_resid: bool) -> tuple[Any, ...]:
 
 
 def lstsq(
-    a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False
+    a: ArrayLike, b: ArrayLike, rcond: ArrayLike | None = None, *, numpy_resid: bool = False
 ) -> tuple[Any, Any, Any, Any]:
     """Least-squares solution of a x = b for `a` of shape [m, n] and `b` of shape [m] or [m, k].
 
@@ -221,23 +224,23 @@ def lstsq(
     return x, residuals, rank, s
 
 
-def _default_tolerance(x: Any) -> float:
+def _default_tolerance(x: ArrayLike) -> float:
     """The precision of the dtype, times the greater size of the matrices."""
     aval = type_of(x)
     return float(np.finfo(aval.dtype).eps) * max(aval.shape[-2:])
 
 
 @custom_jvp
-def _inverse_by_svd(a: Any, rtol: Any) -> Any:
+def _inverse_by_svd(a: ArrayLike, rtol: ArrayLike) -> Any:
     return _pseudo_inverse(a, rtol, hermitian=False)
 
 
 @custom_jvp
-def _inverse_by_eigenvalues(a: Any, rtol: Any) -> Any:
+def _inverse_by_eigenvalues(a: ArrayLike, rtol: ArrayLike) -> Any:
     return _pseudo_inverse(a, rtol, hermitian=True)
 
 
-def _pseudo_inverse(a: Any, rtol: Any, *, hermitian: bool) -> Any:
+def _pseudo_inverse(a: ArrayLike, rtol: Any, *, hermitian: bool) -> Any:
     if hermitian:
         v, w = symmetric_eigen.eigh(a)
         u, s, vh = v, w, H(v)
@@ -249,7 +252,9 @@ def _pseudo_inverse(a: Any, rtol: Any, *, hermitian: bool) -> Any:
     return product(H(vh), expand_dims(inverses, -1) * H(u))
 
 
-def _pseudo_inverse_jvp(inverse: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
+def _pseudo_inverse_jvp(
+    inverse: Callable[..., Any], primals: Any, tangents: Any
+) -> tuple[Any, Any]:
     """Golub and Pereyra, The differentiation of pseudo-inverses (1973), (4.12)."""
     a, rtol = primals
     a_dot = tangents[0]
@@ -267,7 +272,7 @@ _inverse_by_eigenvalues.defjvp(lambda x, t: _pseudo_inverse_jvp(_inverse_by_eige
 
 
 @numpy_function(static="hermitian")
-def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
+def _pinv(a: ArrayLike, rtol: ArrayLike | None, hermitian: bool) -> Any:
     a = matrices("pinv", a)
     *batch, m, n = type_of(a).shape
     if 0 in (m, n):
@@ -277,7 +282,13 @@ def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
     return (_inverse_by_eigenvalues if hermitian else _inverse_by_svd)(a, rtol)
 
 
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+def pinv(
+    a: ArrayLike,
+    rtol: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rcond: ArrayLike | None = None,
+) -> Array:
     """Pseudo-inverses of matrices of shape [..., m, n].
 
     Singular values of at most `rtol` times the greatest count as 0; the default is 10 * max(m, n) times the precision of
@@ -295,7 +306,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
 
 @numpy_function(static="hermitian")
-def _matrix_rank(M: Any, rtol: Any, tol: Any, hermitian: bool) -> Any:
+def _matrix_rank(M: Any, rtol: ArrayLike | None, tol: ArrayLike | None, hermitian: bool) -> Any:
     [M] = inexact("matrix_rank", M)
     if type_of(M).ndim < 2:
         return (M != 0).any().astype(np.int32)
@@ -311,7 +322,13 @@ def _matrix_rank(M: Any, rtol: Any, tol: Any, hermitian: bool) -> Any:
     return total(s > floor, axis=-1, dtype=np.int32)
 
 
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+def matrix_rank(
+    M: ArrayLike,
+    rtol: ArrayLike | None = None,
+    *,
+    hermitian: bool = False,
+    tol: ArrayLike | None = None,
+) -> Array:
     """Number of singular values of matrices of shape [..., m, n] that are greater than `rtol` times the greatest.
 
     The default is max(m, n) times the precision of the dtype; `tol` is an absolute bound instead.
@@ -327,14 +344,14 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
 # Determinants -------------------------------------------------------------------------------------
 
 
-def _parity(pivots: Any) -> Any:
+def _parity(pivots: ArrayLike) -> Any:
     """Number of exchanges of rows, modulo 2, of pivots of shape [..., n]."""
     here = np.arange(type_of(pivots).shape[-1], dtype=np.int32)
     return total(pivots != here, axis=-1, dtype=np.int32) % 2
 
 
 @numpy_function(static="method")
-def _slogdet(a: Any, method: str) -> tuple[Any, Any]:
+def _slogdet(a: ArrayLike, method: str) -> tuple[Any, Any]:
     a = square_matrices("slogdet", a)
     if method == "qr":
         q, r = lax_qr(a, full_matrices=False)
@@ -349,12 +366,12 @@ def _slogdet(a: Any, method: str) -> tuple[Any, Any]:
     return sign, total(log(absolute(diagonal)), axis=-1)
 
 
-def _signs(x: Any) -> Any:
+def _signs(x: ArrayLike) -> Any:
     size = absolute(x)
     return where(size == 0, 0, x / where(size == 0, 1, size).astype(type_of(x).dtype))
 
 
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Sign and logarithm of the absolute value of determinants of matrices of shape [..., n, n].
 
     Where a determinant is 0, its sign is 0 and the logarithm minus infinity. `method` is "lu" (default) or "qr".
@@ -369,7 +386,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     return SlogdetResult(*_slogdet(a, method or "lu"))
 
 
-def _det(a: Any) -> Any:
+def _det(a: Array) -> Any:
     """Determinants: by their formula up to 3×3, else by LU factors."""
     n = type_of(a).shape[-1]
     if n > 3:
@@ -390,7 +407,7 @@ def _det(a: Any) -> Any:
 
 
 @custom_jvp
-def _det_by_lu(a: Any) -> Any:
+def _det_by_lu(a: ArrayLike) -> Any:
     factors, pivots, _ = lu_module.lu(a)
     sign = (1 - 2 * _parity(pivots)).astype(type_of(a).dtype)
     return prod(diagonal_of(factors), axis=-1) * sign
@@ -431,17 +448,17 @@ def _det_by_lu_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 
 @custom_vmap
-def _is_any(x: Any) -> Any:
+def _is_any(x: Array) -> Any:
     """Whether any element of `x` is true, in all of a batch: so a branch that few matrices need stays a branch."""
     return x.any()
 
 
 @_is_any.def_vmap
-def _is_any_of_batch(axis_size: int, in_batched: Any, x: Any) -> tuple[Any, bool]:
+def _is_any_of_batch(axis_size: int, in_batched: Any, x: ArrayLike) -> tuple[Any, bool]:
     return _is_any(x), False
 
 
-def _cofactors_by_svd(a: Any) -> Any:
+def _cofactors_by_svd(a: ArrayLike) -> Any:
     """Cofactors of matrices A = U diag(s) Vᴴ of any rank: cof(U) cof(diag(s)) cof(Vᴴ), where cof(U) = det(U) conj(U)."""
     u, s, vh = svd_module.svd(a, full_matrices=False)
     ones = ones_like(s[..., :1])
@@ -453,11 +470,11 @@ def _cofactors_by_svd(a: Any) -> Any:
 
 
 @numpy_function
-def _determinant(a: Any) -> Any:
+def _determinant(a: ArrayLike) -> Any:
     return _det(square_matrices("det", a))
 
 
-def det(a: Any) -> Any:
+def det(a: ArrayLike) -> Array:
     """Determinants of matrices of shape [..., n, n].
 
     The second derivative of a singular matrix larger than 3×3 is NaN if another pivot than the last is zero. Raises: ShapeError unless matrices are square.

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ShapeError
+from pellucid.base import ArgumentValueError, ArrayLike, ShapeError
 from pellucid.linalg.matrices import eye_like
 from pellucid.linalg.solve import solve
 from pellucid.linalg.svd import svd
+from pellucid.numpy.annotations import Axis
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.elementwise import abs as absolute, conj, isnan, real, sqrt
 from pellucid.numpy.manipulation import canonical_axes, expand_dims, moveaxis, where
-from pellucid.numpy.reductions import max as greatest, min as least, sum as total
+from pellucid.numpy.reductions import max as greatest, min as least, static_axis, sum as total
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .arguments import inexact, matrices, square_matrices
 
@@ -23,7 +24,7 @@ _MATRIX_ORDERS = ("fro", "nuc", np.inf, -np.inf, 1, -1, 2, -2)
 
 
 @numpy_function(static=("ord", "axis", "keepdims"))
-def _norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
+def _norm(x: ArrayLike, ord: int | float | str | None, axis: Axis, keepdims: bool) -> Any:
     [x] = inexact("norm", x)
     ndim = type_of(x).ndim
     if axis is None:
@@ -41,11 +42,11 @@ def _norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
     )
 
 
-def _squares(x: Any) -> Any:
+def _squares(x: ArrayLike) -> Any:
     return real(x * conj(x)) if type_of(x).dtype.kind == "c" else x * x
 
 
-def _euclidean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _euclidean(x: ArrayLike, axes: tuple[int, ...], keepdims: bool) -> Any:
     return sqrt(total(_squares(x), axis=axes, keepdims=keepdims))
 
 
@@ -68,7 +69,9 @@ def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     return powers ** (1 / ord)
 
 
-def _of_matrices(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _of_matrices(
+    x: ArrayLike, ord: int | float | str | None, axes: tuple[int, ...], keepdims: bool
+) -> Any:
     row, column = axes
     if row == column:
         raise ArgumentValueError("jnp.linalg.norm got an axis twice.", got=f"axis: {axes}")
@@ -97,7 +100,9 @@ def _static_order(ord: Any) -> Any:
     return ord if ord is None or isinstance(ord, (str, int, float)) else float(ord)
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(
+    x: ArrayLike, ord: int | float | str | None = None, axis: Axis = None, keepdims: bool = False
+) -> Array:
     """Norm of vectors along one `axis`, or of matrices over two; by default of all elements.
 
     `ord` of vectors: a number p, for the p-th root of the sum of p-th powers of absolute values, 2 by default; 0 (number of
@@ -108,12 +113,12 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     >>> norm(np.array([3.0, 4.0]))
     Array(5., dtype=float32)
     """
-    if axis is not None:
-        axis = tuple(map(operator.index, axis)) if np.ndim(axis) else operator.index(axis)
-    return _norm(x, _static_order(ord), axis, bool(keepdims))
+    return _norm(x, _static_order(ord), static_axis(axis), bool(keepdims))
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(
+    x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str = "fro"
+) -> Array:
     """Norms of the matrices in the last two axes of `x`; see `norm`.
 
     >>> matrix_norm(np.ones((5, 2, 2)), ord=1)
@@ -123,25 +128,25 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 @numpy_function(static=("axis", "keepdims", "ord"))
-def _vector_norm(x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
+def _vector_norm(x: ArrayLike, axis: Axis, keepdims: bool, ord: int | float | str) -> Any:
     [x] = inexact("vector_norm", x)
     ndim = type_of(x).ndim
     return _of_vectors(x, ord, canonical_axes(axis, ndim), keepdims)
 
 
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(
+    x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float | str = 2
+) -> Array:
     """Norms of the vectors along `axis`; several axes, or all, hold one vector together. See `norm`.
 
     >>> vector_norm(np.ones((4, 4)))
     Array(4., dtype=float32)
     """
-    if axis is not None:
-        axis = tuple(map(operator.index, axis)) if np.ndim(axis) else (operator.index(axis),)
-    return _vector_norm(x, axis, bool(keepdims), _static_order(ord))
+    return _vector_norm(x, static_axis(axis), bool(keepdims), _static_order(ord))
 
 
 @numpy_function(static="p")
-def _cond(x: Any, p: Any) -> Any:
+def _cond(x: ArrayLike, p: int | float | str | None) -> Any:
     x = matrices("cond", x)
     if type_of(x).size == 0:
         raise ShapeError("jnp.linalg.cond needs matrices with elements.", got=type_of(x).text())
@@ -158,7 +163,7 @@ def _cond(x: Any, p: Any) -> Any:
     return where(isnan(ratio) & ~had_nan, np.inf, ratio)
 
 
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     """Condition numbers of matrices of shape [..., m, n]: norm `p` of each times that of its inverse.
 
     By default the ratio of the greatest and the least singular value, for which matrices need not be square; infinite

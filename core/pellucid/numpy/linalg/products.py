@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, DTypeLike, ShapeError
 from pellucid.linalg.matrices import eye_like
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import asarray
@@ -25,16 +25,22 @@ from pellucid.numpy.products import (
 )
 from pellucid.numpy.promotion import aval_of, promote_dtypes_numeric
 from pellucid.numpy.reductions import trace as numpy_trace
-from pellucid.primitives.contraction import Precision
+from pellucid.primitives.contraction import Precision, PrecisionLike
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import operand_lines, type_of
+from pellucid.xla.arrays import Array
 
 from .equations import inv
 
 
 def matmul(
-    x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """Matrix product; see `jnp.matmul`.
 
     >>> matmul(np.eye(2), np.array([1.0, 2.0]))
@@ -43,7 +49,7 @@ def matmul(
     return numpy_matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of all pairs of elements of two vectors.
 
     Raises: ShapeError for other arrays.
@@ -60,7 +66,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return numpy_outer(x1, x2)
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals, number `offset`, of the matrices in the last two axes of `x`.
 
     >>> diagonal(np.eye(3))
@@ -69,7 +75,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return numpy_diagonal(x, offset, -2, -1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Sums of the diagonals, number `offset`, of the matrices in the last two axes of `x`.
 
     >>> trace(np.eye(3))
@@ -79,7 +85,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 
 @numpy_function(static="axis")
-def _cross(x1: Any, x2: Any, axis: int) -> Any:
+def _cross(x1: ArrayLike, x2: ArrayLike, axis: int) -> Any:
     x1, x2 = map(asarray, promote_dtypes_numeric("linalg.cross", x1, x2))
     for i, x in enumerate((x1, x2)):
         aval = type_of(x)
@@ -93,7 +99,7 @@ def _cross(x1: Any, x2: Any, axis: int) -> Any:
     return stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=axis)
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Cross products of the vectors of three elements along `axis`; the other axes are broadcast.
 
     >>> cross(np.array([1, 0, 0]), np.array([0, 1, 0]))
@@ -102,7 +108,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return _cross(x1, x2, operator.index(axis))
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Array:
     """Product of two or more matrices, in the order that takes the fewest operations.
 
     The first may be a row and the last a column. Raises: ArgumentValueError for fewer than two arrays; ShapeError for other ranks.
@@ -133,7 +139,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
 
 
 @numpy_function(static="n")
-def _matrix_power(a: Any, n: int) -> Any:
+def _matrix_power(a: ArrayLike, n: int) -> Any:
     aval = aval_of("linalg.matrix_power", a)
     if aval.ndim < 2 or aval.shape[-1] != aval.shape[-2]:
         raise ShapeError("jnp.linalg.matrix_power needs square matrices.", got=aval.text())
@@ -149,7 +155,7 @@ def _matrix_power(a: Any, n: int) -> Any:
     return result
 
 
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """The `n`-th powers of matrices of shape [..., m, m]; of their inverses for negative `n`.
 
     Raises: ArgumentTypeError unless `n` is an integer known when tracing; ShapeError unless matrices are square.

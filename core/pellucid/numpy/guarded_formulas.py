@@ -1,0 +1,150 @@
+"""Formulas of several primitives, guarded where the plain one overflows or divides by zero: hypot, logaddexp, sinc."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import ArrayLike, DtypeError
+from pellucid.primitives import arithmetic, conversion, logical, transcendental
+from pellucid.primitives.families import constant_like
+from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
+
+from .compiled import numpy_function
+from .elementwise import check_real, is_complex, selected, signbit
+from .promotion import convert, promote_arguments_inexact, promote_dtypes_inexact, refuse_out
+
+
+@numpy_function
+def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Length of the vector (`x`, `y`), without overflow where the result has none.
+
+    >>> hypot(3.0, 4.0)
+    Array(5., dtype=float32, weak_type=True)
+    """
+    sides = x, y
+    x, y = promote_arguments_inexact("hypot", x, y)
+    check_real("hypot", x, y)
+    x, y = arithmetic.abs(x), arithmetic.abs(y)
+    infinite = logical.bitwise_or(
+        logical.eq(x, constant_like(x, np.inf)), logical.eq(y, constant_like(y, np.inf))
+    )
+    large, small = arithmetic.max(x, y), arithmetic.min(x, y)
+    zero, one = constant_like(large, 0), constant_like(large, 1)
+    is_zero = logical.eq(large, zero)
+    ratio = arithmetic.div(small, selected(is_zero, one, large))
+    length = arithmetic.mul(large, arithmetic.sqrt(arithmetic.add(one, arithmetic.square(ratio))))
+    length = selected(infinite, constant_like(large, np.inf), selected(is_zero, large, length))
+    return _weak_if_all_are(length, *sides)
+
+
+def _weak_if_all_are(x: ArrayLike, *operands: ArrayLike) -> Any:
+    """`x`, weakly typed only if all `operands` are; promotion looks at the dtype that they get together."""
+    aval = type_of(x)
+    weak_type = aval.weak_type and all(type_of(o).weak_type for o in operands)
+    return convert(x, aval, aval.dtype, weak_type)
+
+
+@numpy_function
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """`log(exp(x1) + exp(x2))`, without overflow where the result has none.
+
+    >>> logaddexp(1000.0, 1000.0)
+    Array(1000.6932, dtype=float32, weak_type=True)
+    """
+    refuse_out("logaddexp", out, where)
+    result = _log_of_sum("logaddexp", x1, x2, transcendental.exp, 1.0)
+    return _weak_if_all_are(result, x1, x2) if is_complex(result) else result
+
+
+@numpy_function
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """`log2(2**x1 + 2**x2)`, without overflow where the result has none.
+
+    >>> logaddexp2(3.0, 3.0)
+    Array(4., dtype=float32, weak_type=True)
+    """
+    refuse_out("logaddexp2", out, where)
+    result = _log_of_sum("logaddexp2", x1, x2, transcendental.exp2, 1 / np.log(2.0))
+    return _weak_if_all_are(result, x1, x2)
+
+
+def _log_of_sum(
+    name: str, x1: ArrayLike, x2: ArrayLike, exp: Callable[[Any], Any], unit: float
+) -> Any:
+    """Logarithm of `exp(x1) + exp(x2)` to the base of `exp`, in which `unit` is the logarithm of e."""
+    x1, x2 = promote_arguments_inexact(name, x1, x2)
+    total, delta = arithmetic.add(x1, x2), arithmetic.sub(x1, x2)
+    has_parts = is_complex(total)
+    # One choice for both keeps all derivatives right where the operands are equal.
+    is_first = logical.eq(arithmetic.max(x1, x2), x1)
+    large, small = selected(is_first, x1, x2), selected(is_first, x2, x1)
+    below = arithmetic.sub(small, large)
+    term = transcendental.log1p(exp(below))
+    term = term if unit == 1 else arithmetic.mul(term, constant_like(term, unit))
+    result = arithmetic.add(large, term)
+    if has_parts:
+        imag = _wrapped(conversion.imag(result), np.pi * unit)
+        return conversion.complex(conversion.real(result), imag)
+    return selected(logical.ne(delta, delta), total, result)
+
+
+def _wrapped(x: ArrayLike, bound: float) -> Any:
+    """`x` moved by a multiple of `2 bound` into [-bound, bound]."""
+    half, whole, zero = (constant_like(x, v) for v in (bound, 2 * bound, 0))
+    rest = arithmetic.rem(arithmetic.add(x, half), whole)
+    rest = selected(logical.lt(rest, zero), arithmetic.add(rest, whole), rest)
+    return arithmetic.sub(rest, half)
+
+
+@numpy_function
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Magnitude of `x1` with the sign of `x2`.
+
+    >>> copysign(np.array([1.0, 2.0]), -0.0)
+    Array([-1., -2.], dtype=float32)
+    """
+    x1, x2 = promote_arguments_inexact("copysign", x1, x2)
+    check_real("copysign", x1, x2, error=DtypeError)
+    magnitude = arithmetic.abs(x1)
+    return selected(signbit(x2), arithmetic.neg(magnitude), magnitude)
+
+
+@numpy_function
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """0 where `x1` is negative, 1 where it is positive, `x2` where it is zero.
+
+    >>> heaviside(np.array([-2.0, 0.0, 2.0]), 0.5)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    originals = x1, x2
+    x1, x2 = promote_arguments_inexact("heaviside", x1, x2)
+    zero = constant_like(x1, 0)
+    step = selected(
+        logical.lt(x1, zero), zero, selected(logical.gt(x1, zero), constant_like(x1, 1), x2)
+    )
+    return _weak_if_all_are(selected(logical.ne(x1, x1), x1, step), *originals)
+
+
+@numpy_function
+def sinc(x: ArrayLike, /) -> Array:
+    """`sin(pi x) / (pi x)`, and 1 at 0.
+
+    >>> sinc(np.array([0.0, 0.5]))
+    Array([1.        , 0.63661975], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact("sinc", x)
+    scaled = arithmetic.mul(constant_like(x, np.pi), x)
+    is_zero = logical.eq(x, constant_like(x, 0))
+    safe = selected(is_zero, constant_like(x, 1), scaled)
+    # Near zero the series 1 - (pi x)^2 / 6 keeps derivatives exact.
+    series = arithmetic.sub(
+        constant_like(x, 1), arithmetic.div(arithmetic.square(scaled), constant_like(x, 6))
+    )
+    return selected(is_zero, series, arithmetic.div(transcendental.sin(safe), safe))
+
+
+__all__ = ["copysign", "heaviside", "hypot", "logaddexp", "logaddexp2", "sinc"]
