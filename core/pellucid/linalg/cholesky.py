@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from pellucid.base import ArrayLike
 from pellucid.ir import NoParams
 from pellucid.primitives.arithmetic import div, sub
 from pellucid.tracing import bind1, type_of
+from pellucid.xla.arrays import Array
 
 from .matrices import (
     MatrixPrimitive,
@@ -62,7 +62,7 @@ class Cholesky(MatrixPrimitive[NoParams]):
 cholesky_p = Cholesky()
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with positive diagonal for which `x` = L Lᴴ.
 
     `x` has shape [..., n, n] and is Hermitian and positive definite; where it isn't, L is NaN. By default (x + xᴴ) / 2

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pellucid.base import DerivativeRuleError, dtypes
+from pellucid.base import ArrayLike, DerivativeRuleError, dtypes
 from pellucid.primitives.arithmetic import abs as absolute, add, div, mul, neg
 from pellucid.primitives.conversion import complex as complex_of, converted, imag, real
 from pellucid.primitives.creation import broadcasted_iota, full_like
@@ -13,6 +13,7 @@ from pellucid.primitives.logical import eq
 from pellucid.primitives.movement import expand_dims, reduce_sum
 from pellucid.primitives.reduction import argmax
 from pellucid.tracing import bind, type_of
+from pellucid.xla.arrays import Array
 
 from .matrices import (
     PLATFORMS_OF_LIBRARIES,
@@ -125,7 +126,7 @@ class Eig(MatrixPrimitive[EigParams]):
 eig_p = Eig()
 
 
-def _vectors_dot(w: Any, v: Any, change: Any) -> Any:
+def _vectors_dot(w: Array, v: Array, change: Array) -> Array:
     """Tangents of unit eigenvectors whose largest elements are real, as LAPACK chooses them."""
     turn = solve(v, product(change, v))
     on_diagonal = is_at(type_of(turn).shape, 0, eq)
@@ -143,14 +144,14 @@ def _vectors_dot(w: Any, v: Any, change: Any) -> Any:
 
 
 def eig(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
     enable_eigvec_derivs: bool = False,
     implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
-) -> list[Any]:
+) -> list[Array]:
     """[eigenvalues w, left eigenvectors, right eigenvectors] of the matrices in `x`, of shape [..., n, n].
 
     All are complex: w of shape [..., n], vectors of shape [..., n, n], columns of norm 1 with a real largest element;

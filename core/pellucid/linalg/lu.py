@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import DtypeError, ShapeError
+from pellucid.base import ArrayLike, DtypeError, ShapeError
 from pellucid.higher_order.loops import fori_loop
 from pellucid.ir import NoParams, Traits
 from pellucid.primitives.arithmetic import add, mul, sub
@@ -17,6 +17,7 @@ from pellucid.primitives.movement import broadcast_in_dim, expand_dims
 from pellucid.primitives.slicing import dynamic_index_in_dim, slice_in_dim
 from pellucid.primitives.sorting import taken_along
 from pellucid.tracing import bind, bind1, type_of
+from pellucid.xla.arrays import Array
 
 from .matrices import (
     MatrixPrimitive,
@@ -90,7 +91,7 @@ class Lu(MatrixPrimitive[NoParams]):
 lu_p = Lu()
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """The LU decomposition of the matrices in `x`, of shape [..., m, n], with exchanges of rows: P x = L U.
 
     Gives (both factors in one matrix, pivots, permutation). L is the lower triangle with ones on its diagonal, U the
@@ -107,7 +108,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     return factors, pivots, permutation
 
 
-def rows_at(x: Any, permutation: Any) -> Any:
+def rows_at(x: Array, permutation: Array) -> Array:
     """The matrices in `x` with their rows in another order."""
     ndim = type_of(x).ndim
     shape = (*type_of(permutation).shape, type_of(x).shape[-1])
@@ -181,7 +182,7 @@ class LuPivotsToPermutation(MatrixPrimitive[LuPivotsToPermutationParams]):
 lu_pivots_to_permutation_p = LuPivotsToPermutation()
 
 
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """The order of `permutation_size` rows after the exchanges that `pivots`, of shape [..., k], describe.
 
     Raises: DtypeError unless pivots are int32; ShapeError where there are more of them than rows.

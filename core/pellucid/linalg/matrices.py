@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pellucid.base import CompilationError, DtypeError, ShapeError
+from pellucid.base import ArrayLike, CompilationError, DtypeError, DTypeLike, ShapeError
 from pellucid.ir import (
     Avals,
     CountRule,
@@ -34,6 +34,7 @@ from pellucid.primitives.movement import (
 )
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing import bind, type_of
+from pellucid.xla.arrays import Array
 
 P = TypeVar("P")
 ACCEPTED = ("float32", "float64", "complex64", "complex128")
@@ -148,23 +149,23 @@ class MatrixPrimitive(Primitive[P]):
 # Algebra ------------------------------------------------------------------------------------------
 
 
-def T(x: Any) -> Any:
+def T(x: ArrayLike) -> Array:
     """The matrices in `x`, transposed."""
     ndim = type_of(x).ndim
     return transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
-def H(x: Any) -> Any:
+def H(x: ArrayLike) -> Array:
     """The matrices in `x`, transposed and conjugated."""
     return T(conjugated(x))
 
 
-def conjugated(x: Any) -> Any:
+def conjugated(x: ArrayLike) -> Any:
     """The conjugate of `x`, which is `x` where it is real."""
     return conj(x) if type_of(x).dtype.kind == "c" else x
 
 
-def product(x: Any, y: Any, *others: Any) -> Any:
+def product(x: Array, y: Any, *others: Any) -> Array:
     """Products of the matrices in arrays of one rank, in full precision, from the left."""
     n = type_of(x).ndim - 2
     batch = tuple(range(n))
@@ -172,29 +173,29 @@ def product(x: Any, y: Any, *others: Any) -> Any:
     return product(result, *others) if others else result
 
 
-def by_columns(x: Any, scale: Any) -> Any:
+def by_columns(x: Array, scale: Array) -> Array:
     """The matrices in `x`, each column multiplied by an element of the vectors in `scale`."""
     return mul(x, converted(expand_dims(scale, (type_of(scale).ndim - 1,)), type_of(x).dtype))
 
 
-def by_rows(scale: Any, x: Any) -> Any:
+def by_rows(scale: Array, x: Array) -> Array:
     """The matrices in `x`, each row multiplied by an element of the vectors in `scale`."""
     return mul(converted(expand_dims(scale, (type_of(scale).ndim,)), type_of(x).dtype), x)
 
 
-def hermitian_part(x: Any) -> Any:
+def hermitian_part(x: ArrayLike) -> Array:
     """(x + xᴴ) / 2."""
     return div(add(x, H(x)), type_of(x).dtype.type(2))
 
 
-def is_at(shape: Sequence[int], k: int, compare: Callable[[Any, Any], Any] = ge) -> Any:
+def is_at(shape: Sequence[int], k: int, compare: Callable[[Any, Any], Any] = ge) -> Array:
     """For each element of a matrix, how its row plus `k` compares with its column; by default, whether it's no smaller."""
     sizes = tuple(shape[-2:])
     rows, columns = (broadcasted_iota(_INT32, sizes, i) for i in (0, 1))
     return compare(add(rows, np.int32(k)), columns)
 
 
-def where_in_matrix(mask: Any, x: Any, y: Any) -> Any:
+def where_in_matrix(mask: Array, x: Array, y: Array) -> Array:
     """Elements of `x` where `mask`, of the shape of one matrix, is True, else of `y`."""
     aval = type_of(x)
     dims = (aval.ndim - 2, aval.ndim - 1)
@@ -202,17 +203,17 @@ def where_in_matrix(mask: Any, x: Any, y: Any) -> Any:
     return select_n(mask, y, x)
 
 
-def tril(x: Any, k: int = 0) -> Any:
+def tril(x: Array, k: int = 0) -> Array:
     """The matrices in `x`, with zeros above diagonal `k`."""
     return where_in_matrix(is_at(type_of(x).shape, k), x, full_like(x, 0))
 
 
-def triu(x: Any, k: int = 0) -> Any:
+def triu(x: Array, k: int = 0) -> Array:
     """The matrices in `x`, with zeros below diagonal `k`."""
     return where_in_matrix(is_at(type_of(x).shape, k - 1), full_like(x, 0), x)
 
 
-def eye_like(x: Any) -> Any:
+def eye_like(x: Array) -> Array:
     """Identity matrices of the shape, layout and dtype of `x`."""
     aval = type_of(x)
     dims = (aval.ndim - 2, aval.ndim - 1)
@@ -220,14 +221,14 @@ def eye_like(x: Any) -> Any:
     return broadcast_in_dim(one, aval.shape, dims, out_sharding=aval.shown_sharding)
 
 
-def identity(x: Any, n: int) -> Any:
+def identity(x: Array, n: int) -> Array:
     """The n×n identity matrix, of the dtype and rank of `x`; its leading axes have size 1."""
     aval = type_of(x)
     one = converted(is_at((n, n), 0, eq), aval.dtype)
     return expand_dims(one, tuple(range(aval.ndim - 2)))
 
 
-def diagonal_of(x: Any) -> Any:
+def diagonal_of(x: Array) -> Array:
     """The diagonals of the matrices in `x`: sums of rows in which only the diagonal is left."""
     alone = where_in_matrix(is_at(type_of(x).shape, 0, eq), x, full_like(x, 0))
     *_, m, n = type_of(x).shape
@@ -235,13 +236,13 @@ def diagonal_of(x: Any) -> Any:
     return reduce_sum(alone, (ndim - 2 if m > n else ndim - 1,))
 
 
-def diagonal_matrix(x: Any) -> Any:
+def diagonal_matrix(x: Array) -> Array:
     """Square matrices with the vectors in `x` as diagonals, and zeros elsewhere."""
     rows = expand_dims(x, (type_of(x).ndim - 1,))
     return mul(rows, identity(rows, type_of(x).shape[-1]))
 
 
-def hermitian_from(x: Any, *, lower: bool) -> Any:
+def hermitian_from(x: Array, *, lower: bool) -> Array:
     """Hermitian matrices whose lower (or upper) triangles are those of `x`, with real diagonals."""
     half = tril(x, -1) if lower else triu(x, 1)
     whole = add(half, H(half))
@@ -249,22 +250,22 @@ def hermitian_from(x: Any, *, lower: bool) -> Any:
     return add(whole, converted(real(inner), aval_dtype(x)) if aval_dtype(x).kind == "c" else inner)
 
 
-def aval_dtype(x: Any) -> np.dtype:
+def aval_dtype(x: Array) -> np.dtype:
     """The dtype of `x`."""
     return type_of(x).dtype
 
 
-def columns(x: Any, count: int) -> Any:
+def columns(x: Array, count: int) -> Array:
     """The first `count` columns of the matrices in `x`."""
     return slice_in_dim(x, 0, count, axis=type_of(x).ndim - 1)
 
 
-def rows(x: Any, count: int) -> Any:
+def rows(x: Array, count: int) -> Array:
     """The first `count` rows of the matrices in `x`."""
     return slice_in_dim(x, 0, count, axis=type_of(x).ndim - 2)
 
 
-def padded(x: Any, m: int, n: int) -> Any:
+def padded(x: Array, m: int, n: int) -> Array:
     """The matrices in `x` with zeros behind their rows and columns, m×n then."""
     *batch, old_m, old_n = type_of(x).shape
     if (old_m, old_n) == (m, n):
@@ -273,21 +274,21 @@ def padded(x: Any, m: int, n: int) -> Any:
     return pad(x, aval_dtype(x).type(0), config)
 
 
-def nan_unless(succeeded: Any, x: Any) -> Any:
+def nan_unless(succeeded: Array, x: Array) -> Array:
     """`x` where `succeeded`, which has its leading axes, is True, else NaN."""
     aval = type_of(x)
     mask = broadcast_in_dim(succeeded, aval.shape, tuple(range(type_of(succeeded).ndim)))
     return select_n(mask, full_like(x, np.nan), x)
 
 
-def without_info(results: Sequence[Any]) -> list[Any]:
+def without_info(results: Sequence[Any]) -> list[Array]:
     """Results but the last, LAPACK's `info`; NaN where that says that an algorithm failed."""
     *values, info = results
     succeeded = eq(info, np.int32(0))
     return [nan_unless(succeeded, x) for x in values]
 
 
-def matrix_aval(x: ShapedArray, *shape: int, dtype: Any = None) -> ShapedArray:
+def matrix_aval(x: ShapedArray, *shape: int, dtype: DTypeLike | None = None) -> ShapedArray:
     """The type of an array of `shape` with the dtype of `x`, or another."""
     return shaped_array(shape, x.dtype if dtype is None else np.dtype(dtype))
 

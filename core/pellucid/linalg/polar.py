@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ShapeError
+from pellucid.base import ArrayLike, ShapeError
 from pellucid.primitives.arithmetic import abs as absolute, add, div, max as greater, mul, sqrt, sub
 from pellucid.primitives.assembly import concatenate
 from pellucid.primitives.conversion import converted
@@ -17,6 +17,7 @@ from pellucid.primitives.movement import expand_dims, reduce_sum, rev
 from pellucid.primitives.reduction import reduce_max
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .cholesky import cholesky
 from .matrices import H, hermitian_part, identity, product, rows
@@ -46,7 +47,7 @@ def _weights(eps: float, max_iterations: int) -> list[tuple[float, float, float]
 
 
 def qdwh(
-    x: Any,
+    x: ArrayLike,
     *,
     is_hermitian: bool = False,
     max_iterations: int | None = None,
@@ -96,7 +97,7 @@ def qdwh(
     return u, h, np.int32(len(weights)), le(change, tolerance)
 
 
-def _iterated(u: Any, a: float, b: float, c: float) -> Any:
+def _iterated(u: Array, a: float, b: float, c: float) -> Array:
     """u (a + b uᴴ u) (1 + c uᴴ u)⁻¹."""
     number = type_of(u).dtype.type
     n = type_of(u).shape[-1]
@@ -115,7 +116,7 @@ def _iterated(u: Any, a: float, b: float, c: float) -> Any:
     return add(keep, mul(solved, number(a - b / c)))
 
 
-def _cut(x: Any, shape: tuple[Any, Any]) -> Any:
+def _cut(x: ArrayLike, shape: tuple[Any, Any]) -> Array:
     """`x` with zeros beyond the rows and columns of `shape`."""
     sizes = type_of(x).shape
     inside = [
@@ -128,7 +129,7 @@ def _cut(x: Any, shape: tuple[Any, Any]) -> Any:
     return select_n(bitwise_and(*inside), full_like(x, 0), x)
 
 
-def svd_by_polar(x: Any, *, full_matrices: bool, compute_uv: bool) -> list[Any]:
+def svd_by_polar(x: Array, *, full_matrices: bool, compute_uv: bool) -> list[Array]:
     """[s, u, vᴴ], or [s], by the eigenvalues of the Hermitian factor of the polar decomposition."""
     *_, m, n = type_of(x).shape
     if m < n:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import ShapeError
+from pellucid.base import ArrayLike, ShapeError
 from pellucid.ir import NoParams
 from pellucid.primitives.arithmetic import add, sub
 from pellucid.primitives.conversion import complex as complex_of, imag
@@ -14,6 +14,7 @@ from pellucid.primitives.creation import broadcasted_iota, full_like
 from pellucid.primitives.families import zero_of
 from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.tracing import bind, bind1, type_of
+from pellucid.xla.arrays import Array
 
 from .lu import rows_at
 from .matrices import (
@@ -139,12 +140,12 @@ class Geqrf(MatrixPrimitive[NoParams]):
 geqrf_p = Geqrf()
 
 
-def geqrf(x: Any) -> list[Any]:
+def geqrf(x: Array) -> list[Array]:
     """Householder reflections below R, and their factors, of matrices of shape [..., m, n]. Source: LAPACK, `geqrf`."""
     return list(bind(geqrf_p, x, params=NoParams()))
 
 
-def _pivoted(x: Any, params: QrParams, platform: str) -> list[Any]:
+def _pivoted(x: Array, params: QrParams, platform: str) -> list[Any]:
     """Reflections below R, the order of columns counted from 1, and factors."""
     aval = type_of(x)
     *batch, m, n = aval.shape
@@ -159,8 +160,12 @@ def _pivoted(x: Any, params: QrParams, platform: str) -> list[Any]:
 
 
 def qr(
-    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
-) -> tuple[Any, ...]:
+    x: ArrayLike,
+    *,
+    pivoting: bool = False,
+    full_matrices: bool = True,
+    use_magma: bool | None = None,
+) -> tuple[Array, ...]:
     """The QR decomposition of the matrices in `x`, of shape [..., m, n]: Q with orthonormal columns, R upper triangular.
 
     Q has shape [..., m, m] and R [..., m, n] with `full_matrices`, else [..., m, k] and [..., k, n], k = min(m, n).
@@ -221,7 +226,7 @@ class HouseholderProduct(MatrixPrimitive[NoParams]):
 householder_product_p = HouseholderProduct()
 
 
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """The first n columns of a product of Householder reflections H₁ H₂ … H_k, Hᵢ = 1 - tauᵢ vᵢ vᵢᴴ.
 
     `a` has shape [..., m, n], m ≥ n; vᵢ stands below the diagonal of column i, with an implied 1 on it. `taus` has
@@ -275,7 +280,9 @@ class Ormqr(MatrixPrimitive[OrmqrParams]):
 ormqr_p = Ormqr()
 
 
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(
+    a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False
+) -> Array:
     """Q `c` if `left`, else `c` Q, for the square Q = H₁ H₂ … H_k of `a` and `taus`, which isn't formed.
 
     `a` and `taus` are as for `householder_product`; with `transpose` Q is transposed and conjugated.

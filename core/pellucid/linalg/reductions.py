@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pellucid.base import UnsupportedError
+from pellucid.base import ArrayLike, UnsupportedError
 from pellucid.ir import NoParams
 from pellucid.tracing import bind, type_of
+from pellucid.xla.arrays import Array
 
 from .matrices import (
     PLATFORMS_OF_LIBRARIES,
@@ -55,12 +56,12 @@ schur_p = Schur()
 
 
 def schur(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
-) -> list[Any]:
+) -> list[Array]:
     """[T, Z] with x = Z T Zᴴ for the matrices in `x`, of shape [..., n, n]: Z is unitary, T upper triangular.
 
     For real matrices T has 2×2 blocks on its diagonal where eigenvalues are complex. Without `compute_schur_vectors`
@@ -110,7 +111,7 @@ class Hessenberg(MatrixPrimitive[NoParams]):
 hessenberg_p = Hessenberg()
 
 
-def hessenberg(a: Any) -> tuple[Any, Any]:
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     """The Hessenberg form of the matrices in `a`, of shape [..., n, n], with the reflections that make it.
 
     Gives (h, taus): the upper triangle and the first subdiagonal of h are the form; below stand the reflections of Q,
@@ -171,7 +172,7 @@ class Tridiagonal(MatrixPrimitive[TridiagonalParams]):
 tridiagonal_p = Tridiagonal()
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
     """The tridiagonal form Qᴴ a Q of the Hermitian matrices in `a`, of shape [..., n, n].
 
     Gives (the matrix with the reflections of Q, diagonal [..., n], subdiagonal [..., n - 1], factors [..., n - 1]);

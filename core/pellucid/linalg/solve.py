@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pellucid.higher_order.linear_calls import custom_linear_solve
@@ -12,6 +10,7 @@ from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.movement import broadcast_in_dim, move_axis, reshape
 from pellucid.primitives.sorting import sort_key_val
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .lu import lu, rows_at
 from .matrices import product
@@ -21,7 +20,7 @@ PLAIN, TRANSPOSED, ADJOINT = range(3)
 """Forms of the matrix whose factors are given, by SciPy's numbers."""
 
 
-def with_factors(factors: Any, permutation: Any, b: Any, form: int = PLAIN) -> Any:
+def with_factors(factors: Array, permutation: Array, b: Array, form: int = PLAIN) -> Array:
     """The solutions x of op(A) x = b for A, given as `lu` gives its factors; `form` says what op does.
 
     Shapes are [..., n, n], [..., n] and [..., n, k] with equal leading axes; or `b` alone has leading axes.
@@ -42,7 +41,7 @@ def with_factors(factors: Any, permutation: Any, b: Any, form: int = PLAIN) -> A
     return rows_at(b, inverse_of(permutation))
 
 
-def inverse_of(permutation: Any) -> Any:
+def inverse_of(permutation: Array) -> Array:
     """The permutations that undo those in `permutation`, of shape [..., n]."""
     aval = type_of(permutation)
     positions = broadcasted_iota(
@@ -51,7 +50,7 @@ def inverse_of(permutation: Any) -> Any:
     return sort_key_val(permutation, positions)[1]
 
 
-def solve(a: Any, b: Any) -> Any:
+def solve(a: Array, b: Array) -> Array:
     """The solutions x of `a` x = `b`, of shapes [..., n, n] and [..., n, k] with equal leading axes."""
     factors, _, permutation = lu(stop_gradient(a))
     return custom_linear_solve(
@@ -62,7 +61,7 @@ def solve(a: Any, b: Any) -> Any:
     )
 
 
-def broadcast_batch(x: Any, batch: tuple[int, ...]) -> Any:
+def broadcast_batch(x: Array, batch: tuple[int, ...]) -> Array:
     """The matrices in `x` repeated over leading axes `batch`."""
     aval = type_of(x)
     shape = (*batch, *aval.shape[-2:])

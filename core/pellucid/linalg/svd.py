@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
-from pellucid.base import ArgumentValueError, DerivativeRuleError
+from pellucid.base import ArgumentValueError, ArrayLike, DerivativeRuleError
 from pellucid.primitives.arithmetic import add, div, mul, sub
 from pellucid.primitives.conversion import complex as complex_of, converted, imag, real
 from pellucid.primitives.creation import full_like
@@ -13,6 +13,7 @@ from pellucid.primitives.logical import eq, select_n
 from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing import bind, type_of
+from pellucid.xla.arrays import Array
 
 from .matrices import (
     H,
@@ -177,7 +178,7 @@ class Svd(MatrixPrimitive[SvdParams]):
 svd_p = Svd()
 
 
-def _sums(s: Any, like: Any) -> Any:
+def _sums(s: Array, like: Any) -> Array:
     """Sums of all pairs of singular values, with the dtype of `like`."""
     ndim = type_of(s).ndim
     shape = type_of(like).shape
@@ -185,13 +186,13 @@ def _sums(s: Any, like: Any) -> Any:
     return converted(add(first, second), type_of(like).dtype)
 
 
-def _quotient(x: Any, s: Any) -> Any:
+def _quotient(x: Array, s: Array) -> Array:
     """`x` divided by singular values; 0 where these are 0."""
     is_zero = eq(s, full_like(s, 0))
     return select_n(is_zero, div(x, select_n(is_zero, s, full_like(s, 1))), full_like(s, 0))
 
 
-def _on_cpu(x: Any, params: SvdParams) -> list[Any]:
+def _on_cpu(x: Array, params: SvdParams) -> list[Array]:
     aval = type_of(x)
     *batch, m, n = aval.shape
     k = min(m, n)
@@ -208,7 +209,7 @@ def _on_cpu(x: Any, params: SvdParams) -> list[Any]:
     return parts if params.compute_uv else parts[:1]
 
 
-def _on_gpu(x: Any, params: SvdParams, platform: str) -> list[Any]:
+def _on_gpu(x: Array, params: SvdParams, platform: str) -> list[Array]:
     """By `gesvdj`, `gesvdp`, or `gesvd`, which takes no fewer rows than columns."""
     aval = type_of(x)
     *batch, m, n = aval.shape
@@ -253,7 +254,7 @@ def _on_gpu(x: Any, params: SvdParams, platform: str) -> list[Any]:
 
 
 def svd(
-    x: Any,
+    x: ArrayLike,
     *,
     full_matrices: bool = True,
     compute_uv: bool = True,

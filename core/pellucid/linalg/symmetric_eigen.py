@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError
+from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike
 from pellucid.primitives.arithmetic import div, sub
 from pellucid.primitives.conversion import converted, real
 from pellucid.primitives.creation import full_like
@@ -13,6 +13,7 @@ from pellucid.primitives.logical import eq
 from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing import bind, type_of
+from pellucid.xla.arrays import Array
 
 from .matrices import (
     PLATFORMS_OF_LIBRARIES,
@@ -125,7 +126,7 @@ class Eigh(MatrixPrimitive[EighParams]):
 eigh_p = Eigh()
 
 
-def by_columns_gap(w: Any, like: Any) -> Any:
+def by_columns_gap(w: Array, like: Any) -> Array:
     """For each pair, eigenvalue of the column minus that of the row, with the dtype of `like`."""
     ndim = type_of(w).ndim
     shape = type_of(like).shape
@@ -135,7 +136,7 @@ def by_columns_gap(w: Any, like: Any) -> Any:
     return converted(sub(by_column, by_row), type_of(like).dtype)
 
 
-def chosen(x: Any, start_end: tuple[int, int] | None) -> Any:
+def chosen(x: Array, start_end: tuple[int, int] | None) -> Array:
     """The part of `x` from start to end along its last axis."""
     if start_end is None:
         return x
@@ -143,14 +144,14 @@ def chosen(x: Any, start_end: tuple[int, int] | None) -> Any:
 
 
 def eigh(
-    x: Any,
+    x: ArrayLike,
     *,
     lower: bool = True,
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """(eigenvectors v, eigenvalues w) of the Hermitian matrices in `x`, of shape [..., n, n]: x v = v diag(w).
 
     w is real and increases, of shape [..., n]; column i of v belongs to w[i]. `subset_by_index` (start, end) keeps

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base import ShapeError
+from pellucid.base import ArrayLike, ShapeError
 from pellucid.ir import Avals, Traits, Zero, is_linear, real_operations, size_of
 from pellucid.primitives.arithmetic import neg, sub
 from pellucid.primitives.movement import aligned_at, expand_dims, move_axis, reshape, squeeze
 from pellucid.tracing import bind1, type_of
+from pellucid.xla.arrays import Array
 
 from .matrices import MatrixPrimitive, T, conjugated, product, tril, triu
 from .native import byte, lapack_name, native
@@ -126,15 +127,15 @@ triangular_solve_p = TriangularSolve()
 
 
 def triangular_solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     left_side: bool = False,
     lower: bool = False,
     transpose_a: bool = False,
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
-) -> Any:
+) -> Array:
     """The solution x of op(a) x = `b` if `left_side`, else of x op(a) = `b`.
 
     `a` has shape [..., n, n]; of it only the `lower` or the upper triangle is read, without the diagonal if that is

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base import ShapeError
+from pellucid.base import ArrayLike, ShapeError
 from pellucid.higher_order.loops import scan
 from pellucid.ir import Avals, Traits, Zero, is_linear, real_operations, size_of
 from pellucid.primitives.arithmetic import div, mul, neg, sub
@@ -13,6 +13,7 @@ from pellucid.primitives.creation import full_like
 from pellucid.primitives.movement import expand_dims, move_axis
 from pellucid.primitives.slicing import index_in_dim
 from pellucid.tracing import bind1, type_of
+from pellucid.xla.arrays import Array
 
 from .matrices import MatrixPrimitive, without_info
 from .native import INT32, gpu_name, lapack_name, native
@@ -93,7 +94,7 @@ class TridiagonalSolve(MatrixPrimitive[TridiagonalSolveParams]):
 tridiagonal_solve_p = TridiagonalSolve()
 
 
-def shifted(x: Any, offset: int, axis: int) -> Any:
+def shifted(x: Array, offset: int, axis: int) -> Array:
     """`x` with element i + `offset` along `axis`, counted from the end, at i, and zeros beyond the ends."""
     aval = type_of(x)
     config = [(0, 0, 0)] * aval.ndim
@@ -101,7 +102,7 @@ def shifted(x: Any, offset: int, axis: int) -> Any:
     return pad(x, aval.dtype.type(0), config)
 
 
-def eliminated(dl: Any, d: Any, du: Any, b: Any) -> Any:
+def eliminated(dl: Array, d: Array, du: Array, b: Array) -> Array:
     """The solutions by elimination without exchanges of rows (Thomas), for diagonally dominant matrices."""
     rows = [move_axis(x, type_of(x).ndim - 1, 0) for x in (dl, d, du)]
     rows = [expand_dims(x, (type_of(x).ndim,)) for x in rows]
@@ -127,7 +128,9 @@ def eliminated(dl: Any, d: Any, du: Any, b: Any) -> Any:
     return move_axis(x, 0, type_of(b).ndim - 2)
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+def tridiagonal_solve(
+    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
+) -> Array:
     """The solutions x of A x = `b` for tridiagonal matrices A.
 
     `d`, of shape [..., n], is the diagonal; dl[i] stands left of d[i] (dl[0] isn't read), du[i] right of it (du[n - 1]

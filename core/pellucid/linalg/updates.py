@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import DtypeError, ShapeError
+from pellucid.base import ArrayLike, DtypeError, ShapeError
 from pellucid.higher_order.loops import scan
 from pellucid.ir import NoParams, Traits, Zero, real_operations, size_of
 from pellucid.primitives.arithmetic import add, div, mul, sqrt, sub
@@ -15,6 +15,7 @@ from pellucid.primitives.movement import move_axis
 from pellucid.primitives.slicing import dynamic_index_in_dim
 from pellucid.tracing import bind1, type_of
 from pellucid.transforms import add_tangents
+from pellucid.xla.arrays import Array
 
 from .matrices import MatrixPrimitive, T, decomposition, product, tril
 from .native import gpu_name, native
@@ -85,13 +86,13 @@ symmetric_product_p = SymmetricProduct()
 
 
 def symmetric_product(
-    a_matrix: Any,
-    c_matrix: Any,
+    a_matrix: ArrayLike,
+    c_matrix: ArrayLike,
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
     symmetrize_output: bool = False,
-) -> Any:
+) -> Array:
     """`alpha` a aᵀ + `beta` c, for `a_matrix` of shape [..., n, k] and a symmetric `c_matrix` of shape [..., n, n].
 
     On GPUs only the lower triangle of the result is defined, unless `symmetrize_output` mirrors it.
@@ -138,7 +139,7 @@ class CholeskyUpdate(MatrixPrimitive[NoParams]):
 cholesky_update_p = CholeskyUpdate()
 
 
-def rotated(r: Any, w: Any) -> Any:
+def rotated(r: Array, w: Array) -> Array:
     """The upper triangular factor of rᵀ r + w wᵀ, by a Givens rotation of each row of `r` with `w`."""
     last = type_of(w).ndim - 1
     rows = move_axis(r, last, 0)
@@ -155,7 +156,7 @@ def rotated(r: Any, w: Any) -> Any:
     return move_axis(turned_rows, 0, last)
 
 
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The upper triangular R' with R'ᵀ R' = Rᵀ R + w wᵀ, for upper triangular R of shape [..., n, n], w of shape [..., n].
 
     Takes n² operations, where a new decomposition takes n³ / 3. It has no derivative.
