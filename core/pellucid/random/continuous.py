@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import dtypes
+from pellucid.base import ArrayLike, DTypeLike, Ints, dtypes
 from pellucid.primitives.arithmetic import abs as absolute, integer_pow, log, neg, sign, sqrt
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import FLOATING, constant_like
 from pellucid.primitives.movement import broadcast_to
 from pellucid.primitives.transcendental import exp, log1p, tan
+from pellucid.sharding import PartitionSpec, Sharding
+from pellucid.xla.arrays import Array
 
 from .keys import split_keys
 from .sampling import (
@@ -28,13 +30,13 @@ from .sampling import (
 from .uniform import between, default_float, normal_numbers, signs, smallest_normal
 
 
-def _one(dtype: Any) -> Any:
+def _one(dtype: np.dtype) -> Any:
     return np.ones((), dtype)[()]
 
 
 def drawn(
-    caller: str, function: Any, key: Any, parameters: dict[str, Any], shape: Any, dtype: Any,
-    out_sharding: Any = None,
+    caller: str, function: Any, key: Array, parameters: dict[str, Any], shape: int | Ints | None, dtype: DTypeLike | None,
+    out_sharding: Sharding | PartitionSpec | None = None,
 ) -> Any:  # fmt: skip
     """`function(key, shape, dtype, *parameters)` of checked arguments, the parameters of the dtype of the samples."""
     typed = single_key(caller, key)
@@ -53,11 +55,17 @@ def of_dtype(dtype: Any, shape: Shape, *parameters: Any) -> list[Any]:
 
 
 @sampler("shape", "dtype")
-def _exponential(key: Any, shape: Shape, dtype: Any) -> Any:
+def _exponential(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     return neg(log1p(neg(between(key, shape, dtype))))
 
 
-def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def exponential(
+    key: Array,
+    shape: int | Ints = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Numbers of the exponential distribution, with density exp(-x) for x ≥ 0.
 
     >>> pl.random.exponential(pl.random.key(0), (2,)).shape
@@ -67,14 +75,20 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
 
 
 @sampler("shape", "dtype")
-def _cauchy(key: Any, shape: Shape, dtype: Any) -> Any:
+def _cauchy(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     numbers = between(
         key, shape, dtype, np.asarray(dtypes.finfo(dtype).eps, dtype)[()], _one(dtype)
     )
     return tan(constant_like(numbers, math.pi) * (numbers - constant_like(numbers, 0.5)))
 
 
-def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def cauchy(
+    key: Array,
+    shape: int | Ints = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Numbers of the Cauchy distribution, with density 1 / (π (1 + x²)).
 
     >>> pl.random.cauchy(pl.random.key(0), (2,)).shape
@@ -84,13 +98,19 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
 
 
 @sampler("shape", "dtype")
-def _laplace(key: Any, shape: Shape, dtype: Any) -> Any:
+def _laplace(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     low = np.asarray(-1, dtype) + np.asarray(dtypes.finfo(dtype).epsneg, dtype)
     numbers = between(key, shape, dtype, low[()], _one(dtype))
     return sign(numbers) * log1p(neg(absolute(numbers)))
 
 
-def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def laplace(
+    key: Array,
+    shape: int | Ints = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Numbers of the Laplace distribution, with density ½ exp(-|x|).
 
     >>> pl.random.laplace(pl.random.key(0), (2,)).shape
@@ -100,12 +120,18 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
 
 
 @sampler("shape", "dtype")
-def _logistic(key: Any, shape: Shape, dtype: Any) -> Any:
+def _logistic(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     numbers = between(key, shape, dtype, smallest_normal(dtype), _one(dtype))
     return log(numbers) - log1p(neg(numbers))
 
 
-def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def logistic(
+    key: Array,
+    shape: int | Ints = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Numbers of the logistic distribution, with density exp(-x) / (1 + exp(-x))².
 
     >>> pl.random.logistic(pl.random.key(0), (2,)).shape
@@ -115,14 +141,19 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
 
 
 @sampler("shape", "dtype")
-def _pareto(key: Any, shape: Shape, dtype: Any, b: Any) -> Any:
+def _pareto(key: Array, shape: Shape, dtype: np.dtype, b: Array) -> Array:
     [b] = of_dtype(dtype, shape, b)
     return exp(_exponential(key, shape, dtype) / b)
 
 
 def pareto(
-    key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    b: ArrayLike,
+    shape: int | Ints | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Numbers of the Pareto distribution, with density b / x^(b + 1) for x ≥ 1.
 
     >>> pl.random.pareto(pl.random.key(0), 2.0, (2,)).shape
@@ -132,15 +163,20 @@ def pareto(
 
 
 @sampler("shape", "dtype")
-def _rayleigh(key: Any, shape: Shape, dtype: Any, scale: Any) -> Any:
+def _rayleigh(key: Array, shape: Shape, dtype: np.dtype, scale: Array) -> Array:
     logarithm = log(between(key, shape, dtype))
     [scale] = of_dtype(dtype, shape, scale)
     return scale * sqrt(logarithm * constant_like(logarithm, -2))
 
 
 def rayleigh(
-    key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    scale: ArrayLike,
+    shape: int | Ints | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Numbers of the Rayleigh distribution, with density x / s² exp(-x² / 2s²) for x ≥ 0 and scale s.
 
     >>> pl.random.rayleigh(pl.random.key(0), 2.0, (2,)).shape
@@ -150,15 +186,21 @@ def rayleigh(
 
 
 @sampler("shape", "dtype")
-def _weibull_min(key: Any, shape: Shape, dtype: Any, scale: Any, concentration: Any) -> Any:
+def _weibull_min(
+    key: Array, shape: Shape, dtype: np.dtype, scale: Array, concentration: Array
+) -> Array:
     scale, concentration = of_dtype(dtype, shape, scale, concentration)
     power = constant_like(concentration, 1) / concentration
     return jnp.power(_exponential(key, shape, dtype), power) * scale
 
 
 def weibull_min(
-    key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None
-) -> Any:
+    key: Array,
+    scale: ArrayLike,
+    concentration: ArrayLike,
+    shape: int | Ints = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Numbers of the Weibull distribution, with density c / s (x / s)^(c - 1) exp(-(x / s)^c) for x ≥ 0.
 
     >>> pl.random.weibull_min(pl.random.key(0), 1.0, 2.0, (2,)).shape
@@ -169,7 +211,9 @@ def weibull_min(
 
 
 @sampler("shape", "dtype")
-def _triangular(key: Any, shape: Shape, dtype: Any, left: Any, mode: Any, right: Any) -> Any:
+def _triangular(
+    key: Array, shape: Shape, dtype: np.dtype, left: Array, mode: Array, right: Array
+) -> Array:
     left, mode, right = of_dtype(dtype, shape, left, mode, right)
     numbers = between(key, shape, dtype)
     below = left + sqrt(numbers * (right - left) * (mode - left))
@@ -179,8 +223,8 @@ def _triangular(key: Any, shape: Shape, dtype: Any, left: Any, mode: Any, right:
 
 
 def triangular(
-    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:  # fmt: skip
+    key: Array, left: ArrayLike, mode: ArrayLike, right: ArrayLike, shape: int | Ints | None = None, dtype: DTypeLike | None = None, *, out_sharding: Sharding | PartitionSpec | None = None
+) -> Array:  # fmt: skip
     """Numbers between `left` and `right` whose density rises linearly up to `mode`, and falls beyond it.
 
     >>> pl.random.triangular(pl.random.key(0), 0.0, 1.0, 3.0, (2,)).shape
@@ -194,14 +238,19 @@ def triangular(
 
 
 @sampler("shape", "dtype")
-def _lognormal(key: Any, shape: Shape, dtype: Any, sigma: Any) -> Any:
+def _lognormal(key: Array, shape: Shape, dtype: np.dtype, sigma: Array) -> Array:
     [sigma] = of_dtype(dtype, shape, sigma)
     return exp(normal_numbers(key, shape, dtype) * sigma)
 
 
 def lognormal(
-    key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    sigma: ArrayLike = 1.0,
+    shape: int | Ints | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Exponentials of normal numbers with standard deviation `sigma`.
 
     >>> pl.random.lognormal(pl.random.key(0), 2.0, (2,)).shape
@@ -211,12 +260,18 @@ def lognormal(
 
 
 @sampler("shape", "dtype")
-def _maxwell(key: Any, shape: Shape, dtype: Any) -> Any:
+def _maxwell(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     numbers = normal_numbers(key, (*shape, 3), dtype)
     return sqrt(jnp.sum(numbers * numbers, axis=-1))
 
 
-def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def maxwell(
+    key: Array,
+    shape: int | Ints = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Numbers of the Maxwell distribution: lengths of vectors of three normal numbers.
 
     >>> pl.random.maxwell(pl.random.key(0), (2,)).shape
@@ -226,13 +281,21 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
 
 
 @sampler("shape", "dtype")
-def _double_sided_maxwell(key: Any, shape: Shape, dtype: Any, loc: Any, scale: Any) -> Any:
+def _double_sided_maxwell(
+    key: Array, shape: Shape, dtype: np.dtype, loc: Array, scale: Array
+) -> Array:
     first, second = split_keys(key)
     loc, scale = convert_element_type(loc, dtype), convert_element_type(scale, dtype)
     return signs(second, shape, dtype) * _maxwell(first, shape, dtype) * scale + loc
 
 
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
+def double_sided_maxwell(
+    key: Array,
+    loc: ArrayLike,
+    scale: ArrayLike,
+    shape: int | Ints = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Numbers of the double-sided Maxwell distribution: `loc` plus or minus `scale` times one of Maxwell's.
 
     Their shape is `shape` with that of `loc` and `scale` behind it.
@@ -248,7 +311,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
 
 
 @sampler("shape", "dtype")
-def _wald(key: Any, shape: Shape, dtype: Any, mean: Any) -> Any:
+def _wald(key: Array, shape: Shape, dtype: np.dtype, mean: Array) -> Array:
     first, second = split_keys(key)
     [mean] = of_dtype(dtype, shape, mean)
     square = integer_pow(normal_numbers(first, shape, dtype), 2)
@@ -260,8 +323,13 @@ def _wald(key: Any, shape: Shape, dtype: Any, mean: Any) -> Any:
 
 
 def wald(
-    key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    mean: ArrayLike,
+    shape: int | Ints | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Numbers of the Wald (inverse Gaussian) distribution with scale 1.
 
     Source: Michael, Schucany and Haas, Generating Random Variates Using Transformations with Multiple Roots, 1976.

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import UnsupportedError, dtypes
+from pellucid.base import ArrayLike, DTypeLike, Ints, UnsupportedError, dtypes
 from pellucid.higher_order.loops import scan, while_loop
 from pellucid.primitives.arithmetic import abs as absolute, ceil, floor, log, neg, sqrt
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import FLOATING, INTEGER, constant_like
 from pellucid.primitives.transcendental import lgamma, log1p
+from pellucid.sharding import PartitionSpec, Sharding
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .continuous import drawn, of_dtype
 from .generators import threefry_prng_impl
@@ -34,7 +36,7 @@ from .uniform import between, default_float
 
 
 @sampler("shape", "dtype")
-def _geometric(key: Any, shape: Shape, dtype: Any, p: Any) -> Any:
+def _geometric(key: Array, shape: Shape, dtype: np.dtype, p: Array) -> Array:
     [p] = of_dtype(default_float(), shape, p)
     numbers = between(key, shape, default_float())
     one = constant_like(numbers, 1)
@@ -43,8 +45,13 @@ def _geometric(key: Any, shape: Shape, dtype: Any, p: Any) -> Any:
 
 
 def geometric(
-    key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    p: ArrayLike,
+    shape: int | Ints | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Numbers of trials up to the first success, whose probability in each is `p`.
 
     >>> pl.random.geometric(pl.random.key(0), 0.3, (2,)).shape
@@ -54,7 +61,7 @@ def geometric(
 
 
 def _counted(
-    caller: str, function: Any, key: Any, parameters: dict[str, Any], shape: Any, dtype: Any, out_sharding: Any
+    caller: str, function: Any, key: Array, parameters: dict[str, Any], shape: Any, dtype: DTypeLike | None, out_sharding: Sharding | PartitionSpec | None
 ) -> Any:  # fmt: skip
     typed = single_key(caller, key)
     dtype = checked_dtype(caller, dtype, INTEGER, dtypes.default_int_dtype())
@@ -70,7 +77,7 @@ _FIRST_RATE_OF_REJECTION = 10.0
 
 
 @sampler("shape", "dtype")
-def _poisson(key: Any, shape: Shape, dtype: Any, lam: Any) -> Any:
+def _poisson(key: Array, shape: Shape, dtype: np.dtype, lam: Array) -> Array:
     [lam] = of_dtype(np.float32, shape, lam)
     zero = constant_like(lam, 0)
     is_small = (lam != lam) | (lam < constant_like(lam, _FIRST_RATE_OF_REJECTION))  # noqa: PLR0124
@@ -80,7 +87,7 @@ def _poisson(key: Any, shape: Shape, dtype: Any, lam: Any) -> Any:
     return jnp.where(lam == zero, constant_like(samples, 0), samples)
 
 
-def _poisson_by_product(key: Any, lam: Any, dtype: Any) -> Any:
+def _poisson_by_product(key: Array, lam: Array, dtype: np.dtype) -> Array:
     """Numbers of uniform numbers whose product is still above exp(-lam).
 
     Source: Knuth, The Art of Computer Programming, volume 2, 3.4.1.
@@ -108,7 +115,7 @@ def _poisson_by_product(key: Any, lam: Any, dtype: Any) -> Any:
     return while_loop(is_unfinished, multiplied, start)[1] - constant_like(count, 1)
 
 
-def _poisson_by_rejection(key: Any, lam: Any, dtype: Any) -> Any:
+def _poisson_by_rejection(key: Array, lam: Array, dtype: np.dtype) -> Array:
     """Numbers by transformed rejection with squeeze.
 
     Source: Hörmann, The Transformed Rejection Method for Generating Poisson Random Variables, 1993, algorithm PTRS.
@@ -133,7 +140,7 @@ def _poisson_by_rejection(key: Any, lam: Any, dtype: Any) -> Any:
     return convert_element_type(samples, dtype)
 
 
-def _by_rejection(key: Any, aval: Any, proposed: Any, n_rounds: Any) -> Any:
+def _by_rejection(key: Array, aval: Any, proposed: Any, n_rounds: Any) -> Array:
     """Samples of type `aval` that `proposed(u, v)` accepts, where u is uniform between -½ and ½, v between 0 and 1."""
 
     def is_unfinished(state: Any) -> Any:
@@ -153,8 +160,13 @@ def _by_rejection(key: Any, aval: Any, proposed: Any, n_rounds: Any) -> Any:
 
 
 def poisson(
-    key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    lam: ArrayLike,
+    shape: int | Ints | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Integers of the Poisson distribution with rate `lam`; -1 where the rate is negative or NaN.
 
     Raises: UnsupportedError for keys of other generators than threefry2x32, whose bits depend on the batch.
@@ -174,7 +186,7 @@ def poisson(
 
 
 @sampler("shape", "dtype")
-def _binomial(key: Any, shape: Shape, dtype: Any, n: Any, p: Any) -> Any:
+def _binomial(key: Array, shape: Shape, dtype: np.dtype, n: Array, p: Array) -> Array:
     n, p = of_dtype(dtype, shape, n, p)
     zero, half, one = (constant_like(p, x) for x in (0, 0.5, 1))
     is_below_half = p < half
@@ -196,7 +208,7 @@ def _binomial(key: Any, shape: Shape, dtype: Any, n: Any, p: Any) -> Any:
     return jnp.where(is_direct, samples, n - samples)
 
 
-def _binomial_by_steps(key: Any, n: Any, p: Any) -> Any:
+def _binomial_by_steps(key: Array, n: Array, p: Array) -> Array:
     """Numbers of geometric steps that fit into `n` trials. Source: Devroye, Non-Uniform Random Variate Generation, X.4."""
     aval = type_of(n)
     log_failure = log1p(neg(p))
@@ -224,7 +236,7 @@ def _stirling_tail(k: int) -> float:
 _TAILS = tuple(_stirling_tail(k) for k in range(10))
 
 
-def _tails(k: Any) -> Any:
+def _tails(k: Array) -> Array:
     """`_stirling_tail` of whole numbers: by a table up to 9, by three terms of its series above."""
     largest = constant_like(k, len(_TAILS) - 1)
     next_k = k + constant_like(k, 1)
@@ -235,7 +247,7 @@ def _tails(k: Any) -> Any:
     return jnp.where(k <= largest, table[position], series)
 
 
-def _binomial_by_rejection(key: Any, n: Any, p: Any) -> Any:
+def _binomial_by_rejection(key: Array, n: Array, p: Array) -> Array:
     """Numbers by transformed rejection with squeeze.
 
     Source: Hörmann, The Generation of Binomial Random Variates, 1993, algorithm BTRS.
@@ -266,7 +278,13 @@ def _binomial_by_rejection(key: Any, n: Any, p: Any) -> Any:
     return _by_rejection(key, type_of(n), proposed, np.int32(np.iinfo(np.int32).max))
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+def binomial(
+    key: Array,
+    n: ArrayLike,
+    p: ArrayLike,
+    shape: int | Ints | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Numbers of successes in `n` trials with probability `p` each, as floating numbers.
 
     NaN where `n` is negative or NaN, or `p` is no probability.
@@ -281,7 +299,9 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 
 
 @sampler("shape", "dtype", "unroll")
-def _multinomial(key: Any, shape: Shape, dtype: Any, n: Any, p: Any, unroll: int) -> Any:
+def _multinomial(
+    key: Array, shape: Shape, dtype: np.dtype, n: Array, p: Array, unroll: int
+) -> Array:
     p = jnp.broadcast_to(convert_element_type(p, dtype), shape)
     n = jnp.broadcast_to(convert_element_type(n, dtype), shape[:-1])
     # The outcomes one after the other, each among those that are left.
@@ -299,8 +319,14 @@ def _multinomial(key: Any, shape: Shape, dtype: Any, n: Any, p: Any, unroll: int
 
 
 def multinomial(
-    key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int = 1
-) -> Any:
+    key: Array,
+    n: ArrayLike,
+    p: ArrayLike,
+    *,
+    shape: int | Ints | None = None,
+    dtype: DTypeLike | None = None,
+    unroll: int = 1,
+) -> Array:
     """Numbers of each outcome in `n` trials; `p` has their probabilities along its last axis.
 
     `unroll` is that of the `scan` over outcomes. `shape` is that of the result.

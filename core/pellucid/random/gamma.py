@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base import ArgumentValueError, ArrayLike, DtypeError, DTypeLike, Ints, ShapeError
 from pellucid.higher_order.loops import while_loop
 from pellucid.ir import Zero, shaped_array, words
 from pellucid.primitives.arithmetic import abs as absolute, log, max as larger, sqrt
@@ -14,8 +16,10 @@ from pellucid.primitives.families import FLOATING, constant_like, full_as, kind_
 from pellucid.primitives.movement import broadcast_to, move_axis, reshape
 from pellucid.primitives.special import random_gamma_grad
 from pellucid.primitives.transcendental import exp
+from pellucid.sharding import PartitionSpec, Sharding
 from pellucid.tracing import bind1, type_of
 from pellucid.transforms.vmap import vmap
+from pellucid.xla.arrays import Array
 
 from .continuous import _exponential, drawn, of_dtype
 from .key_primitives import OnKeys, generator_of_aval, over_leading
@@ -93,7 +97,7 @@ class RandomGamma(OnKeys[RandomGammaParams]):
 random_gamma_p = RandomGamma()
 
 
-def _gamma_number(key: Any, alpha: Any, log_space: bool) -> Any:
+def _gamma_number(key: Array, alpha: Array, log_space: bool) -> Array:
     """One number of the gamma distribution with shape `alpha`, or its logarithm.
 
     Source: Marsaglia and Tsang, A Simple Method for Generating Gamma Variables, 2000. A shape below 1 is raised by 1,
@@ -141,18 +145,23 @@ def _gamma_number(key: Any, alpha: Any, log_space: bool) -> Any:
 
 
 @sampler("shape", "dtype", "log_space")
-def _gamma(key: Any, shape: Shape, dtype: Any, a: Any, log_space: bool = False) -> Any:
+def _gamma(key: Array, shape: Shape, dtype: np.dtype, a: Array, log_space: bool = False) -> Array:
     [a] = of_dtype(dtype, shape, a)
     return bind1(random_gamma_p, key, a, params=RandomGammaParams(log_space))
 
 
-def _loggamma(key: Any, shape: Shape, dtype: Any, a: Any) -> Any:
+def _loggamma(key: Array, shape: Shape, dtype: np.dtype, a: Array) -> Array:
     return _gamma(key, shape, dtype, a, True)
 
 
 def gamma(
-    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    a: ArrayLike,
+    shape: int | Ints | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Numbers of the gamma distribution, with density x^(a - 1) exp(-x) / Γ(a) for x ≥ 0.
 
     Differentiable by `a`. Below 1 most numbers are tiny: `loggamma` gives those that would be 0.
@@ -164,8 +173,13 @@ def gamma(
 
 
 def loggamma(
-    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    a: ArrayLike,
+    shape: int | Ints | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Logarithms of numbers of the gamma distribution; differentiable by `a`.
 
     >>> pl.random.loggamma(pl.random.key(0), 2.0).shape
@@ -178,7 +192,7 @@ def loggamma(
 
 
 @sampler("shape", "dtype")
-def _beta(key: Any, shape: Shape, dtype: Any, a: Any, b: Any) -> Any:
+def _beta(key: Array, shape: Shape, dtype: np.dtype, a: Array, b: Array) -> Array:
     first, second = split_keys(key)
     log_a, log_b = _loggamma(first, shape, dtype, a), _loggamma(second, shape, dtype, b)
     largest = larger(log_a, log_b)
@@ -187,8 +201,14 @@ def _beta(key: Any, shape: Shape, dtype: Any, a: Any, b: Any) -> Any:
 
 
 def beta(
-    key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: int | Ints | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Numbers of the beta distribution, with density proportional to x^(a - 1) (1 - x)^(b - 1) for 0 ≤ x ≤ 1.
 
     Differentiable by `a` and `b`.
@@ -200,7 +220,7 @@ def beta(
 
 
 @sampler("shape", "dtype")
-def _dirichlet(key: Any, shape: Shape, dtype: Any, alpha: Any) -> Any:
+def _dirichlet(key: Array, shape: Shape, dtype: np.dtype, alpha: Array) -> Array:
     logarithms = _loggamma(key, shape, dtype, alpha)
     largest = stop_gradient(jnp.max(logarithms, axis=-1, keepdims=True))
     numbers = exp(logarithms - largest)
@@ -208,8 +228,13 @@ def _dirichlet(key: Any, shape: Shape, dtype: Any, alpha: Any) -> Any:
 
 
 def dirichlet(
-    key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    alpha: ArrayLike,
+    shape: int | Ints | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Vectors of the Dirichlet distribution, whose sum is 1; `alpha` has their concentrations along its last axis.
 
     `shape` is that of the result without its last axis. Differentiable by `alpha`.
@@ -234,15 +259,20 @@ def dirichlet(
 
 
 @sampler("shape", "dtype")
-def _chisquare(key: Any, shape: Shape, dtype: Any, df: Any) -> Any:
+def _chisquare(key: Array, shape: Shape, dtype: np.dtype, df: Array) -> Array:
     [df] = of_dtype(dtype, shape, df)
     two = constant_like(df, 2)
     return exp(_loggamma(key, shape, dtype, df / two)) * two
 
 
 def chisquare(
-    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    df: ArrayLike,
+    shape: int | Ints | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Numbers of the χ² distribution with `df` degrees of freedom.
 
     >>> pl.random.chisquare(pl.random.key(0), 2.0, (2,)).shape
@@ -252,7 +282,7 @@ def chisquare(
 
 
 @sampler("shape", "dtype")
-def _f(key: Any, shape: Shape, dtype: Any, dfnum: Any, dfden: Any) -> Any:
+def _f(key: Array, shape: Shape, dtype: np.dtype, dfnum: Array, dfden: Array) -> Array:
     dfnum, dfden = of_dtype(dtype, shape, dfnum, dfden)
     first, second = split_keys(key)
     numerator = _chisquare(second, shape, dtype, dfnum) / dfnum
@@ -260,8 +290,8 @@ def _f(key: Any, shape: Shape, dtype: Any, dfnum: Any, dfden: Any) -> Any:
 
 
 def f(
-    key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:  # fmt: skip
+    key: Array, dfnum: ArrayLike, dfden: ArrayLike, shape: int | Ints | None = None, dtype: DTypeLike | None = None, *, out_sharding: Sharding | PartitionSpec | None = None
+) -> Array:  # fmt: skip
     """Numbers of the F distribution: quotients of two of χ², each divided by its degrees of freedom.
 
     >>> pl.random.f(pl.random.key(0), 2.0, 3.0, (2,)).shape
@@ -271,14 +301,21 @@ def f(
 
 
 @sampler("shape", "dtype")
-def _t(key: Any, shape: Shape, dtype: Any, df: Any) -> Any:
+def _t(key: Array, shape: Shape, dtype: np.dtype, df: Array) -> Array:
     [df] = of_dtype(dtype, shape, df)
     first, second = split_keys(key)
     half = df / constant_like(df, 2)
     return normal_numbers(first, shape, dtype) * sqrt(half / _gamma(second, shape, dtype, half))
 
 
-def t(key: Any, df: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def t(
+    key: Array,
+    df: ArrayLike,
+    shape: int | Ints = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Numbers of Student's t distribution with `df` degrees of freedom.
 
     >>> pl.random.t(pl.random.key(0), 3.0, (2,)).shape
@@ -288,15 +325,20 @@ def t(key: Any, df: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
 
 
 @sampler("shape", "dtype")
-def _generalized_normal(key: Any, shape: Shape, dtype: Any, p: Any) -> Any:
+def _generalized_normal(key: Array, shape: Shape, dtype: np.dtype, p: Array) -> Array:
     first, second = split_keys(key)
     inverse = convert_element_type(1 / p, dtype)
     return signs(second, shape, dtype) * jnp.power(_gamma(first, shape, dtype, inverse), inverse)
 
 
 def generalized_normal(
-    key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    p: ArrayLike,
+    shape: int | Ints = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Numbers of the generalized normal distribution, with density proportional to exp(-|x|^p).
 
     >>> pl.random.generalized_normal(pl.random.key(0), 2.0, (2,)).shape
@@ -308,7 +350,7 @@ def generalized_normal(
 
 
 @sampler("shape", "dtype", "d")
-def _ball(key: Any, shape: Shape, dtype: Any, p: Any, d: int) -> Any:
+def _ball(key: Array, shape: Shape, dtype: np.dtype, p: Array, d: int) -> Array:
     first, second = split_keys(key)
     vectors = _generalized_normal(first, (*shape, d), dtype, p)
     powers = jnp.sum(jnp.power(absolute(vectors), p), axis=-1)
@@ -317,8 +359,14 @@ def _ball(key: Any, shape: Shape, dtype: Any, p: Any, d: int) -> Any:
 
 
 def ball(
-    key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    d: int,
+    p: ArrayLike = 2,
+    shape: int | Ints = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Points in the unit ball of the p-norm in `d` dimensions, an array of shape `(*shape, d)`.
 
     Source: Barthe, Guédon, Mendelson and Naor, A probabilistic approach to the geometry of the lₚⁿ-ball, 2005.

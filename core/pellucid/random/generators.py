@@ -22,6 +22,7 @@ from pellucid.primitives.random_bits import rng_bit_generator
 from pellucid.primitives.slicing import index_in_dim
 from pellucid.tracing import type_of
 from pellucid.transforms.vmap import vmap
+from pellucid.xla.arrays import Array
 
 from .threefry import iota_2x32_shape, threefry2x32
 
@@ -120,11 +121,11 @@ def define_prng_impl(
 # threefry2x32 ---------------------------------------------------------------------------------------
 
 
-def _halves(words: Any) -> tuple[Any, Any]:
+def _halves(words: Array) -> tuple[Array, Array]:
     return index_in_dim(words, 0, keepdims=False), index_in_dim(words, 1, keepdims=False)
 
 
-def threefry_seed(seed: Any) -> Any:
+def threefry_seed(seed: Array) -> Array:
     """Two words: the upper and the lower half of an integer of 64 bits; of a narrower one the upper half is 0."""
     aval = type_of(seed)
     if aval.dtype.itemsize == 8:
@@ -134,13 +135,13 @@ def threefry_seed(seed: Any) -> Any:
     return stack([upper, convert_element_type(seed, _WORD)], 0)
 
 
-def _counted(words: Any, shape: Shape) -> list[Any]:
+def _counted(words: Array, shape: Shape) -> list[Array]:
     """Threefry of the positions in an array of `shape`: two words for each."""
     first, second = _halves(words)
     return threefry2x32(first, second, *iota_2x32_shape(shape))
 
 
-def _of_consecutive_counts(words: Any, count: int) -> Any:
+def _of_consecutive_counts(words: Array, count: int) -> Array:
     """Threefry of the numbers below `count`, the upper half of which are the lower words: each word needs all counts.
 
     Raises: UnsupportedError for more than 2³² words.
@@ -154,20 +155,20 @@ def _of_consecutive_counts(words: Any, count: int) -> Any:
     return threefry_2x32(words, iota(_WORD, count))
 
 
-def threefry_split(words: Any, shape: Shape) -> Any:
+def threefry_split(words: Array, shape: Shape) -> Array:
     """Keys for the positions in an array of `shape`."""
     if not config.threefry_partitionable.value:
         return reshape(_of_consecutive_counts(words, 2 * math.prod(shape)), (*shape, 2))
     return stack(_counted(words, shape), len(shape))
 
 
-def threefry_fold_in(words: Any, data: Any) -> Any:
+def threefry_fold_in(words: Array, data: Array) -> Array:
     """The key at position `data` of 2³²."""
     first, second = _halves(words)
     return stack(threefry2x32(first, second, np.uint32(0), data), 0)
 
 
-def threefry_bits(words: Any, bit_width: int, shape: Shape) -> Any:
+def threefry_bits(words: Array, bit_width: int, shape: Shape) -> Array:
     """Bits of which each element depends on the key and on its own position alone.
 
     So parts of an array need nothing of each other, and positions are counted with 64 bits. Without the option
@@ -182,7 +183,7 @@ def threefry_bits(words: Any, bit_width: int, shape: Shape) -> Any:
     return bits if bit_width == 32 else convert_element_type(bits, unsigned(bit_width))
 
 
-def _bits_of_counts(words: Any, bit_width: int, count: int) -> Any:
+def _bits_of_counts(words: Array, bit_width: int, count: int) -> Array:
     """`count` numbers of the fewest words that hold them: narrow ones share a word, the lowest bits first."""
     drawn = _of_consecutive_counts(words, -(-bit_width * count // 32))
     if bit_width == 64:
@@ -200,14 +201,14 @@ def _bits_of_counts(words: Any, bit_width: int, count: int) -> Any:
     return static_slice(reshape(narrow, (n_words * per_word,)), (0,), (count,))
 
 
-def _joined(upper: Any, lower: Any) -> Any:
+def _joined(upper: Array, lower: Array) -> Array:
     """Numbers of 64 bits of their words."""
     wide = np.dtype(np.uint64)
     upper, lower = convert_element_type(upper, wide), convert_element_type(lower, wide)
     return bitwise_or(shift_left(upper, _wide_scalar(32)), lower)
 
 
-def _wide_scalar(value: int) -> Any:
+def _wide_scalar(value: int) -> Array:
     return convert_element_type(np.uint32(value), np.dtype(np.uint64))
 
 
@@ -216,7 +217,7 @@ def unsigned(bit_width: int) -> np.dtype[Any]:
     return np.dtype(f"uint{bit_width}")
 
 
-def threefry_2x32(keypair: Any, count: Any) -> Any:
+def threefry_2x32(keypair: Array, count: Array) -> Array:
     """Threefry of the words `count`, an array of uint32, whose first half are the upper and second half the lower ones.
 
     >>> threefry_2x32(np.zeros(2, np.uint32), np.zeros(2, np.uint32))
@@ -251,7 +252,7 @@ threefry_prng_impl = registered(
 # rbg ------------------------------------------------------------------------------------------------
 
 
-def _rbg_seed(seed: Any) -> Any:
+def _rbg_seed(seed: Array) -> Array:
     words = threefry_seed(seed)
     return concatenate([words, words], 0)
 
@@ -267,7 +268,7 @@ def _in_pairs(function: Callable[..., Any]) -> Callable[..., Any]:
     return of_four
 
 
-def _rbg_bits(words: Any, bit_width: int, shape: Shape) -> Any:
+def _rbg_bits(words: Array, bit_width: int, shape: Shape) -> Array:
     return rng_bit_generator(words, shape, unsigned(bit_width))[1]
 
 
@@ -284,13 +285,13 @@ rbg_prng_impl = registered(
 )
 
 
-def _unsafe_split(words: Any, shape: Shape) -> Any:
+def _unsafe_split(words: Array, shape: Shape) -> Array:
     count = int(np.prod(shape, dtype=np.int64))
     bits = rng_bit_generator(words, (10 * count, 4), _WORD)[1]
     return reshape(static_slice(bits, (0, 0), (10 * count, 4), (10, 1)), (*shape, 4))
 
 
-def _unsafe_fold_in(words: Any, data: Any) -> Any:
+def _unsafe_fold_in(words: Array, data: Array) -> Array:
     bits = rng_bit_generator(_rbg_seed(data), (10, 4), _WORD)[1]
     return bitwise_xor(words, index_in_dim(bits, 9, keepdims=False))
 

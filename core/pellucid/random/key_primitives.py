@@ -35,7 +35,7 @@ from pellucid.runtime.extended import of_words
 from pellucid.runtime.transfer import from_host
 from pellucid.tracing import bind1, type_of
 from pellucid.transforms.vmap import vmap
-from pellucid.xla.arrays import ARRAY_TYPES, ExtendedArray
+from pellucid.xla.arrays import ARRAY_TYPES, Array, ExtendedArray
 
 from .generators import PRNGImpl, unsigned
 
@@ -65,7 +65,7 @@ def _compiled(rule: Callable[..., Any], statics: tuple[Any, ...]) -> Callable[..
     return numpy_function(on_words)
 
 
-def words_of(x: Any) -> Any:
+def words_of(x: Array) -> Array:
     """The words of an array of keys on a device; any other value itself."""
     if type(x) is ExtendedArray:
         return x.words
@@ -344,6 +344,6 @@ class RandomBits(OnKeys[RandomBitsParams]):
 random_bits_p = RandomBits()
 
 
-def is_keys(x: Any) -> bool:
+def is_keys(x: Array) -> bool:
     """Whether `x` is an array of typed keys."""
     return isinstance(type_of(x).dtype, dtypes.KeyDType)

@@ -10,8 +10,11 @@ import numpy as np
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
     DtypeError,
+    DTypeLike,
     IntegerRangeError,
+    Ints,
     ShapeError,
     canonical_size,
     config,
@@ -23,7 +26,9 @@ from pellucid.primitives.arithmetic import add
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import checked_shape
 from pellucid.primitives.families import UNSIGNED, constant_like, kind_of
+from pellucid.sharding import PartitionSpec, Sharding
 from pellucid.tracing import as_operand, bind1, is_array_like, type_of
+from pellucid.xla.arrays import Array
 
 from .generators import PRNGImpl, generator_of
 from .key_primitives import (
@@ -59,7 +64,7 @@ def _chosen(impl: Any, dtype: Any = None) -> PRNGImpl:
     return default_generator() if impl is None else generator_of(impl)
 
 
-def random_seed(seeds: Any, impl: Any) -> Any:
+def random_seed(seeds: Any, impl: Any) -> Array:
     """Typed keys of the integers `seeds`, an array or a number, for the generator `impl`.
 
     The option `random_seed_offset` is added to the seeds.
@@ -86,7 +91,7 @@ def random_seed(seeds: Any, impl: Any) -> Any:
     return bind1(random_seed_p, seeds, params=RandomSeedParams(generator))
 
 
-def seed_with_impl(impl: PRNGImpl, seed: Any) -> Any:
+def seed_with_impl(impl: PRNGImpl, seed: ArrayLike) -> Array:
     """The typed key of the generator `impl` for the integer `seed`.
 
     >>> seed_with_impl(generator_of("rbg"), 1)
@@ -103,7 +108,7 @@ def _number(seed: int) -> np.generic:
     return np.int64(seed).astype(dtypes.default_int_dtype())
 
 
-def _seeded(caller: str, seed: Any, generator: PRNGImpl) -> Any:
+def _seeded(caller: str, seed: Any, generator: PRNGImpl) -> Array:
     seed = as_operand(seed)
     if is_array_like(seed):
         aval = type_of(seed)
@@ -120,7 +125,7 @@ def _seeded(caller: str, seed: Any, generator: PRNGImpl) -> Any:
     return random_seed(seed, generator)
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array:
     """A typed random key, of shape () and a dtype such as `key<fry>`, made of the integer `seed`.
 
     `impl` names the generator, "threefry2x32", "rbg" or "unsafe_rbg"; so does `dtype`, a dtype of keys. By default
@@ -135,7 +140,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     return _seeded("key", seed, _chosen(impl, dtype))
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
     """The words of `key(seed)`, an array of uint32; a typed key under the option `enable_custom_prng`.
 
     >>> PRNGKey(42)
@@ -145,16 +150,16 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     return typed if config.enable_custom_prng.value else _words(typed)
 
 
-def _words(typed: Any) -> Any:
+def _words(typed: Any) -> Array:
     return bind1(random_unwrap_p, typed, params=NO_PARAMS)
 
 
-def _like_given(keys: Any, typed: Any) -> Any:
+def _like_given(keys: Array, typed: Any) -> Array:
     """Typed keys in the form in which the user gave `keys`: typed, or as words."""
     return typed if is_keys(keys) else _words(typed)
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: Array) -> Array:
     """The words of typed keys: an array of uint32 whose last axes are those of a key.
 
     >>> key_data(key(42))
@@ -163,7 +168,9 @@ def key_data(keys: Any) -> Any:
     return _words(typed_keys("key_data", keys))
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def wrap_key_data(
+    key_bits_array: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None
+) -> Array:
     """Typed keys over their words, an array of uint32 whose last axes are those of a key of the generator.
 
     Raises: DtypeError for another dtype or shape.
@@ -179,7 +186,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return wrapped(words, _chosen(impl, dtype))
 
 
-def key_impl(keys: Any) -> Any:
+def key_impl(keys: Array) -> Any:
     """The name of the generator of `keys`; the generator itself if it has none.
 
     >>> key_impl(key(0))
@@ -201,7 +208,7 @@ def key_dtype(impl_spec: Any = None) -> Any:
     return _chosen(impl_spec).dtype
 
 
-def split(key: Any, num: int | Sequence[int] = 2) -> Any:
+def split(key: Array, num: int | Sequence[int] = 2) -> Array:
     """An array of `num` new keys, or of shape `num`, in the form of `key`: typed, or words.
 
     Raises: ShapeError for an array of keys, and for a negative number.
@@ -216,7 +223,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     return _like_given(key, bind1(random_split_p, typed, params=params))
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: Array, data: ArrayLike) -> Array:
     """A new key of `key` and the number `data`, of which 32 bits count; in the form of `key`.
 
     Raises: IntegerRangeError for Python integers that uint32 can't hold, ShapeError for arrays.
@@ -248,7 +255,7 @@ def fold_in(key: Any, data: Any) -> Any:
     return _like_given(key, bind1(random_fold_in_p, typed, number, params=NO_PARAMS))
 
 
-def clone(key: Any) -> Any:
+def clone(key: Array) -> Array:
     """The same key, which a check of reuse counts as a new one.
 
     >>> clone(key(1)) == key(1)
@@ -257,18 +264,24 @@ def clone(key: Any) -> Any:
     return _like_given(key, bind1(random_clone_p, typed_keys("clone", key), params=NO_PARAMS))
 
 
-def random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
+def random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
     """Bits of a typed key, for samplers."""
     return bind1(random_bits_p, key, params=RandomBitsParams(bit_width, shape))
 
 
-def split_keys(key: Any, number: int = 2) -> list[Any]:
+def split_keys(key: Array, number: int = 2) -> list[Array]:
     """`number` new typed keys, for samplers."""
     keys = bind1(random_split_p, key, params=RandomSplitParams((number,)))
     return [keys[i] for i in range(number)]
 
 
-def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def bits(
+    key: Array,
+    shape: int | Ints = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Random bits of `shape` as unsigned integers of `dtype`, by default of 32 bits (64 with `enable_x64`).
 
     Raises: ArgumentValueError for other dtypes.

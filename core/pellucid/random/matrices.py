@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+
+import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ShapeError
+from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, Ints, ShapeError
 from pellucid.primitives.families import COMPLEX, FLOATING
 from pellucid.primitives.movement import broadcast_shapes
+from pellucid.sharding import PartitionSpec, Sharding
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .sampling import (
     check_parameters,
@@ -25,9 +28,9 @@ _METHODS = ("cholesky", "eigh", "svd")
 
 
 def multivariate_normal(
-    key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky", *,
-    out_sharding: Any = None,
-) -> Any:  # fmt: skip
+    key: Array, mean: ArrayLike, cov: ArrayLike, shape: int | Ints | None = None, dtype: DTypeLike | None = None, method: str = "cholesky", *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:  # fmt: skip
     """Normal vectors with means `mean` [..., n] and covariances `cov` [..., n, n], which broadcast.
 
     `shape` is that of the samples without n, by default that of the parameters. `method` decomposes the covariance:
@@ -65,8 +68,8 @@ def multivariate_normal(
 
 @sampler("shape", "dtype", "method")
 def _multivariate_normal(
-    key: Any, shape: tuple[int, ...], dtype: Any, mean: Any, cov: Any, method: str
-) -> Any:
+    key: Array, shape: tuple[int, ...], dtype: np.dtype, mean: Array, cov: Array, method: str
+) -> Array:
     computed = jnp.promote_types(dtype, "float32")  # decompositions take no half precision
     mean, cov = jnp.astype(mean, computed), jnp.astype(cov, computed)
     if method == "cholesky":
@@ -82,8 +85,8 @@ def _multivariate_normal(
 
 
 def orthogonal(
-    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
-) -> Any:  # fmt: skip
+    key: Array, n: int, shape: int | Ints = (), dtype: DTypeLike | None = None, m: int | None = None, *, out_sharding: Sharding | PartitionSpec | None = None
+) -> Array:  # fmt: skip
     """Matrices [*shape, n, m] with orthonormal columns or rows, uniformly distributed; unitary ones if complex.
 
     `m` is `n` by default. They are the Q of normal matrices, its columns' signs as those of R's diagonal (Mezzadri,
@@ -103,7 +106,7 @@ def orthogonal(
 
 
 @sampler("shape", "dtype")
-def _orthogonal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _orthogonal(key: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     *batch, n, m = shape
     matrices = normal(key, (*batch, max(n, m), min(n, m)), dtype)
     q, r = jnp.linalg.qr(jnp.astype(matrices, jnp.promote_types(dtype, "float32")))

@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, ShapeError, config, dtypes
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ArrayLike,
+    DTypeLike,
+    Ints,
+    ShapeError,
+    config,
+    dtypes,
+)
 from pellucid.compilation import key_reuse
 from pellucid.numpy.compiled import numpy_function
 from pellucid.primitives.conversion import convert_element_type
@@ -19,8 +28,9 @@ from pellucid.primitives.families import kind_of
 from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes, broadcast_to
 from pellucid.primitives.placement import with_out_sharding
 from pellucid.runtime.extended import of_words
+from pellucid.sharding import PartitionSpec, Sharding
 from pellucid.tracing import Tracer, as_operand, bind1, context, is_array_like, type_of
-from pellucid.xla.arrays import ArrayImpl, ExtendedArray
+from pellucid.xla.arrays import Array, ArrayImpl, ExtendedArray
 
 from .generators import PRNGImpl, generator_of
 from .key_primitives import RandomSeedParams, random_wrap_p
@@ -37,7 +47,7 @@ def default_generator() -> PRNGImpl:
     return generator_of(config.default_prng_impl.value)
 
 
-def wrapped(words: Any, generator: PRNGImpl) -> Any:
+def wrapped(words: ArrayLike, generator: PRNGImpl) -> Array:
     """Typed keys over `words`."""
     if type(words) is ArrayImpl and context.trace.is_eager and _are_words(words.aval, generator):
         return of_words(generator.dtype, words)
@@ -53,7 +63,7 @@ def _are_words(aval: Any, generator: PRNGImpl) -> bool:
     )
 
 
-def typed_keys(caller: str, keys: Any) -> Any:
+def typed_keys(caller: str, keys: Array) -> Any:
     """`keys` as typed ones: those that are given as words, in an array of uint32, are the default generator's.
 
     Raises: ArgumentTypeError for anything else.
@@ -94,7 +104,7 @@ def _check_words_are_allowed(caller: str, aval: Any) -> None:
     warnings.warn(f"{text} {do}", FutureWarning, stacklevel=5)
 
 
-def single_key(caller: str, key: Any) -> Any:
+def single_key(caller: str, key: Array) -> Any:
     """`key` as a typed one; raises ShapeError unless it is a single one."""
     typed = typed_keys(caller, key)
     if typed.shape != ():
@@ -109,7 +119,7 @@ def single_key(caller: str, key: Any) -> Any:
 # Shapes and dtypes ----------------------------------------------------------------------------------
 
 
-def shape_of_result(caller: str, shape: Any, *parameters: Any) -> Shape:
+def shape_of_result(caller: str, shape: int | Ints | None, *parameters: Any) -> Shape:
     """The shape asked for, a sequence of sizes or one size, or for None that of the `parameters` together.
 
     Raises: ShapeError for sizes that are none, and unless the parameters broadcast to it.
@@ -139,7 +149,7 @@ def _together(caller: str, shapes: Sequence[Shape], parameters: Sequence[Any]) -
         ) from None
 
 
-def checked_dtype(caller: str, dtype: Any, kinds: frozenset[str], default: Any) -> Any:
+def checked_dtype(caller: str, dtype: DTypeLike | None, kinds: frozenset[str], default: Any) -> Any:
     """The canonical dtype for `dtype`, or for None that of `default`.
 
     Raises: ArgumentValueError unless its kind is one of `kinds`.
@@ -156,7 +166,9 @@ def checked_dtype(caller: str, dtype: Any, kinds: frozenset[str], default: Any) 
     return chosen
 
 
-def parameter(caller: str, name: str, x: Any, dtype: Any, shape: Shape | None = None) -> Any:
+def parameter(
+    caller: str, name: str, x: ArrayLike, dtype: np.dtype, shape: Shape | None = None
+) -> Any:
     """The parameter `x` of a distribution as `dtype`, broadcast to `shape` if that is given."""
     x = convert_element_type(x, dtype)
     return x if shape is None else broadcast_to(x, shape)
@@ -177,7 +189,7 @@ def check_parameters(caller: str, **parameters: Any) -> list[Any]:
     return operands
 
 
-def to_rank(x: Any, ndim: int) -> Any:
+def to_rank(x: ArrayLike, ndim: int) -> Any:
     """`x` with leading axes of size 1, so that it has `ndim` of them."""
     aval = type_of(x)
     if aval.ndim == ndim:
@@ -221,7 +233,12 @@ def sampler(*static: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return decorate
 
 
-def laid_out(out_sharding: Any, function: Callable[..., Any], key: Any, *arguments: Any) -> Any:
+def laid_out(
+    out_sharding: Sharding | PartitionSpec | None,
+    function: Callable[..., Any],
+    key: Array,
+    *arguments: Any,
+) -> Any:
     """`function(key, *arguments)`, laid out over Explicit mesh axes as `out_sharding` says."""
     if out_sharding is None:
         return function(key, *arguments)

@@ -11,6 +11,9 @@ from pellucid import numpy as jnp
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
+    DTypeLike,
+    Ints,
     ShapeError,
     Symbol,
     UnsupportedError,
@@ -25,7 +28,9 @@ from pellucid.primitives.families import FLOATING, INTEGER, constant_like, kind_
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.sorting import sort_key_val, top_k
 from pellucid.primitives.transcendental import log1p
+from pellucid.sharding import PartitionSpec, Sharding
 from pellucid.tracing import as_operand, is_array_like, type_of
+from pellucid.xla.arrays import Array
 
 from .keys import random_bits, split_keys
 from .sampling import (
@@ -42,7 +47,7 @@ from .uniform import INNER_MODES, _uniform, default_float, fine_numbers, randint
 # gumbel -----------------------------------------------------------------------------------------------
 
 
-def _checked_mode(caller: str, mode: Any) -> str:
+def _checked_mode(caller: str, mode: str | None) -> str:
     if mode is None:
         return "high" if config.high_dynamic_range_gumbel.value else "low"
     if mode not in INNER_MODES:
@@ -51,7 +56,7 @@ def _checked_mode(caller: str, mode: Any) -> str:
 
 
 @sampler("shape", "dtype", "mode")
-def _gumbel(key: Any, shape: Shape, dtype: Any, mode: str) -> Any:
+def _gumbel(key: Array, shape: Shape, dtype: np.dtype, mode: str) -> Array:
     if mode == "low":
         numbers = _uniform(key, shape, dtype, smallest_normal(dtype), np.ones((), dtype)[()])
         return neg(log(neg(log(numbers))))
@@ -64,8 +69,13 @@ def _gumbel(key: Any, shape: Shape, dtype: Any, mode: str) -> Any:
 
 
 def gumbel(
-    key: Any, shape: Any = (), dtype: Any = None, mode: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    shape: int | Ints = (),
+    dtype: DTypeLike | None = None,
+    mode: str | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Numbers of the standard Gumbel distribution, with density exp(-(x + exp(-x))).
 
     In mode "high" large numbers, of low probability, are as likely as they should be; that takes twice as many bits.
@@ -84,14 +94,14 @@ def gumbel(
 
 
 @sampler("axis", "prefix", "mode")
-def _with_replacement(key: Any, logits: Any, axis: int, prefix: Shape, mode: str) -> Any:
+def _with_replacement(key: Array, logits: Array, axis: int, prefix: Shape, mode: str) -> Array:
     aval = type_of(logits)
     noise = _gumbel(key, (*prefix, *aval.shape), aval.dtype, mode)
     return jnp.argmax(noise + logits, axis=len(prefix) + axis)
 
 
 @sampler("axis", "prefix", "mode")
-def _without_replacement(key: Any, logits: Any, axis: int, prefix: Shape, mode: str) -> Any:
+def _without_replacement(key: Array, logits: Array, axis: int, prefix: Shape, mode: str) -> Array:
     aval = type_of(logits)
     noisy = logits + _gumbel(key, aval.shape, aval.dtype, mode)
     chosen = top_k(jnp.moveaxis(noisy, axis, -1), math.prod(prefix))[1]
@@ -100,9 +110,9 @@ def _without_replacement(key: Any, logits: Any, axis: int, prefix: Shape, mode: 
 
 
 def categorical(
-    key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True, mode: Any = None, *,
-    out_sharding: Any = None,
-) -> Any:  # fmt: skip
+    key: Array, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True, mode: str | None = None, *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:  # fmt: skip
     """Positions along `axis`, chosen with probabilities proportional to the exponentials of `logits`.
 
     `shape` ends as that of `logits` without `axis`; the leading axes number draws. Without `replace` these draws are
@@ -143,7 +153,7 @@ def categorical(
 
 
 @sampler("axis")
-def _shuffled(key: Any, x: Any, axis: int) -> Any:
+def _shuffled(key: Array, x: Array, axis: int) -> Array:
     """The elements of `x` sorted by random bits.
 
     Equal bits would leave elements in order, so several rounds are made: with n³ ≤ 2³² in one of them all orders
@@ -172,17 +182,17 @@ def _rounds(size: int) -> int:
 
 
 @sampler("axis")
-def _permuted(key: Any, x: Any, axis: int) -> Any:
+def _permuted(key: Array, x: Array, axis: int) -> Array:
     order = _shuffled(key, jnp.arange(type_of(x).shape[axis]), 0)
     return taken(x, order, axis)
 
 
-def taken(x: Any, positions: Any, axis: int) -> Any:
+def taken(x: Any, positions: Any, axis: int) -> Array:
     """The parts of `x` at `positions` along `axis`."""
     return x[(*[slice(None)] * axis, positions)]
 
 
-def _things(caller: str, name: str, x: Any) -> Any:
+def _things(caller: str, name: str, x: Any) -> Array:
     """The argument `x`, an integer or an array, as an array; an integer stays a number."""
     x = as_operand(x)
     if not is_array_like(x):
@@ -201,8 +211,13 @@ def _things(caller: str, name: str, x: Any) -> Any:
 
 
 def permutation(
-    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    x: ArrayLike,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """The array `x` in a random order along `axis`, or, for an integer, the numbers below it.
 
     With `independent`, each vector along `axis` gets an order of its own.
@@ -233,7 +248,7 @@ def permutation(
 
 
 @sampler("shape")
-def _weighted(key: Any, p: Any, shape: Shape) -> Any:
+def _weighted(key: Array, p: Array, shape: Shape) -> Array:
     total = jnp.cumsum(p)
     dtype = type_of(total).dtype
     numbers = total[-1] * (1 - _uniform(key, shape, dtype, 0.0, 1.0))
@@ -241,14 +256,14 @@ def _weighted(key: Any, p: Any, shape: Shape) -> Any:
 
 
 @sampler("number", "mode")
-def _weighted_different(key: Any, p: Any, number: int, mode: str) -> Any:
+def _weighted_different(key: Array, p: Array, number: int, mode: str) -> Array:
     noise = _gumbel(key, type_of(p).shape, type_of(p).dtype, mode)
     return top_k(noise + log(p), number)[1]
 
 
 def choice(
-    key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: Any = None
-) -> Any:  # fmt: skip
+    key: Array, a: ArrayLike, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: str | None = None
+) -> Array:  # fmt: skip
     """`shape` parts along `axis` of the array `a`, or, for an integer, of the numbers below it.
 
     `p` are their probabilities, a vector, by default equal. Without `replace` no part is chosen twice, `mode` is then

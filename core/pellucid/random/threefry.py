@@ -16,6 +16,7 @@ from pellucid.primitives.families import constant_like, texts
 from pellucid.primitives.logical import bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from pellucid.primitives.movement import aligned_for_batch, broadcast_shapes
 from pellucid.tracing import bind
+from pellucid.xla.arrays import Array
 
 _WORD = np.dtype(np.uint32)
 
@@ -59,14 +60,14 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _KEY_PARITY = 0x1BD11BDA
 
 
-def _rotated(x: Any, distance: int) -> Any:
+def _rotated(x: Array, distance: int) -> Array:
     return bitwise_or(
         shift_left(x, constant_like(x, distance)),
         shift_right_logical(x, constant_like(x, 32 - distance)),
     )
 
 
-def _threefry2x32(k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
+def _threefry2x32(k0: Array, k1: Array, x0: Array, x1: Array) -> list[Array]:
     # Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011: Threefry-2x32-20.
     keys = [k0, k1, bitwise_xor(bitwise_xor(k0, k1), constant_like(k0, _KEY_PARITY))]
     x0, x1 = add(x0, k0), add(x1, k1)
@@ -79,7 +80,7 @@ def _threefry2x32(k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
     return [x0, x1]
 
 
-def threefry2x32(key_high: Any, key_low: Any, count_high: Any, count_low: Any) -> list[Any]:
+def threefry2x32(key_high: Array, key_low: Array, count_high: Any, count_low: Array) -> list[Array]:
     """Two uint32 arrays of random bits from a key of two words and counters of two words.
 
     A bijection of the counters for each key: equal counters give equal bits, different ones unrelated bits.

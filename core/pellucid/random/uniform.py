@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, DtypeError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, DtypeError, DTypeLike, Ints, dtypes
 from pellucid.primitives.arithmetic import (
     add,
     max as larger,
@@ -30,7 +30,9 @@ from pellucid.primitives.logical import (
     shift_right_logical,
 )
 from pellucid.primitives.special import erf, erf_inv
+from pellucid.sharding import PartitionSpec, Sharding
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .generators import unsigned
 from .keys import random_bits, split_keys
@@ -56,7 +58,7 @@ def default_float() -> np.dtype[Any]:
 # uniform ----------------------------------------------------------------------------------------------
 
 
-def unit_numbers(key: Any, shape: Shape, dtype: Any) -> Any:
+def unit_numbers(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     """Numbers of [0, 1) in equal steps: random bits as the mantissa of numbers of [1, 2), less 1."""
     width, mantissa = dtypes.itemsize_bits(dtype), dtypes.finfo(dtype).nmant
     n_bits = 8 if mantissa < 8 else width
@@ -72,7 +74,7 @@ def unit_numbers(key: Any, shape: Shape, dtype: Any) -> Any:
 
 
 @sampler("shape", "dtype")
-def _uniform(key: Any, shape: Shape, dtype: Any, minval: Any, maxval: Any) -> Any:
+def _uniform(key: Array, shape: Shape, dtype: np.dtype, minval: Array, maxval: Array) -> Array:
     low = to_rank(convert_element_type(minval, dtype), len(shape))
     high = to_rank(convert_element_type(maxval, dtype), len(shape))
     numbers = unit_numbers(key, shape, dtype)
@@ -80,9 +82,9 @@ def _uniform(key: Any, shape: Shape, dtype: Any, minval: Any, maxval: Any) -> An
 
 
 def uniform(
-    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *,
-    out_sharding: Any = None,
-) -> Any:  # fmt: skip
+    key: Array, shape: int | Ints = (), dtype: DTypeLike | None = None, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0, *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:  # fmt: skip
     """Floating-point numbers of `shape` between `minval` (included) and `maxval` (excluded, but for rounding).
 
     Raises: ArgumentValueError for a dtype that isn't floating, ShapeError for bounds that don't broadcast to `shape`.
@@ -97,12 +99,14 @@ def uniform(
     return laid_out(out_sharding, _uniform, typed, shape, dtype, low, high)
 
 
-def between(key: Any, shape: Shape, dtype: Any, low: Any = 0.0, high: Any = 1.0) -> Any:
+def between(
+    key: Array, shape: Shape, dtype: np.dtype, low: ArrayLike = 0.0, high: ArrayLike = 1.0
+) -> Array:
     """`uniform` between two numbers, for samplers."""
     return _uniform(key, shape, dtype, low, high)
 
 
-def smallest_normal(dtype: Any) -> Any:
+def smallest_normal(dtype: np.dtype) -> Any:
     """The smallest positive normal number, as a scalar of `dtype`."""
     return np.asarray(dtypes.finfo(dtype).tiny, dtype)[()]
 
@@ -111,7 +115,7 @@ def smallest_normal(dtype: Any) -> Any:
 
 
 @sampler("shape", "dtype")
-def _randint(key: Any, shape: Shape, dtype: Any, minval: Any, maxval: Any) -> Any:
+def _randint(key: Array, shape: Shape, dtype: np.dtype, minval: Array, maxval: Array) -> Array:
     limits = dtypes.iinfo(dtype)
     n_bits = max(dtypes.itemsize_bits(dtype), 32)
     if dtypes.itemsize_bits(dtype) < 32:
@@ -138,14 +142,14 @@ def _randint(key: Any, shape: Shape, dtype: Any, minval: Any, maxval: Any) -> An
     return add(low, convert_element_type(rem(remainder, span), dtype))
 
 
-def _is_above(x: Any, limit: int) -> Any:
+def _is_above(x: Array, limit: int) -> Array:
     """`x > limit`, where the limit may lie beyond the numbers of the dtype of `x`."""
     aval = type_of(x)
     largest = dtypes.iinfo(aval.dtype).max
     return gt(x, constant_like(x, min(limit, int(largest))))
 
 
-def _within(x: Any, dtype: Any, more: int = 0) -> Any:
+def _within(x: Array, dtype: np.dtype, more: int = 0) -> Array:
     """Integers `x` as `dtype`, those beyond its limits as the nearest one; by `more` above them, if `x` can be."""
     operand_limits, limits = dtypes.iinfo(type_of(x).dtype), dtypes.iinfo(dtype)
     low, high = (
@@ -157,8 +161,14 @@ def _within(x: Any, dtype: Any, more: int = 0) -> Any:
 
 
 def randint(
-    key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    shape: int | Ints,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: Any = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Integers of `shape` between `minval` (included) and `maxval` (excluded), `minval` where there are none.
 
     A `maxval` beyond the numbers of `dtype` includes its largest one. Floating bounds are cut to integers.
@@ -185,7 +195,7 @@ def randint(
 # normal -----------------------------------------------------------------------------------------------
 
 
-def normal_numbers(key: Any, shape: Shape, dtype: Any) -> Any:
+def normal_numbers(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     """Normal numbers, by the inverse of the distribution function, for samplers."""
     if kind_of(dtype) == "complex":
         part = dtypes.to_floating_dtype(dtype)
@@ -201,11 +211,17 @@ def normal_numbers(key: Any, shape: Shape, dtype: Any) -> Any:
 
 
 @sampler("shape", "dtype")
-def _normal(key: Any, shape: Shape, dtype: Any) -> Any:
+def _normal(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     return normal_numbers(key, shape, dtype)
 
 
-def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def normal(
+    key: Array,
+    shape: int | Ints = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Normal numbers of `shape` with mean 0 and variance 1; of complex ones each part has variance ½.
 
     Raises: ArgumentValueError for a dtype that is neither floating nor complex.
@@ -220,7 +236,9 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
 
 
 @sampler("shape", "dtype")
-def _truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape, dtype: Any) -> Any:
+def _truncated_normal(
+    key: Array, lower: Array, upper: Array, shape: Shape, dtype: np.dtype
+) -> Array:
     lower, upper = convert_element_type(lower, dtype), convert_element_type(upper, dtype)
     root = constant_like(lower, math.sqrt(2))
     low, high = erf(lower / root), erf(upper / root)
@@ -235,8 +253,8 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape, dtype: Any
 
 
 def truncated_normal(
-    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:  # fmt: skip
+    key: Array, lower: ArrayLike, upper: ArrayLike, shape: int | Ints | None = None, dtype: DTypeLike | None = None, *, out_sharding: Sharding | PartitionSpec | None = None
+) -> Array:  # fmt: skip
     """Normal numbers between `lower` and `upper`, which broadcast to `shape`.
 
     >>> pl.random.truncated_normal(pl.random.key(0), -1.0, 1.0)
@@ -253,7 +271,7 @@ def truncated_normal(
 
 
 @sampler("shape", "mode")
-def _bernoulli(key: Any, p: Any, shape: Shape, mode: str) -> Any:
+def _bernoulli(key: Array, p: Array, shape: Shape, mode: str) -> Array:
     dtype = type_of(p).dtype
     if mode == "low":
         return lt(between(key, shape, dtype), jnp.broadcast_to(p, shape))
@@ -262,15 +280,22 @@ def _bernoulli(key: Any, p: Any, shape: Shape, mode: str) -> Any:
     return lt(mul(fine, step), sub(jnp.broadcast_to(p, shape), coarse))
 
 
-def fine_numbers(key: Any, shape: Shape, dtype: Any, low: float = 0.0) -> tuple[Any, Any]:
+def fine_numbers(
+    key: Array, shape: Shape, dtype: np.dtype, low: float = 0.0
+) -> tuple[Array, Array]:
     """Uniform numbers, and others for the bits below the last one of the first."""
     both = _uniform(key, (2, *shape), dtype, np.asarray(low, dtype)[()], 1.0)
     return both[0], both[1]
 
 
 def bernoulli(
-    key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None
-) -> Any:
+    key: Array,
+    p: ArrayLike = 0.5,
+    shape: int | Ints | None = None,
+    mode: str = "low",
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """True with probability `p`, which broadcasts to `shape`.
 
     In mode "low" probabilities are met up to the spacing of numbers below 1; in mode "high", which takes twice as
@@ -293,14 +318,20 @@ def bernoulli(
     return laid_out(out_sharding, _bernoulli, typed, p, shape, mode)
 
 
-def signs(key: Any, shape: Shape, dtype: Any) -> Any:
+def signs(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     """-1 or 1, for samplers."""
     half = np.asarray(0.5, default_float())[()]
     drawn = convert_element_type(_bernoulli(key, half, shape, "low"), dtype)
     return sub(mul(constant_like(drawn, 2), drawn), constant_like(drawn, 1))
 
 
-def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def rademacher(
+    key: Array,
+    shape: int | Ints = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """-1 or 1 with equal probability, by default integers.
 
     >>> pl.random.rademacher(pl.random.key(0), (4,))
@@ -313,7 +344,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
 
 
 @sampler("shape", "dtype")
-def _rademacher(key: Any, shape: Shape, dtype: Any) -> Any:
+def _rademacher(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     return signs(key, shape, dtype)
 
 
