@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentTypeError, ArgumentValueError, ShapeError, dtypes
+from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, Ints, ShapeError, dtypes
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import canonical_shape
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.contraction import Precision, canonical_precision
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 _MIN_TOTAL_WEIGHT = 1000 * float(np.finfo(np.float32).eps)
 """Samples whose weights sum up to less see nothing of the image: they are 0."""
@@ -68,7 +69,7 @@ _METHODS = {
 # Kernels: weight of an element at distance x ≥ 0 from the sample ------------------------------------
 
 
-def _linear(x: Any) -> Any:
+def _linear(x: Array) -> Array:
     return jnp.maximum(1 - x, 0)
 
 
@@ -95,8 +96,8 @@ _KERNELS = {
 
 
 def _weights(
-    size: int, samples: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool
-) -> Any:
+    size: int, samples: int, scale: Array, translation: Array, method: ResizeMethod, antialias: bool
+) -> Array:
     """Weights [size, samples] of each element in each sample; they sum up to 1, or to 0 outside of the image."""
     dtype = dtypes.result_type(scale, translation)
     elements = jnp.arange(size, dtype=dtype)[:, None]
@@ -118,15 +119,15 @@ def _weights(
 
 @numpy_function(static=("axes", "sizes", "method", "antialias", "precision"))
 def _resampled(
-    image: Any,
-    scale: Any,
-    translation: Any,
+    image: Array,
+    scale: Array,
+    translation: Array,
     axes: tuple[int, ...],
     sizes: tuple[int, ...],
     method: ResizeMethod,
     antialias: bool,
     precision: Any,
-) -> Any:
+) -> Array:
     scale, translation = promote_dtypes_inexact("scale_and_translate", scale, translation)
     [image] = promote_dtypes_inexact("scale_and_translate", image)
     for i, (axis, samples) in enumerate(zip(axes, sizes, strict=True)):
@@ -140,7 +141,7 @@ def _resampled(
 
 
 @numpy_function(static=("axes", "sizes"))
-def _nearest(image: Any, axes: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
+def _nearest(image: Array, axes: tuple[int, ...], sizes: tuple[int, ...]) -> Array:
     for axis, samples in zip(axes, sizes, strict=True):
         size = type_of(image).shape[axis]
         centers = (np.arange(samples, dtype=np.float32) + 0.5) * size / samples
@@ -171,15 +172,15 @@ def _sizes(name: str, image: Any, shape: Any) -> tuple[Any, tuple[int, ...]]:
 
 
 def scale_and_translate(
-    image: Any,
-    shape: Any,
+    image: ArrayLike,
+    shape: Ints,
     spatial_dims: Sequence[int],
-    scale: Any,
-    translation: Any,
+    scale: ArrayLike,
+    translation: ArrayLike,
     method: str | ResizeMethod,
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
-) -> Any:
+) -> Array:
     """`image` scaled, then translated, along the axes `spatial_dims`, cut to `shape`; 0 outside of the image.
 
     Sample x along axis `spatial_dims[i]` is at `(x + 0.5 - translation[i]) / scale[i] - 0.5` in the image. `scale` and
@@ -210,12 +211,12 @@ def scale_and_translate(
 
 
 def resize(
-    image: Any,
-    shape: Any,
+    image: ArrayLike,
+    shape: Ints,
     method: str | ResizeMethod,
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
-) -> Any:
+) -> Array:
     """`image` resized to `shape`: along axes whose size changes, the samples are spread evenly over the image.
 
     `method` is a name or member of `ResizeMethod`. The result is floating, or complex; "nearest" keeps the dtype.

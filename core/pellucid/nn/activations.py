@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, dtypes
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
@@ -16,12 +16,13 @@ from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.special import erfc
 from pellucid.primitives.transcendental import logistic
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
 
 
-def identity(x: Any) -> Any:
+def identity(x: ArrayLike) -> Array:
     """`x`.
 
     >>> identity(jnp.array([1.0]))
@@ -31,12 +32,12 @@ def identity(x: Any) -> Any:
     return jnp.asarray(x)
 
 
-def _zero_like(x: Any) -> Any:
+def _zero_like(x: Array) -> Array:
     return jnp.zeros_like(x)
 
 
 @custom_jvp
-def _relu(x: Any) -> Any:
+def _relu(x: Array) -> Array:
     return jnp.maximum(x, 0)
 
 
@@ -44,7 +45,7 @@ _relu.defjvps(lambda t, y, x: jnp.where(x > 0, t, _zero_like(t)))
 
 
 @numpy_function
-def relu(x: Any) -> Any:
+def relu(x: ArrayLike) -> Array:
     """`max(x, 0)`, with derivative 0 at 0.
 
     >>> relu(jnp.array([-1.0, 2.0]))
@@ -54,7 +55,7 @@ def relu(x: Any) -> Any:
 
 
 @custom_jvp
-def _relu6(x: Any) -> Any:
+def _relu6(x: Array) -> Array:
     return jnp.minimum(jnp.maximum(x, 0), 6.0)
 
 
@@ -62,7 +63,7 @@ _relu6.defjvps(lambda t, y, x: jnp.where((x > 0) & (x < 6), t, _zero_like(t)))
 
 
 @numpy_function
-def relu6(x: Any) -> Any:
+def relu6(x: ArrayLike) -> Array:
     """`min(max(x, 0), 6)`, with derivative 0 at 0 and 6.
 
     >>> relu6(jnp.array([-1.0, 2.0, 7.0]))
@@ -72,7 +73,7 @@ def relu6(x: Any) -> Any:
 
 
 @numpy_function
-def softplus(x: Any) -> Any:
+def softplus(x: ArrayLike) -> Array:
     """`log(1 + exp(x))`.
 
     >>> softplus(jnp.array([0.0]))
@@ -82,7 +83,7 @@ def softplus(x: Any) -> Any:
 
 
 @numpy_function
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: Any) -> Array:
     """0 below -1, `x` above 1, and `(x + 1)² / 4` between.
 
     >>> sparse_plus(jnp.array([-2.0, 0.0, 2.0]))
@@ -93,7 +94,7 @@ def sparse_plus(x: Any) -> Any:
 
 
 @numpy_function
-def soft_sign(x: Any) -> Any:
+def soft_sign(x: ArrayLike) -> Array:
     """`x / (|x| + 1)`.
 
     >>> soft_sign(jnp.array([1.0]))
@@ -104,7 +105,7 @@ def soft_sign(x: Any) -> Any:
 
 
 @numpy_function
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: ArrayLike) -> Array:
     """`1 / (1 + exp(-x))`.
 
     >>> sigmoid(jnp.array([0.0]))
@@ -115,7 +116,7 @@ def sigmoid(x: Any) -> Any:
 
 
 @numpy_function
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """0 below -1, 1 above 1, and `(x + 1) / 2` between.
 
     >>> sparse_sigmoid(jnp.array([0.0]))
@@ -125,7 +126,7 @@ def sparse_sigmoid(x: Any) -> Any:
 
 
 @numpy_function
-def silu(x: Any) -> Any:
+def silu(x: ArrayLike) -> Array:
     """`x * sigmoid(x)`, also called swish.
 
     >>> silu(jnp.array([0.0]))
@@ -139,7 +140,7 @@ swish = silu
 
 
 @numpy_function
-def mish(x: Any) -> Any:
+def mish(x: ArrayLike) -> Array:
     """`x * tanh(softplus(x))`.
 
     >>> mish(jnp.array([0.0]))
@@ -150,7 +151,7 @@ def mish(x: Any) -> Any:
 
 
 @numpy_function
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: Any) -> Array:
     """`log(sigmoid(x))`, without underflow.
 
     >>> log_sigmoid(jnp.array([0.0]))
@@ -161,7 +162,7 @@ def log_sigmoid(x: Any) -> Any:
 
 
 @numpy_function
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: Any, alpha: ArrayLike = 1.0) -> Array:
     """`x` where it is positive, else `alpha * (exp(x) - 1)`.
 
     >>> elu(jnp.array([1.0, 0.0]))
@@ -172,7 +173,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @numpy_function
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+def leaky_relu(x: Any, negative_slope: ArrayLike = 1e-2) -> Array:
     """`x` where it isn't negative, else `negative_slope * x`.
 
     >>> leaky_relu(jnp.array([1.0, -1.0]))
@@ -183,7 +184,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
 
 
 @numpy_function
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: Any) -> Array:
     """`x` cut to between -1 and 1.
 
     >>> hard_tanh(jnp.array([-2.0, 0.5]))
@@ -194,7 +195,7 @@ def hard_tanh(x: Any) -> Any:
 
 
 @numpy_function
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """`max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1)`.
 
     >>> celu(jnp.array([1.0, 0.0]))
@@ -205,7 +206,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @numpy_function
-def selu(x: Any) -> Any:
+def selu(x: ArrayLike) -> Array:
     """`scale * elu(x, alpha)` with the constants that keep mean 0 and variance 1 (Klambauer et al., 2017).
 
     >>> selu(jnp.array([0.0]))
@@ -215,7 +216,7 @@ def selu(x: Any) -> Any:
 
 
 @numpy_function(static="approximate")
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: Any, approximate: bool = True) -> Array:
     """`x` times the normal distribution's probability of at most `x`; with `approximate` by a tanh.
 
     Source: Hendrycks and Gimpel, "Gaussian error linear units", 2016.
@@ -231,7 +232,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     return jnp.asarray(0.5 * x * erfc(-x * np.asarray(math.sqrt(0.5), dtype)[()]), dtype=dtype)
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of `x` along `axis` times the sigmoid of the second half.
 
     Raises: ArgumentValueError for an axis of odd size.
@@ -248,7 +249,7 @@ def glu(x: Any, axis: int = -1) -> Any:
 
 
 @numpy_function
-def squareplus(x: Any, b: Any = 4) -> Any:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """`(x + sqrt(x² + b)) / 2`.
 
     >>> squareplus(jnp.array([0.0]))
@@ -259,7 +260,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 
 
 @numpy_function
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """`relu6(x + 3) / 6`.
 
     >>> hard_sigmoid(jnp.array([0.0]))
@@ -269,7 +270,7 @@ def hard_sigmoid(x: Any) -> Any:
 
 
 @numpy_function
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: ArrayLike) -> Array:
     """`x * hard_sigmoid(x)`, also called hard swish.
 
     >>> hard_silu(jnp.array([3.0]))
@@ -283,7 +284,7 @@ hard_swish = hard_silu
 
 
 @custom_jvp
-def _log1mexp(x: Any) -> Any:
+def _log1mexp(x: Array) -> Array:
     return jnp.where(x < math.log(2), jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
 
 
@@ -291,7 +292,7 @@ _log1mexp.defjvps(lambda t, y, x: t / jnp.expm1(x))
 
 
 @numpy_function
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: ArrayLike) -> Array:
     """`log(1 - exp(-x))` of positive `x`, exact for small and large ones (Mächler, 2012).
 
     >>> log1mexp(jnp.array([1.0]))
@@ -301,7 +302,9 @@ def log1mexp(x: Any) -> Any:
     return _log1mexp(x)
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+def one_hot(
+    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+) -> Array:
     """Vectors of `num_classes` with a 1 at the numbers `x`, along the new `axis`; of numbers out of range all 0.
 
     >>> one_hot(jnp.array([0, 2]), 3)

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ShapeError, UnsupportedError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, UnsupportedError, dtypes
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.log_sums import logsumexp
 from pellucid.numpy.promotion import aval_of
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .normalizations import softmax
 
@@ -20,16 +21,16 @@ Window = tuple[int, int]
 
 
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
-    mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
     scale: float | None = None,
     is_causal: bool = False,
-    query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
     local_window_size: int | Window | None = None,
     implementation: str | None = None,
     return_residual: bool = False,
@@ -89,13 +90,13 @@ def dot_product_attention(
 
 @numpy_function(static=("is_causal", "window", "return_residual"))
 def _attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any,
-    mask: Any,
-    query_lengths: Any,
-    key_lengths: Any,
+    query: Array,
+    key: Array,
+    value: Array,
+    bias: Array | None,
+    mask: Array | None,
+    query_lengths: Array | None,
+    key_lengths: Array | None,
     scale: Any,
     is_causal: bool,
     window: Window | None,
@@ -130,15 +131,15 @@ def _attention(
     return result, residual[0] if is_single else residual
 
 
-def _of_heads(x: Any, is_single: bool) -> Any:
+def _of_heads(x: Array, is_single: bool) -> Array:
     """`x` that broadcasts to [B, N, T, S], of one example to [N, T, S]."""
     return jnp.expand_dims(x, 0) if is_single and type_of(x).ndim == 3 else jnp.asarray(x)
 
 
 def _allowed(
-    mask: Any,
-    query_lengths: Any,
-    key_lengths: Any,
+    mask: Array | None,
+    query_lengths: Array | None,
+    key_lengths: Array | None,
     is_causal: bool,
     window: Window | None,
     t: int,

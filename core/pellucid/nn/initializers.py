@@ -12,7 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from pellucid import numpy as jnp, random
-from pellucid.base import ArgumentValueError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, dtypes
+from pellucid.sharding import PartitionSpec, Sharding
+from pellucid.xla.arrays import Array
 
 Axes = int | Sequence[int]
 
@@ -33,8 +35,12 @@ class Initializer(Protocol):
     """
 
     def __call__(
-        self, key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None
-    ) -> Any:
+        self,
+        key: Array,
+        shape: Sequence[int],
+        dtype: DTypeLike | None = None,
+        out_sharding: Sharding | PartitionSpec | None = None,
+    ) -> Array:
         """An array of `shape` and `dtype`."""
         ...
 
@@ -44,7 +50,12 @@ def _dtype(dtype: Any, default: Any) -> Any:
     return dtypes.default_float_dtype() if chosen is None else dtypes.canonicalize(np.dtype(chosen))
 
 
-def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any:
+def zeros(
+    key: Array,
+    shape: Sequence[int],
+    dtype: DTypeLike | None = None,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Zeros; the key isn't used.
 
     >>> zeros(pl.random.key(0), (2,))
@@ -53,7 +64,12 @@ def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any =
     return jnp.zeros(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
 
-def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any:
+def ones(
+    key: Array,
+    shape: Sequence[int],
+    dtype: DTypeLike | None = None,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Ones; the key isn't used.
 
     >>> ones(pl.random.key(0), (2,))
@@ -62,7 +78,7 @@ def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = 
     return jnp.ones(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
 
-def constant(value: Any, dtype: Any = None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer that gives `value` everywhere.
 
     >>> constant(3.0)(pl.random.key(0), (2,))
@@ -75,11 +91,11 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     return init
 
 
-def _scaled(samples: Any, factor: Any) -> Any:
+def _scaled(samples: Array, factor: Any) -> Array:
     return samples * jnp.asarray(factor, dtype=samples.dtype)
 
 
-def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer of uniform numbers from 0 to before `scale`.
 
     >>> uniform()(pl.random.key(0), (2, 3)).shape
@@ -93,7 +109,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     return init
 
 
-def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer of normal numbers of standard deviation `stddev`.
 
     >>> normal()(pl.random.key(0), (2, 3)).shape
@@ -108,7 +124,10 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 
 
 def truncated_normal(
-    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+    stddev: ArrayLike = 1e-2,
+    dtype: DTypeLike | None = None,
+    lower: ArrayLike = -2.0,
+    upper: ArrayLike = 2.0,
 ) -> Initializer:
     """An initializer of normal numbers cut to between `lower` and `upper`, then multiplied by `stddev`.
 
@@ -146,13 +165,13 @@ def _fans(
 
 
 def variance_scaling(
-    scale: Any,
+    scale: ArrayLike,
     mode: str,
     distribution: str,
     in_axis: Axes = -2,
     out_axis: Axes = -1,
     batch_axis: Axes = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """An initializer of numbers of variance `scale / n`, where n follows from the shape of the weights.
 
@@ -206,7 +225,7 @@ def variance_scaling(
     return init
 
 
-def _on_disc(key: Any, shape: Any, dtype: Any, radius: Any) -> Any:
+def _on_disc(key: Array, shape: Any, dtype: np.dtype, radius: Any) -> Array:
     """Complex numbers with absolute values `radius(uniform numbers)` and uniform angles."""
     key_radius, key_angle = random.split(key)
     real = dtypes.to_floating_dtype(np.dtype(dtype))
@@ -215,12 +234,12 @@ def _on_disc(key: Any, shape: Any, dtype: Any, radius: Any) -> Any:
     return lengths * jnp.exp(1j * angles)
 
 
-def _complex_uniform(key: Any, shape: Any, dtype: Any) -> Any:
+def _complex_uniform(key: Array, shape: Any, dtype: np.dtype) -> Array:
     """Complex numbers, uniform on the disc of radius 1."""
     return _on_disc(key, shape, dtype, jnp.sqrt)
 
 
-def _complex_truncated_normal(key: Any, upper: Any, shape: Any, dtype: Any) -> Any:
+def _complex_truncated_normal(key: Array, upper: Any, shape: Any, dtype: np.dtype) -> Array:
     """Complex normal numbers whose absolute values are at most `upper`."""
     share = 1 - math.exp(-(upper**2))
     return _on_disc(key, shape, dtype, lambda u: jnp.sqrt(-jnp.log(1 - share * u)))
@@ -263,7 +282,9 @@ he_normal = kaiming_normal = _family(
 )
 
 
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """An initializer of matrices with orthonormal columns or rows, times `scale`; `column_axis` has the columns.
 
     Raises: ArgumentValueError for fewer than two dimensions.
@@ -288,7 +309,9 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
     return init
 
 
-def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def delta_orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """An initializer of convolutions that are 0 but for an orthogonal matrix in the middle (Xiao et al., 2018).
 
     Shapes have three to five dimensions: one to three of space, inputs, outputs.

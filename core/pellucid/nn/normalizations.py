@@ -5,24 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError
+from pellucid.base import ArgumentValueError, ArrayLike
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.log_sums import log_softmax, softmax
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.numpy.reductions import Axis, static_axis
 from pellucid.primitives.arithmetic import rsqrt
+from pellucid.xla.arrays import Array
 
 
 def standardize(
-    x: Any,
+    x: ArrayLike,
     axis: Axis = -1,
-    mean: Any = None,
-    variance: Any = None,
-    epsilon: Any = 1e-5,
-    where: Any = None,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
     *,
     algorithm: str = "fast",
-) -> Any:
+) -> Array:
     """`(x - mean) / sqrt(variance + epsilon)`, by default those along `axis`.
 
     `algorithm`: "fast" computes the variance as `mean(x²) - mean(x)²` in one pass, "compensated" from deviations.
@@ -40,8 +41,14 @@ def standardize(
 
 @numpy_function(static=("axis", "is_fast"))
 def _standardize(
-    x: Any, mean: Any, variance: Any, epsilon: Any, where: Any, axis: Any, is_fast: bool
-) -> Any:
+    x: Array,
+    mean: Array | None,
+    variance: Any,
+    epsilon: Any,
+    where: Array | None,
+    axis: Any,
+    is_fast: bool,
+) -> Array:
     [x] = promote_dtypes_inexact("nn.standardize", x)
     if mean is None:
         mean = jnp.mean(x, axis, keepdims=True, where=where)

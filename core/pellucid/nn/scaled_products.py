@@ -10,17 +10,22 @@ from typing import Any, Literal
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, DtypeError, ShapeError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, DtypeError, DTypeLike, ShapeError, dtypes
 from pellucid.higher_order.custom_derivatives import custom_vjp
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives.contraction import dot_general
 from pellucid.primitives.conversion import bitcast_convert_type
 from pellucid.primitives.staging import optimization_barrier
+from pellucid.xla.arrays import Array
 
 
 def scaled_matmul(
-    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
-) -> Any:
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    lhs_scales: ArrayLike,
+    rhs_scales: ArrayLike,
+    preferred_element_type: DTypeLike = np.float32,
+) -> Array:
     """`lhs` [B, M, K] times `rhs` [B, N, K] transposed, both scaled by blocks along K: [B, M, N].
 
     `lhs_scales` [B, M, K / block] and `rhs_scales` [B, N, K / block] multiply the elements of their blocks.
@@ -74,7 +79,7 @@ class BlockScaleConfig:
 
 
 def get_scaled_dot_general_config(
-    mode: Literal["nvfp4", "mxfp8"], global_scale: Any = None
+    mode: Literal["nvfp4", "mxfp8"], global_scale: ArrayLike | None = None
 ) -> BlockScaleConfig:
     """The quantization "mxfp8" (float8_e4m3fn, 32 elements to a power of two) or "nvfp4" (float4_e2m1fn, 16 to a float8_e4m3fn).
 
@@ -95,13 +100,13 @@ def get_scaled_dot_general_config(
 
 
 def scaled_dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
-    preferred_element_type: Any = np.float32,
+    preferred_element_type: DTypeLike = np.float32,
     configs: Sequence[BlockScaleConfig] | None = None,
     implementation: Literal["cudnn"] | None = None,
-) -> Any:
+) -> Array:
     """`lax.dot_general` of operands that are quantized by blocks of the contracted axes.
 
     `configs` has the quantizations of `lhs`, of `rhs` and, where it is differentiated, of the result's cotangent; without
@@ -196,7 +201,7 @@ def _product(*operands: tuple[Any, BlockScaleConfig]) -> Any:
     return result
 
 
-def _quantized(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
+def _quantized(x: Array, config: BlockScaleConfig) -> tuple[Array, Array]:
     """`x` [B, M, K] in a narrow format, and float32 scales [B, M, K / block]."""
     size = config.block_size
     if not x.shape[-1] or x.shape[-1] % size:
@@ -226,7 +231,7 @@ _LARGEST_EXPONENT = 254
 """Exponent bits of the largest numbers of float32, biased by 127."""
 
 
-def _powers_of_two(x: Any) -> tuple[Any, Any]:
+def _powers_of_two(x: Array) -> tuple[Array, Array]:
     """The least powers of two that are at least `x`, in float32, and their inverses; NaN where `x` isn't finite."""
     bits = bitcast_convert_type(x.astype(np.float32), np.uint32)
     exponent, mantissa = bits >> _MANTISSA_BITS, bits & (2**_MANTISSA_BITS - 1)
@@ -238,7 +243,7 @@ def _powers_of_two(x: Any) -> tuple[Any, Any]:
     return jnp.where(exponent > _LARGEST_EXPONENT, np.nan, powers[0]), powers[1]
 
 
-def _where_representable(x: Any, config: BlockScaleConfig, slope: Any) -> Any:
+def _where_representable(x: Array, config: BlockScaleConfig, slope: Array) -> Array:
     """`slope`, 0 where no scales of "nvfp4" reach the size of `x`."""
     if config.global_scale is None:
         return slope
