@@ -119,9 +119,9 @@ def _weights(
 
 @numpy_function(static=("axes", "sizes", "method", "antialias", "precision"))
 def _resampled(
-    image: Array,
-    scale: Array,
-    translation: Array,
+    image: Any,
+    scale: Any,
+    translation: Any,
     axes: tuple[int, ...],
     sizes: tuple[int, ...],
     method: ResizeMethod,
@@ -141,7 +141,7 @@ def _resampled(
 
 
 @numpy_function(static=("axes", "sizes"))
-def _nearest(image: Array, axes: tuple[int, ...], sizes: tuple[int, ...]) -> Array:
+def _nearest(image: Any, axes: tuple[int, ...], sizes: tuple[int, ...]) -> Array:
     for axis, samples in zip(axes, sizes, strict=True):
         size = type_of(image).shape[axis]
         centers = (np.arange(samples, dtype=np.float32) + 0.5) * size / samples

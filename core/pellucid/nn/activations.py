@@ -146,8 +146,8 @@ def mish(x: ArrayLike) -> Array:
     >>> mish(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
-    [x] = promote_dtypes_inexact("nn.mish", x)
-    return x * jnp.tanh(softplus(x))
+    [value] = promote_dtypes_inexact("nn.mish", x)
+    return value * jnp.tanh(softplus(value))
 
 
 @numpy_function
@@ -255,8 +255,8 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     >>> squareplus(jnp.array([0.0]))
     Array([1.], dtype=float32)
     """
-    [x] = promote_dtypes_inexact("nn.squareplus", x)
-    return 0.5 * (x + jnp.sqrt(x * x + b))
+    [value] = promote_dtypes_inexact("nn.squareplus", x)
+    return 0.5 * (value + jnp.sqrt(value * value + b))
 
 
 @numpy_function

@@ -90,13 +90,13 @@ def dot_product_attention(
 
 @numpy_function(static=("is_causal", "window", "return_residual"))
 def _attention(
-    query: Array,
-    key: Array,
-    value: Array,
-    bias: Array | None,
-    mask: Array | None,
-    query_lengths: Array | None,
-    key_lengths: Array | None,
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any,
+    mask: Any,
+    query_lengths: Any,
+    key_lengths: Any,
     scale: Any,
     is_causal: bool,
     window: Window | None,

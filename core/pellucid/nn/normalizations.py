@@ -41,11 +41,11 @@ def standardize(
 
 @numpy_function(static=("axis", "is_fast"))
 def _standardize(
-    x: Array,
-    mean: Array | None,
+    x: Any,
+    mean: Any,
     variance: Any,
     epsilon: Any,
-    where: Array | None,
+    where: Any,
     axis: Any,
     is_fast: bool,
 ) -> Array:

@@ -174,9 +174,14 @@ def test_densities_of_kernels() -> None:
 
 
 def test_functions_have_signatures_and_definitions() -> None:
-    assert str(inspect.signature(stats.gamma.logpdf)) == "(x, a, loc=0, scale=1)"
-    assert str(inspect.signature(stats.gumbel_r.ppf)) == "(p, loc=0, scale=1)"
-    assert str(inspect.signature(stats.bernoulli.cdf)) == "(k, p)"
+    located = "loc: 'ArrayLike' = 0, scale: 'ArrayLike' = 1) -> 'Array'"
+    assert (
+        str(inspect.signature(stats.gamma.logpdf)) == f"(x: 'ArrayLike', a: 'ArrayLike', {located}"
+    )
+    assert str(inspect.signature(stats.gumbel_r.ppf)) == f"(p: 'ArrayLike', {located}"
+    assert (
+        str(inspect.signature(stats.bernoulli.cdf)) == "(k: 'ArrayLike', p: 'ArrayLike') -> 'Array'"
+    )
     assert stats.norm.sf.__doc__.startswith(
         "Probability of more than `x` under the normal distribution"
     )

@@ -96,7 +96,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 @numpy_function
-def _inv(a: ArrayLike) -> Any:
+def _inv(a: Any) -> Any:
     a = square_matrices("inv", a)
     return solve_module.solve(a, eye_like(a))
 

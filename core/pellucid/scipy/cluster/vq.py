@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ShapeError
+from pellucid.base import ArrayLike, ShapeError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 
-def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """(index of the nearest code [m], distance to it [m]) for each observation `obs` [m, n], codes being [k, n].
 
     Vectors [m] and [k] are observations of one number. `check_finite` has no effect.
@@ -35,7 +36,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
 
 @numpy_function
-def _nearest(obs: Any, code_book: Any) -> tuple[Any, Any]:
+def _nearest(obs: Any, code_book: Any) -> tuple[Array, Array]:
     obs, code_book = promote_dtypes_inexact("scipy.cluster.vq.vq", obs, code_book)
     if type_of(obs).ndim == 1:
         obs, code_book = obs[:, None], code_book[:, None]

@@ -12,19 +12,20 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.base import ArgumentValueError, ArrayLike, Ints, ShapeError, UnsupportedError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 _NORMS = {None: False, "backward": False, "ortho": True}
 
 
 def _along(
     function: Callable[..., Any], name: str, x: Any, type: int, n: Any, axis: int, norm: str | None
-) -> Any:
+) -> Array:
     """`function` of `x` along `axis`, which is cut or padded with zeros to `n` elements."""
     if type != 2:
         raise UnsupportedError(f"scipy.fft.{name} has type 2 only.", got=f"type: {type!r}")
@@ -44,8 +45,14 @@ def _along(
 
 
 def _several(
-    function: Callable[..., Any], name: str, x: Any, type: int, s: Any, axes: Any, norm: str | None
-) -> Any:
+    function: Callable[..., Any],
+    name: str,
+    x: Any,
+    type: int,
+    s: Any,
+    axes: int | Ints | None,
+    norm: str | None,
+) -> Array:
     """`function` along each of `axes`, whose sizes become `s`."""
     aval = aval_of(f"scipy.fft.{name}", x)
     sizes: Sequence[Any] | None = None if s is None else (s,) if np.ndim(s) == 0 else tuple(s)
@@ -66,7 +73,7 @@ def _several(
     return x
 
 
-def _operand(name: str, x: Any, size: int, axis: int) -> Any:
+def _operand(name: str, x: Array, size: int, axis: int) -> Array:
     """`x` with `axis` last and of `size` elements, of a dtype that transforms take."""
     [x] = promote_dtypes_inexact(f"scipy.fft.{name}", x)
     x = x.astype(np.float32) if type_of(x).dtype.itemsize < 4 else x
@@ -75,20 +82,20 @@ def _operand(name: str, x: Any, size: int, axis: int) -> Any:
     return jnp.pad(x, [(0, 0)] * (type_of(x).ndim - 1) + [(0, missing)])
 
 
-def _turns(size: int, dtype: Any) -> Any:
+def _turns(size: int, dtype: np.dtype) -> Any:
     """`exp(-i pi k / (2 size))` for the k of a one-sided spectrum."""
     phases = np.arange(size // 2 + 1) * (-np.pi / (2 * size))
     return np.exp(1j * phases).astype(np.result_type(dtype, np.complex64))
 
 
-def _weights(size: int, dtype: Any) -> Any:
+def _weights(size: int, dtype: np.dtype) -> Any:
     """Factors [size] that make the transform orthonormal."""
     weights = np.full(size, np.sqrt(1 / (2 * size)))
     weights[0] = np.sqrt(1 / (4 * size))
     return weights.astype(dtype)
 
 
-def _of_parts(function: Callable[[Any], Any], x: Any) -> Any:
+def _of_parts(function: Callable[[Any], Any], x: Array) -> Array:
     """A real linear function of real `x`, or of both parts of complex `x`."""
     if type_of(x).dtype.kind != "c":
         return function(x)
@@ -96,7 +103,7 @@ def _of_parts(function: Callable[[Any], Any], x: Any) -> Any:
 
 
 @numpy_function(static=("size", "axis", "is_orthonormal"))
-def _dct(x: Any, size: int, axis: int, is_orthonormal: bool) -> Any:
+def _dct(x: Array, size: int, axis: int, is_orthonormal: bool) -> Array:
     def transform(x: Any) -> Any:
         order = jnp.concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], axis=-1)
         dtype = type_of(x).dtype
@@ -110,7 +117,7 @@ def _dct(x: Any, size: int, axis: int, is_orthonormal: bool) -> Any:
 
 
 @numpy_function(static=("size", "axis", "is_orthonormal"))
-def _idct(x: Any, size: int, axis: int, is_orthonormal: bool) -> Any:
+def _idct(x: Array, size: int, axis: int, is_orthonormal: bool) -> Array:
     def transform(x: Any) -> Any:
         dtype = type_of(x).dtype
         x = x / _weights(size, dtype) if is_orthonormal else x
@@ -127,8 +134,8 @@ def _idct(x: Any, size: int, axis: int, is_orthonormal: bool) -> Any:
 
 
 def dct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
-) -> Any:
+    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """Cosine transform of type 2 along `axis`: `y[k] = 2 sum over i of x[i] cos(pi k (2 i + 1) / (2 n))`.
 
     `x` is cut or padded with zeros to `n` elements. With `norm` "ortho" the transform is orthonormal. Half precision is
@@ -141,8 +148,8 @@ def dct(
 
 
 def idct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
-) -> Any:
+    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """Inverse of `dct` along `axis`.
 
     >>> idct(jnp.array([8.0, 0.0, 0.0, 0.0])).round(4)
@@ -151,7 +158,13 @@ def idct(
     return _along(_idct, "idct", x, type, n, axis, norm)
 
 
-def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def dctn(
+    x: ArrayLike,
+    type: int = 2,
+    s: Ints | None = None,
+    axes: int | Ints | None = None,
+    norm: str | None = None,
+) -> Array:
     """`dct` along each of `axes`: by default all, or the last ones for which `s` has sizes.
 
     >>> dctn(jnp.ones((2, 2))).round(4) + 0
@@ -161,7 +174,13 @@ def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | Non
     return _several(dct, "dctn", x, type, s, axes, norm)
 
 
-def idctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def idctn(
+    x: ArrayLike,
+    type: int = 2,
+    s: Ints | None = None,
+    axes: int | Ints | None = None,
+    norm: str | None = None,
+) -> Array:
     """Inverse of `dctn`.
 
     >>> idctn(jnp.array([[16.0, 0.0], [0.0, 0.0]])).round(4)

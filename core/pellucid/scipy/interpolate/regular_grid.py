@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, UnsupportedError
 from pellucid.ir import ShapedArray
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.tracing import Tracer, type_of
+from pellucid.xla.arrays import Array
 
 _METHODS = ("linear", "nearest")
 
@@ -36,10 +37,10 @@ class RegularGridInterpolator:
     def __init__(
         self,
         points: Sequence[Any],
-        values: Any,
+        values: ArrayLike,
         method: str = "linear",
         bounds_error: bool = False,
-        fill_value: Any = np.nan,
+        fill_value: ArrayLike = np.nan,
     ) -> None:
         self.method = _checked_method(method)
         self.bounds_error = bounds_error
@@ -73,7 +74,7 @@ class RegularGridInterpolator:
             values = jnp.flip(values, axis) if is_flipped else values
         self.grid, self.values = tuple(ascending), values
 
-    def __call__(self, xi: Any, method: str | None = None) -> Any:
+    def __call__(self, xi: ArrayLike, method: str | None = None) -> Array:
         """Values at the points `xi` [..., n], or at a tuple of n coordinates, which are broadcast.
 
         A vector has coordinates of several points, one after another.
@@ -100,7 +101,7 @@ def _checked_method(method: str) -> str:
     return method
 
 
-def _ascending(points: Any) -> tuple[Any, bool]:
+def _ascending(points: Array) -> tuple[Any, bool]:
     """`points` in ascending order, and whether they descended; traced ones are assumed to ascend."""
     if isinstance(points, Tracer):
         return points, False
@@ -116,7 +117,9 @@ def _ascending(points: Any) -> tuple[Any, bool]:
 
 
 @numpy_function(static="method")
-def _interpolated(grid: tuple[Any, ...], values: Any, fill_value: Any, xi: Any, method: str) -> Any:
+def _interpolated(
+    grid: tuple[Any, ...], values: Any, fill_value: Any, xi: Array, method: str
+) -> Array:
     nodes, outside, unknown = [], [], []
     for i, points in enumerate(grid):
         points, x = promote_dtypes_inexact("RegularGridInterpolator", points, xi[..., i])

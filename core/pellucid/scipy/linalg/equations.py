@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, UnsupportedError
 from pellucid.linalg import (
     cholesky as cholesky_module,
     lu as lu_module,
@@ -27,6 +27,7 @@ from pellucid.numpy.linalg.arguments import (
     square_matrices,
 )
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 _FORMS = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
 
@@ -40,7 +41,7 @@ def _form(name: str, trans: Any) -> int:
         ) from None
 
 
-def _columns(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
+def _columns(name: str, a: Array, b: Array) -> tuple[Any, Any, bool]:
     """Matrices and right-hand sides with equal leading axes, and whether these were vectors."""
     is_vector = type_of(b).ndim == type_of(a).ndim - 1
     b = b[..., None] if is_vector else b
@@ -56,7 +57,7 @@ def _columns(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
 # Determinants and inverses ------------------------------------------------------------------------
 
 
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Determinants of matrices of shape [..., n, n], as `numpy.linalg.det` gives them.
 
     >>> det(np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -65,7 +66,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return numpy_linalg.det(a)
 
 
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Inverses of matrices of shape [..., n, n], as `numpy.linalg.inv` gives them.
 
     >>> inv(np.array([[2.0, 0.0], [0.0, 4.0]]))
@@ -79,7 +80,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 
 @numpy_function(static=("form", "lower", "unit_diagonal"))
-def _solve_triangular(a: Any, b: Any, form: int, lower: bool, unit_diagonal: bool) -> Any:
+def _solve_triangular(a: Any, b: Any, form: int, lower: bool, unit_diagonal: bool) -> Array:
     a, b = inexact("solve_triangular", a, b)
     a, b, is_vector = _columns("solve_triangular", square_matrices("solve_triangular", a), b)
     x = triangular_solve(
@@ -89,15 +90,15 @@ def _solve_triangular(a: Any, b: Any, form: int, lower: bool, unit_diagonal: boo
 
 
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
     debug: Any = None,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """The solutions x of a x = b for triangular `a` of shape [..., n, n], `b` of shape [..., n] or [..., n, k].
 
     `trans` 1 or 'T' transposes `a`, 2 or 'C' conjugates it, too. Only the `lower` or the upper triangle is read,
@@ -112,7 +113,7 @@ def solve_triangular(
 
 
 @numpy_function(static="lower")
-def _cholesky(a: Any, lower: bool) -> Any:
+def _cholesky(a: Any, lower: bool) -> Array:
     a = square_matrices("cholesky", a)
     if lower:
         return cholesky_module.cholesky(a, symmetrize_input=False)
@@ -120,8 +121,8 @@ def _cholesky(a: Any, lower: bool) -> Any:
 
 
 def cholesky(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array:
     """The upper triangular U with a = Uᴴ U, or with `lower` L with a = L Lᴴ; only that triangle of `a` is read.
 
     NaN where `a`, of shape [..., n, n], is not positive definite.
@@ -134,8 +135,8 @@ def cholesky(
 
 
 def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, bool]:
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, bool]:
     """(Cholesky factor, `lower`) of Hermitian matrices of shape [..., n, n], for `cho_solve`.
 
     >>> cho_factor(np.array([[4.0]]))[0]
@@ -145,7 +146,7 @@ def cho_factor(
 
 
 @numpy_function(static="lower")
-def _cho_solve(c: Any, b: Any, lower: bool) -> Any:
+def _cho_solve(c: Array, b: Any, lower: bool) -> Array:
     c, b = inexact("cho_solve", c, b)
     c, b, is_vector = _columns("cho_solve", square_matrices("cho_solve", c), b)
     options = {"left_side": True, "lower": lower}
@@ -155,8 +156,11 @@ def _cho_solve(c: Any, b: Any, lower: bool) -> Any:
 
 
 def cho_solve(
-    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+    c_and_lower: tuple[Any, bool],
+    b: ArrayLike,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
     """The solutions x of a x = b, for `a` whose factor `cho_factor` gave.
 
     >>> cho_solve(cho_factor(np.array([[4.0]])), np.array([8.0]))
@@ -170,12 +174,14 @@ def cho_solve(
 
 
 @numpy_function
-def _lu_factor(a: Any) -> tuple[Any, Any]:
+def _lu_factor(a: Any) -> tuple[Array, Array]:
     factors, pivots, _ = lu_module.lu(matrices("lu_factor", a))
     return factors, pivots
 
 
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+def lu_factor(
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]:
     """(both LU factors in one matrix, pivots) of matrices of shape [..., m, n]; row i was exchanged with row pivots[i].
 
     >>> lu_factor(np.array([[0.0, 1.0], [2.0, 3.0]]))[1]
@@ -186,7 +192,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 
 @numpy_function(static="form")
-def _lu_solve(factors: Any, pivots: Any, b: Any, form: int) -> Any:
+def _lu_solve(factors: Array, pivots: Array, b: Any, form: int) -> Array:
     factors, b = inexact("lu_solve", factors, b)
     factors, b, is_vector = _columns("lu_solve", square_matrices("lu_solve", factors), b)
     n = type_of(factors).shape[-1]
@@ -198,11 +204,11 @@ def _lu_solve(factors: Any, pivots: Any, b: Any, form: int) -> Any:
 
 def lu_solve(
     lu_and_piv: tuple[Any, Any],
-    b: Any,
+    b: ArrayLike,
     trans: int = 0,
     overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """The solutions x of a x = b (aᵀ x, aᴴ x with `trans` 1, 2), for `a` whose factors `lu_factor` gave.
 
     >>> lu_solve(lu_factor(np.array([[0.0, 1.0], [2.0, 0.0]])), np.array([3.0, 4.0]))
@@ -213,7 +219,7 @@ def lu_solve(
 
 
 @numpy_function(static="permute_l")
-def _lu(a: Any, permute_l: bool) -> tuple[Any, ...]:
+def _lu(a: Any, permute_l: bool) -> tuple[Array, ...]:
     a = matrices("lu", a)
     *_, m, n = type_of(a).shape
     k = min(m, n)
@@ -227,8 +233,8 @@ def _lu(a: Any, permute_l: bool) -> tuple[Any, ...]:
 
 
 def lu(
-    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, ...]:
+    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, ...]:
     """(P, L, U) with a = P L U for matrices of shape [..., m, n]; (P L, U) with `permute_l`.
 
     >>> lu(np.array([[0.0, 1.0], [2.0, 3.0]]))[0]
@@ -245,15 +251,15 @@ _ASSUMED = {
 
 
 def solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
     debug: bool = False,
     check_finite: bool = True,
     assume_a: str = "gen",
-) -> Any:
+) -> Array:
     """The solutions x of a x = b, for `a` of shape [..., n, n], `b` of shape [..., n] or [..., n, k].
 
     `assume_a` "pos" says that `a` is positive definite, which takes half the time; "gen", "sym" and "her" are the same.
@@ -273,7 +279,7 @@ def solve(
 
 
 @numpy_function
-def _solve(a: Any, b: Any) -> Any:
+def _solve(a: Any, b: Any) -> Array:
     a, b = inexact("solve", a, b)
     a, b, is_vector = _columns("solve", square_matrices("solve", a), b)
     x = solved_by_lu(a, b)
@@ -284,20 +290,20 @@ def _solve(a: Any, b: Any) -> Any:
 
 
 @numpy_function(static=("mode", "pivoting"))
-def _qr(a: Any, mode: str, pivoting: bool) -> tuple[Any, ...]:
+def _qr(a: Any, mode: str, pivoting: bool) -> tuple[Array, ...]:
     a = matrices("qr", a)
     q, r, *order = qr_module.qr(a, full_matrices=mode in ("full", "r"), pivoting=pivoting)
     return (r, *order) if mode == "r" else (q, r, *order)
 
 
 def qr(
-    a: Any,
+    a: ArrayLike,
     overwrite_a: bool = False,
     lwork: Any = None,
     mode: str = "full",
     pivoting: bool = False,
     check_finite: bool = True,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """(Q, R), or (R,) in mode "r", of matrices of shape [..., m, n]; with `pivoting` the order of columns comes last.
 
     "full" gives a square Q, "economic" one with min(m, n) columns. Raises: ArgumentValueError for another `mode`.
@@ -313,7 +319,7 @@ def qr(
 
 
 @numpy_function(static=("mode", "pivoting", "conjugate"))
-def _qr_multiply(a: Any, c: Any, mode: str, pivoting: bool, conjugate: bool) -> tuple[Any, ...]:
+def _qr_multiply(a: Any, c: Any, mode: str, pivoting: bool, conjugate: bool) -> tuple[Array, ...]:
     a, c = inexact("qr_multiply", a, c)
     a = matrices("qr_multiply", a)
     is_vector = type_of(c).ndim == 1
@@ -332,14 +338,14 @@ def _qr_multiply(a: Any, c: Any, mode: str, pivoting: bool, conjugate: bool) -> 
 
 
 def qr_multiply(
-    a: Any,
-    c: Any,
+    a: ArrayLike,
+    c: ArrayLike,
     mode: str = "right",
     pivoting: bool = False,
     conjugate: bool = False,
     overwrite_a: bool = False,
     overwrite_c: bool = False,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """(c Q, R), or with mode "left" (Q c, R), for the QR decomposition of `a`, of shape [m, n]; the order of columns last.
 
     `conjugate` conjugates Q. Raises: ArgumentValueError for another `mode`; ShapeError for sizes that don't fit.
@@ -355,7 +361,7 @@ def qr_multiply(
 
 
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
@@ -397,8 +403,8 @@ def _generalized(a: Any, b: Any, lower: bool, kind: int) -> tuple[Any, Any]:
 
 
 def eigh(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike | None = None,
     lower: bool = True,
     eigvals_only: bool = False,
     overwrite_a: bool = False,
@@ -430,8 +436,8 @@ def eigh(
 
 
 def eigh_tridiagonal(
-    d: Any,
-    e: Any,
+    d: ArrayLike,
+    e: ArrayLike,
     *,
     eigvals_only: bool = False,
     select: str = "a",
@@ -464,7 +470,7 @@ def eigh_tridiagonal(
 
 
 @numpy_function
-def _eigh_tridiagonal(d: Any, e: Any) -> tuple[Any, Any]:
+def _eigh_tridiagonal(d: Any, e: Any) -> tuple[Array, Array]:
     d, e = inexact("eigh_tridiagonal", d, e)
     if type_of(d).ndim != 1 or type_of(e).shape != (type_of(d).shape[0] - 1,):
         raise ShapeError(

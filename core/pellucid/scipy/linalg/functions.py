@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, ShapeError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, dtypes
 from pellucid.higher_order.cond import cond
 from pellucid.higher_order.loops import fori_loop, scan
 from pellucid.linalg import reductions
@@ -25,6 +25,7 @@ from pellucid.primitives.assembly import pad
 from pellucid.tracing import type_of
 from pellucid.transforms.jvp import jvp
 from pellucid.transforms.vmap import vmap
+from pellucid.xla.arrays import Array
 
 # The exponential ----------------------------------------------------------------------------------
 
@@ -37,7 +38,7 @@ _PADE = {  # by dtype of real parts: largest 1-norm without scaling, coefficient
 }  # fmt: skip
 
 
-def _expm(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
+def _expm(a: Array, upper_triangular: bool, max_squarings: int) -> Array:
     """The exponential of one matrix, by scaling, a Padé approximant and squaring."""
     n = type_of(a).shape[-1]
     limit, coefficients = _PADE[np.dtype(jnp.real(a).dtype).name]
@@ -66,7 +67,7 @@ def _expm(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
 
 
 @numpy_function(static=("upper_triangular", "max_squarings"))
-def _batched_expm(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
+def _batched_expm(a: Any, upper_triangular: bool, max_squarings: int) -> Array:
     a = square_matrices("expm", a)
     shape = type_of(a).shape
     function = lambda x: _expm(x, upper_triangular, max_squarings)
@@ -75,7 +76,7 @@ def _batched_expm(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
     return vmap(function)(a.reshape(math.prod(shape[:-2]), *shape[-2:])).reshape(shape)
 
 
-def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """The exponentials of matrices of shape [..., n, n].
 
     NaN where norms need more than `max_squarings` squarings, at a 1-norm of about 2**max_squarings * 4.
@@ -89,7 +90,9 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     return _batched_expm(A, bool(upper_triangular), int(max_squarings))
 
 
-def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+) -> Any:
     """(expm(A), derivative of expm at A in direction E), or the derivative alone without `compute_expm`.
 
     There is one `method`, the derivative of `expm`. Raises: ArgumentValueError for an unknown one.
@@ -111,7 +114,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 
 
 @numpy_function(static="is_complex")
-def _schur(a: Any, is_complex: bool) -> tuple[Any, Any]:
+def _schur(a: Any, is_complex: bool) -> tuple[Array, Array]:
     a = square_matrices("schur", a)
     if is_complex:
         a = a.astype(dtypes.to_complex_dtype(a.dtype))
@@ -119,7 +122,7 @@ def _schur(a: Any, is_complex: bool) -> tuple[Any, Any]:
     return form, vectors
 
 
-def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """(T, Z) with a = Z T Zᴴ for matrices of shape [..., n, n]: Z is unitary, T upper triangular.
 
     T of a real matrix has 2×2 blocks for pairs of complex eigenvalues, unless `output` is "complex". CPUs have it.
@@ -138,7 +141,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
 
 
 @numpy_function
-def _rsf2csf(T: Any, Z: Any) -> tuple[Any, Any]:
+def _rsf2csf(T: Any, Z: Any) -> tuple[Array, Array]:
     T, Z = inexact("rsf2csf", T, Z)
     T = square_matrices("rsf2csf", T)
     dtype = dtypes.to_complex_dtype(T.dtype)
@@ -172,7 +175,7 @@ def _rsf2csf(T: Any, Z: Any) -> tuple[Any, Any]:
     return fori_loop(0, n - 1, rotated, (T, Z)) if n > 1 else (T, Z)
 
 
-def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """The complex Schur form, upper triangular, of a real one: T and Z of shape [n, n].
 
     Source: Golub and Van Loan, Matrix Computations, 7.4: one Givens rotation for each subdiagonal element.
@@ -201,7 +204,7 @@ def _hessenberg(a: Any, calc_q: bool) -> Any:
 
 
 def hessenberg(
-    a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """The Hessenberg form h of matrices of shape [..., n, n], zero below its subdiagonal; (h, q) with `calc_q`: a = q h qᴴ.
 
@@ -217,7 +220,7 @@ def hessenberg(
 # Functions of triangular matrices, column by column -----------------------------------------------
 
 
-def _by_columns(n: int, start: Any, column: Callable[[Any, Any, Any], tuple[Any, Any]]) -> Any:
+def _by_columns(n: int, start: Array, column: Callable[[Any, Any, Any], tuple[Any, Any]]) -> Array:
     """An upper triangular matrix from `start`, its diagonal, whose column j solves a system with its leading j rows.
 
     `column(result, j, before)` gives the system's matrix and right-hand side; `before` masks the rows above j.
@@ -242,12 +245,12 @@ def _by_columns(n: int, start: Any, column: Callable[[Any, Any, Any], tuple[Any,
     return fori_loop(0, n, step, start)
 
 
-def _diagonal_at(x: Any, j: Any) -> Any:
+def _diagonal_at(x: Array, j: Array) -> Array:
     return x[j, j]
 
 
 @numpy_function
-def _sqrtm(a: Any) -> Any:
+def _sqrtm(a: Any) -> Array:
     [a] = inexact("sqrtm", a)
     a = _one_square("sqrtm", a)
     form, vectors = reductions.schur(a.astype(dtypes.to_complex_dtype(a.dtype)))
@@ -260,7 +263,7 @@ def _sqrtm(a: Any) -> Any:
     return product(vectors, root, H(vectors))
 
 
-def _one_square(name: str, a: Any) -> Any:
+def _one_square(name: str, a: Array) -> Array:
     if type_of(a).ndim != 2 or type_of(a).shape[0] != type_of(a).shape[1]:
         raise ShapeError(
             f"scipy.linalg.{name} needs a square matrix.", got=f"argument 0: {type_of(a).text()}"
@@ -268,7 +271,7 @@ def _one_square(name: str, a: Any) -> Any:
     return a
 
 
-def sqrtm(A: Any, blocksize: int = 1) -> Any:
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """The principal square root of a matrix [n, n], complex. CPUs have it. `blocksize` has no effect.
 
     Source: Björck and Hammarling, A Schur method for the square root of a matrix (1983).
@@ -280,7 +283,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     return _sqrtm(A)
 
 
-def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     """The function of a matrix [n, n] that `func` is of each eigenvalue, complex; (result, estimated error) without `disp`.
 
     Eigenvalues must differ. CPUs have it. Source: Parlett, A recurrence among the elements of functions of triangular
@@ -315,7 +318,7 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
 
 
 @numpy_function(static="by_eigenvalues")
-def _solve_sylvester(a: Any, b: Any, c: Any, tol: Any, by_eigenvalues: bool) -> Any:
+def _solve_sylvester(a: Any, b: Any, c: Any, tol: Any, by_eigenvalues: bool) -> Array:
     a, b, c = inexact("solve_sylvester", a, b, c)
     a, b = _one_square("solve_sylvester", a), _one_square("solve_sylvester", b)
     m, n = type_of(a).shape[0], type_of(b).shape[0]
@@ -342,7 +345,9 @@ def _solve_sylvester(a: Any, b: Any, c: Any, tol: Any, by_eigenvalues: bool) -> 
     return x if c.dtype.kind == "c" else x.real
 
 
-def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+def solve_sylvester(
+    A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
+) -> Array:
     """The solution X of A X + X B = C, for matrices A [m, m], B [n, n] and C [m, n].
 
     NaN where an eigenvalue of A and one of -B are closer than `tol`. CPUs have it. There is one `method`.
@@ -362,13 +367,13 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
 
 
 def polar(
-    a: Any,
+    a: ArrayLike,
     side: str = "right",
     *,
     method: str = "qdwh",
     eps: float | None = None,
     max_iterations: int | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """(U, P) with a = U P, or a = P U with `side` "left": U with orthonormal columns or rows, P positive semidefinite.
 
     `a` has shape [m, n]. `method` "qdwh" iterates (see `lax.linalg.qdwh`), with m ≥ n for the right side and m ≤ n for the
@@ -389,7 +394,7 @@ def polar(
 
 
 @numpy_function(static=("side", "method", "eps", "max_iterations"))
-def _polar(a: Any, side: str, method: str, eps: Any, max_iterations: Any) -> tuple[Any, Any]:
+def _polar(a: Array, side: str, method: str, eps: Any, max_iterations: Any) -> tuple[Array, Array]:
     if method == "qdwh":
         if side == "right":
             return qdwh(a, eps=eps, max_iterations=max_iterations)[:2]

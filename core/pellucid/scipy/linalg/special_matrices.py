@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, ShapeError
+from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, ShapeError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes
 from pellucid.primitives.assembly import pad
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 
-def _vector(name: str, x: Any, least: int = 0) -> Any:
+def _vector(name: str, x: Any, least: int = 0) -> Array:
     """`x` as an array, which must be a vector of at least so many elements."""
     aval = aval_of(f"scipy.linalg.{name}", x)
     if aval.ndim != 1 or aval.size < least:
@@ -27,7 +28,7 @@ def _vector(name: str, x: Any, least: int = 0) -> Any:
     return jnp.asarray(x)
 
 
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: Any) -> Array:
     """A matrix with the matrices `arrs` along its diagonal, and zeros elsewhere; vectors are rows.
 
     Raises: ShapeError above rank 2.
@@ -56,13 +57,13 @@ def block_diag(*arrs: Any) -> Any:
 
 
 @numpy_function
-def _toeplitz(c: Any, r: Any) -> Any:
+def _toeplitz(c: Array, r: Array) -> Array:
     values = jnp.concatenate([c[::-1], r[1:]])
     m, n = c.shape[0], r.shape[0]
     return values[(m - 1) - np.arange(m)[:, None] + np.arange(n)[None, :]]
 
 
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: Any, r: Any = None) -> Array:
     """The matrix whose element [i, j] depends on i - j: first column `c`, first row `r` (by default conj(c)).
 
     r[0] isn't read. Arrays of several axes are flattened.
@@ -76,7 +77,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     return _toeplitz(c, r)
 
 
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: Any, r: Any = None) -> Array:
     """The matrix whose element [i, j] depends on i + j: first column `c`, last row `r` (by default zeros).
 
     r[0] isn't read.
@@ -104,7 +105,7 @@ def circulant(c: Any) -> Any:
     return c[..., (np.arange(n)[:, None] - np.arange(n)[None, :]) % max(n, 1)]
 
 
-def companion(a: Any) -> Any:
+def companion(a: ArrayLike) -> Array:
     """The companion matrix of the polynomial with coefficients `a` [n], the highest power first.
 
     >>> companion(np.array([1.0, -3.0, 2.0]))
@@ -117,7 +118,7 @@ def companion(a: Any) -> Any:
     return jnp.concatenate([first[None], jnp.eye(n - 1, n, dtype=first.dtype)])
 
 
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """The matrix A with A v = convolve(a, v, mode) for vectors v of `n` elements.
 
     `mode` is "full", "same" or "valid". Raises: ArgumentValueError for another one, or `n` below 1.
@@ -143,7 +144,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     return full[start : start + size]
 
 
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """The n×n matrix of the discrete Fourier transform; `scale` "sqrtn" or "n" divides by √n or n.
 
     >>> dft(2).real
@@ -160,7 +161,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     return jnp.asarray(np.exp(angles) / divisor, dtype if dtype is not None else complex)
 
 
-def fiedler(a: Any) -> Any:
+def fiedler(a: Any) -> Array:
     """The matrix of absolute differences of the elements of `a`, of shape [..., n].
 
     >>> fiedler(np.array([1, 4]))
@@ -171,7 +172,7 @@ def fiedler(a: Any) -> Any:
     return jnp.abs(a[..., :, None] - a[..., None, :])
 
 
-def fiedler_companion(a: Any) -> Any:
+def fiedler_companion(a: ArrayLike) -> Array:
     """A matrix with five diagonals whose characteristic polynomial has coefficients `a` [n], the highest power first.
 
     >>> fiedler_companion(np.array([1.0, -3.0, 2.0]))
@@ -192,7 +193,7 @@ def fiedler_companion(a: Any) -> Any:
     return result.at[0, 0].set(-coefficients[1]).at[1, 0].set(1)
 
 
-def hadamard(n: int, dtype: Any = int) -> Any:
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Sylvester's Hadamard matrix, n×n, of elements 1 and -1 with orthogonal rows; `n` is a power of 2.
 
     Raises: ArgumentValueError for another `n`.
@@ -215,7 +216,7 @@ def _bit_counts(x: np.ndarray) -> np.ndarray:
     return counts
 
 
-def helmert(n: int, full: bool = False) -> Any:
+def helmert(n: int, full: bool = False) -> Array:
     """Helmert's orthogonal matrix, n×n, without its first row unless `full`.
 
     >>> helmert(2)
@@ -232,7 +233,7 @@ def helmert(n: int, full: bool = False) -> Any:
     return jnp.asarray(matrix if full else matrix[1:], float)
 
 
-def hilbert(n: int) -> Any:
+def hilbert(n: int) -> Array:
     """Hilbert's matrix, n×n: 1 / (i + j + 1).
 
     >>> hilbert(2)
@@ -243,7 +244,7 @@ def hilbert(n: int) -> Any:
     return jnp.asarray(1 / (i[:, None] + i[None, :] + 1), float)
 
 
-def invhilbert(n: int) -> Any:
+def invhilbert(n: int) -> Array:
     """The inverse of Hilbert's matrix, n×n, whose elements are integers, rounded to the default float.
 
     >>> invhilbert(2)
@@ -262,7 +263,7 @@ def invhilbert(n: int) -> Any:
     )
 
 
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: Any, s: Any) -> Array:
     """The Leslie matrix of fecundities `f` [..., n] and survival rates `s` [..., n - 1].
 
     >>> leslie(np.array([1.0, 2.0]), np.array([0.5]))
@@ -290,7 +291,7 @@ def _pascal(name: str, n: int, kind: str | None) -> tuple[int, str]:
     return operator.index(n), kind
 
 
-def pascal(n: int, kind: str | None = None) -> Any:
+def pascal(n: int, kind: str | None = None) -> Array:
     """Pascal's matrix, n×n, of binomial coefficients: (i + j over i), or triangular with `kind` "lower" or "upper".
 
     >>> pascal(3, "lower")
@@ -309,7 +310,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
     )
 
 
-def invpascal(n: int, kind: str | None = None) -> Any:
+def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of Pascal's matrix, n×n, of integers in floats; see `pascal`.
 
     >>> invpascal(2)

@@ -11,21 +11,22 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ShapeError, UnsupportedError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, UnsupportedError, dtypes
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives.arithmetic import round as lax_round
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 
-def _mirrored(index: Any, size: int) -> Any:
+def _mirrored(index: Array, size: int) -> Array:
     """Positions in `0 1 … size-1 … 1 0 1 …`."""
     last = size - 1
     period = max(2 * last, 1)
     return last - jnp.abs((index % period) - last) if last else jnp.zeros_like(index)
 
 
-def _reflected(index: Any, size: int) -> Any:
+def _reflected(index: Array, size: int) -> Array:
     """Positions in `0 1 … size-1 size-1 … 0 0 1 …`."""
     index = index % (2 * size)
     return jnp.minimum(index, 2 * size - 1 - index)
@@ -42,8 +43,12 @@ _PLACES: dict[str, Callable[[Any, int], Any]] = {
 
 
 def map_coordinates(
-    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
-) -> Any:
+    input: ArrayLike,
+    coordinates: Sequence[Any],
+    order: int,
+    mode: str = "constant",
+    cval: ArrayLike = 0.0,
+) -> Array:
     """Elements of `input` at `coordinates`, one array for each axis, which are broadcast: the result has their shape.
 
     `order` 0 takes the nearest element (halves away from 0), 1 weighs the nearest ones along each axis linearly. `mode`
@@ -80,7 +85,7 @@ def map_coordinates(
 
 
 @numpy_function(static=("order", "mode"))
-def _mapped(x: Any, coordinates: list[Any], cval: Any, order: int, mode: str) -> Any:
+def _mapped(x: Array, coordinates: list[Any], cval: Array, order: int, mode: str) -> Array:
     aval = type_of(x)
     nodes = [_nodes(c, order) for c in coordinates]
     terms = []
@@ -98,7 +103,7 @@ def _mapped(x: Any, coordinates: list[Any], cval: Any, order: int, mode: str) ->
     return result.astype(aval.dtype)
 
 
-def _nodes(coordinate: Any, order: int) -> list[tuple[Any, Any]]:
+def _nodes(coordinate: Array, order: int) -> list[tuple[Any, Any]]:
     """(index, weight) of each element that counts along an axis."""
     aval = type_of(coordinate)
     if not dtypes.is_inexact(aval.dtype):

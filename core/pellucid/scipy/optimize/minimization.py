@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentTypeError, ArgumentValueError, ShapeError, tree_map
+from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, ShapeError, tree_map
 from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives.contraction import Precision
@@ -254,7 +254,7 @@ _METHODS = {"bfgs": _bfgs, "l-bfgs-experimental-do-not-rely-on-this": _l_bfgs}
 
 def minimize(
     fun: Callable[..., Any],
-    x0: Any,
+    x0: ArrayLike,
     args: tuple[Any, ...] = (),
     *,
     method: str,

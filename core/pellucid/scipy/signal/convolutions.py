@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.base import ArgumentValueError, ArrayLike, Ints, ShapeError, UnsupportedError
 from pellucid.ir import ShapedArray
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.convolutions import direct_convolution, window_of_mode
@@ -17,6 +17,7 @@ from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.contraction import canonical_precision
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 _MODES = ("full", "same", "valid")
 _METHODS = ("auto", "direct", "fft")
@@ -60,7 +61,9 @@ def _shape_error(name: str, needed: str, first: ShapedArray, second: ShapedArray
 
 
 @numpy_function(static=("name", "mode", "precision", "correlates"))
-def _direct(name: str, in1: Any, in2: Any, mode: str, precision: Any, correlates: bool) -> Any:
+def _direct(
+    name: str, in1: Array, in2: Array, mode: str, precision: Any, correlates: bool
+) -> Array:
     in1, in2 = promote_dtypes_inexact(name, in1, in2)
     if not type_of(in1).ndim:
         return in1 * (jnp.conj(in2) if correlates else in2)
@@ -69,7 +72,7 @@ def _direct(name: str, in1: Any, in2: Any, mode: str, precision: Any, correlates
 
 def _convolved(
     name: str, in1: Any, in2: Any, mode: str, method: str, precision: Any, correlates: bool
-) -> Any:
+) -> Array:
     first, second = _checked(name, in1, in2, mode)
     if method not in _METHODS:
         raise ArgumentValueError(
@@ -86,8 +89,8 @@ def _convolved(
 
 
 def convolve(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Array:
     """Convolution of two arrays of one rank, floating or complex.
 
     `mode`: "full", "same" its middle of the shape of `in1`, "valid" where the arrays overlap wholly. `method`: "direct"
@@ -102,8 +105,8 @@ def convolve(
 
 
 def correlate(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Array:
     """Cross-correlation of two arrays of one rank: the convolution with `conj(in2)` reversed. See `convolve`.
 
     >>> correlate(jnp.array([1, 2, 3]), jnp.array([0, 1]))
@@ -114,7 +117,7 @@ def correlate(
 
 def _of_matrices(
     name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: Any, precision: Any
-) -> Any:
+) -> Array:
     if boundary != "fill" or fillvalue != 0:
         raise UnsupportedError(
             f"scipy.signal.{name} takes what is beyond the boundary as 0.",
@@ -128,13 +131,13 @@ def _of_matrices(
 
 
 def convolve2d(
-    in1: Any,
-    in2: Any,
+    in1: ArrayLike,
+    in2: ArrayLike,
     mode: str = "full",
     boundary: str = "fill",
     fillvalue: float = 0,
     precision: Any = None,
-) -> Any:
+) -> Array:
     """Convolution of two matrices; see `convolve`.
 
     Raises: UnsupportedError for a `boundary` other than "fill" with 0, ShapeError for shapes that don't fit.
@@ -147,13 +150,13 @@ def convolve2d(
 
 
 def correlate2d(
-    in1: Any,
-    in2: Any,
+    in1: ArrayLike,
+    in2: ArrayLike,
     mode: str = "full",
     boundary: str = "fill",
     fillvalue: float = 0,
     precision: Any = None,
-) -> Any:
+) -> Array:
     """Cross-correlation of two matrices; see `correlate` and `convolve2d`.
 
     In mode "same" element [0, 0] is that at `in2[m // 2, n // 2]`, for `in2` of shape [m, n], as in SciPy.
@@ -168,7 +171,9 @@ def correlate2d(
 # Products of Fourier transforms -------------------------------------------------------------------
 
 
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def fftconvolve(
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | Ints | None = None
+) -> Array:
     """Convolution of two arrays of one rank along `axes`, by default all, as a product of Fourier transforms.
 
     Takes n log n steps; rounding errors are relative to the largest elements. Sizes along other axes must be equal, or
@@ -187,7 +192,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
 
 
 @numpy_function(static=("mode", "axes", "correlates"))
-def _by_fft(in1: Any, in2: Any, mode: str, axes: tuple[int, ...], correlates: bool) -> Any:
+def _by_fft(in1: Any, in2: Any, mode: str, axes: tuple[int, ...], correlates: bool) -> Array:
     in1, in2 = promote_dtypes_inexact("fftconvolve", in1, in2)
     in2 = jnp.conj(jnp.flip(in2)) if correlates else in2
     dtype: Any = type_of(in1).dtype

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ShapeError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, dtypes
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.movement import broadcast_shapes, canonical_axis
 from pellucid.tracing import is_array_like, type_of
+from pellucid.xla.arrays import Array
 
 from .trends import detrend as detrended
 from .windows import periodic_window
@@ -84,7 +85,7 @@ def _overlap(name: str, noverlap: int | None, size: int) -> int:
 
 
 @numpy_function(static=("sizes", "boundary", "is_padded"))
-def _cut(x: Any, sizes: _Segments, boundary: str | None, is_padded: bool) -> Any:
+def _cut(x: Array, sizes: _Segments, boundary: str | None, is_padded: bool) -> Array:
     """Segments [..., segments, size] of signals [..., samples], which are extended by half a segment at both ends."""
     around = [(0, 0)] * (type_of(x).ndim - 1)
     options = _PADDING[boundary]
@@ -98,19 +99,19 @@ def _cut(x: Any, sizes: _Segments, boundary: str | None, is_padded: bool) -> Any
 
 
 @numpy_function(static=("nfft", "is_onesided"))
-def _transformed(segments: Any, window: Any, nfft: int, is_onesided: bool) -> Any:
+def _transformed(segments: Array, window: Any, nfft: int, is_onesided: bool) -> Array:
     transform = jnp.fft.rfft if is_onesided else jnp.fft.fft
     return transform(segments * window, nfft, -1)
 
 
 @numpy_function(static="is_density")
-def _scale(window: Any, fs: Any, is_density: bool) -> Any:
+def _scale(window: Any, fs: Any, is_density: bool) -> Array:
     window = jnp.abs(jnp.asarray(window))
     return 1 / (fs * jnp.sum(window**2)) if is_density else 1 / jnp.sum(window) ** 2
 
 
 @numpy_function(static=("nfft", "is_onesided"))
-def _products(first: Any, second: Any, scale: Any, nfft: int, is_onesided: bool) -> Any:
+def _products(first: Array, second: Array, scale: Array, nfft: int, is_onesided: bool) -> Array:
     """Products of spectra; of one-sided ones, frequencies that stand for two count twice."""
     products = first.real**2 + first.imag**2 if second is None else jnp.conj(first) * second
     if is_onesided:
@@ -184,8 +185,8 @@ def _spectra(
 
 
 def stft(
-    x: Any,
-    fs: Any = 1.0,
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int = 256,
     noverlap: int | None = None,
@@ -195,7 +196,7 @@ def stft(
     boundary: str | None = "zeros",
     padded: bool = True,
     axis: int = -1,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """(frequencies [f], times [t], transforms [..., f, ..., t]) of segments of `x`, scaled as amplitudes.
 
     Frequencies stand along `axis`, times last. Segments have `nperseg` samples, of which `noverlap` (half of them, by
@@ -227,9 +228,9 @@ def stft(
 
 
 def csd(
-    x: Any,
-    y: Any,
-    fs: Any = 1.0,
+    x: ArrayLike,
+    y: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -239,7 +240,7 @@ def csd(
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """(frequencies [f], cross power spectrum of `x` and `y`): averages over segments of products of their transforms.
 
     `scaling`: "density" (per frequency) or "spectrum". `average`: "mean", or "median" without its bias. Without `y`,
@@ -257,8 +258,8 @@ def csd(
 
 
 def welch(
-    x: Any,
-    fs: Any = 1.0,
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -268,7 +269,7 @@ def welch(
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """(frequencies [f], power spectrum of `x`) by Welch's method; see `csd`.
 
     >>> frequencies, power = welch(jnp.array([1.0, 0, -1, 0, 1, 0, -1, 0]), nperseg=4)
@@ -283,14 +284,14 @@ def welch(
 def _density(
     name: str,
     signals: list[Any],
-    fs: Any,
+    fs: ArrayLike,
     segmentation: tuple[Any, int | None, int | None, int | None],
     detrend: Any,
     return_onesided: bool,
     scaling: str,
     axis: int,
     average: str,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     for option, value, choices in (
         ("scaling", scaling, ("density", "spectrum")),
         ("average", average, ("mean", "median")),
@@ -317,7 +318,7 @@ def _density(
     return spectra.frequencies(fs), jnp.moveaxis(power, -1, axis)
 
 
-def _median(products: Any) -> Any:
+def _median(products: Array) -> Array:
     """Medians over segments of parts of `products`, divided by the median of so many squares of normal numbers."""
     count = type_of(products).shape[-2]
     odd = np.arange(3, count + 1, 2)
@@ -329,8 +330,8 @@ def _median(products: Any) -> Any:
 
 
 def istft(
-    Zxx: Any,
-    fs: Any = 1.0,
+    Zxx: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -339,7 +340,7 @@ def istft(
     boundary: bool = True,
     time_axis: int = -1,
     freq_axis: int = -2,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """(times [n], signals) whose short-time transforms `Zxx` are: sums of its overlapping segments of least squares.
 
     `boundary` says that `stft` extended the signals by half a segment; for other arguments see there.
@@ -395,7 +396,7 @@ def _inverted(
     sizes: _Segments,
     is_onesided: bool,
     is_trimmed: bool,
-) -> Any:
+) -> Array:
     transforms = jnp.moveaxis(transforms, axes, (-1, -2))  # [..., segments, frequencies]
     inverse = jnp.fft.irfft if is_onesided else jnp.fft.ifft
     segments = inverse(transforms, sizes.transformed, -1)[..., : sizes.size]

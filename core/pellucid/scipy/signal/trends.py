@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, UnsupportedError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 
 def detrend(
-    data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None
-) -> Any:
+    data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None
+) -> Array:
     """`data` less its trend along `axis`: the line of least squares ("linear"), or the mean ("constant").
 
     Lines are fitted to each piece between two of the sorted breakpoints `bp`. `overwrite_data` is not supported.
@@ -49,7 +50,7 @@ def detrend(
 
 
 @numpy_function(static=("axis", "edges", "is_linear"))
-def _detrended(data: Any, axis: int, edges: tuple[int, ...], is_linear: bool) -> Any:
+def _detrended(data: Array, axis: int, edges: tuple[int, ...], is_linear: bool) -> Array:
     [data] = promote_dtypes_inexact("scipy.signal.detrend", data)
     if not type_of(data).size:
         return data
@@ -58,7 +59,7 @@ def _detrended(data: Any, axis: int, edges: tuple[int, ...], is_linear: bool) ->
     return jnp.moveaxis(jnp.concatenate(pieces, axis=-1), -1, axis)
 
 
-def _residual(x: Any, is_linear: bool) -> Any:
+def _residual(x: Array, is_linear: bool) -> Array:
     """Vectors along the last axis less their mean, or less their line of least squares."""
     x = x - jnp.mean(x, axis=-1, keepdims=True)
     size = type_of(x).shape[-1]

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError
+from pellucid.base import ArgumentValueError, ArrayLike
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.higher_order.loops import scan
 from pellucid.numpy.compiled import numpy_function
 from pellucid.primitives import special
 from pellucid.primitives.formulas import Term, exp, select
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .real_functions import promoted_reals, real_function, with_partials
 
@@ -48,7 +49,7 @@ def i1_of(x: Term) -> Term:
 
 
 @real_function
-def i0(x: Any) -> Any:
+def i0(x: Term) -> Term:
     """Modified Bessel function of the first kind of order 0.
 
     Source: DLMF 10.25.
@@ -60,7 +61,7 @@ def i0(x: Any) -> Any:
 
 
 @real_function
-def i0e(x: Any) -> Any:
+def i0e(x: Term) -> Term:
     """Modified Bessel function of the first kind of order 0, times `exp(-|x|)`.
 
     >>> print(f"{float(i0e(1.0)):.4f}")
@@ -70,7 +71,7 @@ def i0e(x: Any) -> Any:
 
 
 @real_function
-def i1(x: Any) -> Any:
+def i1(x: Term) -> Term:
     """Modified Bessel function of the first kind of order 1.
 
     >>> print(f"{float(i1(1.0)):.5f}")
@@ -80,7 +81,7 @@ def i1(x: Any) -> Any:
 
 
 @real_function
-def i1e(x: Any) -> Any:
+def i1e(x: Term) -> Term:
     """Modified Bessel function of the first kind of order 1, times `exp(-|x|)`.
 
     >>> print(f"{float(i1e(1.0)):.5f}")
@@ -96,7 +97,7 @@ _LARGE = 30.0
 _HANKEL_TERMS = 24
 
 
-def _backward(z: Any, v: int, n_iter: int) -> Any:
+def _backward(z: Array, v: int, n_iter: int) -> Array:
     """J₀(z), …, Jᵥ(z) by Miller's method (DLMF 3.6), on the ratios Jₖ / Jₖ₋₁, which don't overflow."""
     most = max(v, _LARGE)
     start = max(n_iter, math.ceil(most + 12 * most ** (1 / 3) + 12))
@@ -118,7 +119,7 @@ def _backward(z: Any, v: int, n_iter: int) -> Any:
     return jnp.cumprod(jnp.concatenate([first, ratios[::-1][:v]]), 0)
 
 
-def _hankel(order: int, z: Any) -> Any:
+def _hankel(order: int, z: Array) -> Array:
     """J of order 0 or 1 by Hankel's expansion for large positive `z` (DLMF 10.17.3)."""
     coefficients = [1.0]
     for k in range(1, _HANKEL_TERMS):
@@ -136,7 +137,7 @@ def _hankel(order: int, z: Any) -> Any:
     return jnp.sqrt(inverse / math.pi) * (waves[0] * even - waves[1] * odd)
 
 
-def _forward(z: Any, v: int) -> Any:
+def _forward(z: Array, v: int) -> Array:
     """J₀(z), …, Jᵥ(z) for z > v by their recurrence (DLMF 10.6.1)."""
     values = [_hankel(0, z), _hankel(1, z)]
     for k in range(1, v):
@@ -144,7 +145,7 @@ def _forward(z: Any, v: int) -> Any:
     return jnp.stack(values[: v + 1])
 
 
-def _all_orders(z: Any, v: int, n_iter: int) -> Any:
+def _all_orders(z: Array, v: int, n_iter: int) -> Array:
     """J₀(z), …, Jᵥ(z), as an array [v + 1, …], with their derivatives."""
 
     @custom_jvp
@@ -170,7 +171,7 @@ def _all_orders(z: Any, v: int, n_iter: int) -> Any:
 
 
 @numpy_function(static=("v", "n_iter"))
-def _bessel_jn(z: Any, v: int, n_iter: int) -> Any:
+def _bessel_jn(z: Any, v: int, n_iter: int) -> Array:
     [z] = promoted_reals("bessel_jn", z)
     dtype = type_of(z).dtype
     wide = jnp.asarray(z).astype(
@@ -179,7 +180,7 @@ def _bessel_jn(z: Any, v: int, n_iter: int) -> Any:
     return _all_orders(wide, v, n_iter).astype(dtype)
 
 
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """Bessel functions of the first kind of orders 0 to `v`: J₀(z), …, Jᵥ(z), an array [v + 1, *z.shape].
 
     `n_iter` is the least order at which the backward recurrence starts; it starts higher where that is too low.

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
+from pellucid.base import ArrayLike
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.primitives.conversion import complex as complex_of
 from pellucid.primitives.formulas import Term, cos, exp, floor, maximum, select, sin, square
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .normal import erfcx_of
 from .real_functions import real_function
@@ -81,7 +83,7 @@ def _upper_right(x: Term, y: Term) -> tuple[Term, Term]:
 
 
 @custom_jvp
-def _wofz(z: Any) -> Any:
+def _wofz(z: Array) -> Array:
     x, y = Term(jnp.real(z)), Term(jnp.imag(z))
     real, imag = _upper_right(abs(x), abs(y))
     upper = complex_of(real.value, select(x < 0, -imag, imag).value)
@@ -95,7 +97,7 @@ _wofz.defjvps(lambda t, w, z: t * (2j / _ROOT_PI - 2 * z * w).astype(w.dtype))
 
 
 @numpy_function
-def wofz(z: Any) -> Any:
+def wofz(z: ArrayLike) -> Array:
     """Faddeeva's function exp(-z²) erfc(-iz); complex also for real `z`.
 
     Source: DLMF 7.2.3.
@@ -112,12 +114,12 @@ def wofz(z: Any) -> Any:
     return _wofz(jnp.asarray(z).astype(dtype))
 
 
-def _complex_erfcx(z: Any) -> Any:
+def _complex_erfcx(z: Array) -> Array:
     return _wofz(complex_of(-jnp.imag(z), jnp.real(z)))
 
 
 @real_function(complex=_complex_erfcx)
-def erfcx(x: Any) -> Any:
+def erfcx(x: Term) -> Term:
     """Scaled complementary error function exp(x²) erfc(x), also of complex numbers.
 
     >>> print(f"{float(erfcx(100.0)):.6f}")
@@ -151,20 +153,20 @@ _STIRLING = (
 _SHIFT = 8
 
 
-def _horner(x: Any, coefficients: Any) -> Any:
+def _horner(x: Array, coefficients: Any) -> Array:
     value = jnp.full_like(x, coefficients[-1])
     for c in coefficients[-2::-1]:
         value = value * x + c
     return value
 
 
-def _beside_one(t: Any) -> Any:
+def _beside_one(t: Array) -> Array:
     """log Γ(1 + t) for |t| ≤ 1/2 (DLMF 5.7.3)."""
     signed = [(-1) ** k * c / k for k, c in enumerate(_ZETAS, 2)]
     return t * (1 - float(np.euler_gamma)) - jnp.log1p(t) + t * t * _horner(t, signed)
 
 
-def _right_half(z: Any) -> Any:
+def _right_half(z: Array) -> Array:
     """log Γ(z) for Re z ≥ 1/2."""
     product = sum((jnp.log(z + k) for k in range(1, _SHIFT)), start=jnp.log(z))
     large = jnp.abs(jnp.imag(z)) + jnp.real(z) > _SHIFT
@@ -182,7 +184,7 @@ def _right_half(z: Any) -> Any:
     )
 
 
-def _complex_digamma(z: Any) -> Any:
+def _complex_digamma(z: Array) -> Array:
     """ψ(z) by its recurrence and asymptotic series (DLMF 5.11.2), reflected for Re z < 1/2 (DLMF 5.5.4)."""
     left = jnp.real(z) < 0.5
     right = jnp.where(left, 1 - z, z)
@@ -194,7 +196,7 @@ def _complex_digamma(z: Any) -> Any:
 
 
 @custom_jvp
-def complex_loggamma(z: Any) -> Any:
+def complex_loggamma(z: Any) -> Array:
     """log Γ(z), for Re z < 1/2 by reflection in the upper half-plane, where log sin(πz) has a branch without cuts."""
     is_lower = jnp.signbit(jnp.imag(z))
     left = jnp.real(z) < 0.5
@@ -210,7 +212,7 @@ def complex_loggamma(z: Any) -> Any:
 complex_loggamma.defjvps(lambda t, y, z: t * _complex_digamma(z))
 
 
-def complex_gamma(z: Any) -> Any:
+def complex_gamma(z: ArrayLike) -> Array:
     """Γ(z) of complex numbers."""
     return jnp.exp(complex_loggamma(z))
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
+from pellucid.base import ArrayLike
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.numpy import log_sums
 from pellucid.numpy.compiled import numpy_function
@@ -16,6 +17,7 @@ from pellucid.numpy.reductions import Axis
 from pellucid.primitives import transcendental
 from pellucid.primitives.formulas import Term, exp, is_nan, log, log1p, select
 from pellucid.primitives.incomplete import deviance
+from pellucid.xla.arrays import Array
 
 from .real_functions import real_function, with_partials
 
@@ -67,7 +69,7 @@ def expit_of(x: Term) -> Term:
 
 
 @real_function
-def entr(x: Any) -> Any:
+def entr(x: Term) -> Term:
     """Entropy `-x log(x)` of one probability: 0 at 0, -∞ below.
 
     >>> entr(jnp.array([0.0, 0.5]))
@@ -77,7 +79,7 @@ def entr(x: Any) -> Any:
 
 
 @real_function
-def kl_div(p: Any, q: Any) -> Any:
+def kl_div(p: Term, q: Term) -> Term:
     """Kullback-Leibler divergence `p log(p / q) - p + q` of one pair; ∞ where it isn't defined.
 
     >>> kl_div(jnp.array([0.0, 1.0]), 1.0)
@@ -87,7 +89,7 @@ def kl_div(p: Any, q: Any) -> Any:
 
 
 @real_function
-def rel_entr(p: Any, q: Any) -> Any:
+def rel_entr(p: Term, q: Term) -> Term:
     """Relative entropy `p log(p / q)` of one pair: 0 for p = 0, ∞ where it isn't defined.
 
     >>> rel_entr(jnp.array([0.0, 1.0]), 1.0)
@@ -117,7 +119,7 @@ _xlog1py = _product_with(jnp.log1p, 0, lambda y: 1 + y)
 
 
 @numpy_function
-def xlogy(x: Any, y: Any) -> Any:
+def xlogy(x: Any, y: Any) -> Array:
     """`x log(y)`, 0 where `x` is 0 and `y` isn't NaN; also of complex numbers.
 
     >>> xlogy(jnp.array([0.0, 2.0]), jnp.array([0.0, 1.0]))
@@ -127,7 +129,7 @@ def xlogy(x: Any, y: Any) -> Any:
 
 
 @numpy_function
-def xlog1py(x: Any, y: Any) -> Any:
+def xlog1py(x: Any, y: Any) -> Array:
     """`x log(1 + y)`, 0 where `x` is 0 and `y` isn't NaN; also of complex numbers.
 
     >>> xlog1py(jnp.array([0.0, 2.0]), jnp.array([-1.0, 0.0]))
@@ -136,12 +138,12 @@ def xlog1py(x: Any, y: Any) -> Any:
     return _xlog1py(*promote_arguments_inexact("scipy.special.xlog1py", x, y))
 
 
-def _complex_logit(x: Any) -> Any:
+def _complex_logit(x: Array) -> Array:
     return jnp.log(x / (1 - x))
 
 
 @real_function(complex=_complex_logit)
-def logit(x: Any) -> Any:
+def logit(x: Term) -> Term:
     """Logarithm of the odds, `log(x / (1 - x))`, also of complex numbers.
 
     >>> logit(jnp.array([0.0, 0.5]))
@@ -151,7 +153,7 @@ def logit(x: Any) -> Any:
 
 
 @real_function(complex=transcendental.logistic)
-def expit(x: Any) -> Any:
+def expit(x: Term) -> Term:
     """Logistic function `1 / (1 + exp(-x))`, also of complex numbers.
 
     >>> expit(jnp.array([-jnp.inf, 0.0]))
@@ -160,7 +162,7 @@ def expit(x: Any) -> Any:
     return expit_of(x)
 
 
-def _power_of(log_x: Any, lmbda: Any) -> Any:
+def _power_of(log_x: Array, lmbda: Any) -> Array:
     """(exp(λ log x) - 1) / λ, for λ = 0 its limit log x."""
     is_zero = lmbda == 0
     safe = jnp.where(is_zero, 1, lmbda)
@@ -170,7 +172,7 @@ def _power_of(log_x: Any, lmbda: Any) -> Any:
 
 
 @numpy_function
-def boxcox(x: Any, lmbda: Any) -> Any:
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """Box and Cox's transformation `(x**lmbda - 1) / lmbda`, for `lmbda` 0 its limit `log(x)`.
 
     >>> boxcox(jnp.array([1.0, 4.0]), 0.5)
@@ -181,7 +183,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
 
 
 @numpy_function
-def boxcox1p(x: Any, lmbda: Any) -> Any:
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """Box and Cox's transformation of `1 + x`, accurate for small `x`.
 
     >>> boxcox1p(jnp.array([0.0, 3.0]), 0.5)
@@ -191,7 +193,7 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
     return _power_of(jnp.log1p(x), lmbda)
 
 
-def softmax(x: Any, /, *, axis: Axis = None) -> Any:
+def softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
     """`exp(x) / sum(exp(x))`, the sum along `axis`, by default of all elements.
 
     >>> softmax(jnp.array([0.0, 0.0]))
@@ -200,7 +202,7 @@ def softmax(x: Any, /, *, axis: Axis = None) -> Any:
     return log_sums.softmax(x, axis)
 
 
-def log_softmax(x: Any, /, *, axis: Axis = None) -> Any:
+def log_softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
     """`log(softmax(x, axis=axis))`.
 
     >>> log_softmax(jnp.array([0.0, 0.0]))

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, UnsupportedError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives import formulas, special
 from pellucid.primitives.formulas import Term, exp, is_nan, log, log1p, maximum, power, select, tan
+from pellucid.xla.arrays import Array
 
 from . import coefficients as tables
 from .complex_functions import complex_gamma, complex_loggamma
@@ -278,7 +279,7 @@ def poch_of(z: Term, m: Term) -> Term:
 
 
 @real_function(complex=complex_gamma)
-def gamma(x: Any) -> Any:
+def gamma(x: Term) -> Term:
     """Gamma function, also of complex numbers; NaN at negative whole numbers.
 
     Source: DLMF 5.2.1.
@@ -290,7 +291,7 @@ def gamma(x: Any) -> Any:
 
 
 @real_function
-def gammaln(x: Any) -> Any:
+def gammaln(x: Term) -> Term:
     """Logarithm of the absolute value of the gamma function.
 
     >>> gammaln(jnp.array([2.0, 5.0]))
@@ -300,7 +301,7 @@ def gammaln(x: Any) -> Any:
 
 
 @real_function(complex=complex_loggamma)
-def loggamma(x: Any) -> Any:
+def loggamma(x: Term) -> Term:
     """Logarithm of the gamma function, continued from the positive numbers; NaN for negative real `x`.
 
     Source: DLMF 5.11; Hare, Computing the Principal Branch of log-Gamma, 1997.
@@ -312,7 +313,7 @@ def loggamma(x: Any) -> Any:
 
 
 @real_function
-def gammasgn(x: Any) -> Any:
+def gammasgn(x: Term) -> Term:
     """Sign of the gamma function: 1 or -1; NaN at its poles but 0, where that of `x` counts.
 
     >>> gammasgn(jnp.array([-0.5, 0.5]))
@@ -322,7 +323,7 @@ def gammasgn(x: Any) -> Any:
 
 
 @real_function
-def digamma(x: Any) -> Any:
+def digamma(x: Term) -> Term:
     """Derivative of the logarithm of the gamma function.
 
     Source: DLMF 5.2.2.
@@ -334,11 +335,11 @@ def digamma(x: Any) -> Any:
 
 
 @real_function
-def _polygamma(n: Any, x: Any) -> Any:
+def _polygamma(n: Term, x: Term) -> Term:
     return polygamma_of(n, x)
 
 
-def polygamma(n: Any, x: Any) -> Any:
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """Derivative of order `n` of the digamma function at `x`; `n` are integers of at least 0.
 
     There is no derivative by `n`. Raises: ArgumentValueError for `n` that are no integers.
@@ -355,16 +356,16 @@ def polygamma(n: Any, x: Any) -> Any:
 
 
 @real_function
-def _hurwitz_zeta(x: Any, q: Any) -> Any:
+def _hurwitz_zeta(x: Term, q: Term) -> Term:
     return zeta_of(x, q)
 
 
 @real_function
-def _riemann_zeta(x: Any) -> Any:
+def _riemann_zeta(x: Term) -> Term:
     return riemann_of(x)
 
 
-def zeta(x: Any, q: Any = None) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """Hurwitz zeta function, the sum of 1 / (q + k)ˣ over k = 0, 1, …; without `q` Riemann's.
 
     That of Hurwitz is NaN for `x` below 1. Source: DLMF 25.2, 25.11.
@@ -376,7 +377,7 @@ def zeta(x: Any, q: Any = None) -> Any:
 
 
 @real_function
-def beta(a: Any, b: Any) -> Any:
+def beta(a: Term, b: Term) -> Term:
     """Beta function Γ(a) Γ(b) / Γ(a + b).
 
     Source: DLMF 5.12.1.
@@ -388,7 +389,7 @@ def beta(a: Any, b: Any) -> Any:
 
 
 @real_function
-def betaln(a: Any, b: Any) -> Any:
+def betaln(a: Term, b: Term) -> Term:
     """Logarithm of the absolute value of `beta(a, b)`.
 
     >>> print(f"{float(betaln(2.0, 3.0)):.5f}")
@@ -398,7 +399,7 @@ def betaln(a: Any, b: Any) -> Any:
 
 
 @real_function
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: Term, b: Term, x: Term) -> Term:
     """Regularized incomplete beta function; there is no derivative by `a` or `b`.
 
     Source: DLMF 8.17.2.
@@ -410,7 +411,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
 
 @real_function
-def gammainc(a: Any, x: Any) -> Any:
+def gammainc(a: Term, x: Term) -> Term:
     """Regularized lower incomplete gamma function P(a, x).
 
     Source: DLMF 8.2.4.
@@ -422,7 +423,7 @@ def gammainc(a: Any, x: Any) -> Any:
 
 
 @real_function
-def gammaincc(a: Any, x: Any) -> Any:
+def gammaincc(a: Term, x: Term) -> Term:
     """Regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).
 
     >>> print(f"{float(gammaincc(1.0, 2.0)):.4f}")
@@ -432,7 +433,7 @@ def gammaincc(a: Any, x: Any) -> Any:
 
 
 @real_function
-def poch(z: Any, m: Any) -> Any:
+def poch(z: Term, m: Term) -> Term:
     """Pochhammer's symbol Γ(z + m) / Γ(z), the rising factorial.
 
     Source: DLMF 5.2.5.
@@ -444,11 +445,11 @@ def poch(z: Any, m: Any) -> Any:
 
 
 @real_function
-def _factorial(n: Any) -> Any:
+def _factorial(n: Term) -> Term:
     return select(n < 0, 0.0, gamma_of(n + 1))
 
 
-def factorial(n: Any, exact: bool = False) -> Any:
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """`n!` as a floating-point number, Γ(n + 1) also between whole numbers; 0 for negative `n`.
 
     Raises: UnsupportedError for `exact`: arrays have no integers of any size.
@@ -464,13 +465,13 @@ def factorial(n: Any, exact: bool = False) -> Any:
 
 
 @real_function
-def _comb(N: Any, k: Any) -> Any:
+def _comb(N: Term, k: Term) -> Term:
     value = 1 / ((N + 1) * beta_of(N - k + 1, k + 1))
     value = select(is_whole(N) & is_whole(k), formulas.nearest(value), value)
     return select((k < 0) | (k > N) | (N < 0), 0.0, value)
 
 
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """Number of ways to choose `k` of `N` things, with `repetition` each any number of times; 0 outside 0 ≤ k ≤ N.
 
     >>> comb(5, 2)
@@ -497,7 +498,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     return functools.reduce(operator.add, terms, constant) if d else jnp.zeros_like(gammaln(a))
 
 
-def bernoulli(n: int) -> Any:
+def bernoulli(n: int) -> Array:
     """The Bernoulli numbers B₀, …, Bₙ [n + 1], with B₁ = -1/2.
 
     Source: DLMF 24.2. Raises: ArgumentValueError for negative `n`.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pellucid.primitives.formulas import (
@@ -149,7 +147,7 @@ def hyp2f1_of(a: Term, b: Term, c: Term, x: Term) -> Term:
 
 
 @real_function
-def hyp1f1(a: Any, b: Any, x: Any) -> Any:
+def hyp1f1(a: Term, b: Term, x: Term) -> Term:
     """Kummer's confluent hypergeometric function M(a, b, x).
 
     Source: DLMF 13.2.2.
@@ -161,7 +159,7 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
 
 
 @real_function
-def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+def hyp2f1(a: Term, b: Term, c: Term, x: Term) -> Term:
     """Gauss's hypergeometric function F(a, b; c; x); ∞ for `x` above 1 unless it is a polynomial.
 
     NaN where its series needs more than 20 000 terms: `x` above 0.998 with a whole `c - a - b`. Source: DLMF 15.2.1.

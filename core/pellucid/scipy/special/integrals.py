@@ -231,7 +231,7 @@ def _log_by_one_less(x: Term) -> Term:
 
 
 @real_function
-def exp1(x: Any) -> Any:
+def exp1(x: Term) -> Term:
     """Exponential integral E₁: the integral of exp(-t) / t from `x` to ∞; NaN for negative `x`.
 
     Source: DLMF 6.2.1.
@@ -243,7 +243,7 @@ def exp1(x: Any) -> Any:
 
 
 @real_function
-def expi(x: Any) -> Any:
+def expi(x: Term) -> Term:
     """Exponential integral Ei: the principal value of the integral of exp(t) / t from -∞ to `x`.
 
     Source: DLMF 6.2.5.
@@ -255,7 +255,7 @@ def expi(x: Any) -> Any:
 
 
 @real_function
-def expn(n: Any, x: Any) -> Any:
+def expn(n: Term, x: Term) -> Term:
     """Generalized exponential integral Eₙ: the integral of exp(-xt) / tⁿ from 1 to ∞, for whole `n` of at least 0.
 
     NaN for other `n` and for negative `x`. There is no derivative by `n`. Source: DLMF 8.19.
@@ -267,7 +267,7 @@ def expn(n: Any, x: Any) -> Any:
 
 
 @real_function
-def sici(x: Any) -> Any:
+def sici(x: Term) -> tuple[Term, Term]:
     """Sine and cosine integrals (Si, Ci): the integral of sin(t) / t from 0, and γ + log x + that of (cos(t) - 1) / t.
 
     For negative `x`, Ci is that of `-x`. Source: DLMF 6.2.9, 6.2.13.
@@ -280,7 +280,7 @@ def sici(x: Any) -> Any:
 
 
 @real_function
-def fresnel(x: Any) -> Any:
+def fresnel(x: Term) -> tuple[Term, Term]:
     """Fresnel integrals (S, C): those of sin(πt²/2) and cos(πt²/2) from 0 to `x`.
 
     Source: DLMF 7.2.7, 7.2.8.
@@ -293,7 +293,7 @@ def fresnel(x: Any) -> Any:
 
 
 @real_function
-def spence(x: Any) -> Any:
+def spence(x: Term) -> Term:
     """Spence's function, the dilogarithm Li₂(1 - `x`): the integral of log(t) / (1 - t) from 1 to `x`; NaN below 0.
 
     Source: DLMF 25.12.

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentTypeError, ShapeError, UnsupportedError
+from pellucid.base import ArgumentTypeError, ArrayLike, ShapeError, UnsupportedError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, broadcast_arrays
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from .real_functions import promoted_reals
 
 
-def _legendre(z: Any, sine: Any, m_max: int, n_max: int, is_normalized: bool) -> Any:
+def _legendre(z: Array, sine: Array, m_max: int, n_max: int, is_normalized: bool) -> Array:
     """Pₙᵐ(z) [m_max + 1, n_max + 1, …] for m ≤ n, zeros elsewhere, by recurrence in n (DLMF 14.10.3).
 
     `sine` is √(1 - z²). Normalized functions are multiplied by √((2n + 1) (n - m)! / (4π (n + m)!)).
@@ -52,7 +53,7 @@ def _legendre(z: Any, sine: Any, m_max: int, n_max: int, is_normalized: bool) ->
 
 
 @numpy_function(static=("m", "n", "is_normalized"))
-def _values(z: Any, m: int, n: int, is_normalized: bool) -> Any:
+def _values(z: Any, m: int, n: int, is_normalized: bool) -> Array:
     [z] = promoted_reals("lpmn_values", z)
     return _legendre(z, jnp.sqrt((1 - z) * (1 + z)), m, n, is_normalized)
 
@@ -64,7 +65,7 @@ def _degrees(name: str, m: Any, n: Any, z: Any) -> tuple[int, int]:
     return operator.index(m), operator.index(n)
 
 
-def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Any:
+def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     """Associated Legendre functions Pₙᵐ(z) of orders up to `m`, degrees up to `n`: an array [m + 1, n + 1, size of z].
 
     They have the sign (-1)ᵐ; NaN outside of [-1, 1] where m > 0. With `is_normalized` they are those of spherical
@@ -79,7 +80,7 @@ def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Any:
 
 
 @numpy_function(static=("m", "n"))
-def _with_derivatives(z: Any, m: int, n: int) -> Any:
+def _with_derivatives(z: Any, m: int, n: int) -> tuple[Array, Array]:
     [z] = promoted_reals("lpmn", z)
     values = _legendre(z, jnp.sqrt((1 - z) * (1 + z)), m, n, False)
     orders, degrees = np.arange(m + 1.0)[:, None, None], np.arange(n + 1.0)[None, :, None]
@@ -101,7 +102,7 @@ def _with_derivatives(z: Any, m: int, n: int) -> Any:
     return values, jnp.where(inside, slopes, 0.0)
 
 
-def lpmn(m: int, n: int, z: Any) -> tuple[Any, Any]:
+def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
     """`lpmn_values(m, n, z, False)`, and the derivatives by `z` in an array of the same shape.
 
     >>> values, slopes = lpmn(1, 1, jnp.array([0.5]))
@@ -114,7 +115,7 @@ def lpmn(m: int, n: int, z: Any) -> tuple[Any, Any]:
 
 
 @numpy_function(static="n_max")
-def _harmonics(n: Any, m: Any, theta: Any, phi: Any, n_max: int) -> Any:
+def _harmonics(n: Array, m: Array, theta: Any, phi: Any, n_max: int) -> Array:
     theta, phi = promoted_reals("sph_harm_y", theta, phi)
     n, m, theta, phi = broadcast_arrays("sph_harm_y", n, m, theta, phi)
     shape = type_of(theta).shape
@@ -129,8 +130,13 @@ def _harmonics(n: Any, m: Any, theta: Any, phi: Any, n_max: int) -> Any:
 
 
 def sph_harm_y(
-    n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None
-) -> Any:
+    n: ArrayLike,
+    m: ArrayLike,
+    theta: ArrayLike,
+    phi: ArrayLike,
+    diff_n: int | None = None,
+    n_max: int | None = None,
+) -> Array:
     """Spherical harmonics of degrees `n` and orders `m` (integers) at polar angles `theta` and azimuths `phi`.
 
     Arguments are broadcast; results are complex, 0 for |m| > n. `n_max` is the largest degree, which must be stated

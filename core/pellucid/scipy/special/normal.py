@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError
+from pellucid.base import ArgumentValueError, ArrayLike
 from pellucid.primitives import special
 from pellucid.primitives.formulas import Term, exp, log, log1p, minimum, select, sqrt, square
+from pellucid.xla.arrays import Array
 
 from . import coefficients as tables
 from .real_functions import exp_square, of_unit, real_function, series, with_partials
@@ -138,7 +138,7 @@ def owens_t_of(h: Term, a: Term) -> Term:
 
 
 @real_function
-def erf(x: Any) -> Any:
+def erf(x: Term) -> Term:
     """Error function: 2/√π times the integral of exp(-t²) from 0 to `x`.
 
     Source: DLMF 7.2.1.
@@ -150,7 +150,7 @@ def erf(x: Any) -> Any:
 
 
 @real_function
-def erfc(x: Any) -> Any:
+def erfc(x: Term) -> Term:
     """`1 - erf(x)`, with all digits where it is small.
 
     >>> print(f"{float(erfc(9.0)):.4e}")
@@ -160,7 +160,7 @@ def erfc(x: Any) -> Any:
 
 
 @real_function
-def erfinv(x: Any) -> Any:
+def erfinv(x: Term) -> Term:
     """The number whose error function is `x`; NaN if there is none.
 
     >>> erfinv(jnp.array([0.0, 0.5]))
@@ -170,7 +170,7 @@ def erfinv(x: Any) -> Any:
 
 
 @real_function
-def dawsn(x: Any) -> Any:
+def dawsn(x: Term) -> Term:
     """Dawson's integral: exp(-x²) times the integral of exp(t²) from 0 to `x`.
 
     Source: DLMF 7.2.5.
@@ -182,7 +182,7 @@ def dawsn(x: Any) -> Any:
 
 
 @real_function
-def ndtr(x: Any) -> Any:
+def ndtr(x: Term) -> Term:
     """Distribution function of the normal distribution: the probability of a number of at most `x`.
 
     >>> ndtr(jnp.array([-1.0, 0.0]))
@@ -192,11 +192,11 @@ def ndtr(x: Any) -> Any:
 
 
 @real_function
-def _log_ndtr(x: Any) -> Any:
+def _log_ndtr(x: Term) -> Term:
     return log_ndtr_of(x)
 
 
-def log_ndtr(x: Any, series_order: int = 3) -> Any:
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """Logarithm of `ndtr(x)`, also where that is 0 or 1.
 
     `series_order` has no effect: no asymptotic series is cut.
@@ -213,7 +213,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
 
 
 @real_function
-def ndtri(p: Any) -> Any:
+def ndtri(p: Term) -> Term:
     """Quantile of the normal distribution: the number whose `ndtr` is `p`; NaN outside of [0, 1].
 
     >>> ndtri(jnp.array([0.025, 0.5]))
@@ -223,7 +223,7 @@ def ndtri(p: Any) -> Any:
 
 
 @real_function
-def owens_t(h: Any, a: Any) -> Any:
+def owens_t(h: Term, a: Term) -> Term:
     """Owen's T function: the integral of exp(-h²(1 + t²)/2) / (1 + t²) from 0 to `a`, over 2π.
 
     Source: Owen, Tables for Computing Bivariate Normal Probabilities, 1956.

@@ -68,7 +68,6 @@ def real_function(formula: Formula | None = None, *, complex: Formula | None = N
     signature = inspect.signature(formula)
     name = formula.__name__.strip("_")
 
-    @numpy_function
     @functools.wraps(formula)
     def function(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
@@ -80,7 +79,15 @@ def real_function(formula: Formula | None = None, *, complex: Formula | None = N
                 )
         return evaluated(formula, promoted_reals(name, *bound.args))
 
-    return function
+    function.__signature__ = _for_arrays(signature)  # type: ignore[attr-defined]
+    return numpy_function(function)
+
+
+def _for_arrays(signature: inspect.Signature) -> inspect.Signature:
+    """The signature of a function of arrays, from that of its formula."""
+    parameters = [p.replace(annotation="ArrayLike") for p in signature.parameters.values()]
+    results = str(signature.return_annotation).replace("Term", "Array")
+    return signature.replace(parameters=parameters, return_annotation=results)
 
 
 def with_partials(*partials: Formula | None) -> Callable[[Formula], Formula]:

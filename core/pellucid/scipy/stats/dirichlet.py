@@ -7,18 +7,19 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ShapeError
+from pellucid.base import ArrayLike, ShapeError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.scipy.special import gammaln, xlogy
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 _ROUNDING = 1e-5
 """Largest distance of a sum of probabilities from 1; SciPy's is smaller, of float64 alone."""
 
 
 @numpy_function
-def logpdf(x: Any, alpha: Any) -> Any:
+def logpdf(x: Any, alpha: Any) -> Array:
     """Logarithm of the probability density at `x` [k, ...] of Dirichlet's distribution with parameters `alpha` [k].
 
     With k - 1 rows, the last one is what is left of 1. -inf outside of the simplex, NaN unless `alpha` is positive.
@@ -45,7 +46,7 @@ def logpdf(x: Any, alpha: Any) -> Any:
 
 
 @numpy_function
-def pdf(x: Any, alpha: Any) -> Any:
+def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """Probability density at `x` [k, ...] of Dirichlet's distribution with parameters `alpha` [k]; see `logpdf`.
 
     Raises: ShapeError as `logpdf` does.

@@ -84,9 +84,9 @@ class Distribution:
         )
         parameter = inspect.Parameter
         signature = inspect.Signature([
-            *(parameter(n, parameter.POSITIONAL_OR_KEYWORD) for n in (argument, *self.parameters)),
-            *(parameter(n, parameter.POSITIONAL_OR_KEYWORD, default=int(n == "scale")) for n in optional),
-        ])  # fmt: skip
+            *(parameter(n, parameter.POSITIONAL_OR_KEYWORD, annotation="ArrayLike") for n in (argument, *self.parameters)),
+            *(parameter(n, parameter.POSITIONAL_OR_KEYWORD, default=int(n == "scale"), annotation="ArrayLike") for n in optional),
+        ], return_annotation="Array")  # fmt: skip
 
         name = f"{self.module.rpartition('.')[2]}.{kind}"
         example_arguments, example_result = EXAMPLES[name]

@@ -10,6 +10,7 @@ import pellucid.numpy as jnp
 from pellucid import random
 from pellucid.base import (
     ArgumentValueError,
+    ArrayLike,
     ShapeError,
     UnsupportedError,
     register_pytree_node_class,
@@ -20,11 +21,12 @@ from pellucid.numpy.log_sums import logsumexp
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.scipy.special import ndtr
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 _FIELDS = ("neff", "dataset", "weights", "covariance", "inv_cov")
 
 
-def _log_kernels(points: Any, centres: Any, covariance: Any) -> Any:
+def _log_kernels(points: Any, centres: Array, covariance: Array) -> Array:
     """Logarithms [m, n] of normal densities of `points` [d, m] around `centres` [d, n]."""
     factor = cholesky(covariance)
     away = points[:, :, None] - centres[:, None, :]
@@ -55,7 +57,7 @@ class gaussian_kde:
     inv_cov: Any
 
     def __init__(
-        self, dataset: Any, bw_method: str | float | Callable[[gaussian_kde], Any] | None = None, weights: Any = None
+        self, dataset: ArrayLike, bw_method: str | float | Callable[[gaussian_kde], Any] | None = None, weights: Any = None
     ) -> None:  # fmt: skip
         [dataset] = promote_dtypes_inexact("stats.gaussian_kde", dataset)
         self.dataset = jnp.atleast_2d(dataset)
@@ -122,7 +124,7 @@ class gaussian_kde:
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in _FIELDS)
         return f"gaussian_kde({fields})"
 
-    def _points(self, points: Any) -> Any:
+    def _points(self, points: Any) -> Array:
         points = jnp.atleast_2d(jnp.asarray(points, self.dataset.dtype))
         if points.ndim == 2 and points.shape == (1, self.d) and self.d > 1:
             points = points.T  # one point
@@ -132,24 +134,24 @@ class gaussian_kde:
             )
         return points
 
-    def logpdf(self, x: Any) -> Any:
+    def logpdf(self, x: ArrayLike) -> Array:
         """Logarithms [m] of the density at points [d, m]."""
         logs = _log_kernels(self._points(x), self.dataset, self.covariance)
         return logsumexp(logs, axis=1, b=self.weights)
 
-    def evaluate(self, points: Any) -> Any:
+    def evaluate(self, points: ArrayLike) -> Array:
         """The density [m] at points [d, m]."""
         return jnp.exp(self.logpdf(points))
 
-    def pdf(self, x: Any) -> Any:
+    def pdf(self, x: ArrayLike) -> Array:
         """The density [m] at points [d, m]."""
         return self.evaluate(x)
 
-    def __call__(self, points: Any) -> Any:
+    def __call__(self, points: ArrayLike) -> Array:
         """The density [m] at points [d, m]."""
         return self.evaluate(points)
 
-    def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
+    def integrate_gaussian(self, mean: Any, cov: Any) -> Array:
         """The integral of the density times that of the normal distribution with `mean` [d] and `cov` [d, d]."""
         mean = jnp.atleast_1d(jnp.squeeze(jnp.asarray(mean, self.dataset.dtype)))
         cov = jnp.atleast_2d(jnp.asarray(cov, self.dataset.dtype))
@@ -161,7 +163,7 @@ class gaussian_kde:
         logs = _log_kernels(mean[:, None], self.dataset, self.covariance + cov)
         return jnp.sum(jnp.exp(logs[0]) * self.weights)
 
-    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+    def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
         """The probability between `low` and `high`, of one-dimensional samples."""
         if self.d != 1:
             raise ShapeError(
@@ -171,7 +173,7 @@ class gaussian_kde:
         ends = [ndtr((jnp.asarray(end) - self.dataset[0]) / deviation) for end in (low, high)]
         return jnp.sum(self.weights * (ends[1] - ends[0]))
 
-    def integrate_kde(self, other: gaussian_kde) -> Any:
+    def integrate_kde(self, other: gaussian_kde) -> Array:
         """The integral of the product of two densities of one dimension count."""
         if other.d != self.d:
             raise ShapeError(
@@ -184,7 +186,7 @@ class gaussian_kde:
         logs = _log_kernels(self.dataset, other.dataset, self.covariance + other.covariance)
         return jnp.sum(jnp.exp(logs) * self.weights[:, None] * other.weights)
 
-    def resample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+    def resample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Draws [d, *shape] from the density."""
         index_key, noise_key = random.split(key)
         index = random.choice(index_key, self.n, shape=shape, p=self.weights)
@@ -193,13 +195,15 @@ class gaussian_kde:
         )  # fmt: skip
         return self.dataset[:, index] + jnp.moveaxis(noise, -1, 0)
 
-    def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Any:
+    def integrate_box(
+        self, low_bounds: ArrayLike, high_bounds: ArrayLike, maxpts: Any = None
+    ) -> Array:
         """Not supported. Raises: UnsupportedError."""
         raise UnsupportedError(
             "stats.gaussian_kde.integrate_box isn't supported.", do="Use integrate_box_1d in one dimension."
         )  # fmt: skip
 
-    def set_bandwidth(self, bw_method: Any = None) -> Any:
+    def set_bandwidth(self, bw_method: Any = None) -> Array:
         """Not supported, because it would change this object. Raises: UnsupportedError."""
         raise UnsupportedError(
             "stats.gaussian_kde.set_bandwidth isn't supported.",

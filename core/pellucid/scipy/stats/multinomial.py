@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
+from pellucid.base import ArrayLike
 from pellucid.numpy.compiled import numpy_function
 from pellucid.scipy.special import gammaln, xlogy
 from pellucid.scipy.special.real_functions import promoted_reals
+from pellucid.xla.arrays import Array
 
 
 @numpy_function
-def logpmf(x: Any, n: Any, p: Any) -> Any:
+def logpmf(x: Any, n: Any, p: Any) -> Array:
     """Logarithm of the probability of counts `x` [..., k] of `n` draws with probabilities `p` [..., k].
 
     -inf unless the counts are whole numbers of at least 0 whose sum is `n`; NaN for negative probabilities.
@@ -29,7 +31,7 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
 
 
 @numpy_function
-def pmf(x: Any, n: Any, p: Any) -> Any:
+def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Probability of counts `x` [..., k] of `n` draws with probabilities `p` [..., k]; see `logpmf`.
 
     >>> print(f"{pmf(np.array([1, 2]), 3, np.array([0.5, 0.5])):.4f}")

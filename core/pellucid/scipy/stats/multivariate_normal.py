@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ShapeError, UnsupportedError
+from pellucid.base import ArrayLike, ShapeError, UnsupportedError
 from pellucid.linalg.cholesky import cholesky
 from pellucid.linalg.triangular import triangular_solve
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 
 @numpy_function
-def _logpdf(x: Any, mean: Any, cov: Any) -> Any:
+def _logpdf(x: Any, mean: Any, cov: Any) -> Array:
     x, mean, cov = map(
         jnp.asarray, promote_dtypes_inexact("stats.multivariate_normal", x, mean, cov)
     )
@@ -43,7 +44,7 @@ def _logpdf(x: Any, mean: Any, cov: Any) -> Any:
     return -0.5 * jnp.sum(jnp.square(solved[..., 0]), -1) - 0.5 * n * math.log(2 * math.pi) - logs
 
 
-def logpdf(x: Any, mean: Any, cov: Any, allow_singular: Any = None) -> Any:
+def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: Any = None) -> Array:
     """Logarithm of the probability density at `x` [..., n] of the normal distribution of vectors.
 
     `mean` is [..., n] and `cov` [..., n, n] or a variance; NaN unless the covariance is positive definite. A scalar mean
@@ -59,7 +60,7 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: Any = None) -> Any:
     return _logpdf(x, mean, cov)
 
 
-def pdf(x: Any, mean: Any, cov: Any) -> Any:
+def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     """Probability density at `x` [..., n] of the normal distribution of vectors; see `logpdf`.
 
     Raises: ShapeError for shapes that don't fit.

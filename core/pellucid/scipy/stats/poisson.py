@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
+from pellucid.base import ArrayLike
 from pellucid.numpy.compiled import numpy_function
 from pellucid.primitives.formulas import Term, log, maximum, select
 from pellucid.primitives.incomplete import log_gamma_power as log_power
 from pellucid.scipy.special.real_functions import promoted_reals
+from pellucid.xla.arrays import Array
 
 from .distributions import Distribution, gamma_above
 
@@ -36,7 +38,7 @@ _MAX_SUMMED = 100
 
 
 @numpy_function
-def entropy(mu: Any, loc: Any = 0) -> Any:
+def entropy(mu: Any, loc: ArrayLike = 0) -> Array:
     """Entropy, in nats, of Poisson's distribution with mean `mu`; `loc` has no effect. NaN for negative `mu`.
 
     It is summed for means up to 100, beyond an expansion in 1/μ (Evans and Boersma, SIAM Review 30, 1988).

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, UnsupportedError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 
 class ModeResult(NamedTuple):
@@ -33,7 +34,7 @@ def _check_policy(name: str, nan_policy: str, supported: tuple[str, ...] = ("pro
         )  # fmt: skip
 
 
-def _rows(a: Any, axis: int | None) -> tuple[Any, tuple[int, ...]]:
+def _rows(a: Array, axis: int | None) -> tuple[Any, tuple[int, ...]]:
     """`a` with `axis` (or all axes as one) last, and the shape of results that keep it with size 1."""
     a = jnp.asarray(a)
     if axis is None:
@@ -65,7 +66,7 @@ def _mode(a: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
 
 
 def mode(
-    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+    a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
     """The most frequent elements along `axis` and their counts; of several, the smallest. `None` is all axes.
 
@@ -83,7 +84,7 @@ _RANKINGS = ("average", "min", "max", "dense", "ordinal")
 
 
 @numpy_function(static=("method", "axis"))
-def _rankdata(a: Any, method: str, axis: Any) -> Any:
+def _rankdata(a: Any, method: str, axis: Any) -> Array:
     rows, _ = _rows(a, axis)
     dtype = dtypes.to_inexact_dtype(rows.dtype)
     size = rows.shape[-1]
@@ -117,8 +118,8 @@ def _rankdata(a: Any, method: str, axis: Any) -> Any:
 
 
 def rankdata(
-    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
-) -> Any:
+    a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+) -> Array:
     """Ranks of elements along `axis` (`None`: of all, as a vector), from 1, as floating-point numbers.
 
     `method` says what equal elements get: "average", "min", "max", "dense" (as "min", without gaps) or "ordinal" (in
@@ -136,8 +137,8 @@ def rankdata(
 
 
 def sem(
-    a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
+) -> Array:  # fmt: skip
     """Standard error of the mean along `axis` (`None`: of all): the standard deviation over the root of the count.
 
     `ddof` is subtracted from the count in the variance; with the `nan_policy` "omit", NaN are left out.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pellucid import numpy as jnp
-from pellucid.base import ShapeError
+from pellucid.base import ArrayLike, ShapeError
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.tracing import type_of
 
@@ -26,7 +26,7 @@ class Slerp(NamedTuple):
     rotvecs: Any
 
     @classmethod
-    def init(cls, times: Any, rotations: Rotation) -> Slerp:
+    def init(cls, times: ArrayLike, rotations: Rotation) -> Slerp:
         """The interpolation between `rotations`, at least two, at `times`. Raises: ShapeError for other numbers."""
         aval = aval_of("Slerp.init", jnp.asarray(times))
         if (
@@ -43,7 +43,7 @@ class Slerp(NamedTuple):
         first, second = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
         return cls(times, jnp.diff(times), first, (first.inv() * second).as_rotvec())
 
-    def __call__(self, times: Any) -> Rotation:
+    def __call__(self, times: ArrayLike) -> Rotation:
         """The rotations at `times`, a number or a vector."""
         [times] = promote_dtypes_inexact("Slerp", jnp.asarray(times))
         last = type_of(self.timedelta).shape[0] - 1

@@ -15,6 +15,7 @@ from pellucid import numpy as jnp
 from pellucid.base import ArgumentValueError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 _SMALL_ANGLE = 1e-3
 """Angles below, in radians, are taken by series."""
@@ -23,13 +24,13 @@ _LOCKED_ANGLE = 1e-7
 
 
 @numpy_function
-def normalized(q: Any) -> Any:
+def normalized(q: Array) -> Array:
     """Quaternions divided by their norms."""
     return q / jnp.linalg.norm(q, axis=-1, keepdims=True)
 
 
 @numpy_function
-def product(p: Any, q: Any) -> Any:
+def product(p: Any, q: Any) -> Array:
     """Hamilton's product: the rotation `q`, then `p`."""
     u, v, a, b = p[..., :3], q[..., :3], p[..., 3:], q[..., 3:]
     vector = a * v + b * u + jnp.cross(u, v)
@@ -37,13 +38,13 @@ def product(p: Any, q: Any) -> Any:
 
 
 @numpy_function
-def inverse(q: Any) -> Any:
+def inverse(q: Array) -> Array:
     """Quaternions of the inverse rotations."""
     return q * np.array([-1, -1, -1, 1], type_of(q).dtype)
 
 
 @numpy_function
-def canonical(q: Any) -> Any:
+def canonical(q: Array) -> Array:
     """Of q and -q, which are one rotation, that whose last part that isn't 0 is positive; the scalar counts first."""
     x, y, z, w = (q[..., i] for i in range(4))
     is_negative = (w < 0) | ((w == 0) & ((x < 0) | ((x == 0) & ((y < 0) | ((y == 0) & (z < 0))))))
@@ -54,7 +55,7 @@ def canonical(q: Any) -> Any:
 
 
 @numpy_function
-def from_rotation_vector(v: Any) -> Any:
+def from_rotation_vector(v: Array) -> Array:
     """Quaternions of rotations by |v| radians about v."""
     square = jnp.sum(v * v, axis=-1, keepdims=True)
     is_small = square < _SMALL_ANGLE**2
@@ -66,7 +67,7 @@ def from_rotation_vector(v: Any) -> Any:
 
 
 @numpy_function
-def to_rotation_vector(q: Any) -> Any:
+def to_rotation_vector(q: Array) -> Array:
     """Vectors along the axes of rotations, of the length of their angles, from 0 to pi."""
     q = jnp.where(q[..., 3:] < 0, -q, q)
     vector, scalar = q[..., :3], q[..., 3:]
@@ -78,7 +79,7 @@ def to_rotation_vector(q: Any) -> Any:
 
 
 @numpy_function
-def magnitude(q: Any) -> Any:
+def magnitude(q: Array) -> Array:
     """Angles of rotations, from 0 to pi."""
     return 2 * jnp.arctan2(jnp.linalg.norm(q[..., :3], axis=-1), jnp.abs(q[..., 3]))
 
@@ -87,14 +88,14 @@ def magnitude(q: Any) -> Any:
 
 
 @numpy_function
-def from_mrp(p: Any) -> Any:
+def from_mrp(p: Array) -> Array:
     """Quaternions of modified Rodrigues parameters: axes times tan(angle / 4)."""
     square = jnp.sum(p * p, axis=-1, keepdims=True)
     return jnp.concatenate([2 * p, 1 - square], axis=-1) / (1 + square)
 
 
 @numpy_function
-def to_mrp(q: Any) -> Any:
+def to_mrp(q: Array) -> Array:
     """Modified Rodrigues parameters, of norm at most 1."""
     q = jnp.where(q[..., 3:] < 0, -q, q)
     return q[..., :3] / (1 + q[..., 3:])
@@ -104,7 +105,7 @@ def to_mrp(q: Any) -> Any:
 
 
 @numpy_function
-def to_matrix(q: Any) -> Any:
+def to_matrix(q: Array) -> Array:
     """Matrices [..., 3, 3] that rotate column vectors."""
     x, y, z, w = (q[..., i] for i in range(4))
     rows = [
@@ -116,7 +117,7 @@ def to_matrix(q: Any) -> Any:
 
 
 @numpy_function
-def from_matrix(m: Any) -> Any:
+def from_matrix(m: Array) -> Array:
     """Quaternions of orthogonal matrices, computed from the largest of their four parts."""
     d = jnp.stack([m[..., 0, 0], m[..., 1, 1], m[..., 2, 2]], axis=-1)
     trace = jnp.sum(d, axis=-1)
@@ -161,7 +162,7 @@ def checked_sequence(seq: str, counts: tuple[int, ...]) -> tuple[tuple[int, ...]
 
 
 @numpy_function(static=("axes", "is_intrinsic"))
-def from_euler(angles: Any, axes: tuple[int, ...], is_intrinsic: bool) -> Any:
+def from_euler(angles: Array, axes: tuple[int, ...], is_intrinsic: bool) -> Any:
     """Quaternions of rotations by `angles` [..., n], one after another, about the numbered axes."""
     result = None
     for i, axis in enumerate(axes):
@@ -175,7 +176,7 @@ def from_euler(angles: Any, axes: tuple[int, ...], is_intrinsic: bool) -> Any:
 
 
 @numpy_function(static=("axes", "is_intrinsic"))
-def to_euler(q: Any, axes: tuple[int, ...], is_intrinsic: bool) -> Any:
+def to_euler(q: Array, axes: tuple[int, ...], is_intrinsic: bool) -> Array:
     """Angles [..., 3] about three numbered axes; where two are one rotation, the third one is 0."""
     i, j, k = axes[::-1] if is_intrinsic else axes
     first, third = (2, 0) if is_intrinsic else (0, 2)

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp, random
-from pellucid.base import ArgumentTypeError, ShapeError, dtypes
+from pellucid.base import ArgumentTypeError, ArrayLike, DTypeLike, ShapeError, dtypes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.tracing import type_of
+from pellucid.xla.arrays import Array
 
 from . import quaternions
 
@@ -19,7 +20,7 @@ class _Quaternions(NamedTuple):
     quat: Any
 
 
-def _parts(name: str, x: Any, shape: tuple[int, ...]) -> Any:
+def _parts(name: str, x: Any, shape: tuple[int, ...]) -> Array:
     """`x` [n, *shape] or `shape`, floating."""
     aval = aval_of(f"Rotation.{name}", jnp.asarray(x))
     if aval.shape[-len(shape) :] != shape or aval.ndim > len(shape) + 1:
@@ -42,28 +43,28 @@ class Rotation(_Quaternions):
     # Constructors ---------------------------------------------------------------------------------
 
     @classmethod
-    def from_quat(cls, quat: Any) -> Rotation:
+    def from_quat(cls, quat: ArrayLike) -> Rotation:
         """The rotations of quaternions [4] or [n, 4] of any norm but 0, the scalar last."""
         return cls(quaternions.normalized(_parts("from_quat", quat, (4,))))
 
     @classmethod
-    def from_matrix(cls, matrix: Any) -> Rotation:
+    def from_matrix(cls, matrix: ArrayLike) -> Rotation:
         """The rotations of orthogonal matrices [3, 3] or [n, 3, 3] of determinant 1."""
         return cls(quaternions.from_matrix(_parts("from_matrix", matrix, (3, 3))))
 
     @classmethod
-    def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
+    def from_rotvec(cls, rotvec: ArrayLike, degrees: bool = False) -> Rotation:
         """The rotations about vectors [3] or [n, 3] by their norms as angles."""
         rotvec = _parts("from_rotvec", rotvec, (3,))
         return cls(quaternions.from_rotation_vector(jnp.deg2rad(rotvec) if degrees else rotvec))
 
     @classmethod
-    def from_mrp(cls, mrp: Any) -> Rotation:
+    def from_mrp(cls, mrp: ArrayLike) -> Rotation:
         """The rotations of modified Rodrigues parameters [3] or [n, 3]: axes times tan(angle / 4)."""
         return cls(quaternions.from_mrp(_parts("from_mrp", mrp, (3,))))
 
     @classmethod
-    def from_euler(cls, seq: str, angles: Any, degrees: bool = False) -> Rotation:
+    def from_euler(cls, seq: str, angles: ArrayLike, degrees: bool = False) -> Rotation:
         """The rotations by `angles` about the axes `seq`, one after another: "xyz" fixed ones, "XYZ" of the body.
 
         For one axis `angles` is a number or [n], for k axes [k] or [n, k]. Raises: ArgumentValueError for other axes.
@@ -78,13 +79,13 @@ class Rotation(_Quaternions):
         )
 
     @classmethod
-    def identity(cls, num: int | None = None, dtype: Any = float) -> Rotation:
+    def identity(cls, num: int | None = None, dtype: DTypeLike = float) -> Rotation:
         """One rotation by 0, or `num` of them."""
         unit = np.array([0, 0, 0, 1])
         return cls(jnp.asarray(unit if num is None else np.tile(unit, (num, 1)), dtype))
 
     @classmethod
-    def random(cls, random_key: Any, num: int | None = None) -> Rotation:
+    def random(cls, random_key: Array, num: int | None = None) -> Rotation:
         """One rotation, or `num` of them, drawn uniformly from all rotations."""
         dtype = dtypes.default_float_dtype()
         shape = (4,) if num is None else (num, 4)
@@ -97,31 +98,31 @@ class Rotation(_Quaternions):
 
     # Descriptions ---------------------------------------------------------------------------------
 
-    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
+    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
         """Quaternions [4] or [n, 4]; with `canonical`, of q and -q the one with the positive scalar."""
         q = quaternions.canonical(self.quat) if canonical else self.quat
         return jnp.roll(q, 1, axis=-1) if scalar_first else q
 
-    def as_matrix(self) -> Any:
+    def as_matrix(self) -> Array:
         """Matrices [3, 3] or [n, 3, 3] that rotate column vectors."""
         return quaternions.to_matrix(self.quat)
 
-    def as_rotvec(self, degrees: bool = False) -> Any:
+    def as_rotvec(self, degrees: bool = False) -> Array:
         """Vectors [3] or [n, 3] along the axes, of the length of the angles."""
         v = quaternions.to_rotation_vector(self.quat)
         return jnp.rad2deg(v) if degrees else v
 
-    def as_mrp(self) -> Any:
+    def as_mrp(self) -> Array:
         """Modified Rodrigues parameters [3] or [n, 3]."""
         return quaternions.to_mrp(self.quat)
 
-    def as_euler(self, seq: str, degrees: bool = False) -> Any:
+    def as_euler(self, seq: str, degrees: bool = False) -> Array:
         """Angles [3] or [n, 3] about the three axes `seq`; see `from_euler`. In gimbal lock the third one is 0."""
         axes, is_intrinsic = quaternions.checked_sequence(seq, (3,))
         angles = quaternions.to_euler(self.quat, axes, is_intrinsic)
         return jnp.rad2deg(angles) if degrees else angles
 
-    def magnitude(self) -> Any:
+    def magnitude(self) -> Array:
         """Angles of the rotations, from 0 to pi."""
         return quaternions.magnitude(self.quat)
 
@@ -132,7 +133,7 @@ class Rotation(_Quaternions):
 
     # Operations -----------------------------------------------------------------------------------
 
-    def apply(self, vectors: Any, inverse: bool = False) -> Any:
+    def apply(self, vectors: ArrayLike, inverse: bool = False) -> Array:
         """`vectors` [3] or [n, 3] rotated, backwards with `inverse`."""
         matrices = self.as_matrix()
         matrices = jnp.swapaxes(matrices, -1, -2) if inverse else matrices
@@ -142,7 +143,7 @@ class Rotation(_Quaternions):
         """The inverse rotations."""
         return Rotation(quaternions.inverse(self.quat))
 
-    def mean(self, weights: Any = None) -> Rotation:
+    def mean(self, weights: ArrayLike | None = None) -> Rotation:
         """The rotation of least weighted square chordal distance from all of these."""
         q = jnp.atleast_2d(self.quat)
         weighted = q if weights is None else q * jnp.asarray(weights)[:, None]
