@@ -118,18 +118,18 @@ class CustomJvpCall(NamedTuple):
 
         `tag` is that of the BatchTrace whose values the function and its rule may capture.
         """
-        places = ResultPlaces(self.name, axis, dims)
+        places, inner_rule = ResultPlaces(self.name, axis, dims, tag), self.rule
 
         def function(*operands):
             return places.place(*batch_flat(self.function, axis, operands, dims, tag))
 
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
             def run(*values):
-                results, out_tangents = self.rule(values[: len(primals)], values[len(primals) :])
+                results, out_tangents = inner_rule(values[: len(primals)], values[len(primals) :])
                 return [*results, *out_tangents]
 
             operands, operand_dims = (*primals, *tangents), (*dims, *dims)
-            values, value_dims = batch_with_zeros(run, axis, operands, operand_dims, tag)
+            values, value_dims = batch_with_zeros(run, axis, operands, operand_dims, places.tag)
             n = len(values) // 2
             results = places.place(values[:n], value_dims[:n], value_dims[n:])
             out_tangents = places.moved(values[n:], value_dims[n:])
@@ -157,14 +157,14 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
     name = "custom_jvp_call"
 
     def call_of(self, params: CustomJvpParams) -> CustomJvpCall:
-        n, jaxpr = params.num_consts, params.call_jaxpr.jaxpr
+        n, name, jvp, jaxpr = params.num_consts, params.name, params.jvp, params.call_jaxpr.jaxpr
 
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
-            refuse_captured(params.name, nonzero(tangents[:n]))
-            return params.jvp(primals[n:], tangents[n:])
+            refuse_captured(name, nonzero(tangents[:n]))
+            return jvp(primals[n:], tangents[n:])
 
         return CustomJvpCall(
-            params.name, calling(jaxpr), rule, params.jvp_name, params.symbolic_zeros
+            name, calling(jaxpr), rule, params.jvp_name, params.symbolic_zeros
         )  # fmt: skip
 
     def transpose(self, cotangents, operands, params):
@@ -342,7 +342,8 @@ class CustomVjpCall(NamedTuple):
 
         `tag` is that of the BatchTrace whose values the three functions may capture.
         """
-        places = ResultPlaces(self.name, axis, dims)
+        places = ResultPlaces(self.name, axis, dims, tag)
+        inner_forward, inner_backward = self.forward, self.backward
 
         def function(*operands):
             return places.place(*batch_flat(self.function, axis, operands, dims, tag))
@@ -351,10 +352,10 @@ class CustomVjpCall(NamedTuple):
             inner: list[Forward] = []
 
             def run(*values):
-                inner.append(self.forward(values, perturbed))
+                inner.append(inner_forward(values, perturbed))
                 return [*inner[0].results, *inner[0].residuals]
 
-            values, value_dims = batch_flat(run, axis, operands, dims, tag)
+            values, value_dims = batch_flat(run, axis, operands, dims, places.tag)
             n = len(inner[0].results)
             results = places.place(values[:n], value_dims[:n])
             return Forward(results, values[n:], (inner[0].form, value_dims[n:]))
@@ -363,8 +364,8 @@ class CustomVjpCall(NamedTuple):
             inner_form, residual_dims = form
             n = len(residuals)
             cts, ct_dims = batch_with_zeros(
-                lambda *values: self.backward(inner_form, values[:n], values[n:]),
-                axis, (*residuals, *cotangents), (*residual_dims, *places.dims), tag,
+                lambda *values: inner_backward(inner_form, values[:n], values[n:]),
+                axis, (*residuals, *cotangents), (*residual_dims, *places.dims), places.tag,
             )  # fmt: skip
             if None in places.dims:  # neither a result nor an operand is batched
                 places.check_unbatched(ct_dims)
@@ -410,18 +411,19 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
     name = "custom_vjp_call"
 
     def call_of(self, params: CustomVjpParams) -> CustomVjpCall:
-        n, jaxpr = params.num_consts, params.call_jaxpr.jaxpr
+        n, name, jaxpr = params.num_consts, params.name, params.call_jaxpr.jaxpr
+        fwd, bwd, captured_avals = params.fwd, params.bwd, jaxpr.in_avals[:n]
 
         def forward(operands: Operands, perturbed: Mask) -> Forward:
-            refuse_captured(params.name, list(compress(operands[:n], perturbed)))
-            return params.fwd(operands[n:], perturbed[n:])
+            refuse_captured(name, list(compress(operands[:n], perturbed)))
+            return fwd(operands[n:], perturbed[n:])
 
         def backward(form, residuals, cotangents):
-            captured = [Zero(a.tangent()) for a in jaxpr.in_avals[:n]]
-            return [*captured, *params.bwd(form, residuals, cotangents)]
+            captured = [Zero(a.tangent()) for a in captured_avals]
+            return [*captured, *bwd(form, residuals, cotangents)]
 
         return CustomVjpCall(
-            params.name, calling(jaxpr), forward, backward, params.fwd_name, params.bwd_name,
+            name, calling(jaxpr), forward, backward, params.fwd_name, params.bwd_name,
             params.symbolic_zeros,
         )  # fmt: skip
 

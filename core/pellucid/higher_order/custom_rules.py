@@ -207,6 +207,9 @@ class ForwardsDefinitions:
 class CustomFunction(ForwardsDefinitions):
     """A function with its own derivative, as users call it."""
 
+    traced_parts = (
+        "fun", "nondiff_argnums", "symbolic_zeros", "jvp", "fwd", "bwd", "optimize_remat",
+    )  # fmt: skip
     symbolic_zeros = False
     is_defined = False
     definitions = ""
@@ -250,6 +253,7 @@ class FlatCall:
     `others` are the arguments that are not differentiated, `in_tree` is the structure of the tuple of those that are.
     """
 
+    traced_parts = "custom", "others", "in_tree"
     custom: CustomFunction
     in_tree: Any
     others: Values
@@ -343,11 +347,15 @@ def batch_with_zeros(
 class ResultPlaces:
     """Where the results of a batched call have their batch axes: decided when it first runs, kept from then on.
 
-    Results have none only if no operand has one and neither does a value that the first run captured.
+    Results have none only if no operand has one and neither does a value that the first run captured. `tag` is that of
+    the BatchTrace whose values the call's functions may capture.
     """
 
-    def __init__(self, name: str, axis: BatchAxis, dims: Dims) -> None:
+    traced_parts = ()
+
+    def __init__(self, name: str, axis: BatchAxis, dims: Dims, tag: object) -> None:
         self.name = name
+        self.tag = tag
         self.axis = axis
         self.always = axis.name is not None or any(d is not None for d in dims)
         self.dims: list[BatchDim] = []

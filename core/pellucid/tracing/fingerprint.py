@@ -60,8 +60,8 @@ class _Unknown(Exception):
     """Some value can't be fingerprinted."""
 
 
-def fingerprint(function: Callable[..., Any]) -> Any:
-    """A hashable value equal for functions that trace alike; None if that can't be told."""
+def fingerprint(function: Any) -> Any:
+    """A hashable value equal for functions, or values, that trace alike; None if that can't be told."""
     return _of(_Walk(), function)
 
 
@@ -70,10 +70,15 @@ def fingerprint_of_object(function: Callable[..., Any]) -> Any:
 
     Beyond `fingerprint`, it covers modules of users, and classes and objects that Python code defines.
     """
-    return _of(_ObjectWalk(), function) if type(function) is types.FunctionType else None
+    return fingerprint_of_value(function) if type(function) is types.FunctionType else None
 
 
-def _of(walk: _Walk, function: Callable[..., Any]) -> Any:
+def fingerprint_of_value(value: Any) -> Any:
+    """The same for any callable, and for other values."""
+    return _of(_ObjectWalk(), value)
+
+
+def _of(walk: _Walk, function: Any) -> Any:
     try:
         return walk.of(function)
     except (_Unknown, RecursionError):
@@ -122,6 +127,9 @@ class _Walk:
             if array.size > _LARGEST or array.dtype.hasobject:
                 return self.unknown(value)
             return ("numpy", array.shape, array.dtype.str, array.tobytes())
+        parts = getattr(kind, "traced_parts", None)
+        if parts is not None:
+            return self.again(value) or (kind, self.of([getattr(value, n, None) for n in parts]))
         return self.container(value)
 
     def container(self, value: Any) -> Any:
@@ -137,13 +145,11 @@ class _Walk:
         return ("value", kind, value) if _is_value(value) else self.unknown(value)
 
     def function(self, function: types.FunctionType) -> Any:
-        number = self.seen.get(id(function))
-        if number is not None:
-            return ("again", number)
-        self.seen[id(function)] = len(self.seen)
-        self.kept.append(function)
+        again = self.again(function)
+        if again is not None:
+            return again
         if _is_pure(function.__globals__.get("__name__")):  # `functools.wraps` copies `__module__`
-            return ("library function", _Same(function), self.closure(function))
+            return self.library_function(function)
         if len(self.seen) > _FUNCTIONS_WALKED:
             return self.unknown(function)
         names, modules, key = _facts(function.__code__)
@@ -159,6 +165,21 @@ class _Walk:
             self.of(function.__kwdefaults__), closure, global_values, imported,
             self.of(function.__dict__ or None),
         )  # fmt: skip
+
+    def library_function(self, function: types.FunctionType) -> Any:
+        """The fingerprint of a function that isn't looked into; one that a call defines is defined again by the next call."""
+        is_whole = function.__closure__ is None or function.__defaults__ or function.__kwdefaults__
+        same = _Same(function if is_whole else function.__code__, weakly=True)
+        return ("library function", same, self.closure(function))
+
+    def again(self, value: Any) -> Any:
+        """A reference to `value` if it was met before; else None."""
+        number = self.seen.get(id(value))
+        if number is not None:
+            return ("again", number)
+        self.seen[id(value)] = len(self.seen)
+        self.kept.append(value)
+        return None
 
     def imported(self, name: str) -> Any:
         """A module that the code imports itself."""
@@ -219,7 +240,7 @@ class _ObjectWalk(_Walk):
 
     def function(self, function: types.FunctionType) -> Any:
         if _fixed_file(function.__code__.co_filename):
-            return ("library function", _Same(function, weakly=True), self.closure(function))
+            return self.library_function(function)
         return super().function(function)
 
     def unknown(self, value: Any) -> Any:

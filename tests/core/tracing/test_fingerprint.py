@@ -245,6 +245,37 @@ def test_a_changed_rule_is_never_missed() -> None:
         np.testing.assert_array_equal(pl.jit(f)(np.float32(1)), k)
 
 
+CUSTOM = """
+@pl.custom_{kind}
+def g(x): return 2 * x
+g.def{kind}({rules})
+def f(x): return g(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "rules", "other"),
+    [
+        ("jvp", "lambda p, t: (g(*p), t[0])", "lambda p, t: (g(*p), -t[0])"),
+        ("vjp", "lambda x: (g(x), None), lambda r, ct: (ct,)", "lambda x: (g(x), x), lambda r, ct: (ct,)"),
+    ],
+)  # fmt: skip
+def test_functions_with_rules_count_by_content(kind: str, rules: str, other: str) -> None:
+    one, again, third = (
+        fingerprint(define(CUSTOM.format(kind=kind, rules=text))) for text in (rules, rules, other)
+    )
+    assert one is not None
+    assert one == again
+    assert one != third
+
+
+def test_functions_that_a_call_of_ours_defines_count_by_what_they_close_over() -> None:
+    one, again, other = (fingerprint(pl.vmap(pl.numpy.sin, in_axes=n)) for n in (0, 0, 1))
+    assert one is not None
+    assert one == again
+    assert one != other
+
+
 def test_a_function_around_a_jitted_one_is_another_function():
     @pl.jit
     def inner(x):
