@@ -14,7 +14,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import NameStack, config, strict_zip, user_places
-from pellucid.ir import Atom, ClosedJaxpr, DebugInfo, DropVar, Equation, Jaxpr, Literal, Values, Var
+from pellucid.ir import (
+    Atom,
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    Equation,
+    Jaxpr,
+    Literal,
+    Programs,
+    Values,
+    Var,
+)
+from pellucid.tracing.fingerprint import fingerprint_of_value
+from pellucid.transforms.linearize import MIN_LAYERED_EQUATIONS
 
 from .calls import JitParams, jit_p
 
@@ -23,7 +36,6 @@ MIN_LAYERS = 4
 MIN_LAYER_EQUATIONS = 10
 MIN_SHARE = 0.5
 """Minimum share of a program's equations that lie in repeated layers."""
-MIN_EQUATIONS = MIN_LAYERS * MIN_LAYER_EQUATIONS
 _MAX_RESULTS = 4
 """Maximum number of results of a layer. Halves of a differentiated layer have many more: as calls they gain nothing."""
 _MAX_OCCURRENCES = 8
@@ -43,41 +55,95 @@ class _Copy(NamedTuple):
 
 
 def with_layers_called(jaxpr: Jaxpr) -> Jaxpr | None:
-    """`jaxpr` with its repeated layers as calls of one program; None where there are none, or the option is off."""
-    if len(jaxpr.equations) < MIN_EQUATIONS or not config.call_repeated_layers.value:
+    """`jaxpr` with each of its stacks of repeated layers as calls of one program.
+
+    None where there are none, or the option is off.
+    """
+    equations = jaxpr.equations
+    n = len(equations)
+    if n < MIN_LAYERED_EQUATIONS or not config.call_repeated_layers.value:
         return None
-    repeats = _tandem_repeats(_numbered(jaxpr.equations))
-    if repeats is None:
+    last_use = dict.fromkeys(jaxpr.outvars, n)
+    for i in range(n - 1, -1, -1):
+        for atom in equations[i].operands:
+            last_use.setdefault(atom, i)
+    numbers = np.array([*map(_Numbers().of, equations)])
+    stacks = []
+    ranges = [(0, n)]
+    for start, stop in ranges:  # each adds those before and behind its longest stack
+        if repeats := _tandem_repeats(numbers[start:stop]):
+            begin, period, length = repeats
+            copies = _equal_copies(equations, last_use, start + begin, period, length)
+            ranges += [(start, copies[0].start), (copies[-1].start + period, stop)]
+            if len(copies) >= MIN_LAYERS and 0 < len(_results(copies)) <= _MAX_RESULTS:
+                stacks.append((copies, period))
+    if sum(len(copies) * period for copies, period in stacks) < MIN_SHARE * n:
         return None
-    _, period, _ = repeats
-    copies = _equal_copies(jaxpr, *repeats)
-    if len(copies) < MIN_LAYERS or len(copies) * period < MIN_SHARE * len(jaxpr.equations):
-        return None
-    results = sorted(frozenset().union(*(copy.results for copy in copies)))
-    if not 0 < len(results) <= _MAX_RESULTS:
-        return None
-    return _with_calls(jaxpr, copies, period, results)
+    called = []
+    done = 0
+    for copies, period in sorted(stacks):
+        for copy, call in strict_zip(copies, _calls(equations, copies, period)):
+            called += [*equations[done : copy.start], call]
+            done = copy.start + period
+    return jaxpr.replace(equations=[*called, *equations[done:]])
 
 
 # Finding them ---------------------------------------------------------------------------------------
 
 
-def _numbered(equations: Sequence[Equation]) -> np.ndarray:
-    """A number for each equation: equal where primitive, params and types are; negative and its own with effects."""
-    numbers: dict[Any, int] = {}
-    numbered = np.empty(len(equations), np.int64)
-    for i, equation in enumerate(equations):
+class _Numbers(dict[Any, int]):
+    """Numbers by key, a new one for a new key."""
+
+    def __missing__(self, key: Any) -> int:
+        self[key] = number = self[self.content(key)] if type(key) is Jaxpr else len(self)
+        return number
+
+    def of(self, equation: Equation) -> int:
+        """Equal numbers where primitive, params and types are; its own for an equation with effects."""
         operands = tuple([(type(a) is Literal, a.aval) for a in equation.operands])
-        key = (equation.primitive, equation.params, operands, *[v.aval for v in equation.results])
+        primitive, params = equation.primitive, equation.params
         try:
-            numbered[i] = -1 - i if equation.effects else numbers.setdefault(key, len(numbers))
+            if not equation.effects:
+                params = self.of_param(params) if isinstance(primitive, Programs) else params
+                return self[primitive, params, operands, *[v.aval for v in equation.results]]
         except TypeError:  # params that can't be hashed
-            numbered[i] = -1 - i
-    return numbered
+            pass
+        return self[equation]
+
+    def of_param(self, value: Any) -> Any:
+        """`value` with numbers in place of programs, and with functions by content."""
+        if type(value) is ClosedJaxpr:
+            return self[value.jaxpr], *map(id, value.consts)
+        if isinstance(value, tuple):
+            return type(value), *map(self.of_param, value)
+        if callable(value):
+            return fingerprint_of_value(value) or id(value)
+        return self[value] if type(value) is Jaxpr else value
+
+    def content(self, jaxpr: Jaxpr) -> Any:
+        """Everything of a program but the names of its variables."""
+        inputs = (*jaxpr.constvars, *jaxpr.invars)
+        atoms = [*inputs, *jaxpr.outvars]
+        for equation in jaxpr.equations:
+            atoms += (*equation.operands, *equation.results)
+        places: dict[Atom, int] = {}
+        return (
+            *[v.aval for v in inputs],
+            *[
+                _value_key(a) if type(a) is Literal else places.setdefault(a, len(places))
+                for a in atoms
+            ],
+            *[(self.of(e), _names(e.scope)) for e in jaxpr.equations],
+        )
+
+
+def _results(copies: Sequence[_Copy]) -> list[tuple[int, int]]:
+    """The places, within a copy, of the values that are read of any copy."""
+    return sorted(frozenset().union(*(copy.results for copy in copies)))
 
 
 def _tandem_repeats(numbers: np.ndarray) -> tuple[int, int, int] | None:
-    """(start, period, length) of the longest stretch of `numbers` that repeats itself; None if it is short."""
+    """(start, period, length) of the longest stretch of `numbers` that repeats itself; None without one."""
     order = np.argsort(numbers, kind="stable")
     # An equation that occurs m times in a layer comes again in the next one as the m-th that equals it.
     distances = np.concatenate(
@@ -87,45 +153,36 @@ def _tandem_repeats(numbers: np.ndarray) -> tuple[int, int, int] | None:
         ]
     )
     periods, counts = np.unique(distances[distances >= MIN_LAYER_EQUATIONS], return_counts=True)
-    best = None
+    stretches = []
     for period in sorted(periods[np.argsort(-counts, kind="stable")[:_MAX_PERIODS]].tolist()):
         breaks = np.flatnonzero(numbers[period:] != numbers[:-period])
         edges = np.concatenate(([-1], breaks, [len(numbers) - period]))
         lengths = np.diff(edges) - 1
         longest = int(np.argmax(lengths))
         length = int(lengths[longest]) + period
-        if length >= MIN_LAYERS * period and (best is None or length > best[2]):
-            best = int(edges[longest]) + 1, period, length
-    return None if best is None or best[2] < MIN_SHARE * len(numbers) else best
+        if length >= MIN_LAYERS * period:
+            stretches.append((int(edges[longest]) + 1, period, length))
+    return max(stretches, key=lambda stretch: stretch[2], default=None)
 
 
-def _equal_copies(jaxpr: Jaxpr, start: int, period: int, length: int) -> list[_Copy]:
+def _equal_copies(
+    equations: Sequence[Equation], last_use: dict[Atom, int], start: int, period: int, length: int
+) -> list[_Copy]:
     """The copies of equal wiring in a stretch that repeats, cut where the fewest values are read across the cuts."""
-    n = len(jaxpr.equations)
-    last_use: dict[Atom, int] = {a: n for a in jaxpr.outvars if type(a) is Var}
-    for i in range(n - 1, -1, -1):
-        for atom in jaxpr.equations[i].operands:
-            if type(atom) is Var:
-                last_use.setdefault(atom, i)
-    # Entry i: by how much the number of values that are read across a cut before equation start + i changes.
-    changes = np.zeros(length + 1, np.int64)
+    # Entry i: the number of values of the stretch that are read across a cut before its equation i.
+    crossing = np.zeros(length + 1, np.int64)
     for i in range(length):
-        for v in jaxpr.equations[start + i].results:
-            if (last := last_use.get(v, -1)) > start + i:
-                changes[i + 1] += 1
-                if last - start < length:
-                    changes[last - start + 1] -= 1
-    crossing = np.cumsum(changes)
+        for v in equations[start + i].results:
+            crossing[i + 1 : last_use.get(v, start) - start + 1] += 1
 
     def cost(offset: int) -> int:
         n_copies = (length - offset) // period
-        return max(crossing[offset + period * k] for k in range(1, n_copies + (n_copies == 1)))
+        return crossing[offset + period : offset + period * n_copies : period].max()
 
-    has_enough = [o for o in range(period) if (length - o) // period >= MIN_LAYERS]
-    offset = min(has_enough, key=cost)
+    offset = min(range(min(period, length - MIN_LAYERS * period + 1)), key=cost)
     groups: defaultdict[Any, list[_Copy]] = defaultdict(list)
     for at in range(start + offset, start + length - period + 1, period):
-        wiring, copy = _wiring(jaxpr.equations[at : at + period], at, last_use)
+        wiring, copy = _wiring(equations[at : at + period], at, last_use)
         groups[wiring].append(copy)
     return max(groups.values(), key=len)
 
@@ -145,8 +202,7 @@ def _wiring(
             wiring.append(place)
             if place is None:
                 outside.append(atom)
-        scope = equation.scope
-        wiring.append(() if scope is None else tuple([e[1:] for e in scope.entries()[depth:]]))
+        wiring.append(_names(equation.scope)[depth:])
         for j, v in enumerate(equation.results):
             places[v] = (i, j)
             if last_use.get(v, -1) >= start + len(equations):
@@ -157,12 +213,14 @@ def _wiring(
 # Replacing them -------------------------------------------------------------------------------------
 
 
-def _with_calls(
-    jaxpr: Jaxpr, copies: list[_Copy], period: int, results: list[tuple[int, int]]
-) -> Jaxpr:
-    stretches = [jaxpr.equations[copy.start : copy.start + period] for copy in copies]
+def _calls(
+    equations: Sequence[Equation], copies: Sequence[_Copy], period: int
+) -> Iterator[Equation]:
+    """For each copy a call of the program of the first one."""
+    results = _results(copies)
+    stretches = [equations[copy.start : copy.start + period] for copy in copies]
     before, behind = copies[0].start, copies[-1].start + period
-    others = (*jaxpr.equations[max(before - 4, 0) : before], *jaxpr.equations[behind : behind + 4])
+    others = (*equations[max(before - 4, 0) : before], *equations[behind : behind + 4])
     name = _name_of(stretches[0], others)
     # Operands from outside are one input where they are the same in every copy; equal literals stay literals.
     operands_by_key: dict[Any, Sequence[Atom]] = {}
@@ -178,24 +236,15 @@ def _with_calls(
                 operands_by_key[key] = column
     body, outvars = _body_of(stretches[0], iter([replacements[key] for key in keys]), results)
     invars: Any = [replacements[key] for key in operands_by_key]
-    program = ClosedJaxpr(Jaxpr((), invars, body, outvars, debug=DebugInfo(name)))
-    params = JitParams(name, program)
-    equations: list[Equation] = []
-    done = 0
+    params = JitParams(name, ClosedJaxpr(Jaxpr((), invars, body, outvars, debug=DebugInfo(name))))
     for k, (copy, stretch) in enumerate(strict_zip(copies, stretches)):
-        equations += jaxpr.equations[done : copy.start]
         operands = [column[k] for column in operands_by_key.values()]
         own_results = [
             stretch[i].results[j] if (i, j) in copy.results else DropVar(stretch[i].results[j].aval)
             for i, j in results
         ]
         scope = _stacked(_common_scope(stretch))
-        equations.append(
-            Equation(operands, own_results, jit_p, params, source=stretch[0].source, scope=scope)
-        )
-        done = copy.start + period
-    equations += jaxpr.equations[done:]
-    return jaxpr.replace(equations=equations)
+        yield Equation(operands, own_results, jit_p, params, source=stretch[0].source, scope=scope)
 
 
 def _value_key(atom: Atom) -> Any:
@@ -225,6 +274,11 @@ def _body_of(
         own_results = [variables[v] for v in equation.results]
         body.append(equation.replace(operands=operands, results=own_results, scope=scope))
     return body, [variables[equations[i].results[j]] for i, j in results]
+
+
+def _names(scope: NameStack | None) -> tuple[Any, ...]:
+    """The entries of a name stack without their links, outermost first."""
+    return () if scope is None else tuple([e[1:] for e in scope.entries()])
 
 
 def _common_scope(equations: Sequence[Equation]) -> list[NameStack]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import compress
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,6 +83,9 @@ from .transpose import backward_pass
 from .vmap import BatchTrace
 from .zeros import instantiate, nonzero as nonzero_of, nonzero_mask, spread, zero_of, zeros
 
+MIN_LAYERED_EQUATIONS = 40
+"""Minimum number of a program's equations for which repeated layers are searched for."""
+
 
 class LinearProgram(NamedTuple):
     """The linear part of a function at a point: `jaxpr` maps tangents of some inputs to those of some results.
@@ -120,20 +124,20 @@ def linearize_flat(
     `function` gives (results, auxiliary values); the latter may be anything.
     """
     parent = staged_by = context.trace
-    while type(staged_by) in (BatchTrace, JvpTrace):
+    while isinstance(staged_by, (BatchTrace, JvpTrace)):
         staged_by = staged_by.parent
     if type(staged_by) is not StagingTrace or not config.call_repeated_layers.value:
         return _linearized(function, primals, nonzero, LinearizeTrace(parent, StagingTrace()))
-    noted: Values = []
+    with_calls: Function | None = None
 
     def logged(*arguments: Any) -> tuple[Values, Values]:
+        nonlocal with_calls
         results, aux = function(*arguments)
-        noted[:] = arguments, results, aux
+        with_calls = trace.with_layers_called(arguments, results, aux)
         return results, aux
 
     trace = LoggedLinearizeTrace(parent, StagingTrace(), staged_by)
     linearized = _linearized(logged, primals, nonzero, trace)
-    with_calls = trace.with_layers_called(*noted)
     if with_calls is None:
         return linearized
     return _linearized(with_calls, primals, nonzero, LinearizeTrace(parent, StagingTrace()))
@@ -378,7 +382,7 @@ class LoggedLinearizeTrace(LinearizeTrace):
     `staged_by`, as the derivative rules run. Where repeated layers should be calls, they must be so before that.
     """
 
-    __slots__ = ("begin", "effects", "is_whole", "operations", "scope", "staged_by")
+    __slots__ = ("begin", "effects", "operations", "scope", "staged_by")
 
     def __init__(self, parent: Trace, linear: StagingTrace, staged_by: StagingTrace) -> None:
         super().__init__(parent, linear)
@@ -387,10 +391,11 @@ class LoggedLinearizeTrace(LinearizeTrace):
         """The name stack around the function."""
         self.begin = len(staged_by.equations)
         self.effects = staged_by.effects
-        self.operations: list[tuple[Primitive[Any], Operands, Any, Values, int]] = []
-        """(primitive, operands, params, results, number of the equations staged before it)."""
-        self.is_whole = True
-        """Whether each operation is noted."""
+        self.operations: list[tuple[Primitive[Any] | None, Operands, Any, Values, int]] = []
+        """(primitive, operands, params, results, number of the equations staged before it).
+
+        A call of a function with rules of its own has no primitive, and is its params.
+        """
 
     def interpret(self, primitive, operands, params):
         at = len(self.staged_by.equations)
@@ -413,8 +418,10 @@ class LoggedLinearizeTrace(LinearizeTrace):
         return results
 
     def custom_call(self, call, operands):
-        self.is_whole = False
-        return super().custom_call(call, operands)
+        at = len(self.staged_by.equations)
+        results = super().custom_call(call, operands)
+        self.operations.append((None, operands, call, results, at))
+        return results
 
     def with_layers_called(
         self, arguments: Operands, results: Results, aux: Values
@@ -424,7 +431,10 @@ class LoggedLinearizeTrace(LinearizeTrace):
         The equations that the function has left are superseded by those of the new one.
         """
         written = self.staged_by.equations
-        if not self.is_whole or self.staged_by.effects is not self.effects:
+        if (
+            len(self.operations) < MIN_LAYERED_EQUATIONS
+            or self.staged_by.effects is not self.effects
+        ):
             return None
         invars = [Var(type_of(x)) for x in arguments]
         atoms: dict[Any, Any] = {_key(x): v for x, v in strict_zip(arguments, invars)}
@@ -439,8 +449,11 @@ class LoggedLinearizeTrace(LinearizeTrace):
                 constants[atoms[key]] = x
             return atoms[key]
 
+        parts = SimpleNamespace(interpret=lambda *parts: parts)  # of the equation of a staged call
         equations: list[Equation] = []
         for primitive, operands, params, values, at in self.operations:
+            if primitive is None:
+                primitive, operands, params = params.staged(parts, operands)
             operand_atoms = [atom(x) for x in operands]
             variables = [Var(type_of(x)) for x in values]
             for x, v in strict_zip(values, variables):
@@ -458,13 +471,17 @@ class LoggedLinearizeTrace(LinearizeTrace):
             )
         computed = dict.fromkeys(key for x in (*results, *aux) if (key := _key(x)) in atoms)
         outvars = [atoms[key] for key in computed]
-        layered = late("with layers called")(Jaxpr([*constants], invars, equations, outvars))
+        jaxpr = Jaxpr([*constants], invars, equations, outvars)
+        if self.staged_by.superseded:  # a gradient within the function has left operations
+            jaxpr, _ = remove_dead_equations(jaxpr, keep_inputs=True)
+        layered = late("with layers called")(jaxpr)
         if layered is None:
             return None
         self.staged_by.superseded.update(written[self.begin :])
 
         def again(*arguments: Any) -> tuple[Values, Values]:
-            replayed = replay(layered, [*constants.values()], *arguments)
+            consts = [constants[v] for v in layered.constvars]
+            replayed = replay(layered, consts, *arguments)
             values = dict(strict_zip(computed, replayed))
             return (
                 [values.get(_key(x), x) for x in results],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 
 import numpy as np
@@ -11,7 +12,8 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid.base import config
-from pellucid.higher_order.repeated_layers import MIN_EQUATIONS, with_layers_called
+from pellucid.higher_order.repeated_layers import with_layers_called
+from pellucid.transforms.linearize import MIN_LAYERED_EQUATIONS
 
 N = 6
 RNG = np.random.default_rng(0)
@@ -101,6 +103,82 @@ def shared_loss(params, x):
     return x.sum()
 
 
+@pl.custom_jvp
+def bent(x):
+    return jnp.tanh(x)
+
+
+@bent.defjvp
+def _(primals, tangents):
+    return bent(*primals), tangents[0] * 2.0
+
+
+@functools.partial(pl.custom_vjp, nondiff_argnums=(0,))
+def scaled(factor, x):
+    return factor * jnp.sin(x)
+
+
+scaled.defvjp(lambda factor, x: (scaled(factor, x), x), lambda factor, x, ct: (ct * x * factor,))
+
+
+def redefined(x):
+    """A function with its own derivative that each layer defines anew."""
+
+    @pl.custom_vjp
+    def function(x):
+        return jnp.cos(x)
+
+    function.defvjp(lambda x: (function(x), x), lambda x, ct: (3.0 * ct * x,))
+    return function(x)
+
+
+def capturing(x):
+    """The same, of a value of each layer."""
+    scale = x.sum()
+
+    @pl.custom_jvp
+    def function(y):
+        return jnp.cos(y)
+
+    function.defjvp(
+        lambda primals, tangents: (function(*primals), tangents[0] * lax.stop_gradient(scale))
+    )
+    return function(lax.stop_gradient(x) + 1.0) + x
+
+
+ACTIVATIONS = {
+    "relu": pl.nn.relu,
+    "softmax": pl.nn.softmax,
+    "custom_jvp": bent,
+    "custom_jvp of a batch": pl.vmap(bent),
+    "custom_vjp": functools.partial(scaled, 0.5),
+    "custom_vjp of a custom_jvp": lambda x: scaled(2.0, bent(x)),
+    "custom_vjp defined in the layer": redefined,
+    "scan": lambda x: lax.scan(lambda c, y: (jnp.sin(c + y), c * y), x[0], x)[1],
+    "cond": lambda x: lax.cond(x.sum() > 0, lambda x: jnp.sin(x), lambda x: 2 * x, x),
+    "checkpoint": lambda x: pl.checkpoint(lambda x: jnp.sin(jnp.cos(x)))(x),
+}
+
+
+def activated_loss(activation):
+    def loss(params, x):
+        for p in params:
+            x = block(p, x) + activation(x @ p["up"])
+        return (x**2).sum()
+
+    return loss
+
+
+def two_stacks(params, x):
+    """An encoder, and a decoder with fewer layers."""
+    for p in params:
+        x = block(p, x)
+    memory = x
+    for p in params[:4]:
+        x = block(p, jnp.sin(x @ p["up"]) * jnp.cos(x)) + memory @ p["q"]
+    return (x**2).sum()
+
+
 def calls(jaxpr):
     """How many calls of programs of each name there are."""
     return Counter(e.params.name for e in jaxpr.equations if e.primitive.name == "jit")
@@ -128,6 +206,12 @@ PROGRAMS = {
     "exchanges between examples": lambda p, x: pl.vmap(
         pl.grad(shared_loss), in_axes=(None, 0), axis_name="examples"
     )(p, x),
+    "two stacks": pl.value_and_grad(two_stacks),
+    "capturing": pl.grad(activated_loss(capturing)),
+    "activations": pl.grad(activated_loss(lambda x: sum(f(x) for f in ACTIVATIONS.values()))),
+    "per example of relu": lambda p, x: pl.grad(
+        lambda p: pl.vmap(lambda x: activated_loss(pl.nn.relu)(p, x[None]))(x).sum()
+    )(p),
     "vjp": lambda p, x: pl.vjp(stack, p, x)[1](x),
     "linearize": lambda p, x: pl.linearize(stack, p, x)[1](p, x),
 }
@@ -156,11 +240,44 @@ def test_values_are_those_of_the_flat_program(name):
         ("per example of two axes", "block"),
         ("exchanges between examples", "shared_loss_layer"),
         ("hessian-vector product", "block"),
+        ("two stacks", "block"),
+        ("per example of relu", "loss_layer"),
+        *((name, "loss_layer") for name in ACTIVATIONS),
     ],
 )
 def test_layers_are_calls_before_they_are_differentiated(name, expected):
-    program = pl.jit(PROGRAMS[name]).trace(PARAMS, X).jaxpr.jaxpr
+    function = PROGRAMS.get(name) or pl.grad(activated_loss(ACTIVATIONS[name]))
+    program = pl.jit(function).trace(PARAMS, X).jaxpr.jaxpr
     assert calls(program)[expected] == 2 * N  # forwards and backwards
+
+
+def test_both_stacks_of_a_program_are_calls():
+    program = pl.jit(PROGRAMS["two stacks"]).trace(PARAMS, X).jaxpr.jaxpr
+    assert calls(program) == {"block": 2 * N, "two_stacks_layer": 2 * 4}
+
+
+def test_layers_of_a_gradient_of_a_gradient_are_calls():
+    program = pl.jit(PROGRAMS["gradient of a gradient"]).trace(PARAMS, X).jaxpr.jaxpr
+    assert calls(program)["block"] == 4 * N
+    assert len(program.equations) < 100
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_leave_forward_layers_equal(name):
+    loss = activated_loss(ACTIVATIONS[name])
+    text = pl.jit(lambda p, x: loss(p, x)).lower(PARAMS, X).as_text()
+    assert text.count("call @loss_layer") == N
+
+
+def test_rules_of_other_numbers_are_others():
+    """Layers whose functions differ in an argument that is not differentiated stay flat."""
+
+    def loss(params, x):
+        for i, p in enumerate(params):
+            x = scaled(1.0 + i, block(p, x))
+        return x.sum()
+
+    assert calls(pl.jit(pl.grad(loss)).trace(PARAMS, X).jaxpr.jaxpr)["loss_layer"] == 0
 
 
 def test_forward_layers_are_called_when_compiled():
@@ -268,5 +385,5 @@ def evaluated(jaxpr, inputs):
 
 def test_short_programs_are_not_searched():
     program = pl.make_jaxpr(lambda x: x + 1)(1.0).jaxpr
-    assert len(program.equations) < MIN_EQUATIONS
+    assert len(program.equations) < MIN_LAYERED_EQUATIONS
     assert with_layers_called(program) is None
