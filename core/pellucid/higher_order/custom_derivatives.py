@@ -164,7 +164,7 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
             return jvp(primals[n:], tangents[n:])
 
         return CustomJvpCall(
-            name, calling(jaxpr), rule, params.jvp_name, params.symbolic_zeros
+            name, calling(jaxpr), rule if n else jvp, params.jvp_name, params.symbolic_zeros
         )  # fmt: skip
 
     def transpose(self, cotangents, operands, params):
@@ -423,7 +423,7 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
             return [*captured, *bwd(form, residuals, cotangents)]
 
         return CustomVjpCall(
-            name, calling(jaxpr), forward, backward, params.fwd_name, params.bwd_name,
+            name, calling(jaxpr), forward if n else fwd, backward if n else bwd, params.fwd_name, params.bwd_name,
             params.symbolic_zeros,
         )  # fmt: skip
 

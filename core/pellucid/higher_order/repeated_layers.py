@@ -22,7 +22,7 @@ from pellucid.ir import (
     Equation,
     Jaxpr,
     Literal,
-    Programs,
+    OneProgram,
     Values,
     Var,
 )
@@ -104,7 +104,7 @@ class _Numbers(dict[Any, int]):
         primitive, params = equation.primitive, equation.params
         try:
             if not equation.effects:
-                params = self.of_param(params) if isinstance(primitive, Programs) else params
+                params = self.of_param(params) if isinstance(primitive, OneProgram) else params
                 return self[primitive, params, operands, *[v.aval for v in equation.results]]
         except TypeError:  # params that can't be hashed
             pass
@@ -126,7 +126,7 @@ class _Numbers(dict[Any, int]):
         atoms = [*inputs, *jaxpr.outvars]
         for equation in jaxpr.equations:
             atoms += (*equation.operands, *equation.results)
-        places: dict[Atom, int] = {}
+        places = {}
         return (
             *[v.aval for v in inputs],
             *[

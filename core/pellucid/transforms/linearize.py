@@ -128,7 +128,7 @@ def linearize_flat(
         staged_by = staged_by.parent
     if type(staged_by) is not StagingTrace or not config.call_repeated_layers.value:
         return _linearized(function, primals, nonzero, LinearizeTrace(parent, StagingTrace()))
-    with_calls: Function | None = None
+    with_calls = None
 
     def logged(*arguments: Any) -> tuple[Values, Values]:
         nonlocal with_calls

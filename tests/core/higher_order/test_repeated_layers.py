@@ -154,8 +154,6 @@ ACTIVATIONS = {
     "custom_vjp": functools.partial(scaled, 0.5),
     "custom_vjp of a custom_jvp": lambda x: scaled(2.0, bent(x)),
     "custom_vjp defined in the layer": redefined,
-    "scan": lambda x: lax.scan(lambda c, y: (jnp.sin(c + y), c * y), x[0], x)[1],
-    "cond": lambda x: lax.cond(x.sum() > 0, lambda x: jnp.sin(x), lambda x: 2 * x, x),
     "checkpoint": lambda x: pl.checkpoint(lambda x: jnp.sin(jnp.cos(x)))(x),
 }
 
