@@ -39,6 +39,7 @@ from pellucid.ir import (
     no_effects,
     values_of,
 )
+from pellucid.xla.arrays import ArrayImpl
 
 from .current import bottom, computes_known, context, use_facts, use_no_scope, use_trace
 from .leaks import check_no_leaks
@@ -90,10 +91,6 @@ class StagingTracer(Tracer):
         debug = self._trace.debug
         names = () if debug is None else debug.argument_names
         return dict(zip(self._trace.invars, names, strict=False))
-
-
-_LITERALS = (bool, int, float, complex, np.generic, np.ndarray)
-"""Kinds of scalars that stand in an equation as literals; one on a device is a constant, like other arrays there."""
 
 
 class StagingTrace(Trace):
@@ -207,12 +204,18 @@ class StagingTrace(Trace):
             if operand is not x:
                 return self.atom(operand)
             aval = type_of(x)
-            if getattr(aval, "shape", None) == () and isinstance(x, _LITERALS):
+            if getattr(aval, "shape", None) == () and self.is_literal(x):
                 return Literal(x, aval)
         var = Var(aval)
         self.const_vars[id(x)] = var
         self.const_values.append(x)
         return var
+
+    def is_literal(self, x: Any) -> bool:
+        """Whether the scalar `x` may stand in an equation as a literal."""
+        if type(x) is ArrayImpl:
+            return x.is_fully_addressable and not x.is_deleted()
+        return isinstance(x, (bool, int, float, complex, np.generic, np.ndarray))
 
     def finish(self, results: Results) -> tuple[Jaxpr, Values]:
         """The program that computes `results`, and the values of its constants."""
