@@ -62,13 +62,15 @@ def make_call(
         return missed, missed.path
 
     def with_copies(*args: Any, **kwargs: Any) -> Any:
+        if not context.trace.is_eager:
+            return cache_miss(*args, **kwargs)
         kinds = {*map(type, args)}
         leaves: Sequence[Any] = args
         is_flat = not kwargs and kinds <= _LEAF_TYPES
         if not is_flat:
             leaves = tree_flatten((args, kwargs))[0]
             kinds = {*map(type, leaves)}
-        if kinds.isdisjoint(NUMPY_TYPES) or not context.trace.is_eager:
+        if kinds.isdisjoint(NUMPY_TYPES):
             return cache_miss(*args, **kwargs)
         if not inner:
             inner.append(made(inner_miss))
