@@ -828,7 +828,7 @@ def isclose(
 def real(val: ArrayLike, /) -> Any:
     """Real part of `val`.
 
-    >>> real(np.array([1 + 2j, 3]))
+    >>> jnp.real(np.array([1 + 2j, 3]))
     Array([1., 3.], dtype=float32)
     """
     return conversion.real(val) if aval_of("real", val).dtype.kind == "c" else val
@@ -838,7 +838,7 @@ def real(val: ArrayLike, /) -> Any:
 def imag(val: ArrayLike, /) -> Array:
     """Imaginary part of `val`; zero for real numbers.
 
-    >>> imag(np.array([1 + 2j, 3]))
+    >>> jnp.imag(np.array([1 + 2j, 3]))
     Array([2., 0.], dtype=float32)
     """
     aval = aval_of("imag", val)

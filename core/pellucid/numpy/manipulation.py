@@ -132,7 +132,7 @@ def _transpose(a: ArrayLike, order: tuple[int, ...]) -> Any:
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """`x` with its last two axes exchanged.
 
-    >>> matrix_transpose(np.ones((5, 2, 3))).shape
+    >>> jnp.matrix_transpose(np.ones((5, 2, 3))).shape
     (5, 3, 2)
     """
     if aval_of("matrix_transpose", x).ndim < 2:

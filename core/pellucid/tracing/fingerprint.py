@@ -199,7 +199,8 @@ class _Walk:
         self.seen[again] = len(self.seen)
         attributes = vars(module)
         read = [(name, self.of(attributes[name])) for name in names if name in attributes]
-        if "__getattr__" in attributes:  # NumPy loads some of its modules when they are first used
+        # NumPy loads some of its modules when they are first used.
+        if attributes.keys() >= {"__getattr__", "__path__"}:
             late = [n for n in names if n not in attributes and _is_module(module.__name__, n)]
             read += [(name, self.imported(f"{module.__name__}.{name}")) for name in late]
         return ("module", module.__name__, tuple(read))

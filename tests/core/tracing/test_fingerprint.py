@@ -119,6 +119,11 @@ def test_a_module_is_asked_only_for_what_the_function_reads(monkeypatch) -> None
     assert requests == []
 
 
+def test_a_library_that_is_no_package_has_no_modules() -> None:
+    code = "import io\ndef f(x): return io.StringIO and pl.numpy.sin(x)"  # `io` has a `__getattr__`
+    assert float(pl.jit(define(code))(0.0)) == 0
+
+
 def test_a_user_s_module_without_a_file_has_no_fingerprint(monkeypatch) -> None:
     module = types.ModuleType("dynamic_module_of_a_user")
     module.k = 1
