@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.analysis.costs import equation_cost
+from pellucid.analysis.exchanges import sent_bytes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.base.tree import tree_map
 from pellucid.base.typing import Function
@@ -282,6 +283,17 @@ def _of_bodies(equation: Equation, bodies: list[Body], options: _Options) -> Roo
     return total
 
 
+_EXCHANGES = {
+    **dict.fromkeys(("psum", "pmax", "pmin", "unreduced_psum"), "all-reduce"),
+    **dict.fromkeys(("all_gather", "all_gather_invariant", "all_gather_reduced"), "all-gather"),
+    **dict.fromkeys(("reduce_scatter", "unreduced_reduce_scatter"), "reduce-scatter"),
+    **dict.fromkeys(("all_to_all", "ragged_all_to_all"), "all-to-all"),
+    **dict.fromkeys(("ppermute", "psend", "precv"), "collective-permute"),
+    "pbroadcast": "collective-broadcast",
+}
+"""The exchange that a primitive asks for. Others change types alone, or leave to the compiler what is sent."""
+
+
 def _of_collective(equation: Equation, options: _Options) -> RooflineResult:
     """Costs over rings of the devices along each axis. Source: Chan et al., Collective communication (2007), table of rings."""
     params = equation.params
@@ -290,27 +302,19 @@ def _of_collective(equation: Equation, options: _Options) -> RooflineResult:
     sizes = {} if options.mesh is None else dict(options.mesh.shape)
     axes = [axis for axis in axes if sizes.get(axis, 1) > 1]
     n = math.prod([sizes[axis] for axis in axes])
-    if n == 1:
+    operation = _EXCHANGES.get(equation.primitive.name)
+    if n == 1 or operation is None:
         return RooflineResult.zeros()
+    steps = {
+        "all-reduce": 2 * n, "all-gather": n, "reduce-scatter": n, "all-to-all": n / 2, "collective-permute": 1,
+        "collective-broadcast": n - 1,
+    }[operation]  # fmt: skip
     operand_bytes = sum(_bytes(a.aval) for a in equation.operands)
     result_bytes = sum(_bytes(v.aval) for v in equation.results)
-    kind = equation.primitive.name
-    if kind in ("psum", "pmax", "pmin", "unreduced_psum"):
-        sent, steps = 2 * operand_bytes * (n - 1) / n, 2 * n
-    elif kind.startswith("all_gather"):
-        sent, steps = result_bytes * (n - 1) / n, n
-    elif kind in ("reduce_scatter", "unreduced_reduce_scatter"):
-        sent, steps = operand_bytes * (n - 1) / n, n
-    elif kind == "all_to_all":  # on the way a block passes a quarter of the ring on average
-        sent, steps = operand_bytes * n / 4, n / 2
-    elif kind in ("ppermute", "psend", "precv"):
-        sent, steps = max(operand_bytes, result_bytes), 1
-    elif kind == "pbroadcast":
-        sent, steps = operand_bytes, n - 1
-    elif kind == "ragged_all_to_all":
-        sent, steps = result_bytes * n / 4, n / 2
-    else:  # types only
-        return RooflineResult.zeros()
+    if operation == "all-to-all":  # on the way a block passes a quarter of the ring on average
+        sent = result_bytes * n / 4
+    else:
+        sent = sent_bytes(operation, operand_bytes or result_bytes, n)
     return RooflineResult(
         ici_bytes={axis: round(sent / len(axes)) for axis in axes},
         ici_latency={axis: round(steps) for axis in axes},
