@@ -7,7 +7,7 @@ import numpy as np
 from pellucid.higher_order.linear_calls import custom_linear_solve
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.creation import broadcasted_iota
-from pellucid.primitives.movement import broadcast_in_dim, move_axis, reshape
+from pellucid.primitives.movement import move_axis, reshape
 from pellucid.primitives.sorting import sort_key_val
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
@@ -59,15 +59,6 @@ def solve(a: Array, b: Array) -> Array:
         solve=lambda _, y: with_factors(factors, permutation, y),
         transpose_solve=lambda _, y: with_factors(factors, permutation, y, TRANSPOSED),
     )
-
-
-def broadcast_batch(x: Array, batch: tuple[int, ...]) -> Array:
-    """The matrices in `x` repeated over leading axes `batch`."""
-    aval = type_of(x)
-    shape = (*batch, *aval.shape[-2:])
-    if shape == aval.shape:
-        return x
-    return broadcast_in_dim(x, shape, tuple(range(len(shape) - aval.ndim, len(shape))))
 
 
 __all__ = ["solve", "with_factors"]
