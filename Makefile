@@ -67,7 +67,7 @@ check: lint types layers ## everything that needs no test run
 	$(BIN)/python tools/generate_types.py --check
 	$(BIN)/python tools/public_api.py --check
 	$(BIN)/python tools/missing_api.py --check
-	$(BIN)/python tools/check_examples.py
+	$(BIN)/python tools/check_docstrings.py
 	$(BIN)/python -m pellucid.introspect rules | diff tests/snapshots/rule_matrix.txt -
 
 snapshots: environment ## rewrite generated types, the lists of public and of missing names, the table of rules
