@@ -17,8 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pellucid.xla import flags, guards
-from pellucid.xla.shardings import Device
+from pellucid.xla import Device, flags, guards
 
 from .errors import ConfigError
 from .unused_options import OTHER_VARIABLES, UNUSED_OPTIONS

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, dataclass_transform
 
-from pellucid.xla.flags import transfers_watched
+from pellucid.xla import transfers_watched
 
 logger = logging.getLogger("pellucid")
 P = ParamSpec("P")

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from pellucid.xla.arrays import Array
+from pellucid.xla import Array
 
 ArrayLike: TypeAlias = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
 """Arguments of array functions: arrays, NumPy arrays and scalars, Python numbers. Not lists."""

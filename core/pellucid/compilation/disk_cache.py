@@ -27,17 +27,10 @@ from pellucid.base import CacheError, cached, clearing, config, logger, strict_z
 from pellucid.lowering.module import Origin
 from pellucid.runtime.executable import FromDisk
 from pellucid.runtime.platforms import clients_by_platform, platform_of
-from pellucid.xla import hlo_transformations, mlir, serialized
+from pellucid.xla import Device, JaxRuntimeError, hlo_transformations, mlir, serialized
 from pellucid.xla.client import Client
-from pellucid.xla.compile import (
-    CompileOptions,
-    JaxRuntimeError,
-    LoadedExecutable,
-    deserialize,
-    jaxlib_version,
-)
+from pellucid.xla.compile import CompileOptions, LoadedExecutable, deserialize, jaxlib_version
 from pellucid.xla.profiling import module_id
-from pellucid.xla.shardings import Device
 
 from .loading_ahead import MAX_PROGRAMS, SessionPrograms, run_product
 

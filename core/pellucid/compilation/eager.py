@@ -38,10 +38,8 @@ from pellucid.tracing import (
     stage,
     types_of,
 )
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla import ArrayImpl, flatten, trace_context
 from pellucid.xla.calls import CallCache
-from pellucid.xla.flags import trace_context
-from pellucid.xla.pytree import flatten
 
 from . import interception, key_reuse
 from .finite import check_results, is_checking

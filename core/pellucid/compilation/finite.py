@@ -9,7 +9,7 @@ import numpy as np
 from pellucid.base import NonFiniteError, capture, config, describe, dtypes
 from pellucid.ir import ClosedJaxpr, Equation, Operands, Results
 from pellucid.tracing import steps, type_of
-from pellucid.xla.arrays import ARRAY_TYPES
+from pellucid.xla import ARRAY_TYPES
 
 _nans, _infs = config.debug_nans.state, config.debug_infs.state
 _KINDS = {"NaN": (np.isnan, config.debug_nans), "infinity": (np.isinf, config.debug_infs)}

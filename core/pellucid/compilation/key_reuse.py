@@ -31,7 +31,7 @@ from pellucid.ir import (
     subjaxprs,
 )
 from pellucid.tracing import bind, bottom, type_of, use_trace
-from pellucid.xla.arrays import ExtendedArray
+from pellucid.xla import ExtendedArray
 
 _state = config.debug_key_reuse.state
 _MAX_LOOP_WALKS = 2

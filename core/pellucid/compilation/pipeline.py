@@ -55,18 +55,11 @@ from pellucid.sharding.errors import AbstractPlacementError
 from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.mesh import AnyMesh
 from pellucid.tracing import without_references
-from pellucid.xla import compile as xla_compile
-from pellucid.xla.arrays import ARRAY_TYPES
-from pellucid.xla.compile import (
-    JaxRuntimeError,
-    LoadedExecutable,
-    compile_only,
-    compile_options,
-)
+from pellucid.xla import ARRAY_TYPES, Device, JaxRuntimeError, OpSharding, compile as xla_compile
+from pellucid.xla.compile import LoadedExecutable, compile_only, compile_options
 from pellucid.xla.gpu_targets import GPU_TARGETS, gpu_target
 from pellucid.xla.mlir import bytecode_without_locations
 from pellucid.xla.plugins import PluginMissingError, compile_only_gpus
-from pellucid.xla.shardings import Device, OpSharding
 
 from . import disk_cache, dumps, options as xla_options
 from .placement import (

@@ -34,8 +34,7 @@ from pellucid.sharding.mesh import AnyMesh
 from pellucid.sharding.placement import GSPMDSharding, same_devices
 from pellucid.sharding.stated import check_fits, placement_text
 from pellucid.tracing import type_of
-from pellucid.xla.arrays import ARRAY_TYPES
-from pellucid.xla.shardings import Device, DeviceList
+from pellucid.xla import ARRAY_TYPES, Device, DeviceList
 
 
 class Placement(NamedTuple):

@@ -15,8 +15,8 @@ from pellucid.sharding.mesh import AnyMesh
 from pellucid.sharding.named_sharding import sharding_of_tiles
 from pellucid.sharding.placement import GSPMDSharding
 from pellucid.sharding.shardy import MeshDescription, ShardingDescription, describe, describe_mesh
+from pellucid.xla import Device, DeviceList, HloSharding, OpSharding
 from pellucid.xla.mlir import ir
-from pellucid.xla.shardings import Device, DeviceList, HloSharding, OpSharding
 
 from .placement import canonical
 

@@ -51,9 +51,8 @@ from pellucid.tracing import (
     stage_closed,
 )
 from pellucid.transforms import check_callable, checked_leaves, result_leaves, wraps
-from pellucid.xla import mlir
+from pellucid.xla import HloSharding, mlir
 from pellucid.xla.partitioner import TARGET, Value, key_of
-from pellucid.xla.shardings import HloSharding
 
 from .manual import manual_axes_bound
 

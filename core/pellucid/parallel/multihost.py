@@ -38,7 +38,7 @@ from pellucid.runtime.distributed import initialize
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
 from pellucid.sharding.errors import PartitionSpecError
 from pellucid.sharding.placement import tiles
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla import ArrayImpl
 
 _AXES = ("processes", "local_devices")
 MAX_QUOTED_LEAVES = 3

@@ -38,8 +38,7 @@ from pellucid.transforms import (
     result_leaves,
     wraps,
 )
-from pellucid.xla.arrays import ARRAY_TYPES
-from pellucid.xla.pytree import flatten
+from pellucid.xla import ARRAY_TYPES, flatten
 
 from .manual import REPLICATED
 from .multihost import global_array_to_host_local_array, host_local_array_to_global_array

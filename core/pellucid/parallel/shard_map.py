@@ -38,7 +38,7 @@ from pellucid.sharding.mesh import AnyMesh, axis_not_in_mesh_error
 from pellucid.sharding.partition_spec import AxisSet, axes_text, check_axes_are_used_once
 from pellucid.tracing import bind, check_distinct, context, is_reference, name_of, type_of, types_of
 from pellucid.transforms import argument_paths, check_callable, checked_leaves, result_leaves, wraps
-from pellucid.xla.pytree import flatten
+from pellucid.xla import flatten
 
 from .manual import (
     REPLICATED,

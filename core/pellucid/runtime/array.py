@@ -17,10 +17,7 @@ from pellucid.sharding import Sharding, SingleDeviceSharding, make_single_device
 from pellucid.sharding.layout import Format, Layout
 from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.tracing import add_late_methods, late_attribute
-from pellucid.xla import arrays
-from pellucid.xla.arrays import Array, ArrayImpl, ExtendedArray
-from pellucid.xla.compile import JaxRuntimeError
-from pellucid.xla.shardings import Device, extend
+from pellucid.xla import Array, ArrayImpl, Device, ExtendedArray, JaxRuntimeError, arrays, extend
 
 from . import platforms
 from .donation import donors_of

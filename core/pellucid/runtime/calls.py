@@ -10,8 +10,8 @@ from numpy import ndarray
 
 from pellucid.base import tree_flatten, tree_map
 from pellucid.tracing import context
-from pellucid.xla import calls
-from pellucid.xla.arrays import ARRAY_TYPES, LARGE, ArrayImpl
+from pellucid.xla import ARRAY_TYPES, ArrayImpl, calls
+from pellucid.xla.arrays import LARGE
 from pellucid.xla.calls import FastPath
 
 from .transfer import NUMPY_TYPES, shard_argument

@@ -24,19 +24,23 @@ from pellucid.ir import (
     physical,
 )
 from pellucid.sharding import Sharding
-from pellucid.xla import arrays, serialized
+from pellucid.xla import (
+    Device,
+    DeviceLayout,
+    JaxRuntimeError,
+    arrays,
+    serialized,
+    transfers_watched,
+)
 from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
 from pellucid.xla.compile import (
-    JaxRuntimeError,
     LoadedExecutable,
     allocated_bytes,
     module_cost,
     result_handler,
     runs_in_call,
 )
-from pellucid.xla.flags import transfers_watched
 from pellucid.xla.hlo import module_from_proto
-from pellucid.xla.shardings import Device, DeviceLayout
 
 from .calls import is_copied
 from .extended import ExtendedArray

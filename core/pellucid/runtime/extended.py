@@ -10,9 +10,7 @@ from pellucid.ir import aval_at, shaped_array
 from pellucid.sharding import NamedSharding
 from pellucid.sharding.layout import Format
 from pellucid.tracing import add_late_methods, late_attribute
-from pellucid.xla import arrays
-from pellucid.xla.arrays import ExtendedArray
-from pellucid.xla.shardings import extend
+from pellucid.xla import ExtendedArray, arrays, extend
 
 from .array import OF_TYPE
 from .transfer import put_leaf

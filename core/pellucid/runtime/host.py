@@ -12,8 +12,7 @@ from pellucid.base import (
 )
 from pellucid.base.late import late
 from pellucid.sharding.named_sharding import is_unreduced, summed
-from pellucid.xla import arrays
-from pellucid.xla.shardings import extend
+from pellucid.xla import arrays, extend
 
 from . import guards
 from .array import ArrayImpl, check_not_deleted, shards_of

@@ -8,9 +8,7 @@ import numpy as np
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, dtypes
 from pellucid.sharding import make_single_device_sharding
-from pellucid.xla import arrays
-from pellucid.xla.compile import JaxRuntimeError
-from pellucid.xla.shardings import Device, extend
+from pellucid.xla import Device, JaxRuntimeError, arrays, extend
 
 from . import platforms
 from .array import ArrayImpl, check_not_deleted, shared_memory_of

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pellucid.base import bytes_text, describe
-from pellucid.xla.arrays import ArrayImpl
-from pellucid.xla.shardings import Device
+from pellucid.xla import ArrayImpl, Device
 
 from . import platforms
 

@@ -11,7 +11,7 @@ import numpy as np
 from pellucid.base import DistributedError, Ints, config, interruptible
 from pellucid.ir import Avals, Operands
 from pellucid.sharding import Sharding
-from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl
+from pellucid.xla import ARRAY_TYPES, ArrayImpl
 from pellucid.xla.compile import LoadedExecutable
 from pellucid.xla.hlo import exchanges_data
 

@@ -12,9 +12,8 @@ from pellucid.base import DeviceError, DistributedError, Names, PlatformError, c
 from pellucid.base.late import late
 from pellucid.ir import shaped_array
 from pellucid.sharding import make_single_device_sharding
-from pellucid.xla import client as xla_client, hlo_transformations, plugins
+from pellucid.xla import Device, JaxRuntimeError, client as xla_client, hlo_transformations, plugins
 from pellucid.xla.client import Client
-from pellucid.xla.shardings import Device
 
 from . import peers
 
@@ -159,7 +158,7 @@ def _start(platform: str) -> list[str]:
             if name not in _makers:
                 raise plugins.PluginMissingError(f"no plugin for {name} is installed")
             _clients[name] = _makers[name]()
-        except (xla_client.JaxRuntimeError, OSError) as error:
+        except (JaxRuntimeError, OSError) as error:
             _failures[name] = str(error)
             problems.append(f"{name}: {error}")
             continue

@@ -12,10 +12,8 @@ from pellucid.base import cached
 from pellucid.ir import Effect, abstract_token, shaped_array
 from pellucid.sharding import make_single_device_sharding
 from pellucid.sharding.placement import GSPMDSharding
-from pellucid.xla import arrays
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla import ArrayImpl, Device, arrays
 from pellucid.xla.compile import result_handler
-from pellucid.xla.shardings import Device
 
 _TOKEN_TYPE = shaped_array((0,), np.dtype(bool))
 

@@ -43,10 +43,16 @@ from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.sharding.placement import addressable_parts
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
 from pellucid.tracing import Tracer, as_operand, type_of, type_of_numpy, types_of
-from pellucid.xla import arrays
-from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl, ExtendedArray
-from pellucid.xla.compile import JaxRuntimeError
-from pellucid.xla.shardings import Device, DeviceLayout, extend
+from pellucid.xla import (
+    ARRAY_TYPES,
+    ArrayImpl,
+    Device,
+    DeviceLayout,
+    ExtendedArray,
+    JaxRuntimeError,
+    arrays,
+    extend,
+)
 
 from . import donation, guards, peers
 from .array import (

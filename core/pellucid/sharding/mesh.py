@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Self, TypeAlias
 import numpy as np
 
 from pellucid.base import Ints, Shape, strict_zip
-from pellucid.xla.shardings import Device, DeviceList
+from pellucid.xla import Device, DeviceList
 
 from . import mesh_context
 from .errors import AbstractPlacementError, MeshError, ShardingArgumentError, ShardingError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeGuard
 
 from pellucid.base import Shape
-from pellucid.xla.shardings import DeviceList, HloSharding
+from pellucid.xla import DeviceList, HloSharding
 
 from .errors import PartitionSpecError, ShardingArgumentError, updated
 from .hlo_shardings import hlo_sharding_of_spec, spec_of_hlo_sharding

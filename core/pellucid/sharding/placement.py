@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pellucid.base import Shape, cached, exact_quotient, strict_zip
-from pellucid.xla import shardings
-from pellucid.xla.shardings import Device, DeviceList, HloSharding
+from pellucid.xla import Device, DeviceList, HloSharding, shardings
 
 from .errors import AbstractPlacementError, MemoryKindError, ShardingError, indivisible_error
 from .hlo_shardings import Tiles, means_the_same, tiles_of

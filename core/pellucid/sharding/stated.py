@@ -13,7 +13,7 @@ from pellucid.base import (
     strict_zip,
     tree_flatten,
 )
-from pellucid.xla.shardings import Device
+from pellucid.xla import Device
 
 from . import mesh_context
 from .errors import MissingMeshError, PartitionSpecError, ShardingArgumentError, ShardingError

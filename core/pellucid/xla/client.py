@@ -15,6 +15,7 @@ from . import bootstrap
 from .arrays import ArrayImpl
 from .guards import let_through
 from .shardings import Device
+from .traceback import JaxRuntimeError
 
 if TYPE_CHECKING:
 
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 else:
     Client = _jax.Client
-JaxRuntimeError = _jax.JaxRuntimeError
 ifrt_programs = _jax.ifrt_programs
 
 _FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")

@@ -15,10 +15,10 @@ from jaxlib import _jax, version
 from .client import Client
 from .mlir import bytecode
 from .shardings import Device, DeviceLayout, OpSharding
+from .traceback import JaxRuntimeError
 
 jaxlib_version: str = version.__version__
 CompileOptions = _jax.CompileOptions
-JaxRuntimeError = _jax.JaxRuntimeError
 
 if TYPE_CHECKING:
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Binary, Function
-from pellucid.xla import pytree
-from pellucid.xla.pytree import IsLeaf, IsLeafWithPath, PyTreeDef, opaque_types, stopping
+from pellucid.xla import IsLeafWithPath, PyTreeDef, pytree
+from pellucid.xla.pytree import IsLeaf, opaque_types, stopping
 from pellucid.xla.recursion import SPARE_LEVELS, guarded, leave_level
 
 from .structures import (

@@ -7,8 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Self, TypeVar
 
 from pellucid.base.functional import strict_zip
-from pellucid.xla import pytree
-from pellucid.xla.pytree import DictKey
+from pellucid.xla import DictKey, pytree
 
 from .structures import TreeArgumentError, TreeError
 

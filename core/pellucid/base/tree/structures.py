@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from pellucid.base.errors import PellucidError
-from pellucid.xla import pytree
-from pellucid.xla.pytree import (
+from pellucid.xla import (
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
     IsLeafWithPath,
     PyTreeDef,
     SequenceKey,
+    pytree,
 )
 from pellucid.xla.recursion import SPARE_LEVELS, give_levels, restore_levels, take_levels
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pellucid.base import DistributedError, DistributedTimeoutError, Ints
 from pellucid.runtime import peers
-from pellucid.xla.client import JaxRuntimeError
+from pellucid.xla import JaxRuntimeError
 
 T = TypeVar("T")
 _MISSING = re.compile(r"timed out task names:\n([\d\s]+)")
