@@ -36,7 +36,7 @@ from pellucid.tracing import (
 )
 from pellucid.tracing.fingerprint import fingerprint
 from pellucid.transforms import result_leaves, stage_open
-from pellucid.xla.flags import trace_context
+from pellucid.xla import trace_context
 
 
 class Body(NamedTuple):

@@ -20,8 +20,7 @@ from pellucid.runtime.calls import clear_entries, make_call
 from pellucid.runtime.executable import Executable
 from pellucid.sharding.stated import placement_text
 from pellucid.tracing import Call, Tracer
-from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl
-from pellucid.xla.pytree import flatten
+from pellucid.xla import ARRAY_TYPES, ArrayImpl, flatten
 
 
 def call_of_compiled(jitted: Any, program: Any, executable: Executable) -> Any:

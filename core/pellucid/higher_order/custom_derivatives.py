@@ -70,7 +70,7 @@ from pellucid.transforms import (
     with_aux,
     zero_of,
 )
-from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
+from pellucid.xla import flatten, flatten_with_path, treedef_tuple
 
 from .bodies import body_of
 from .calls import ClosedCallParams, Defined, closed_call_p, with_common_consts

@@ -55,7 +55,7 @@ from pellucid.transforms import (
     structure_lines,
     transpose_jaxpr,
 )
-from pellucid.xla.pytree import flatten
+from pellucid.xla import flatten
 
 from .bodies import traced
 from .custom_rules import CustomCall, ForwardsDefinitions, Signature, as_pair

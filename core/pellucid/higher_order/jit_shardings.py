@@ -13,7 +13,7 @@ from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.partition_spec import UNCONSTRAINED
 from pellucid.sharding.stated import check_fits, stated_layout, stated_sharding
 from pellucid.tracing import replay, stage
-from pellucid.xla.pytree import flatten
+from pellucid.xla import flatten
 
 Placements = tuple[Any, ...] | None
 """For each array a sharding, or None where nothing is said; None if nothing is said of any."""

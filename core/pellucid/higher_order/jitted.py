@@ -74,10 +74,8 @@ from pellucid.tracing import (
 )
 from pellucid.tracing.fingerprint import fingerprint, fingerprint_of_object
 from pellucid.transforms import check_callable
-from pellucid.xla.arrays import ARRAY_TYPES
+from pellucid.xla import ARRAY_TYPES, LibraryValues, flatten, trace_context
 from pellucid.xla.calls import UNHASHABLE, CallCache, make_call as make_plain_call
-from pellucid.xla.flags import trace_context
-from pellucid.xla.pytree import LibraryValues, flatten
 
 from . import misses, stages
 from .calls import JitParams, jit_p

@@ -44,7 +44,7 @@ from pellucid.transforms import (
 )
 from pellucid.transforms.gradient import linear_transpose
 from pellucid.transforms.linearize import linearize
-from pellucid.xla.pytree import flatten, treedef_tuple
+from pellucid.xla import flatten, treedef_tuple
 
 from .bodies import Body, body_of, body_of_flat, differing_types, type_lines
 from .calls import (

@@ -38,7 +38,7 @@ from pellucid.primitives.slicing import index_in_dim, slice_in_dim
 from pellucid.tracing import bind, check_carry_is_values, is_reference, name_of, type_of, types_of
 from pellucid.transforms import check_callable, checked_leaves, concrete_value, flat_arguments
 from pellucid.transforms.vmap import vmap
-from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
+from pellucid.xla import flatten, flatten_with_path, treedef_tuple
 
 from .bodies import Adapted, Body, as_result, check_carry, settled, stand_in, traced, unchanged
 from .loop_primitives import ScanParams, WhileParams, scan_p, stacked, unstacked, while_p

@@ -85,7 +85,7 @@ from pellucid.transforms import (
     jvp_flat,
     zero_of,
 )
-from pellucid.xla.pytree import flatten, treedef_tuple
+from pellucid.xla import flatten, treedef_tuple
 
 from .bodies import Body, body_of, differing_types, stand_in
 

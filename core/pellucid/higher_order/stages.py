@@ -54,11 +54,9 @@ from pellucid.tracing import (
     type_of,
 )
 from pellucid.transforms import check_callable, type_of_described
-from pellucid.xla import hlo
-from pellucid.xla.arrays import ARRAY_TYPES
+from pellucid.xla import ARRAY_TYPES, LibraryValues, flatten, hlo, library_types
 from pellucid.xla.compile import hlo_cost, to_hlo
 from pellucid.xla.mlir import lasting_copy
-from pellucid.xla.pytree import LibraryValues, flatten, library_types
 
 from .compiled_calls import call_of_compiled
 

@@ -18,8 +18,8 @@ from pellucid.ir import (
     physical,
 )
 from pellucid.sharding.sharding_rule import parse_rule
+from pellucid.xla import Device
 from pellucid.xla.mlir import ir
-from pellucid.xla.shardings import Device
 
 from .module import LoweringContext
 from .operations import Attributes

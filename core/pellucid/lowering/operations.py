@@ -27,8 +27,8 @@ from pellucid.ir import (
 )
 from pellucid.sharding import NamedSharding
 from pellucid.sharding.explicit_types import shown_sharding
+from pellucid.xla import Device
 from pellucid.xla.mlir import element_types, ir
-from pellucid.xla.shardings import Device
 
 from .dynamic_shapes import dynamic_form, size_value, sizes_value
 from .faults import STRETCHED_ADDENDS, Fault, is_suspended

@@ -73,8 +73,7 @@ from pellucid.sharding.stated import (
     stated_sharding,
 )
 from pellucid.tracing import bind, bind1, bottom, context, type_of
-from pellucid.xla.arrays import ArrayImpl
-from pellucid.xla.shardings import Device
+from pellucid.xla import ArrayImpl, Device
 
 from .families import zero_of
 from .movement import Identity

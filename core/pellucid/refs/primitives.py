@@ -53,7 +53,7 @@ from pellucid.primitives.families import zero_of
 from pellucid.primitives.movement import broadcast, broadcast_to, move_axis, reshape
 from pellucid.runtime.transfer import copied, from_host
 from pellucid.tracing import Cell, bind, bind1, type_of, types_of
-from pellucid.xla.arrays import ARRAY_TYPES
+from pellucid.xla import ARRAY_TYPES
 
 from . import index as indexing
 from .index import RefIndex, Window

@@ -24,7 +24,7 @@ import numpy as np
 
 from pellucid.base import cached
 from pellucid.ir import AbstractValue
-from pellucid.xla.arrays import ARRAY_TYPES
+from pellucid.xla import ARRAY_TYPES
 
 _LARGEST = 4096
 """Containers and NumPy arrays with more items than this are not looked into."""

@@ -20,7 +20,7 @@ from pellucid.base import (
     strict_zip,
 )
 from pellucid.ir import DebugInfo, Mask, Operands, Values
-from pellucid.xla.pytree import LibraryValues, flatten, flatten_with_path, library_types
+from pellucid.xla import LibraryValues, flatten, flatten_with_path, library_types
 
 from .current import context
 from .trace import type_of, types_of

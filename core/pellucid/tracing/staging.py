@@ -39,7 +39,7 @@ from pellucid.ir import (
     no_effects,
     values_of,
 )
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla import ArrayImpl
 
 from .current import bottom, computes_known, context, use_facts, use_no_scope, use_trace
 from .leaks import check_no_leaks

@@ -43,8 +43,8 @@ from pellucid.ir import (
     primitive as primitives,
     shaped_array,
 )
-from pellucid.xla import flags
-from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl, set_tracer_class
+from pellucid.xla import ARRAY_TYPES, ArrayImpl, flags
+from pellucid.xla.arrays import set_tracer_class
 
 from .array_methods import add_late_methods, late_attribute
 from .current import context

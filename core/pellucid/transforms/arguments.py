@@ -27,8 +27,7 @@ from pellucid.tracing import (
     type_of,
     use_transformation,
 )
-from pellucid.xla.arrays import ARRAY_TYPES
-from pellucid.xla.pytree import flatten, flatten_with_path
+from pellucid.xla import ARRAY_TYPES, flatten, flatten_with_path
 
 
 def check_callable(function: Any, caller: str) -> None:

@@ -18,7 +18,7 @@ from pellucid.ir import (
     constants_as_inputs,
 )
 from pellucid.tracing import Tracer, stage, use_lineage
-from pellucid.xla.flags import trace_context
+from pellucid.xla import trace_context
 
 
 class Derived(NamedTuple):

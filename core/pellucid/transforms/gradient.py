@@ -33,7 +33,7 @@ from pellucid.tracing import (
     types_of,
     use_transformation,
 )
-from pellucid.xla.pytree import flatten
+from pellucid.xla import flatten
 
 from .arguments import (
     FlatFunction,

@@ -7,7 +7,7 @@ from typing import Any
 from pellucid.base import ArgumentTypeError, DtypeError, Function, ShapeError, strict_zip
 from pellucid.ir import Jaxpr, Mask, Operands, Primitive, Values, Zero, is_always_transformed
 from pellucid.tracing import Trace, Tracer, context, plumbing, replay, type_of, types_of, use_trace
-from pellucid.xla.pytree import flatten
+from pellucid.xla import flatten
 
 from .arguments import (
     FlatFunction,

@@ -66,8 +66,7 @@ from pellucid.tracing import (
     use_trace,
     without_references,
 )
-from pellucid.xla.arrays import ArrayImpl
-from pellucid.xla.pytree import flatten
+from pellucid.xla import ArrayImpl, flatten
 
 from .arguments import (
     FlatFunction,

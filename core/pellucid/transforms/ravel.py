@@ -11,7 +11,7 @@ from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import full
 from pellucid.primitives.movement import reshape
 from pellucid.tracing import type_of, types_of
-from pellucid.xla.pytree import flatten
+from pellucid.xla import flatten
 
 
 class Unravel(NamedTuple):

@@ -53,7 +53,7 @@ from pellucid.tracing import (
     use_trace,
     use_transformation,
 )
-from pellucid.xla.pytree import flatten
+from pellucid.xla import flatten
 
 from . import vmappable
 from .arguments import argument_paths, check_callable, checked_leaves, result_leaves, wraps
