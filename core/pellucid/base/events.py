@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Literal, ParamSpec, TypeAlias, TypeVar, dataclass_transform
 
 from pellucid.xla import transfers_watched
 
@@ -46,7 +46,15 @@ def by_tool(function: Callable[P, R]) -> Callable[P, R]:
 
 @dataclass(slots=True, eq=False)
 class Event:
-    """Something that happened, with when, in which thread and for whom."""
+    """Something that happened, with when, in which thread and for whom.
+
+    Observers get events of the class `TraceFinished` by their method `trace_finished`, and so on: `hook` is its name.
+    """
+
+    hook: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        cls.hook = re.sub("(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
     time_ns: int = field(default_factory=time.monotonic_ns, kw_only=True)
     thread: int = field(default_factory=threading.get_ident, kw_only=True)
@@ -128,15 +136,6 @@ class CompilationFinished(Event):
 
 
 @_happening
-class ExecutionFinished(Event):
-    """A compiled program was dispatched through Python (the C++ path publishes nothing)."""
-
-    name: str
-    executable: Any
-    seconds: float
-
-
-@_happening
 class TransferStarted(Event):
     """Data is about to go from the host to a device, back, or between devices; nothing waits for it."""
 
@@ -186,7 +185,6 @@ class Observer:
     def pass_finished(self, event: PassFinished, /) -> None: ...
     def cache_looked(self, event: CacheLooked, /) -> None: ...
     def compilation_finished(self, event: CompilationFinished, /) -> None: ...
-    def execution_finished(self, event: ExecutionFinished, /) -> None: ...
     def transfer_started(self, event: TransferStarted, /) -> None: ...
     def transfer_finished(self, event: TransferFinished, /) -> None: ...
     def callback_ran(self, event: CallbackRan, /) -> None: ...
@@ -257,20 +255,20 @@ def observe(observer: Observer) -> Iterator[Observer]:
 def stage_events(stage: Stage, name: str, program: Any) -> Iterator[None]:
     """Publish `StageStarted` before the block, and `StageEnded` after it, also where it fails."""
     if on.stage_started:
-        publish(on.stage_started, StageStarted(stage, name, program))
+        publish(StageStarted(stage, name, program))
     try:
         yield
     finally:
         if on.stage_ended:
-            publish(on.stage_ended, StageEnded(stage, name))
+            publish(StageEnded(stage, name))
 
 
 _reported: set[Any] = set()
 
 
-def publish(methods: tuple[Callable[[Any], None], ...], event: Event) -> None:
-    """Hand `event` to `methods`; an observer that raises is logged once and can't disturb core."""
-    for method in methods:
+def publish(event: Event) -> None:
+    """Hand `event` to the observers' methods; one that raises is logged once and can't disturb core."""
+    for method in getattr(on, event.hook):
         try:
             method(event)
         except Exception:
@@ -292,9 +290,8 @@ class _Counter(Observer):
 @contextlib.contextmanager
 def counting(kind: type[Event]) -> Iterator[_Counter]:
     """Collect events of one kind: `with counting(CompilationFinished) as n: ...; n.count`."""
-    hook = re.sub("(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
     counter_type = type(
-        "Counter", (_Counter,), {hook: lambda self, event: self.events.append(event)}
+        "Counter", (_Counter,), {kind.hook: lambda self, event: self.events.append(event)}
     )
     with observe(counter_type()) as counter:
         yield counter  # pyright: ignore[reportReturnType]

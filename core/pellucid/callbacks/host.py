@@ -87,7 +87,7 @@ class FlatCallback:
             raise callback_failed(self.caller, self.function, error) from error
         finally:
             if on.callback_ran:
-                publish(on.callback_ran, CallbackRan(self.function, time.perf_counter() - start))
+                publish(CallbackRan(self.function, time.perf_counter() - start))
         if self.out_tree is None:
             return ()
         return self._checked(result, avals)

@@ -147,7 +147,7 @@ def run_pass(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         raise failure from (failure.__cause__ or error)
     if on.pass_finished:
         seconds = time.perf_counter() - start
-        publish(on.pass_finished, PassFinished(name, arguments[0], result, seconds))
+        publish(PassFinished(name, arguments[0], result, seconds))
     if config.enable_checks.value and isinstance(result, Jaxpr):
         check_jaxpr(result)
     return result
@@ -261,9 +261,7 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
     if config.log_compiles.value:
         logger.warning("compiled %s in %.3f s (%s)", request.name, seconds, cache)
     if on.compilation_finished:
-        publish(
-            on.compilation_finished, CompilationFinished(request.name, seconds, cache, executable)
-        )
+        publish(CompilationFinished(request.name, seconds, cache, executable))
     return executable
 
 

@@ -391,7 +391,7 @@ class Jitted:
             if program.is_of_tool and not is_by_tool.get():
                 self._note_miss(program, key, call, program.miss.trace_seconds)  # pyright: ignore[reportOptionalMemberAccess]
             elif on.cache_looked:
-                publish(on.cache_looked, CacheLooked(self.spec.name, self.spec.function, True))
+                publish(CacheLooked(self.spec.name, self.spec.function, True))
             if self.share:
                 note_reuse(self.spec.function, program.fingerprint)
             return program
@@ -445,7 +445,7 @@ class Jitted:
             misses.recent.append(miss)
         if on.cache_looked:
             event = CacheLooked(self.spec.name, self.spec.function, False, miss, key)
-            publish(on.cache_looked, event)
+            publish(event)
 
     def trace(self, call: Call) -> Program:
         """Trace the function for a call's arguments."""

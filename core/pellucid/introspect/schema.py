@@ -547,9 +547,7 @@ class ErrorRecord(Record):
 class EventRecord(Record):
     """Something that core did, as it happened."""
 
-    event: Literal[
-        "trace", "pass", "lookup", "compilation", "execution", "transfer", "callback", "leak"
-    ]
+    event: Literal["trace", "pass", "lookup", "compilation", "transfer", "callback", "leak"]
     name: str
     """The function, the pass, or the direction of a transfer."""
     time_us: int

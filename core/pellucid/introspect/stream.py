@@ -13,9 +13,7 @@ from .misses import miss_record
 from .schema import EventRecord
 
 Sink = Callable[[EventRecord], None]
-Kind = Literal[
-    "trace", "pass", "lookup", "compilation", "execution", "transfer", "callback", "leak"
-]
+Kind = Literal["trace", "pass", "lookup", "compilation", "transfer", "callback", "leak"]
 
 
 @contextlib.contextmanager
@@ -95,9 +93,6 @@ class _Recorder(events.Observer):
 
     def compilation_finished(self, event: events.CompilationFinished, /) -> None:
         self.emit("compilation", event, event.name, cache=event.cache)
-
-    def execution_finished(self, event: events.ExecutionFinished, /) -> None:
-        self.emit("execution", event, event.name)
 
     def transfer_finished(self, event: events.TransferFinished, /) -> None:
         self.emit("transfer", event, event.direction, bytes=event.n_bytes)

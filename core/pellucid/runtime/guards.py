@@ -53,7 +53,7 @@ def transferred(
     """Result of `run()`, a transfer of `n_bytes` that is guarded as by `passed`, and published."""
     guard = passed(direction, aval, target, explicit=explicit)
     if on.transfer_started:
-        publish(on.transfer_started, TransferStarted(direction, n_bytes))
+        publish(TransferStarted(direction, n_bytes))
     start = time.perf_counter()
     try:
         if guard is _FREE:
@@ -67,7 +67,7 @@ def transferred(
         raise_runtime_error(_EXPLICIT[direction], error)
     if on.transfer_finished:
         seconds = time.perf_counter() - start
-        publish(on.transfer_finished, TransferFinished(direction, n_bytes, seconds))
+        publish(TransferFinished(direction, n_bytes, seconds))
     return result
 
 

@@ -168,7 +168,7 @@ def shard_argument(x: Any, sharding: Sharding, layout: Any = None) -> Any:
         if dtype.isbuiltin and _host_to_device.value == "allow" and not on.transfer_finished:
             data = x if x.dtype is dtype else np.asarray(x, dtype)
             if on.transfer_started:
-                publish(on.transfer_started, TransferStarted("host_to_device", data.nbytes))
+                publish(TransferStarted("host_to_device", data.nbytes))
             try:
                 return arrays.put_one(aval, sharding, [data], [sharding._device], False)
             except JaxRuntimeError as error:

@@ -151,7 +151,7 @@ class StagingTrace(Trace):
         if effects:
             self.effects = self.effects | effects
         if on.equation_staged and self.is_heard:
-            publish(on.equation_staged, EquationStaged(equation))
+            publish(EquationStaged(equation))
         return tracers
 
     def run_plan(self, plan, operands):
@@ -176,7 +176,7 @@ class StagingTrace(Trace):
             if effects:
                 self.effects = self.effects | effects
             if on.equation_staged and self.is_heard:
-                publish(on.equation_staged, EquationStaged(equation))
+                publish(EquationStaged(equation))
         return plan.take(values)
 
     def custom_call(self, call, operands):
@@ -263,7 +263,7 @@ def check_alive(tracer: Tracer) -> None:
     if getattr(tracer._trace, "alive", True):
         return
     if on.tracer_leaked:
-        publish(on.tracer_leaked, TracerLeaked(tracer))
+        publish(TracerLeaked(tracer))
     debug = getattr(tracer._trace, "debug", None)
     name = f" of `{debug.name}`" if debug is not None else ""
     raise UnexpectedTracerError(
@@ -301,9 +301,7 @@ def stage(
     finally:
         trace.close()
     if on.trace_finished:
-        publish(
-            on.trace_finished, TraceFinished(name, function, jaxpr, time.perf_counter() - start)
-        )
+        publish(TraceFinished(name, function, jaxpr, time.perf_counter() - start))
     if config.check_tracer_leaks.value:
         del arguments, results
         check_no_leaks(trace, name)

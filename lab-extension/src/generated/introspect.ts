@@ -431,7 +431,7 @@ export interface ErrorRecord {
 
 /** Something that core did, as it happened. */
 export interface EventRecord {
-  readonly event: "trace" | "pass" | "lookup" | "compilation" | "execution" | "transfer" | "callback" | "leak";
+  readonly event: "trace" | "pass" | "lookup" | "compilation" | "transfer" | "callback" | "leak";
   /** The function, the pass, or the direction of a transfer. */
   readonly name: string;
   /** When it ended, by a clock of its process that never goes back. */
