@@ -8,7 +8,7 @@ late.origins.update(
         "asarray": "pellucid.numpy.creation:asarray",  # `jnp.float32(3)` makes an array
         "bottom trace": "pellucid.compilation.eager:bottom",
         "devices": "pellucid.runtime.platforms:devices",  # of a mesh made without devices
-        "load ahead": "pellucid.compilation.disk_cache:load_ahead",  # when devices are there
+        "load ahead": "pellucid.compilation.disk_cache:programs_of_session",  # when devices are there
         "relaid": "pellucid.compilation.eager:relaid",  # large arrays are laid out anew by a program
         "text": "pellucid.ir.printing:text",
         # The transformations and the pipeline lie below calls.

@@ -32,7 +32,7 @@ from pellucid.xla.client import Client
 from pellucid.xla.compile import CompileOptions, LoadedExecutable, deserialize, jaxlib_version
 from pellucid.xla.profiling import module_id
 
-from .loading_ahead import MAX_PROGRAMS, SessionPrograms, run_product
+from .loading_ahead import MAX_PROGRAMS, SessionPrograms
 
 _MAGIC = b"pellucid executable 6\n"
 _SUFFIX = ".executable"
@@ -171,7 +171,7 @@ class _Opened(NamedTuple):
 def load(key: str, lowered: Any, options: Any) -> tuple[LoadedExecutable, FromDisk] | None:
     """The executable stored under `key`, loaded, and its facts; None if there is none that can be used."""
     placement, callbacks = lowered.request.placement, lowered.module.host_callbacks
-    programs = _programs_of_session()
+    programs = programs_of_session()
     opened = programs.take(key) if programs is not None else None
     opened = opened or _opened(
         key, lambda _: _Target(placement.client, placement.devices, options, callbacks)
@@ -338,13 +338,11 @@ _session: dict[str, SessionPrograms[_Opened]] = {}
 _session_lock = threading.Lock()
 
 
-def load_ahead() -> None:
-    """Load what the last process of this session used, in a thread; without effect where no session is named."""
-    _programs_of_session()
+def programs_of_session() -> SessionPrograms[_Opened] | None:
+    """The programs of the session that the option names, or None without one.
 
-
-def _programs_of_session() -> SessionPrograms[_Opened] | None:
-    """The programs of the session that the option names, or None without one."""
+    A thread begins to load those that the session's last process used.
+    """
     name, home = config.compilation_cache_session.value, folder()
     if not name or home is None:
         return None
@@ -357,7 +355,6 @@ def _programs_of_session() -> SessionPrograms[_Opened] | None:
                 _keys_of(path),
                 lambda key: _opened(key, _target_here),
                 lambda keys: _write(path, json.dumps(keys).encode()),
-                run_product,
             )
         return _session[name]
 
@@ -394,7 +391,7 @@ def _target_here(header: dict[str, Any]) -> _Target | None:
 
 def _note_use(key: str) -> None:
     """The entry under `key` is used, here and in this session."""
-    home, programs = folder(), _programs_of_session()
+    home, programs = folder(), programs_of_session()
     with contextlib.suppress(OSError):
         if home is not None:
             # The file system's own times of use can't be relied on.

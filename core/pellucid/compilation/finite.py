@@ -77,7 +77,9 @@ def _first_bad_equation(kind: str, program: ClosedJaxpr, leaves: Operands) -> Eq
         if _kind_of_bad([kind], results) is None:
             continue
         inner = getattr(equation.params, "jaxpr", None)
-        if isinstance(inner, ClosedJaxpr) and _takes(inner, operands) and not _is_mapped(equation):
+        # One with a scope runs on parts of operands, over mesh axes.
+        is_mapped = hasattr(equation.params, "scope")
+        if isinstance(inner, ClosedJaxpr) and _takes(inner, operands) and not is_mapped:
             return _first_bad_equation(kind, inner, operands) or equation
         return equation
     return None
@@ -90,8 +92,3 @@ def _takes(program: ClosedJaxpr, operands: Operands) -> bool:
         for avals in (program.in_avals, map(type_of, operands))
     ]
     return shapes[0] == shapes[1]
-
-
-def _is_mapped(equation: Equation) -> bool:
-    """Whether the program of an equation runs in a context of its own: on parts of operands, over mesh axes."""
-    return hasattr(equation.params, "scope")

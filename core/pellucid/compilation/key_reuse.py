@@ -122,13 +122,12 @@ def follow_program(program: ClosedJaxpr, operands: Operands, *, knows_operands: 
 
 def follow_operation(primitive: Primitive[Any], params: Any, operands: Operands) -> Records:
     """As `follow_program`, for one primitive."""
-    avals = tuple(map(type_of, operands))
-    results = primitive.types(avals, params)[0]
-    if not any(map(_is_keys, (*avals, *results))) and not subjaxprs(params):
-        return [None] * len(results)
-    equation = Equation([Var(aval) for aval in avals], [Var(aval) for aval in results], primitive, params, source=capture())  # fmt: skip
-    values = _Values(dict(strict_zip(equation.operands, operands)))
-    return _Walk().operation(equation, [keys_of(x) for x in operands], values)
+    inputs = [Var(type_of(x)) for x in operands]
+    avals, _ = primitive.types(tuple([var.aval for var in inputs]), params)
+    results = [*map(Var, avals)]
+    equation = Equation([*inputs], results, primitive, params, source=capture())
+    program = ClosedJaxpr(Jaxpr((), inputs, (equation,), results))
+    return follow_program(program, operands, knows_operands=True)
 
 
 def remember(results: Results, records: Sequence[Keys | None]) -> None:
@@ -312,9 +311,8 @@ class _Walk:
                 values = self.through(
                     slot.program, slots.gathered(slot, dict(enumerate(groups)) | parts)
                 )
-                of_slot = iter(values)
-                for j in slot.gives:
-                    outs[j] = list(itertools.islice(of_slot, slots.results[j].size))
+                for j, of_group in slots.given(slot, values):
+                    outs[j] = of_group
             for i, j in slots.carries:
                 groups[i] = outs[j]
         stacks: dict[Key, Any] = {}

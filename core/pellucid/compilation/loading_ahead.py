@@ -26,8 +26,7 @@ MAX_PROGRAMS = 32
 class SessionPrograms(Generic[T]):
     """The programs of a session: those of its last process, and in their place, by and by, those of this one.
 
-    `open_entry(key)` loads a program, or gives None; `save(keys)` keeps the list for the next process; `afterwards()` is
-    called when all are loaded.
+    `open_entry(key)` loads a program, or gives None; `save(keys)` keeps the list for the next process.
     """
 
     def __init__(
@@ -35,17 +34,16 @@ class SessionPrograms(Generic[T]):
         keys: Sequence[str],
         open_entry: Callable[[str], T | None],
         save: Callable[[Sequence[str]], None],
-        afterwards: Callable[[], None],
     ) -> None:
         self._earlier = list(keys)
         self._used: list[str] = []
         self._save = save
         self._loading: dict[str, Future[T | None]] = {key: Future() for key in keys}
         threading.Thread(
-            target=self._load, args=(open_entry, afterwards), name="pellucid-loading-ahead"
+            target=self._load, args=(open_entry,), name="pellucid-loading-ahead"
         ).start()
 
-    def _load(self, open_entry: Callable[[str], T | None], afterwards: Callable[[], None]) -> None:
+    def _load(self, open_entry: Callable[[str], T | None]) -> None:
         for dialect in ("stablehlo", "builtin"):  # which the first program to be lowered needs
             operation_classes(dialect)
         for key, future in list(self._loading.items()):
@@ -59,7 +57,7 @@ class SessionPrograms(Generic[T]):
                 future.set_exception(error)
                 raise
         if threading.main_thread().is_alive():
-            afterwards()
+            run_product()
 
     def take(self, key: str) -> T | None:
         """The program under `key`, once, if it is loaded or being loaded."""

@@ -171,7 +171,7 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
         live = set(jaxpr.constvars)
         consts: Values = [c for var, c in all_consts if var in live]
         if not request.is_portable and not request.is_partitioned:
-            jaxpr = run_pass("call repeated layers", _with_layers_called, jaxpr)
+            jaxpr = run_pass("call repeated layers", late("with layers called"), jaxpr)
         embedded: Values = []
         if request.is_portable:
             embedded, consts = [np.asarray(c) for c in consts], []
@@ -351,7 +351,7 @@ def _executable(
         has_side_effects=bool(jaxpr.effects - set(ordered(jaxpr.effects))),
         calls_host=bool(lowered.module.host_callbacks),
         host_failures=[f for f in lowered.module.host_failures if f is not None],
-        is_small=_computed_bytes(jaxpr, {}) < MIN_LARGE_BYTES,
+        is_small=_computed_bytes(jaxpr) < MIN_LARGE_BYTES,
         has_layouts=bool(request.argument_layouts or request.result_layouts),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
         digest=_digest(lowered),
@@ -404,19 +404,20 @@ def _chosen(
     return [whole if kind is None else whole.with_memory_kind(kind) for kind in kinds]
 
 
-def _computed_bytes(jaxpr: Jaxpr, totals: dict[int, int]) -> int:
+def _computed_bytes(jaxpr: Jaxpr) -> int:
     """Bytes of all results of the equations, as if none shared memory; loops count one iteration.
 
     Where they are few, nobody need ask XLA what a run allocates, which takes from 150 us to 0.1 s, as it comes with the
     assignment of all buffers.
     """
-    if id(jaxpr) not in totals:
+
+    def total() -> int:
         results = (var for equation in jaxpr.equations for var in equation.results)
         inner = (program for e in jaxpr.equations for program in subjaxprs(e.params))
-        totals[id(jaxpr)] = sum(getattr(var.aval, "nbytes", 0) for var in results) + sum(
-            _computed_bytes(program, totals) for program in inner
-        )
-    return totals[id(jaxpr)]
+        n_bytes = sum(getattr(var.aval, "nbytes", 0) for var in results)
+        return n_bytes + sum(map(_computed_bytes, inner))
+
+    return jaxpr.remembered("computed bytes", total)
 
 
 def _result_shardings(avals: Avals, request: Request) -> tuple[Any, ...] | None:
@@ -465,10 +466,6 @@ def inline_small_calls(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
     if not any(map(body_of, jaxpr.equations)):
         return jaxpr, []
     return inlined(jaxpr, body_of)
-
-
-def _with_layers_called(jaxpr: Jaxpr) -> Jaxpr:
-    return late("with layers called")(jaxpr) or jaxpr
 
 
 def _module_options(

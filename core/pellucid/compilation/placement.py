@@ -225,7 +225,7 @@ def _claims(
         if type(x) in ARRAY_TYPES:
             if x._committed and not (requested and _is_copied(x._sharding, requested[i])):
                 yield _claim(x._sharding, i, x.aval)
-        elif isinstance(sharding := getattr(x, "sharding", None), _PLACED):
+        elif isinstance(sharding := getattr(x, "sharding", None), Sharding):
             yield _claim(sharding, i, x.aval)
     for sharding in requested or ():
         if sharding is not None:
@@ -247,9 +247,6 @@ def _claim(place, origin: str | int, shown: Any = None) -> _Claim:
         return _Claim(_device_list((place,)), None, origin, shown)
     mesh = place if isinstance(place, (Mesh, AbstractMesh)) else getattr(place, "mesh", None)
     return _Claim(place._internal_device_list, mesh, origin, shown)
-
-
-_PLACED = (NamedSharding, GSPMDSharding, SingleDeviceSharding)
 
 
 def _argument_sharding(

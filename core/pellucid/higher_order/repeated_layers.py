@@ -54,15 +54,15 @@ class _Copy(NamedTuple):
     """(position of the equation within the copy, position of its result)."""
 
 
-def with_layers_called(jaxpr: Jaxpr) -> Jaxpr | None:
+def with_layers_called(jaxpr: Jaxpr) -> Jaxpr:
     """`jaxpr` with each of its stacks of repeated layers as calls of one program.
 
-    None where there are none, or the option is off.
+    `jaxpr` itself where there are none, or the option is off.
     """
     equations = jaxpr.equations
     n = len(equations)
     if n < MIN_LAYERED_EQUATIONS or not config.call_repeated_layers.value:
-        return None
+        return jaxpr
     last_use = dict.fromkeys(jaxpr.outvars, n)
     for i in range(n - 1, -1, -1):
         for atom in equations[i].operands:
@@ -78,7 +78,7 @@ def with_layers_called(jaxpr: Jaxpr) -> Jaxpr | None:
             if len(copies) >= MIN_LAYERS and 0 < len(_results(copies)) <= _MAX_RESULTS:
                 stacks.append((copies, period))
     if sum(len(copies) * period for copies, period in stacks) < MIN_SHARE * n:
-        return None
+        return jaxpr
     called = []
     done = 0
     for copies, period in sorted(stacks):

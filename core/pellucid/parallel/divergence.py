@@ -187,30 +187,22 @@ class _Walk:
                 raise _diverging(self.caller, choice, equation, varying, why)
 
 
-def _is_choice(equation: Equation) -> bool:
-    slots = (
-        equation.primitive.slots(equation.params)
-        if isinstance(equation.primitive, Programs)
-        else None
-    )
-    return slots is not None and bool(slots.choosing)
-
-
 def _diverging(
     caller: str, choice: Equation, collective: Equation, varying: Axes, why: str | None = None
 ) -> CollectiveError:
-    name = collective.primitive.name
-    form = "a branch of {}" if _is_choice(choice) else "a {} loop"
+    chooser: Any = choice.primitive
+    name, is_branch = collective.primitive.name, chooser.slots(choice.params).choosing
+    way = f"a branch of {chooser.name}" if is_branch else f"a {chooser.name} loop"
     [axis, *_] = sorted(varying, key=str)
     lines = [f"the predicate varies over axis {axis!r}"]
     if why is not None:
         lines.append(f"{name}: {why}")
-    for what, equation in ((f"the {choice.primitive.name}", choice), (name, collective)):
+    for what, equation in ((f"the {chooser.name}", choice), (name, collective)):
         place = describe(equation.source)
         if place:
             lines.append(f"{what}: {place}")
     return CollectiveError(
-        f"{caller}: `{name}` in {form.format(choice.primitive.name)} would wait for devices that go another way.",
+        f"{caller}: `{name}` in {way} would wait for devices that go another way.",
         got=lines,
         do=f"Move the collective out, or make the predicate the same everywhere (`psum`, `pmax` over {axis!r}).",
     )

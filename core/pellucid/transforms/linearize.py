@@ -483,7 +483,7 @@ class LoggedLinearizeTrace(LinearizeTrace):
         if self.staged_by.superseded:  # a gradient within the function has left operations
             jaxpr, _ = remove_dead_equations(jaxpr, keep_inputs=True)
         layered = late("with layers called")(jaxpr)
-        if layered is None:
+        if layered is jaxpr:
             return None
         self.staged_by.superseded.update(written[self.begin :])
 

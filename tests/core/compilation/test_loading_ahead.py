@@ -75,7 +75,7 @@ def restart(name: str | None = NAME):
     disk_cache.reset_cache()
     clear_caches()
     config.compilation_cache_session.set(name)
-    disk_cache.load_ahead()
+    disk_cache.programs_of_session()
 
 
 def wait():
@@ -130,7 +130,7 @@ def test_threads_that_compile_at_once_share_the_programs_of_a_session(folder, lo
     run(1)
     disk_cache.reset_cache()
     clear_caches()
-    threads = [threading.Thread(target=disk_cache.load_ahead) for _ in range(8)]
+    threads = [threading.Thread(target=disk_cache.programs_of_session) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
