@@ -218,7 +218,7 @@ def _custom_call(
     program = rearranged(
         unchecked.program, range(len(unchecked.program.jaxpr.invars)), range(1, n_results)
     )
-    return bind_programs(primitive, params, slots, [operands], [program], [unchecked.consts])
+    return bind_programs(primitive, params, slots, [operands], [(program, unchecked.consts)])
 
 
 def _structured(
@@ -233,7 +233,7 @@ def _structured(
     bodies = [checked_program(slot.program.jaxpr, errors) for slot in slots.programs]
     if len(bodies) == 1 and not slots.carries:
         [body] = bodies
-        results = bind_programs(primitive, params, slots, groups, [body.program], [body.consts])
+        results = bind_programs(primitive, params, slots, groups, bodies)
         notes.merge(body.sites, results[: body.n_notes])
         return results[body.n_notes :]
     order = sorted(range(len(bodies)), key=lambda i: slots.programs[i].is_predicate)
@@ -269,7 +269,7 @@ def _structured(
         ),
         results=tuple(result_groups),
     )
-    programs, consts = [], []
+    opened = []
     for i, slot in enumerate(slots.programs):
 
         def step(*values: Any, i: int = i, slot: Slot = slot) -> Values:
@@ -291,10 +291,8 @@ def _structured(
         avals = slots.taken(slot, slot.program.in_avals)
         for carry, _ in slots.carries:
             avals[carry] = [*map(type_of, new_groups[carry][:n]), *avals[carry]]
-        program, more = stage_open(step, [*chain(*avals.values())], slot.program.jaxpr.debug)
-        programs.append(program)
-        consts.append(more)
-    results = bind_programs(primitive, params, new_slots, new_groups, programs, consts)
+        opened.append(stage_open(step, [*chain(*avals.values())], slot.program.jaxpr.debug))
+    results = bind_programs(primitive, params, new_slots, new_groups, opened)
     notes.merge(sites, results[:n])
     return results[n:]
 

@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, compress, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from pellucid.ir import (
     Results,
     Role,
     Shown,
+    Slot,
     Slots,
     Values,
     called,
@@ -102,7 +103,7 @@ class Structured(OnReferences, Programs[P]):
         for carry, _ in slots.carries:
             new_keys = [[k for k in group if k not in ids] for group in keys]
             new_keys[carry] = [*map(id, cells), *keys[carry]]
-        programs = []
+        opened = []
         for slot, body in strict_zip(slots.programs, bodies):
             if body.written and slot.is_predicate:
                 raise EffectsError(
@@ -115,23 +116,20 @@ class Structured(OnReferences, Programs[P]):
             m = len(body.program.out_avals) - len(body.written)
             finals = {own_keys[i]: m + j for j, i in enumerate(body.written)}
             written = [] if slot.is_predicate else map(id, cells)
-            programs.append(
-                rearranged(
-                    body.program,
-                    [
-                        *range(n),
-                        *(
-                            positions[k] if k in positions else type_of(values[k])
-                            for k in slots.gathered(slot, new_keys)
-                        ),
-                    ],
-                    [*(finals[k] if k in finals else ~positions[k] for k in written), *range(m)],
-                )
+            program = rearranged(
+                body.program,
+                [
+                    *range(n),
+                    *(
+                        positions[k] if k in positions else type_of(values[k])
+                        for k in slots.gathered(slot, new_keys)
+                    ),
+                ],
+                [*(finals[k] if k in finals else ~positions[k] for k in written), *range(m)],
             )
+            opened.append((program, body.consts))
         new_groups = [[values[k] for k in group] for group in new_keys]
-        results = bind_programs(
-            self, params, slots, new_groups, programs, [body.consts for body in bodies]
-        )
+        results = bind_programs(self, params, slots, new_groups, opened)
         for cell, value in zip(cells, results, strict=False):
             cell.value = value
         return results[len(cells) :]
@@ -146,11 +144,9 @@ class Structured(OnReferences, Programs[P]):
         if not any(used) and not any(program.effects for program in programs):
             return used_operands, None
         pruned = slots._replace(
-            operands=_resized(slots.operands, slots.split(used_operands)),
-            results=_resized(slots.results, slots.split_results(used_results)),
-            programs=tuple(
-                [s._replace(program=p) for s, p in strict_zip(slots.programs, programs)]
-            ),
+            operands=_resized(slots.operands, map(sum, slots.split(used_operands))),
+            results=_resized(slots.results, map(sum, slots.split_results(used_results))),
+            programs=_with_programs(slots, programs),
         )
         return used_operands, equation.replace(
             operands=list(compress(equation.operands, used_operands)),
@@ -159,9 +155,14 @@ class Structured(OnReferences, Programs[P]):
         )
 
 
-def _resized(groups: Sequence[Group], used: Sequence[Mask]) -> tuple[Group, ...]:
-    """`groups` with the `used` operands, or results, alone."""
-    return tuple([Group(g.role, sum(flags)) for g, flags in strict_zip(groups, used)])
+def _resized(groups: Sequence[Group], sizes: Iterable[int]) -> tuple[Group, ...]:
+    """`groups` with other sizes."""
+    return tuple([group._replace(size=n) for group, n in strict_zip(groups, sizes)])
+
+
+def _with_programs(slots: Slots, programs: Iterable[ClosedJaxpr]) -> tuple[Slot, ...]:
+    """The slots with other programs."""
+    return tuple([s._replace(program=p) for s, p in strict_zip(slots.programs, programs)])
 
 
 def _pruned(slots: Slots, used: Mask) -> tuple[list[ClosedJaxpr] | None, list[bool], list[bool]]:
@@ -205,45 +206,40 @@ def bind_programs(
     params: P,
     slots: Slots,
     groups: Sequence[Operands],
-    programs: Sequence[ClosedJaxpr],
-    consts: Sequence[Operands],
+    opened: Sequence[Opened],
 ) -> Results:
-    """Results of an equation with `programs` in the slots, and the operands `groups`.
+    """Results of an equation with the programs `opened` in the slots, and the operands `groups`.
 
-    The first inputs of each program are its `consts`, which become operands in front of the first group it takes.
+    The constants of a program become operands in front of the first group that it takes.
     """
-    new_groups, new_programs = [*groups], [*programs]
+    new_groups, programs = [*groups], [program for program, *_ in opened]
     for home in {slot.takes[0] for slot in slots.programs}:
         here = [i for i, slot in enumerate(slots.programs) if slot.takes[0] == home]
-        shared, values = with_common_consts([programs[i] for i in here], [consts[i] for i in here])
+        shared, values = with_common_consts([opened[i] for i in here])
         new_groups[home] = [*values, *groups[home]]
         for i, program in strict_zip(here, shared):
-            new_programs[i] = program
+            programs[i] = program
     new = slots._replace(
-        operands=tuple(
-            [Group(g.role, len(xs)) for g, xs in strict_zip(slots.operands, new_groups)]
-        ),
-        programs=tuple(
-            [s._replace(program=p) for s, p in strict_zip(slots.programs, new_programs)]
-        ),
+        operands=_resized(slots.operands, map(len, new_groups)),
+        programs=_with_programs(slots, programs),
     )
     return bind(primitive, *chain(*new_groups), params=primitive.with_slots(params, new))
 
 
-def with_common_consts(
-    programs: Sequence[ClosedJaxpr], consts: Sequence[Operands]
-) -> tuple[tuple[ClosedJaxpr, ...], Values]:
-    """Programs that take all `consts`, equal objects once, in front of their common inputs; and these constants.
+Opened: TypeAlias = tuple[Any, ...]
+"""A program without constants, the values of its first inputs, which were its constants, and perhaps more: a `Derived`,
+a `Body`, the result of `stage_open`."""
 
-    The first inputs of each program are its own constants.
-    """
-    values = {id(x): x for group in consts for x in group}
+
+def with_common_consts(opened: Sequence[Opened]) -> tuple[tuple[ClosedJaxpr, ...], Values]:
+    """The programs with all their constants, equal objects once, in front of their common inputs; and these constants."""
+    values = {id(x): x for _, consts, *_ in opened for x in consts}
     positions = {key: i for i, key in enumerate(values)}
     avals = [type_of(x) for x in values.values()]
     return tuple(
         [
-            with_common_inputs(program, [positions[id(x)] for x in group], avals)
-            for program, group in strict_zip(programs, consts)
+            with_common_inputs(program, [positions[id(x)] for x in consts], avals)
+            for program, consts, *_ in opened
         ]
     ), [*values.values()]
 

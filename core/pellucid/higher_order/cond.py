@@ -136,9 +136,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
     ) -> Values:
         """Results of a cond whose branches are `derived`, on the index and the operands of all branches."""
         index, *rest = operands
-        branches, consts = with_common_consts(
-            [d.program for d in derived], [d.consts for d in derived]
-        )
+        branches, consts = with_common_consts(derived)
         return bind(self, index, *consts, *rest, params=params._replace(branches=branches))
 
     # Derivatives ----------------------------------------------------------------------------------
@@ -244,10 +242,9 @@ def _split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
     shared_avals, shared_of = _shared_residuals(params, parts, n_results)
     primal, consts = with_common_consts(
         [
-            _with_shared_residuals(p, shared, shared_avals, n_results)
+            (_with_shared_residuals(p, shared, shared_avals, n_results), p.consts)
             for p, shared in strict_zip(parts, shared_of)
-        ],
-        [p.consts for p in parts],
+        ]
     )
     constants: Values = []
     places_of: list[list[Any]] = []  # for each branch, those of its residuals
@@ -497,7 +494,7 @@ def _branch(
     bodies = [traced(f, tree, types_of(leaves), caller) for f in functions[::order]][::order]
     bodies = varying_alike(bodies, axes)
     check_branches(caller, functions, names, bodies)
-    programs, consts = with_common_consts([b.program for b in bodies], [b.consts for b in bodies])
+    programs, consts = with_common_consts(bodies)
     inputs = [*consts, *leaves]
     check_distinct(
         caller,

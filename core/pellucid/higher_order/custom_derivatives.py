@@ -842,10 +842,8 @@ class RematOpt(Defined[RematOptParams]):
         function = batch_jaxpr(params.fun_jaxpr.jaxpr, axis, dims, batched_results)
         if function.mask != forward.mask[:n]:  # the forward pass forgets the batch
             return super().batch(axis, operands, dims, params)
-        (fwd, fun), consts = with_common_consts(
-            [forward.program, function.program], [forward.consts, function.consts]
-        )
-        results = bind(self, *consts, *operands, params=RematOptParams(fwd, fun, n))
+        programs, consts = with_common_consts([forward, function])
+        results = bind(self, *consts, *operands, params=RematOptParams(*programs, n))
         return results, forward.mask
 
     def dead_code(self, used, equation):
@@ -874,8 +872,7 @@ def optimized(
     Both are functions of flat values; the results of `function` are the first of those of `forward`.
     """
     avals, debug = types_of(operands), DebugInfo(name)
-    fun, fun_consts = stage_open(function, avals, debug)
-    fwd, fwd_consts = stage_open(forward, avals, debug)
-    (fwd, fun), consts = with_common_consts([fwd, fun], [fwd_consts, fun_consts])
+    opened = [stage_open(f, avals, debug) for f in (function, forward)]
+    (fwd, fun), consts = with_common_consts(opened[::-1])
     params = RematOptParams(fwd, fun, len(fun.out_avals))
     return bind(remat_opt_p, *consts, *operands, params=params)

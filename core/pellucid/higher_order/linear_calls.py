@@ -117,9 +117,7 @@ class LinearCall(CustomCall[LinearCallParams]):
             batch_jaxpr(program.jaxpr, axis, [*dims[:n], *[0] * size], True)
             for program, size in ((params.callee, len(linear)), (params.transpose, n_results))
         ]
-        (callee, transpose), consts = with_common_consts(
-            [d.program for d in derived], [d.consts for d in derived]
-        )
+        (callee, transpose), consts = with_common_consts(derived)
         batched = LinearCallParams(callee, transpose, len(consts) + n)
         return bind(self, *consts, *operands[:n], *linear, params=batched), [0] * n_results
 
@@ -154,10 +152,8 @@ def linear_call(
     )
     avals = types_of(leaves)
     n = len(residuals)
-    callee, consts, out_tree = body_of(
-        fun, treedef_tuple([residual_tree, linear_tree]), avals, "linear_call"
-    )
-    cotangent_avals = [a.tangent() for a in callee.out_avals]
+    callee = body_of(fun, treedef_tuple([residual_tree, linear_tree]), avals, "linear_call")
+    out_tree, cotangent_avals = callee.out_tree, [a.tangent() for a in callee.out_avals]
     transpose = body_of(
         fun_transpose,
         treedef_tuple([residual_tree, out_tree]),
@@ -173,11 +169,9 @@ def linear_call(
                 f"returned: {transpose.out_tree.unflatten([a.text() for a in ct_avals])}",
             ],
         )
-    (program, transposed), common = with_common_consts(
-        [callee, transpose.program], [consts, transpose.consts]
-    )
-    params = LinearCallParams(program, transposed, len(common) + n)
-    return out_tree.unflatten(bind(linear_call_p, *common, *leaves, params=params))
+    programs, consts = with_common_consts([callee, transpose])
+    params = LinearCallParams(*programs, len(consts) + n)
+    return out_tree.unflatten(bind(linear_call_p, *consts, *leaves, params=params))
 
 
 # Solutions -----------------------------------------------------------------------------------------
