@@ -74,18 +74,6 @@ class Discharged(NamedTuple):
     consts: Values
     written: tuple[int, ...]
 
-    def settle(self, operands: Operands, results: Sequence[Any]) -> Values:
-        """The results among what the program gave for `operands`; cells among these get their final values."""
-        return _settled(operands, self.written, results)
-
-
-def _settled(references: Operands, written: Sequence[int], results: Sequence[Any]) -> Values:
-    """`results` without the last ones, which the references at the positions `written` get as values."""
-    n = len(results) - len(written)
-    for position, value in strict_zip(written, results[n:]):
-        references[position].value = value
-    return list(results[:n])
-
 
 def held(operands: Operands) -> Values:
     """`operands` with what cells hold in place of them."""
@@ -247,7 +235,10 @@ class ValueProgram:
         """The results of the program among those of `closed`; references that it wrote get their new values."""
         if not self.written:
             return results
-        return _settled([*self.closed_over, *leaves], self.written, results)
+        references, n = [*self.closed_over, *leaves], len(results) - len(self.written)
+        for position, value in strict_zip(self.written, results[n:]):
+            references[position].value = value
+        return list(results[:n])
 
 
 def is_reference(x: Any) -> bool:
