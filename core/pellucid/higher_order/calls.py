@@ -449,21 +449,14 @@ class Defined(Call[P]):
     def program(self, params: Any):
         return params.as_call().jaxpr
 
-    def jvp(self, primals, tangents, params):
-        return self.definition.jvp(primals, tangents, params.as_call())
+    @staticmethod
+    def _rule_of_definition(name: str) -> Any:
+        """A rule, whose last argument are the params, by that of the definition."""
+        return lambda self, *args: getattr(self.definition, name)(*args[:-1], args[-1].as_call())
 
-    def linearize(self, trace, primals, tangents, params):
-        return self.definition.linearize(trace, primals, tangents, params.as_call())
-
-    def transpose(self, cotangents, operands, params):
-        return self.definition.transpose(cotangents, operands, params.as_call())
-
-    def batch(self, axis, operands, dims, params):
-        return self.definition.batch(axis, operands, dims, params.as_call())
-
-    def discharge(self, operands, params):
-        return self.definition.discharge(operands, params.as_call())
-
+    jvp, linearize, transpose, batch, discharge = map(
+        _rule_of_definition, ("jvp", "linearize", "transpose", "batch", "discharge")
+    )
     dead_code = Programs.dead_code
 
 
