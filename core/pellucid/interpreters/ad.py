@@ -74,6 +74,8 @@ def _adapted_transpose(primitive: Primitive[Any], rule: Function) -> Function:
 def _stated_transpose(primitive: Primitive[Any], transpose: Function) -> Function:
     def rule(cotangent: Any, *operands: Any, **params: Any) -> Any:
         cotangents = listed(primitive, cotangent, "cotangent")
+        if all(type(ct) is Zero for ct in cotangents):
+            return [Zero(x.aval) if is_undefined_primal(x) else None for x in operands]
         return list(transpose(cotangents, operands, params_of(primitive, params)))
 
     return rule

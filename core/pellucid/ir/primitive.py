@@ -171,7 +171,10 @@ class Primitive(Interpreted, Generic[P]):
         raise self.missing("jvp")
 
     def transpose(self, cotangents: Operands, operands: Operands, params: P) -> Results:
-        """Cotangents of the operands given as `LinearOperand`, or `Zero`; None for the others."""
+        """Cotangents of the operands given as `LinearOperand`, or `Zero`; None for the others.
+
+        A cotangent may be `Zero`; all are only for a `TransposedByUser` and what has one within.
+        """
         raise self.missing("transpose")
 
     def batch(

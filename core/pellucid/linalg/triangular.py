@@ -66,11 +66,9 @@ class TriangularSolve(MatrixPrimitive[TriangularSolveParams]):
         return [x], [bind1(self, a, total, params=params)]
 
     def transpose(self, cotangents, operands, params):
-        [cotangent], [a, b] = cotangents, operands
+        [cotangent], [a, _] = cotangents, operands
         if is_linear(a):
             raise self.missing("transpose by the matrix")
-        if type(cotangent) is Zero:
-            return [None, Zero(b.aval)]
         turned = params._replace(transpose_a=not params.transpose_a)
         return [None, bind1(self, a, cotangent, params=turned)]
 

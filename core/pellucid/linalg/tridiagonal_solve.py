@@ -59,11 +59,9 @@ class TridiagonalSolve(MatrixPrimitive[TridiagonalSolveParams]):
         return [x], [bind1(self, dl, d, du, total, params=params)]
 
     def transpose(self, cotangents, operands, params):
-        [cotangent], [dl, d, du, b] = cotangents, operands
+        [cotangent], [dl, d, du, _] = cotangents, operands
         if any(map(is_linear, (dl, d, du))):
             raise self.missing("transpose by the matrix")
-        if type(cotangent) is Zero:
-            return [None, None, None, Zero(b.aval)]
         below, above = shifted(du, -1, -1), shifted(dl, 1, -1)
         return [None, None, None, bind1(self, below, d, above, cotangent, params=params)]
 

@@ -35,7 +35,6 @@ from pellucid.ir import (
     P,
     ShapedArray,
     Values,
-    Zero,
     alike,
     element_shape,
     is_linear,
@@ -466,28 +465,14 @@ def stack(operands: Any, axis: int = 0) -> Any:
 # Taking apart -------------------------------------------------------------------------------------
 
 
-class Parting(Movement[P]):
-    """A movement with several results; the cotangent of the operand joins theirs."""
-
-    traits = MOVEMENT.replace(returns_list=True)
-
-    def join(self, cotangents: Values, params: Any) -> Any:
-        """The cotangent of the operand."""
-        raise self.missing("join")
-
-    def transpose(self, cotangents, operands, params):
-        if all(type(ct) is Zero for ct in cotangents):
-            return [Zero(operands[0].aval)]
-        return [self.join([instantiate(ct) for ct in cotangents], params)]
-
-
 class SplitParams(NamedTuple):
     axis: int
     sizes: Shape
 
 
-class Split(Parting[SplitParams]):
+class Split(Movement[SplitParams]):
     name = "split"
+    traits = MOVEMENT.replace(returns_list=True)
     dim_fields, dims_mark = ("axis",), "~"
 
     def abstract_eval(self, avals, params):
@@ -504,8 +489,8 @@ class Split(Parting[SplitParams]):
             )
         return [shaped_array(resized(x.shape, axis, size), x.dtype, x.weak_type) for size in sizes]
 
-    def join(self, cotangents, params):
-        return concatenate(cotangents, params.axis)
+    def transpose(self, cotangents, operands, params):
+        return [concatenate([*map(instantiate, cotangents)], params.axis)]
 
     def lower(self, ctx, operands, params):
         [aval], start, results = ctx.avals_in, 0, []
@@ -539,8 +524,9 @@ class UnstackParams(NamedTuple):
     axis: int
 
 
-class Unstack(Parting[UnstackParams]):
+class Unstack(Movement[UnstackParams]):
     name = "unstack"
+    traits = MOVEMENT.replace(returns_list=True)
     dim_fields = ("axis",)
 
     def abstract_eval(self, avals, params):
@@ -553,8 +539,8 @@ class Unstack(Parting[UnstackParams]):
         dims = with_mark(words(avals[0].ndim), [params.axis], self.dims_mark)
         return [dims], [resized(dims, params.axis)] * len(results)
 
-    def join(self, cotangents, params):
-        return stack(cotangents, params.axis)
+    def transpose(self, cotangents, operands, params):
+        return [stack([*map(instantiate, cotangents)], params.axis)]
 
     def batched_params(self, params, dim, size):
         batched, dim = super().batched_params(params, dim, size)

@@ -33,8 +33,6 @@ class JointlyLinear(Primitive[P]):
 
     def transpose(self, cotangents, operands, params):
         [cotangent] = cotangents
-        if type(cotangent) is Zero:
-            return [Zero(x.aval) if is_linear(x) else None for x in operands]
         results = [*self.operand_cotangents(cotangent, operands, params)]
         results += [None] * (len(operands) - len(results))
         return [c if is_linear(x) else None for c, x in strict_zip(results, operands)]

@@ -42,7 +42,6 @@ from pellucid.ir import (
     Shown,
     Traits,
     Values,
-    Zero,
     element_shape,
     regrouping,
     shaped_array,
@@ -150,8 +149,6 @@ class Movement(OfOneArray[P]):
 
     def transpose(self, cotangents, operands, params):
         [cotangent], [x] = cotangents, operands
-        if type(cotangent) is Zero:
-            return [Zero(x.aval)]
         return [self.undo(cotangent, x.aval, params)]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: Any) -> Any:
