@@ -31,7 +31,7 @@ from pellucid.ir import (
     with_known,
     without_forwarded,
 )
-from pellucid.primitives.movement import Identity
+from pellucid.primitives.movement import IdentityOfValues
 from pellucid.primitives.placement import device_put
 from pellucid.primitives.staging import stage
 from pellucid.sharding.memory import space_of_kind
@@ -86,13 +86,10 @@ class NameParams(NamedTuple):
     name: str
 
 
-class Name(Identity[NameParams]):
+class Name(IdentityOfValues[NameParams]):
     """The identity; it gives a value a name."""
 
     name = "name"
-
-    def jvp(self, primals, tangents, params):
-        return bind(self, *primals, params=params), tangents
 
 
 name_p = Name()

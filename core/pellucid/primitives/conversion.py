@@ -408,9 +408,6 @@ class Copy(Identity):
 
     name = "copy"
 
-    def undo(self, cotangent, aval, params):
-        return copy(cotangent)
-
 
 copy_p = Copy()
 

@@ -157,7 +157,10 @@ class Movement(OfOneArray[P]):
 
 
 class Identity(Movement[P]):
-    """A primitive whose result equals its operand; subclasses add a side condition or an effect."""
+    """A primitive whose result equals its operand, and which does to tangents and cotangents what it does to values.
+
+    Subclasses add a side condition or an effect.
+    """
 
     traits = MOVEMENT
     types_are_laid_out = True
@@ -166,13 +169,23 @@ class Identity(Movement[P]):
         return avals
 
     def undo(self, cotangent, aval, params):
-        return cotangent
+        return bind1(self, cotangent, params=params)
 
     def batch(self, axis, operands, dims, params):
         return bind(self, *operands, params=params), dims
 
     def lower(self, ctx, operands, params):
         return operands
+
+
+class IdentityOfValues(Identity[P]):
+    """An identity that does nothing to tangents and cotangents."""
+
+    def jvp(self, primals, tangents, params):
+        return bind(self, *primals, params=params), tangents
+
+    def undo(self, cotangent, aval, params):
+        return cotangent
 
 
 # reshape ------------------------------------------------------------------------------------------

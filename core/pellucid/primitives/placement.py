@@ -279,9 +279,6 @@ class LayoutConstraint(Runs, Identity[LayoutConstraintParams]):
         array = x if isinstance(x, ArrayImpl) else bottom().from_host(x)
         return [device_put(array, Format(params.layout, array.sharding))]
 
-    def undo(self, cotangent, aval, params):
-        return bind1(self, cotangent, params=params)
-
     def batch(self, axis, operands, dims, params):
         [dim] = dims
         if dim is None:
@@ -359,9 +356,6 @@ class ShardingConstraint(Placed, Identity[ShardingConstraintParams]):
             return None
         counts = tiles(sharding, aval.ndim).counts  # a constraint may cut unevenly, a result not
         return None if any(size % n for size, n in strict_zip(aval.shape, counts)) else (sharding,)
-
-    def undo(self, cotangent, aval, params):
-        return bind1(self, cotangent, params=params)
 
     def batch(self, axis, operands, dims, params):
         [x], [dim] = operands, dims

@@ -20,7 +20,7 @@ from pellucid.ir import (
 )
 from pellucid.tracing import attribute_text, bind, bind1, bottom, types_of, xla_metadata
 
-from .movement import Identity
+from .movement import IdentityOfValues
 
 
 class WithoutResults(Primitive[P]):
@@ -39,7 +39,7 @@ class WithoutResults(Primitive[P]):
 # stage ----------------------------------------------------------------------------------------------
 
 
-class Stage(Identity):
+class Stage(IdentityOfValues):
     """The same value, as part of the program."""
 
     name = "stage"
@@ -213,13 +213,10 @@ class XlaMetadataParams(NamedTuple):
     xla_metadata_kvs: tuple[tuple[str, Any], ...]
 
 
-class XlaMetadataValue(Identity[XlaMetadataParams]):
+class XlaMetadataValue(IdentityOfValues[XlaMetadataParams]):
     """The same value; the operation that computes it has metadata."""
 
     name = "xla_metadata_value"
-
-    def jvp(self, primals, tangents, params):
-        return bind(self, *primals, params=params), tangents
 
     def lower(self, ctx, operands, params):
         texts = {key: attribute_text(value) for key, value in params.xla_metadata_kvs}
