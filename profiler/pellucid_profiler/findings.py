@@ -207,7 +207,11 @@ def _line(session: Session, place: Place | None) -> str:
 def _transfers(session: Session) -> Iterator[Finding]:
     spans, wall = session.spans, session.totals.wall_seconds
     rows = np.flatnonzero(np.array([name == _TRANSFER for name in session.names], bool)[spans.name])
-    seconds = float((spans.end_ns[rows] - spans.start_ns[rows]).sum()) / 1e9
+    logged = [row for row in session.by_transfer() if row.direction == _TO_DEVICE]
+    durations = spans.end_ns[rows] - spans.start_ns[rows]
+    # First calls place Python numbers in spans of the same name, which are shorter and in no log of transfers.
+    copies = np.argsort(durations)[-sum(row.count for row in logged) :]
+    rows, seconds = rows[copies], float(durations[copies].sum()) / 1e9
     if len(rows) < MIN_TRANSFERS or seconds < MIN_SHARE * wall:
         return
     callers = enclosing(session.calls, spans.thread[rows], spans.start_ns[rows])
@@ -216,9 +220,9 @@ def _transfers(session: Session) -> Iterator[Finding]:
     if len(numbers):
         function = function_name(session.names[numbers[np.argmax(counts)]])
         where = [f"{counts.max()} of them were arguments of `{function}`."]
-    largest = next((row for row in session.by_transfer() if row.direction == _TO_DEVICE), None)
     n_bytes = ""
-    if largest is not None:
+    if logged:
+        largest = logged[0]
         n_bytes = f", {bytes_text(largest.n_bytes / largest.count)} each time"
         where.append(_line(session, largest.place))
     yield Finding(

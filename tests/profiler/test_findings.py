@@ -126,21 +126,21 @@ def test_waiting_for_python_is_told(step, every_share) -> None:
 
 def test_a_transfer_in_each_step_is_told_with_the_function_that_takes_it(every_share) -> None:
     # 20 MB of the host, for a function that does little.
-    function, x = pl.jit(lambda x: x[0, 0] + 1), np.ones((5000, 1000), np.float32)
-    function(x).block_until_ready()
+    function, x = pl.jit(lambda x, row: x[row, 0] + 1), np.ones((5000, 1000), np.float32)
+    function(x, 0).block_until_ready()
     with profile() as recorded:
-        for _ in range(4):
-            function(x).block_until_ready()  # copies
+        for row in range(4):
+            function(x, row).block_until_ready()  # copies
     [finding] = [each for each in findings(recorded.wait()) if "copied from the host" in each.text]
     assert "devices 4 times" in finding.text
     assert "19.1 MiB each time" in finding.text
     assert "4 of them were arguments of `<lambda>`" in finding.evidence
-    assert "function(x).block_until_ready()  # copies" in finding.evidence
+    assert "function(x, row).block_until_ready()  # copies" in finding.evidence
     assert 0 < finding.saved_seconds <= recorded.totals.wall_seconds
     placed = pl.device_put(x)
     with profile() as recorded:
-        for _ in range(4):
-            function(placed).block_until_ready()
+        for row in range(4):
+            function(placed, row).block_until_ready()
     assert "copied from the host" not in texts(recorded.wait())
 
 

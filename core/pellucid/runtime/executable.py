@@ -328,6 +328,6 @@ def _layout_of_argument(argument):
     An argument that has a layout comes to `shard_argument` instead, which copies it, and publishes it where somebody
     observes transfers; of small ones C++ gets copies.
     """
-    if type(argument) in (arrays.ArrayImpl, int, float, complex):
+    if type(argument) in (arrays.ArrayImpl, bool, int, float, complex):
         return None
     return None if is_copied(argument) and not transfers_watched.value else COPIED_BY_PYTHON

@@ -87,7 +87,8 @@ def put_host(
 ) -> ArrayImpl:
     """An array of type `aval` laid out as `sharding`, with the contents of host value `value`; NumPy zeros for float0.
 
-    `explicit` states to transfer guards that the user asked for the transfer.
+    `explicit` states to transfer guards that the user asked for the transfer. Implicit ones of Python numbers, which
+    C++ does in calls that it knows, are guarded and not published.
 
     Raises: IntegerRangeError for a Python integer that the dtype can't hold.
     """
@@ -110,6 +111,9 @@ def put_host(
         parts = np.array(data) if may_alias else data  # one copy, which devices may take parts of
         shards = [parts[index] for index in indices]
     put = lambda: arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
+    if not explicit and type(value) in (bool, int, float, complex):
+        with guards.passed("host_to_device", aval, sharding, explicit=False):
+            return put()
     return guards.transferred("host_to_device", data.nbytes, aval, sharding, put, explicit=explicit)
 
 

@@ -10,7 +10,7 @@ import pellucid as pl
 from pellucid import numpy as jnp
 from pellucid.base import config, dtypes
 from pellucid.base.errors import ArgumentTypeError, TransferGuardError
-from pellucid.base.events import TransferStarted, counting
+from pellucid.base.events import TransferFinished, TransferStarted, counting
 
 # Not all jaxlibs compile for floats of 6 bits.
 DTYPES = [d for d in map(np.dtype, dtypes.SUPPORTED) if d.kind != "V" or d.itemsize > 1]
@@ -123,6 +123,30 @@ def test_listeners_hear_of_each_transfer_and_guards_refuse_known_arguments():
     assert seen.count == 2
     with pl.transfer_guard_host_to_device("disallow"), pytest.raises(TransferGuardError):
         f(x)
+
+
+@pytest.mark.parametrize("number", [True, 1, 2.0, 3j])
+@pytest.mark.parametrize("call", [pl.jit(lambda x, y: x + y), lambda x, y: x + y])
+def test_numbers_are_guarded_and_are_no_copies_of_arrays(call, number):
+    x = pl.device_put(np.ones(3, np.complex64))
+    with counting(TransferStarted) as started, counting(TransferFinished) as finished:
+        results = [call(x, number) for _ in range(3)]
+    assert (started.count, finished.count) == (0, 0)
+    assert [r.tolist() for r in results] == [[1 + number] * 3] * 3
+    for _ in range(2):
+        with pl.transfer_guard("disallow"), pytest.raises(TransferGuardError, match="host-to-dev"):
+            call(x, number)
+    with counting(TransferStarted) as started:
+        pl.device_put(number)
+    assert started.count == 1
+
+
+@pytest.mark.parametrize("number", [True, 1, 2.0, 3j])
+def test_cpp_places_numbers(monkeypatch, number):
+    f = pl.jit(lambda x: x == number)
+    f(number)
+    monkeypatch.setattr("pellucid.xla.arrays.put", None)
+    assert f(number)
 
 
 def test_results_keep_their_devices_and_guards_are_asked():
