@@ -109,13 +109,8 @@ def _unbound(caller: str, name) -> AxisNameError:
     )
 
 
-def checked_groups(
-    caller: str, axes: AxisNames, groups: Any, *, even: bool = False
-) -> Groups | None:
-    """`axis_index_groups` as tuples, which must hold each position along `axes` once.
-
-    Raises CollectiveError otherwise, and if `even` unless all groups have one size.
-    """
+def _checked_groups(caller: str, axes: AxisNames, groups: Any) -> Groups | None:
+    """`axis_index_groups` as tuples; raises CollectiveError unless they hold each position along `axes` once."""
     if groups is None:
         return None
     with expecting(f"{caller}: axis_index_groups is a list of lists of positions", groups):
@@ -126,12 +121,25 @@ def checked_groups(
             f"{caller}: axis_index_groups must hold each position along the axis exactly once.",
             got=f"{[list(g) for g in listed]} for {_text(axes)} of size {size}",
         )
-    if even and len({len(group) for group in listed}) != 1:
+    return listed
+
+
+def axes_and_even_groups(
+    caller: str, axis_name: Any, groups: Any
+) -> tuple[AxisNames, Groups | None]:
+    """The names in `axis_name`, and `axis_index_groups` of positions along them, which must have one size.
+
+    Raises: as `listed_axes`; CollectiveError for groups that don't hold each position once, or of several sizes.
+    """
+    axes = listed_axes(caller, axis_name)
+    listed = _checked_groups(caller, axes, groups)
+    sizes = [len(group) for group in listed or ()]
+    if len({*sizes}) > 1:
         raise CollectiveError(
             f"{caller}: all groups in axis_index_groups must have the same size.",
-            got=f"sizes {[len(g) for g in listed]}",
+            got=f"sizes {sizes}",
         )
-    return listed
+    return axes, listed
 
 
 def _text(axes: AxisNames) -> str:
@@ -250,18 +258,14 @@ def _recast(x, axes: AxisNames, to: str):
                 got=f"to={to!r}",
                 do="Cast in a `shard_map` over that axis, without check_vma=False.",
             )
-        state = state_along(aval, axis)
+        states = [state for state, names in states_of(aval).items() if axis in names]
+        state = states[0] if states else "the same"
         if state != source:
             raise ArgumentValueError(
                 f"pcast: only a value that is {source} along an axis can be cast to {to!r}.",
                 got=f"{aval.text()}, {state} along {axis!r}",
             )
     return recast(primitive, x, axes)
-
-
-def state_along(aval: Any, axis: Any) -> str:
-    """State of a value of type `aval` along `axis`, as `states_of` names it, or "the same"."""
-    return next((state for state, axes in states_of(aval).items() if axis in axes), "the same")
 
 
 def _cast(x, axes: AxisNames):
@@ -484,6 +488,16 @@ class PExtreme(AllReduce):
     def along(self, x, dim):
         return self.reduce(x, (dim,))
 
+    def of_leaf(
+        self, caller: str, x: Any, axes: AxisNames, positional: Axes, groups: Groups | None
+    ) -> Any:
+        """The extreme of array `x` along its own axes `positional` and the named `axes`."""
+        if positional:
+            x = self.reduce(x, _own_axes(caller, x, positional))
+        if not axes or not isinstance(x, Tracer):
+            return x
+        return bind1(self, vary(x, axes), params=CollectiveParams(axes, groups))
+
     def lower(self, ctx, operands, params):
         [x], [aval] = operands, ctx.avals_in
         groups = device_groups(ctx, params.axes, params.axis_index_groups)
@@ -499,11 +513,16 @@ pmax_p = PExtreme("max", reduce_max)
 pmin_p = PExtreme("min", reduce_min)
 
 
-def named_and_positional(caller: str, axis_name: Any) -> tuple[AxisNames, Axes]:
-    """The names among `axis_name`, and the ints that are no names: axes of the array itself."""
-    axes = as_tuple(caller, axis_name)
-    positional = tuple([a for a in axes if isinstance(a, int) and a not in context.axes])
-    return listed_axes(caller, [a for a in axes if a not in positional]), positional
+def _over_leaves(of_leaf: Function, caller: str, x: Any, axis_name: Any, groups: Any) -> Any:
+    """`of_leaf(caller, leaf, axes, positional, groups)` for each array of the tree `x`.
+
+    `axes` are the names among `axis_name`, `positional` the ints that are no names: axes of the array itself.
+    """
+    names = as_tuple(caller, axis_name)
+    positional = tuple([a for a in names if isinstance(a, int) and a not in context.axes])
+    axes = listed_axes(caller, [a for a in names if a not in positional])
+    listed = _checked_groups(caller, axes, groups)
+    return tree_map(lambda leaf: of_leaf(caller, leaf, axes, positional, listed), x)
 
 
 def _own_axes(caller: str, x, positional: Axes) -> Axes:
@@ -524,9 +543,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     >>> vmap(lambda x: x / psum(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
     Array([0.25, 0.75], dtype=float32)
     """
-    axes, positional = named_and_positional("psum", axis_name)
-    groups = checked_groups("psum", axes, axis_index_groups)
-    return tree_map(lambda leaf: _psum("psum", leaf, axes, positional, groups), x)
+    return _over_leaves(_psum, "psum", x, axis_name, axis_index_groups)
 
 
 def _psum(caller: str, x, axes: AxisNames, positional: Axes, groups: Groups | None):
@@ -555,16 +572,14 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     >>> vmap(lambda x: x - pmean(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
     Array([-1.,  1.], dtype=float32)
     """
-    axes, positional = named_and_positional("pmean", axis_name)
-    groups = checked_groups("pmean", axes, axis_index_groups)
-    return tree_map(lambda leaf: _pmean(leaf, axes, positional, groups), x)
+    return _over_leaves(_pmean, "pmean", x, axis_name, axis_index_groups)
 
 
-def _pmean(x, axes: AxisNames, positional: Axes, groups: Groups | None):
-    total = _psum("pmean", x, axes, positional, groups)
+def _pmean(caller: str, x, axes: AxisNames, positional: Axes, groups: Groups | None):
+    total = _psum(caller, x, axes, positional, groups)
     shape = type_of(x).shape
-    elements = math.prod(shape[axis] for axis in _own_axes("pmean", x, positional))
-    count = _psum("pmean", elements, axes, (), groups)
+    elements = math.prod(shape[axis] for axis in _own_axes(caller, x, positional))
+    count = _psum(caller, elements, axes, (), groups)
     if type(total) in (int, float, complex):
         return total / count
     if not dtypes.is_inexact(type_of(total).dtype):
@@ -583,7 +598,7 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     >>> vmap(lambda x: x == pmax(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
     Array([False,  True], dtype=bool)
     """
-    return _extreme(pmax_p, x, axis_name, axis_index_groups)
+    return _over_leaves(pmax_p.of_leaf, "pmax", x, axis_name, axis_index_groups)
 
 
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -597,18 +612,4 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     >>> vmap(lambda x: x - pmin(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
     Array([0., 2.], dtype=float32)
     """
-    return _extreme(pmin_p, x, axis_name, axis_index_groups)
-
-
-def _extreme(primitive: PExtreme, x, axis_name, axis_index_groups):
-    axes, positional = named_and_positional(primitive.name, axis_name)
-    groups = checked_groups(primitive.name, axes, axis_index_groups)
-
-    def reduced(leaf):
-        if positional:
-            leaf = primitive.reduce(leaf, _own_axes(primitive.name, leaf, positional))
-        if not axes or not isinstance(leaf, Tracer):
-            return leaf
-        return bind1(primitive, vary(leaf, axes), params=CollectiveParams(axes, groups))
-
-    return tree_map(reduced, x)
+    return _over_leaves(pmin_p.of_leaf, "pmin", x, axis_name, axis_index_groups)

@@ -58,7 +58,15 @@ from pellucid.primitives.varying import CollectiveParams, vary
 from pellucid.tracing import bind, bind1, bound_axes, context, stage, type_of, types_of
 from pellucid.transforms import backward_pass, batch_flat
 
-from .axes import AxisNames, Exchange, axis_index, checked_groups, listed_axes, psum_p, size_along
+from .axes import (
+    AxisNames,
+    Exchange,
+    axes_and_even_groups,
+    axis_index,
+    listed_axes,
+    psum_p,
+    size_along,
+)
 from .gathering import GatherAxesParams, all_gather_p, check_parts, folded, split
 
 Pairs = tuple[tuple[int, int], ...]
@@ -349,8 +357,7 @@ def all_to_all(
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    axes = listed_axes("all_to_all", axis_name)
-    groups = checked_groups("all_to_all", axes, axis_index_groups, even=True)
+    axes, groups = axes_and_even_groups("all_to_all", axis_name, axis_index_groups)
     parts = size_along(axes, groups)
 
     def exchanged(leaf):
@@ -506,8 +513,7 @@ def ragged_all_to_all(
     Array([[1., 3.],
            [2., 4.]], dtype=float32)
     """
-    axes = listed_axes("ragged_all_to_all", axis_name)
-    groups = checked_groups("ragged_all_to_all", axes, axis_index_groups, even=True)
+    axes, groups = axes_and_even_groups("ragged_all_to_all", axis_name, axis_index_groups)
     size = size_along(axes, groups)
     layout = (input_offsets, send_sizes, output_offsets, recv_sizes)
     for what, x in strict_zip(_NAMES, layout):
@@ -529,13 +535,6 @@ def ragged_all_to_all(
 
 
 _PLATFORMS = ("cuda", "gpu", "rocm")
-
-
-class PSendParams(NamedTuple):
-    """`perm` holds pairs (source, destination) of positions along the axes."""
-
-    axis_name: AxisNames
-    perm: Pairs
 
 
 class PRecvParams(NamedTuple):
@@ -564,7 +563,7 @@ class PointToPoint(Collective, Primitive[P]):
         return _pair_attributes(ctx, params)
 
 
-class PSend(PointToPoint[PSendParams]):
+class PSend(PointToPoint[PPermuteParams]):
     """Sends its operand; the result is a token."""
 
     name = "psend"
@@ -613,9 +612,8 @@ def psend(x: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:
     { lambda ; a:f32[]. let b:Tok = psend[axis_name=('i',) perm=((0, 1),)] a in (b,) }
     """
     axes, pairs = axes_and_pairs("psend", axis_name, perm)
-    return tree_map(
-        lambda leaf: bind1(psend_p, vary(leaf, axes), params=PSendParams(axes, pairs)), x
-    )
+    params = PPermuteParams(axes, pairs)
+    return tree_map(lambda leaf: bind1(psend_p, vary(leaf, axes), params=params), x)
 
 
 def precv(token: Any, out_shape: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:

@@ -30,9 +30,8 @@ from .axes import (
     AxisNames,
     Exchange,
     are_addends,
+    axes_and_even_groups,
     axis_index,
-    checked_groups,
-    listed_axes,
     size_along,
 )
 
@@ -199,8 +198,7 @@ def all_gather(
         raise ArgumentValueError(
             'all_gather: `to` is "varying", "invarying" or "reduced".', got=f"to={to!r}"
         )
-    axes = listed_axes("all_gather", axis_name)
-    groups = checked_groups("all_gather", axes, axis_index_groups, even=True)
+    axes, groups = axes_and_even_groups("all_gather", axis_name, axis_index_groups)
     if to != "varying" and groups is not None:
         raise UnsupportedError(
             'all_gather: with axis_index_groups, groups have different results, so `to` is "varying".'
@@ -320,8 +318,7 @@ def psum_scatter(
     >>> vmap(lambda x: psum_scatter(x, "i"), axis_name="i")(np.ones((2, 2)))
     Array([2., 2.], dtype=float32)
     """
-    axes = listed_axes("psum_scatter", axis_name)
-    groups = checked_groups("psum_scatter", axes, axis_index_groups, even=True)
+    axes, groups = axes_and_even_groups("psum_scatter", axis_name, axis_index_groups)
     parts = size_along(axes, groups)
 
     def scattered(leaf):

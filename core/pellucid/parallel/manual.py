@@ -6,7 +6,6 @@ Specs relate the types of whole values and of the parts that one position along 
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Iterator, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
@@ -71,11 +70,6 @@ REPLICATED = PartitionSpec()
 """The spec of a value that every position has in full."""
 
 
-def part_counts(mesh: AnyMesh, spec: PartitionSpec) -> list[int]:
-    """Into how many parts `spec` cuts each of its dimensions."""
-    return [math.prod(mesh.shape[axis] for axis in axes) for axes in spec.axes_per_dim]
-
-
 def check_is_array(aval: Any, path: str) -> None:
     """Raise UnsupportedError for a reference or a token, of which devices can't have parts."""
     if not isinstance(aval, ShapedArray):
@@ -102,7 +96,7 @@ def local_type(
             got=f"{path}: {aval.text()}", do=error.do,
         )  # fmt: skip
     shape = list(aval.shape)
-    for dim, parts in enumerate(part_counts(mesh, spec)):
+    for dim, parts in enumerate(map(mesh.parts_of, spec.axes_per_dim)):
         if shape[dim] % parts:
             axes = axes_text(spec.axes_per_dim[dim])
             shown = f"{path}: {aval.text()}, {spec!r}"
@@ -132,8 +126,8 @@ def whole_type(
 ) -> ShapedArray:
     """Type of the value that the positions along the axes `manual` have parts of."""
     shape = list(aval.shape)
-    for dim, parts in enumerate(part_counts(mesh, spec)):
-        shape[dim] *= parts
+    for dim, axes in enumerate(spec.axes_per_dim):
+        shape[dim] *= mesh.parts_of(axes)
     shown = aval.shown_sharding
     if any(marks_of(aval)):
         shown = None  # the spec says it
@@ -276,8 +270,8 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, OneProgram[ShardMap
         over = tuple([a for a in axis.spmd_name or () if a in params.newly_manual_axes])
         _check_batch_axes(over, params)
         over = over or _free_axes(axis, params)
-        parts = math.prod(params.mesh.shape[a] for a in over)
-        local = BatchAxis(axis.size // parts, axis.name, None if over else axis.spmd_name)
+        size = axis.size // params.mesh.parts_of(over)
+        local = BatchAxis(size, axis.name, None if over else axis.spmd_name)
         entry = over or None
         with params.scope():
             program, consts, out_dims = _batched(params, local, dims, frozenset(over))
@@ -478,7 +472,7 @@ def _shared_out(
     def run(*operands: Any) -> Values:
         shares = []
         for ct, spec in strict_zip(operands[first:], ct_specs):
-            n = math.prod(params.mesh.shape[a] for a in params.unmentioned(spec))
+            n = params.mesh.parts_of(params.unmentioned(spec))
             shares.append(ct if n == 1 else div(ct, constant_like(ct, n)))
         results = replay(program, (), *operands[:first], *shares)
         return [
@@ -517,16 +511,13 @@ def _free_axes(axis: BatchAxis, params: ShardMapParams) -> AxisNames:
 
 
 def _with_batch_dims(specs: Specs, dims: Dims, entry) -> list[PartitionSpec]:
+    """`specs` with `entry` for the new dimension of each value that has one."""
     return [
-        spec if d is None else _with_batch_dim(spec, d, entry)
+        spec
+        if d is None
+        else PartitionSpec(*inserted([*spec, *[None] * (d - len(spec))], d, entry))
         for spec, d in strict_zip(specs, dims)
     ]
-
-
-def _with_batch_dim(spec: PartitionSpec, dim: int, entry) -> PartitionSpec:
-    """`spec` with `entry` for a new dimension at `dim`."""
-    entries = [*spec, *[None] * (dim - len(spec))]
-    return PartitionSpec(*inserted(entries, dim, entry))
 
 
 def _batched(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: AxisSet) -> Derived:

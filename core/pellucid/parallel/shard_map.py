@@ -22,7 +22,7 @@ from pellucid.base import (
     tree_map,
 )
 from pellucid.higher_order.bodies import Body, argument_names, body_of_flat, known_body
-from pellucid.ir import Avals, DebugInfo, Effects, Operands, Results, Values
+from pellucid.ir import DebugInfo, Effects, Operands, Results, Values
 from pellucid.primitives.varying import Marks, marks_of, vary
 from pellucid.refs.access import new_ref
 from pellucid.sharding import (
@@ -278,9 +278,14 @@ def _call(
         in_specs = (*[REPLICATED] * len(body.consts), *specs)
         return ShardMapParams(check_vma, in_specs, body.program, manual, mesh, body.out_tree[1])
 
+    code = getattr(f, "__code__", None)
+
+    def names() -> list[str]:
+        return [*itertools.compress(argument_names(code, tree), is_array)]
+
     def traced() -> Body:
-        body = _traced(f, flat, avals, tree, [i for i, _ in static])
-        if any(mesh.shape[axis] > 1 for axis in manual):
+        body = body_of_flat(flat, avals, DebugInfo(name_of(f), names))
+        if mesh.parts_of(manual) > 1:
             _check_has_no_order(f, body.program.effects)
         params_of(body).check_no_divergence(body.program.jaxpr)
         return body
@@ -293,16 +298,6 @@ def _call(
         check_is_array(aval, f"used from outside by `{name_of(f)}`")
     result_tree, _ = body.out_tree
     return result_tree.unflatten(bind(shard_map_p, *body.consts, *arrays, params=params_of(body)))
-
-
-def _traced(f: Function, flat: Function, avals: Avals, tree, static: list[int]) -> Body:
-    """The program of `flat`, whose arguments are leaves of those of `f`, of structure `tree`, but for the `static` ones."""
-    code = getattr(f, "__code__", None)
-
-    def names() -> list[str]:
-        return [n for i, n in enumerate(argument_names(code, tree)) if i not in static]
-
-    return body_of_flat(flat, avals, DebugInfo(name_of(f), names))
 
 
 def _check_has_no_order(f: Function, effects: Effects) -> None:
