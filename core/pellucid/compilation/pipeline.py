@@ -54,6 +54,7 @@ from pellucid.sharding import NamedSharding, PartitionSpec
 from pellucid.sharding.errors import AbstractPlacementError
 from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.mesh import AnyMesh
+from pellucid.sharding.placement import replicated_on
 from pellucid.tracing import without_references
 from pellucid.xla import ARRAY_TYPES, Device, JaxRuntimeError, OpSharding, compile as xla_compile
 from pellucid.xla.compile import LoadedExecutable, compile_only, compile_options
@@ -67,7 +68,6 @@ from .placement import (
     canonical,
     mesh_over_devices,
     over_devices,
-    replicated_over,
 )
 from .shardy import ShardyAttributes, chosen_shardings
 
@@ -111,8 +111,10 @@ class Request(NamedTuple):
 
     @property
     def replicated(self) -> Any:
-        """The placement of a value that each device holds in full."""
-        return replicated_over(self.placement, self.mesh)
+        """The placement of a value that each device holds in full, named by the mesh if there is one."""
+        if self.mesh is not None:
+            return NamedSharding(self.mesh, PartitionSpec())
+        return replicated_on(self.placement.devices)
 
 
 class LoweredProgram(NamedTuple):

@@ -24,14 +24,13 @@ from pellucid.sharding import (
     AbstractMesh,
     Mesh,
     NamedSharding,
-    PartitionSpec,
     Sharding,
     SingleDeviceSharding,
     make_single_device_sharding,
     mesh_context,
 )
 from pellucid.sharding.mesh import AnyMesh
-from pellucid.sharding.placement import GSPMDSharding, same_devices
+from pellucid.sharding.placement import same_devices
 from pellucid.sharding.stated import check_fits, placement_text
 from pellucid.tracing import type_of
 from pellucid.xla import ARRAY_TYPES, Device, DeviceList
@@ -77,15 +76,6 @@ class Where(NamedTuple):
 @cached(256)
 def _device_list(devices: tuple[Device, ...]) -> DeviceList:
     return DeviceList(devices)
-
-
-def replicated_over(placement: Placement, mesh: AnyMesh | None) -> Any:
-    """Each device of `placement` in full, named by `mesh` if there is one."""
-    if mesh is not None:
-        return NamedSharding(mesh, PartitionSpec())
-    if len(placement.devices) == 1:
-        return make_single_device_sharding(placement.devices[0])
-    return GSPMDSharding.get_replicated(placement.devices)
 
 
 def placements_in(jaxpr: Jaxpr) -> tuple[Any, ...]:

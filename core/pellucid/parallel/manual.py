@@ -141,6 +141,11 @@ def whole_type(
     return aval.update(shape=tuple(shape), varying=aval.varying - manual, shown_sharding=sharding)
 
 
+def spec_along(dim: int | None, axis: Any) -> PartitionSpec:
+    """The spec of a value that is cut along `dim` over mesh axis `axis`; whole everywhere for None."""
+    return REPLICATED if dim is None else PartitionSpec(*[None] * dim, axis)
+
+
 def leading_spec(mesh: AnyMesh, axes: Sequence[Any] | AxisSet) -> PartitionSpec:
     """The spec that joins the parts of all positions along `axes` at the first dimension."""
     names = tuple([name for name in mesh.axis_names if name in axes])

@@ -23,7 +23,7 @@ from pellucid.base import (
     tree_map,
 )
 from pellucid.higher_order.jitted import jit
-from pellucid.ir import Dims, Operands, Values
+from pellucid.ir import Operands, Values
 from pellucid.primitives.movement import canonical_axis, expand_dims, move_axis, squeeze
 from pellucid.primitives.placement import device_put
 from pellucid.runtime import platforms
@@ -40,7 +40,7 @@ from pellucid.transforms import (
 )
 from pellucid.xla import ARRAY_TYPES, flatten
 
-from .manual import REPLICATED
+from .manual import REPLICATED, spec_along
 from .multihost import global_array_to_host_local_array, host_local_array_to_global_array
 from .shard_map import shard_map
 
@@ -127,10 +127,10 @@ def pmap(
                 [x if d is None else expand_dims(x, (0,)) for x, d in strict_zip(results, axes)]
             )
 
-        in_specs = tuple([_spec(d, name) for d in dims])
+        in_specs = tuple([spec_along(d, name) for d in dims])
         mapped = shard_map(one, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
         results, out_tree = flatten(mapped(*leaves))
-        out_dims = _canonical(results, _wanted(out_axes, out_tree))
+        out_dims = _out_dims(results, out_axes, out_tree)
         return out_tree.unflatten(
             [move_axis(x, 0, d) if d else x for x, d in strict_zip(results, out_dims)]
         )
@@ -145,11 +145,13 @@ def pmap(
         leaves, tree, size, dims = elements(args, kwargs, None)
         if size != len(mesh.local_devices):
             raise _misfit(fun, size, mesh.local_devices)
-        there = host_local_array_to_global_array(leaves, mesh, [_spec(d, name) for d in dims])
+        there = host_local_array_to_global_array(leaves, mesh, [spec_along(d, name) for d in dims])
         new_args, new_kwargs = _with_static(tree.unflatten(there), args, static)
         results, out_tree = flatten(compiled(*new_args, **new_kwargs))
-        out_dims = _canonical(results, _wanted(out_axes, out_tree))
-        here = global_array_to_host_local_array(results, mesh, [_spec(d, name) for d in out_dims])
+        out_dims = _out_dims(results, out_axes, out_tree)
+        here = global_array_to_host_local_array(
+            results, mesh, [spec_along(d, name) for d in out_dims]
+        )
         return out_tree.unflatten(here)
 
     @wraps(fun, "Form for several devices")
@@ -169,7 +171,7 @@ def pmap(
             if layouts not in settled:
                 leaves, tree, size, dims = elements(args, kwargs)
                 mesh = _row(fun, name, size, devices, backend)
-                there = [_moved(x, mesh, _spec(d, name)) for x, d in strict_zip(leaves, dims)]
+                there = [_moved(x, mesh, spec_along(d, name)) for x, d in strict_zip(leaves, dims)]
                 if all(x is y for x, y in strict_zip(leaves, there)):
                     settled.add(layouts)
                 else:
@@ -225,11 +227,11 @@ def _wanted(out_axes, out_tree) -> list[int | None]:
     return broadcast_prefix_to(out_axes, out_tree, is_none, caller="pmap out_axes", name="result")
 
 
-def _canonical(results: Operands, axes: Dims) -> list[int | None]:
+def _out_dims(results: Operands, out_axes, out_tree) -> list[int | None]:
     """The axes along which results have their elements, counted from the front."""
     return [
         None if axis is None else canonical_axis(axis, type_of(x).ndim, "pmap: out_axes")
-        for x, axis in strict_zip(results, axes)
+        for x, axis in strict_zip(results, _wanted(out_axes, out_tree))
     ]
 
 
@@ -252,8 +254,3 @@ def _with_static(
     for i in static:
         new_args.insert(i, args[i])
     return tuple(new_args), new_kwargs
-
-
-def _spec(dim: int | None, name) -> PartitionSpec:
-    """How a value lies whose elements are along `dim`; everywhere whole for None."""
-    return REPLICATED if dim is None else PartitionSpec(*[None] * dim, name)

@@ -15,6 +15,7 @@ from pellucid.base import (
     Function,
     broadcast_prefix,
     broadcast_prefix_to,
+    filled,
     is_none,
     leaf_paths,
     shown_path,
@@ -47,6 +48,7 @@ from .manual import (
     local_type,
     manual_axes_bound,
     shard_map_p,
+    spec_along,
 )
 
 
@@ -169,13 +171,11 @@ def smap(
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
 
     def spec(axis: Any) -> PartitionSpec:
-        if axis is None:
-            return REPLICATED
-        if type(axis) is not int or axis < 0:
+        if axis is not None and (type(axis) is not int or axis < 0):
             raise ArgumentTypeError(
                 "smap: axes are None or ints from 0 on, or trees of those.", got=f"got {axis!r}"
             )
-        return PartitionSpec(*[None] * axis, axis_name)
+        return spec_along(axis, axis_name)
 
     in_specs = Infer if in_axes is Infer else tree_map(spec, in_axes, is_leaf=is_none)
     out_specs = tree_map(spec, out_axes, is_leaf=is_none)
@@ -243,9 +243,7 @@ def _call(
     leaves, tree = flatten(args)
     leaf_specs = _input_specs(args, in_specs)
     is_array = [spec is not None for spec in leaf_specs]
-    static = [(i, x) for i, x in enumerate(leaves) if not is_array[i]]
-    arrays = [*itertools.compress(leaves, is_array)]
-    arrays = checked_leaves(arrays, "shard_map", f, args)
+    arrays = checked_leaves([*itertools.compress(leaves, is_array)], "shard_map", f, args)
     paths = [*itertools.compress(argument_paths(f, args), is_array)]
     stated = itertools.compress(leaf_specs, is_array)
     specs = [
@@ -258,14 +256,11 @@ def _call(
     ]
     out_leaves, out_tree = flatten(out_specs)
     for spec in out_leaves:
-        _check_is_spec("out_specs", spec)
-        _check_axes("out_specs", spec, mesh, manual)
+        _check_spec("out_specs", spec, mesh, manual)
 
     def flat(*parts: Any) -> tuple[Values, Any]:
-        xs = list(parts)
-        for i, x in static:
-            xs.insert(i, x)
-        results, result_tree = result_leaves(f(*tree.unflatten(xs)), "shard_map", f)
+        inputs = tree.unflatten(filled(is_array, parts, leaves))
+        results, result_tree = result_leaves(f(*inputs), "shard_map", f)
         result_specs = broadcast_prefix_to(
             out_specs, result_tree, caller="shard_map out_specs", name="result"
         )
@@ -293,7 +288,8 @@ def _call(
     specs_key = (*leaf_specs, *out_leaves, out_tree)
     key = ("shard_map", tree, *avals, mesh, manual, check_vma, *specs_key)
     with manual_axes_bound(mesh, manual, check_vma):
-        body = traced() if static else known_body(f, key, traced)
+        # A key doesn't have the values that are no arrays.
+        body = known_body(f, key, traced) if all(is_array) else traced()
     for aval in types_of(body.consts):
         check_is_array(aval, f"used from outside by `{name_of(f)}`")
     result_tree, _ = body.out_tree
@@ -335,8 +331,7 @@ def _checked_spec(
 ) -> PartitionSpec:
     if spec is Infer:
         return _inferred(x, mesh, manual, path)
-    _check_is_spec("in_specs", spec)
-    _check_axes("in_specs", spec, mesh, manual)
+    _check_spec("in_specs", spec, mesh, manual)
     aval = type_of(x)
     if marks_of(aval) != Marks(spec.unreduced, spec.reduced) or (
         any(marks_of(aval)) and not check_vma
@@ -356,18 +351,13 @@ def _check_matches_type(spec: PartitionSpec, aval, path: str) -> None:
     """Raise PartitionSpecError if `spec` shards an argument otherwise than its type, over Explicit axes, says."""
     shown = aval.shown_sharding
     of_type = REPLICATED if shown is None else shown.spec
-    if _trimmed(spec.axes_per_dim) != _trimmed(of_type.axes_per_dim):
+    dims = itertools.zip_longest(spec.axes_per_dim, of_type.axes_per_dim, fillvalue=())
+    if any(stated != typed for stated, typed in dims):
         raise PartitionSpecError(
             "shard_map in_specs must be those of the arguments' types over Explicit mesh axes.",
             got=f"{path}: {aval.text()}, spec {spec!r}",
             do="Leave in_specs out, they are read from the types then, or `reshard` the argument first.",
         )
-
-
-def _trimmed(axes_per_dim: Sequence[Any]) -> tuple[Any, ...]:
-    """`axes_per_dim` without the dimensions at the end that no axis shards."""
-    n_dims = max((i + 1 for i, axes in enumerate(axes_per_dim) if axes), default=0)
-    return tuple(axes_per_dim[:n_dims])
 
 
 def _inferred(x, mesh: AnyMesh, manual: AxisSet, path: str) -> PartitionSpec:
@@ -387,15 +377,12 @@ def _inferred(x, mesh: AnyMesh, manual: AxisSet, path: str) -> PartitionSpec:
     return PartitionSpec(*entries, unreduced=sharding.spec.unreduced, reduced=sharding.spec.reduced)
 
 
-def _check_is_spec(what: str, spec) -> None:
+def _check_spec(what: str, spec, mesh: AnyMesh, manual: AxisSet) -> None:
     if not isinstance(spec, PartitionSpec):
         raise ArgumentTypeError(
             f"shard_map {what} is a PartitionSpec, or a tree of them.", got=f"got {spec!r:.60}",
             do="Write P() for a value that every position has whole.",
         )  # fmt: skip
-
-
-def _check_axes(what: str, spec: PartitionSpec, mesh: AnyMesh, manual: AxisSet) -> None:
     for axes in spec.axes_per_dim:
         for axis in axes:
             if axis not in mesh.axis_names:

@@ -11,6 +11,7 @@ from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     Ints,
+    Shape,
     Unary,
     broadcast_prefix,
     dtypes,
@@ -29,8 +30,6 @@ from pellucid.xla.arrays import assemble
 
 from .array import check_not_deleted
 from .transfer import put_shards
-
-Shape = tuple[int, ...]
 
 
 def make_array_from_callback(

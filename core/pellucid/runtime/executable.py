@@ -207,15 +207,11 @@ class Executable:
         tokens.running[devices[0]] = token
         if self.host_failures:
             token.block_until_ready()
-            self._raise_host_failure()
-        return outgoing[n:]
-
-    def _raise_host_failure(self) -> None:
-        for failures in self.host_failures:
-            if failures:
+            for failures in filter(None, self.host_failures):
                 first = failures[0]
                 failures.clear()
                 raise first from first.__cause__
+        return outgoing[n:]
 
     @property
     def in_devices(self) -> list[Device]:

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import cached
 from pellucid.ir import Effect, abstract_token, shaped_array
-from pellucid.sharding import make_single_device_sharding
-from pellucid.sharding.placement import GSPMDSharding
+from pellucid.sharding.placement import replicated_on
 from pellucid.xla import ArrayImpl, Device, arrays
 from pellucid.xla.compile import result_handler
 
@@ -45,7 +43,7 @@ class RuntimeTokens(threading.local):
         A program that ran on other devices is waited for here: no token spans both.
         """
         token = self.last.get(effect)
-        sharding = _everywhere(tuple(devices))
+        sharding = replicated_on(tuple(devices))
         if token is not None and token._sharding == sharding:
             return token
         if token is not None:
@@ -55,7 +53,7 @@ class RuntimeTokens(threading.local):
 
     def handler(self, devices: Sequence[Device]) -> Any:
         """Makes an array of a token that a program on `devices` gives."""
-        return result_handler(_TOKEN_TYPE, _everywhere(tuple(devices)), False)
+        return result_handler(_TOKEN_TYPE, replicated_on(tuple(devices)), False)
 
     def block_until_ready(self) -> None:
         """Wait for all effects of programs that this thread started; raises what they raised."""
@@ -63,14 +61,6 @@ class RuntimeTokens(threading.local):
         self.running, self.last = {}, {}
         for token in started:
             token.block_until_ready()
-
-
-@cached(256)
-def _everywhere(devices: tuple[Device, ...]):
-    """Where a token of a program on `devices` is."""
-    if len(devices) == 1:
-        return make_single_device_sharding(devices[0])
-    return GSPMDSharding.get_replicated(devices)
 
 
 tokens = RuntimeTokens()

@@ -17,7 +17,7 @@ from pellucid.base import Ints, Shape, strict_zip
 from pellucid.xla import Device, DeviceList
 
 from . import mesh_context
-from .errors import AbstractPlacementError, MeshError, ShardingArgumentError, ShardingError
+from .errors import AbstractPlacementError, MeshError, ShardingArgumentError, ShardingError, updated
 from .interning import Interned, InternTable, made
 
 AxisName = Hashable
@@ -214,18 +214,13 @@ class AbstractMesh(_NamedAxes):
         **changes: AbstractDevice | None,
     ) -> AbstractMesh:
         """This mesh with some parts replaced; `abstract_device` may be among `changes`."""
-        unknown = changes.keys() - {"abstract_device"}
-        if unknown:
-            raise ShardingArgumentError(
-                f"AbstractMesh.update takes no argument {min(unknown)!r}.",
-                do="It takes axis_sizes, axis_names, axis_types and abstract_device.",
-            )
-        return AbstractMesh(
-            self.axis_sizes if axis_sizes is None else axis_sizes,
-            self.axis_names if axis_names is None else axis_names,
-            self.axis_types if axis_types is None else axis_types,
-            abstract_device=changes.get("abstract_device", self.abstract_device),
-        )
+        fields = {
+            "axis_sizes": self.axis_sizes if axis_sizes is None else axis_sizes,
+            "axis_names": self.axis_names if axis_names is None else axis_names,
+            "axis_types": self.axis_types if axis_types is None else axis_types,
+            "abstract_device": self.abstract_device,
+        }
+        return AbstractMesh(**updated("AbstractMesh.update", fields, changes))
 
     def update_axis_types(self, name_to_type: Mapping[AxisName, AxisType]) -> AbstractMesh:
         """This mesh with other types for the axes named.

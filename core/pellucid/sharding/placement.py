@@ -326,6 +326,14 @@ def _single_device_sharding(device: Device, memory_kind: str | None) -> SingleDe
     return SingleDeviceSharding(device, memory_kind=kind)
 
 
+@cached(256)
+def replicated_on(devices: tuple[Device, ...]) -> SingleDeviceSharding | GSPMDSharding:
+    """The placement of a value that each of `devices` holds in full."""
+    if len(devices) == 1:
+        return make_single_device_sharding(devices[0])
+    return GSPMDSharding.get_replicated(devices)
+
+
 def _gspmd_sharding_of_parts(
     devices: tuple[Device, ...], message: bytes, memory_kind: str | None
 ) -> GSPMDSharding:
