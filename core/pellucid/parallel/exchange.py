@@ -453,7 +453,8 @@ def by_gathering(operands: Operands, params: RaggedExchangeParams) -> Any:
     gather = GatherAxesParams(0, groups, params.axis_name, size, False)
     here = axis_index(params.axis_name)
     if groups is not None:
-        here = dynamic_index_in_dim(_places_in(groups), here, 0, keepdims=False)
+        places = np.argsort(np.concatenate(groups)) % size  # of each position, within its group
+        here = dynamic_index_in_dim(places.astype(_INDEX), here, 0, keepdims=False)
 
     def for_me(x):
         everywhere = bind1(all_gather_p, convert_element_type(x, _INDEX), params=gather)
@@ -476,14 +477,6 @@ def by_gathering(operands: Operands, params: RaggedExchangeParams) -> Any:
         )
         output = select(broadcast_in_dim(is_filled, type_of(output).shape, (0,)), received, output)
     return output
-
-
-def _places_in(groups: Groups) -> np.ndarray:
-    """For each position along the axes, its place in its group."""
-    places = np.zeros(sum(map(len, groups)), _INDEX)
-    for group in groups:
-        places[list(group)] = np.arange(len(group))
-    return places
 
 
 def ragged_all_to_all(

@@ -99,23 +99,20 @@ def tiles_of(sharding: HloSharding, ndim: int, num_devices: int) -> Tiles:
             got=str(sharding),
             do="Use SingleDeviceSharding(device).",
         )
-    if not sharding.is_tiled():
-        same, each = np.zeros(num_devices, np.int64), np.arange(num_devices)
-        return Tiles(
-            (1,) * ndim,
-            np.zeros((num_devices, ndim), np.int64),
-            each if sharding.is_unreduced() else same,
-            each if sharding.is_manual() else same,
-        )
-    dims = sharding.tile_assignment_dimensions()
-    kinds = sharding.subgroup_types() or [REPLICATED] * sharding.replicate_on_last_tile_dim()
+    if sharding.is_tiled():
+        dims = sharding.tile_assignment_dimensions()
+        kinds = sharding.subgroup_types() or [REPLICATED] * sharding.replicate_on_last_tile_dim()
+        devices = np.array(sharding.tile_assignment_devices(), np.int64)
+    else:  # all devices are one group
+        dims, devices = [num_devices], np.arange(num_devices)
+        is_manual, is_unreduced = sharding.is_manual(), sharding.is_unreduced()
+        kinds = [MANUAL if is_manual else UNREDUCED if is_unreduced else REPLICATED]
     counts = dims[: len(dims) - len(kinds)]
     if len(counts) > ndim:
         raise ShardingError(
             f"the sharding is for values of {len(counts)} dimensions, but the value has {ndim}.",
             got=str(sharding),
         )
-    devices = np.array(sharding.tile_assignment_devices(), np.int64)
     by_device = np.empty((len(devices), len(dims)), np.int64)
     by_device[devices] = np.stack(np.unravel_index(np.arange(len(devices)), dims), axis=1)
     padding = ndim - len(counts)

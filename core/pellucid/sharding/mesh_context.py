@@ -19,19 +19,14 @@ entered = flags.flag("pellucid_entered_mesh", None, in_call_key=True, in_trace_k
 """The Mesh of the innermost `with mesh:`."""
 
 
-class _OuterMeshes(threading.local):
-    def __init__(self) -> None:
-        self.stack: list[Any] = []
-
-
-_outer = _OuterMeshes()
+_outer = threading.local()
 
 
 def enter(mesh: Any) -> None:
     """Begin `with mesh:` in this thread."""
-    _outer.stack.append(entered.swap_local(mesh))
+    _outer.__dict__.setdefault("meshes", []).append(entered.swap_local(mesh))
 
 
 def leave() -> None:
     """End the innermost `with mesh:` of this thread."""
-    entered.set_local(_outer.stack.pop())
+    entered.set_local(_outer.meshes.pop())
