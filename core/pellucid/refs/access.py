@@ -27,7 +27,7 @@ from pellucid.primitives.movement import (
     reshape,
     transpose,
 )
-from pellucid.tracing import bind, bind1, is_array_like, is_reference, type_of
+from pellucid.tracing import bind, bind1, is_array_like, is_reference, type_of, types_of
 
 from . import index as indexing
 from .index import RefIndex, parsed
@@ -158,7 +158,7 @@ class RefView(Accessed):
     @property
     def shape(self) -> Shape:
         step, operands = self.steps[-1]
-        return step.result_shape([type_of(x).shape for x in operands])
+        return step.result_shape(types_of(operands))
 
     @property
     def dtype(self) -> Any:
@@ -414,7 +414,7 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
         _replaced(view, x, indexing.added)
         return
     if inner:
-        shape = index.result_shape([type_of(i).shape for i in operands])
+        shape = index.result_shape(types_of(operands))
         x = _updated(zeros(shaped_array(shape, view.ref.dtype)), inner, x, indexing.added)
     bind(addupdate_p, view.ref, x, *operands, params=PartParams(index))
 

@@ -16,7 +16,7 @@ from pellucid.base import (
     inserted,
     strict_zip,
 )
-from pellucid.ir import Operands, Values
+from pellucid.ir import Avals, Operands, Values
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.assembly import concatenate, slice as static_slice
 from pellucid.primitives.conversion import convert_element_type
@@ -30,7 +30,7 @@ from pellucid.primitives.index_dims import (
 from pellucid.primitives.logical import clamp
 from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes, reshape
 from pellucid.primitives.slicing import Slice, dynamic_slice, dynamic_update_slice, wrapped
-from pellucid.tracing import is_array_like, type_of
+from pellucid.tracing import is_array_like, type_of, types_of
 
 Shape = tuple[int, ...]
 _INT32 = np.dtype(np.int32)
@@ -88,10 +88,10 @@ class RefIndex(NamedTuple):
         """Sizes of the windows."""
         return tuple([e.size for e in self.entries if e is not None])
 
-    def result_shape(self, operands: Sequence[Shape]) -> Shape:
-        """Shape of the selected part, with operands of these shapes."""
+    def result_shape(self, operands: Avals) -> Shape:
+        """Shape of the selected part, with operands of these types."""
         windows, p = self.windows, self.position
-        return inserted(windows, p, *broadcast_shapes((), *operands))
+        return inserted(windows, p, *broadcast_shapes((), *[a.shape for a in operands]))
 
     def text(self, operands: Sequence[str]) -> str:
         """As Python writes it, with names for the operands."""
@@ -249,7 +249,7 @@ def read(array: Any, index: RefIndex, operands: Operands) -> Any:
         array, starts = dynamic_slice(array, starts, spans), [0] * len(spans)
     if not operands or max(strides) > 1:
         array = static_slice(array, starts, [*map(operator.add, starts, spans)], strides)
-    return reshape(array, index.result_shape([type_of(x).shape for x in operands]))
+    return reshape(array, index.result_shape(types_of(operands)))
 
 
 def written(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
@@ -285,7 +285,7 @@ def _points(index: RefIndex, operands: Operands) -> tuple[Any, GatherDimensionNu
     Windows without gaps move as a whole, from starts that are moved to the nearest inside; negative positions count
     from the end.
     """
-    shape = index.result_shape([type_of(x).shape for x in operands])
+    shape = index.result_shape(types_of(operands))
     end = index.position + len(shape) - len(index.windows)
     vector_axes = range(index.position, end)
     window_axes = iter([*range(index.position), *range(end, len(shape))])

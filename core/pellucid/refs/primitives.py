@@ -15,9 +15,9 @@ from pellucid.base import (
     EffectsError,
     cached,
     inserted,
-    resized,
     strict_zip,
 )
+from pellucid.higher_order.custom_rules import unbatched
 from pellucid.higher_order.jitted import jit
 from pellucid.ir import (
     INDEXING,
@@ -371,7 +371,7 @@ class Get(Shown, OfReference[PartParams]):
 
     def abstract_eval(self, avals, params):
         ref, *operands = avals
-        shape = params.index.result_shape([a.shape for a in operands])
+        shape = params.index.result_shape(operands)
         if params.index.is_full:
             return [ref.inner_aval]
         return [shaped_array(shape, ref.dtype)]
@@ -409,7 +409,7 @@ class Write(Shown, OfReference[PartParams]):
     def check(self, avals: Avals, params: PartParams) -> Any:
         """The type of the part; raises EffectsError for a new value of another type."""
         ref, new, *operands = avals
-        part = shaped_array(params.index.result_shape([a.shape for a in operands]), ref.dtype)
+        part = shaped_array(params.index.result_shape(operands), ref.dtype)
         if new.shape != part.shape or new.dtype != part.dtype:
             raise EffectsError(
                 f"`{self.name}`: the new value doesn't have the type of the part of the reference.",
@@ -449,11 +449,8 @@ class Write(Shown, OfReference[PartParams]):
                 do="Give the batched function a reference with a batch axis as an argument, or reduce over the batch "
                 "outside, and write then.",
             )
-        shapes = [
-            s if d is None else resized(s, d)
-            for s, d in strict_zip([type_of(x).shape for x in rest], rest_dims)
-        ]
-        shape = params.index.result_shape(shapes)
+        elements = [unbatched(type_of(x), d) for x, d in strict_zip(rest, rest_dims)]
+        shape = params.index.result_shape(elements)
         index, rest, out = batched_index(axis, params.index, dim, rest, rest_dims)
         full = inserted(shape, out, axis.size)
         if new_dim is None:
