@@ -145,8 +145,7 @@ class _Walk:
         return ("value", kind, value) if _is_value(value) else self.unknown(value)
 
     def function(self, function: types.FunctionType) -> Any:
-        again = self.again(function)
-        if again is not None:
+        if again := self.again(function):
             return again
         if _is_pure(function.__globals__.get("__name__")):  # `functools.wraps` copies `__module__`
             return self.library_function(function)
@@ -172,12 +171,12 @@ class _Walk:
         same = _Same(function if is_whole else function.__code__, weakly=True)
         return ("library function", same, self.closure(function))
 
-    def again(self, value: Any) -> Any:
-        """A reference to `value` if it was met before; else None."""
-        number = self.seen.get(id(value))
-        if number is not None:
-            return ("again", number)
-        self.seen[id(value)] = len(self.seen)
+    def again(self, value: Any, *aspect: Any) -> Any:
+        """A reference to `value`, or to an aspect of it, if it was met before; else None."""
+        key = id(value), *aspect
+        if key in self.seen:
+            return ("again", self.seen[key])
+        self.seen[key] = len(self.seen)
         self.kept.append(value)
         return None
 
@@ -193,10 +192,8 @@ class _Walk:
             return self.unknown(module)
         if _is_ours(module.__name__):  # its attributes load when they are first used
             return ("module", module.__name__)
-        again = id(module), names
-        if again in self.seen:
-            return ("again", self.seen[again])
-        self.seen[again] = len(self.seen)
+        if again := self.again(module, names):
+            return again
         attributes = vars(module)
         read = [(name, self.of(attributes[name])) for name in names if name in attributes]
         # NumPy loads some of its modules when they are first used.
@@ -249,11 +246,8 @@ class _ObjectWalk(_Walk):
         if is_class and value.__flags__ & _IMMUTABLE_TYPE:
             return ("fixed", _Same(value))
         names = self.names[-1] if self.names and is_module else ()
-        again = id(value), names
-        if again in self.seen:
-            return ("again", self.seen[again])
-        self.seen[again] = len(self.seen)
-        self.kept.append(value)
+        if again := self.again(value, names):
+            return again
         kind = value if is_class else type(value)
         is_plain = hasattr(value, "__dict__") and kind.__basicsize__ <= _PLAIN_BYTES
         if len(self.seen) > _FUNCTIONS_WALKED or not (is_module or is_plain):
