@@ -99,7 +99,9 @@ def lt(x: Any, y: Any) -> Any:
     return bind1(lt_p, x, y)
 
 
-def _lower_compare(direction: str, *, total_order: bool = False) -> Function:
+def _comparison(
+    name: str, direction: str, accepts: frozenset[str], *, total_order: bool = False
+) -> Elementwise:
     def lower(ctx: Any, operands: Any, params: Any) -> Any:
         result, logical = ctx.avals_out[0], ctx.avals_in[0].update(shape=ctx.avals_out[0].shape)
         aval = physical(logical)
@@ -111,13 +113,6 @@ def _lower_compare(direction: str, *, total_order: bool = False) -> Function:
         op, initial = ("stablehlo.and", True) if direction == "EQ" else ("stablehlo.or", False)
         return ctx.reduce(same, ctx.constant(np.bool_(initial)), words, op, result)
 
-    return lower
-
-
-def _comparison(
-    name: str, direction: str, accepts: frozenset[str], *, total_order: bool = False
-) -> Elementwise:
-    lower = _lower_compare(direction, total_order=total_order)
     traits = ARITHMETIC if total_order else CHEAP_ARITHMETIC
     return Elementwise(name, traits, accepts, lower, result=boolean, tangents=(None, None))
 
