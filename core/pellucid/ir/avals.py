@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pellucid.base import ShapeError, dtypes, inserted, resized
+from pellucid.base import ShapeError, dtypes, inserted, resized, strict_zip
 from pellucid.sharding import ManualAxisType, NamedSharding, PartitionSpec, get_abstract_mesh
 from pellucid.sharding.explicit_types import (
     check_divisible,
@@ -250,7 +250,7 @@ def shaped_array(
                 got=f"shape {shape}",
             )
         aval = object.__new__(ShapedArray)
-        for name, value in zip(_FIELDS, key, strict=True):
+        for name, value in strict_zip(_FIELDS, key):
             setattr(aval, name, value)
         aval.ndim, aval.size = len(shape), size
         aval = _interned.setdefault(key, aval)

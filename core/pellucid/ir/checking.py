@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from pellucid.base import JaxprTypeError
+from pellucid.base import JaxprTypeError, strict_zip
 
 from .jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, subjaxprs
 from .rules import StateEffect
@@ -43,7 +43,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
         stated = tuple(v.aval for v in equation.results)
         if len(expected) != len(stated) or any(
             e is not f and e.strip_weak_type() is not f.strip_weak_type()  # type: ignore[attr-defined]
-            for e, f in zip(expected, stated, strict=True)
+            for e, f in strict_zip(expected, stated)
         ):
             raise JaxprTypeError(
                 f"`{equation.primitive.name}` gives other types than its equation says.",

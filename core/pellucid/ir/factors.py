@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from pellucid.base import Ints
+from pellucid.base import Ints, strict_zip
 
 Words = Sequence[str]
 """For each dimension of an array the factors that it is made of."""
@@ -113,7 +113,7 @@ def _aligned(old: Ints, new: Ints) -> Iterator[tuple[int | None, int | None, int
     if 0 in old:  # without elements dimensions correspond only where the sizes do
         dims = [[dim for dim, size in enumerate(shape) if size != 1] for shape in (old, new)]
         if [old[i] for i in dims[0]] == [new[j] for j in dims[1]]:
-            yield from ((i, j, old[i]) for i, j in zip(*dims, strict=True))
+            yield from ((i, j, old[i]) for i, j in strict_zip(*dims))
         else:
             yield from ((i, None, size) for i, size in enumerate(old))
             yield from ((None, j, size) for j, size in enumerate(new))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import AxisNameError
+from pellucid.base import AxisNameError, strict_zip
 from pellucid.ir import Operands, shaped_array
 from pellucid.sharding import NamedSharding, PartitionSpec
 from pellucid.sharding.shardy import axis_texts
@@ -156,7 +156,7 @@ def manual_computation(
     def placements(parts: Parts) -> Any:
         shardings = [
             NamedSharding(mesh, _with_shown(spec, local, region.manual))
-            for spec, local in zip(parts.specs, parts.local, strict=True)
+            for spec, local in strict_zip(parts.specs, parts.local)
         ]
         return ctx.sharding_attributes.per_value(
             shardings, parts.whole, leave_auto_open=not region.is_full
@@ -185,7 +185,7 @@ def _with_shown(spec: PartitionSpec, local, manual: frozenset[Any]) -> Partition
     shown = getattr(local, "shown_sharding", None)
     if shown is None:
         return spec
-    cut = zip(spec.padded(local.ndim).axes_per_dim, shown.spec.axes_per_dim, strict=True)
+    cut = strict_zip(spec.padded(local.ndim).axes_per_dim, shown.spec.axes_per_dim)
     return spec.update(
         partitions=[(*axes, *(a for a in more if a not in manual)) or None for axes, more in cut]
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pellucid.base import CompilationError, Ints, Size, Symbol, is_static
+from pellucid.base import CompilationError, Ints, Size, Symbol, is_static, strict_zip
 from pellucid.ir import physical, shaped_array
 from pellucid.xla.mlir import ir
 
@@ -74,9 +74,7 @@ def size_value(ctx: OperationBuilder, size: Any) -> SizeValue:
                 do="Compute with it in a function that is exported for symbolic shapes, from sizes of its arguments.",
             )
         values = ctx.globals[len(ctx.globals) - len(ctx.dimensions) :]
-        variables = {
-            name: SizeValue(ctx, x) for name, x in zip(ctx.dimensions, values, strict=True)
-        }
+        variables = {name: SizeValue(ctx, x) for name, x in strict_zip(ctx.dimensions, values)}
         return size_value(ctx, size.evaluate(variables))
     return SizeValue(ctx, ctx.constant(np.int32(size)))
 
@@ -139,7 +137,7 @@ def _without(attributes: Attributes, fields: Sequence[str]) -> Attributes:
 def _dynamic_slice(ctx: OperationBuilder, operands: Values, sizes: Ints) -> Form:
     x, *indices = operands
     starts: list[SizeValue] = []
-    for dim, (index, size) in enumerate(zip(indices, sizes, strict=True)):
+    for dim, (index, size) in enumerate(strict_zip(indices, sizes)):
         last = SizeValue(ctx, dimension_size(ctx, x, dim)) - size
         starts.append(SizeValue(ctx, ctx.convert(index, SIZE)).maximum(0).minimum(last))
     first, window, ones = (sizes_value(ctx, part) for part in (starts, sizes, [1] * len(sizes)))

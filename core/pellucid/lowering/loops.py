@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pellucid.base import fits
+from pellucid.base import fits, strict_zip
 from pellucid.ir import Avals, Effect, abstract_token, physical, shaped_array
 from pellucid.xla.mlir import ir
 
@@ -39,7 +39,7 @@ def while_loop(
     with ctx.inside(loop.regions[0], all_avals) as arguments, ctx.named("while/cond/"):
         ctx.op("stablehlo.return", [], [condition(arguments[n:])])
     with ctx.inside(loop.regions[1], all_avals) as arguments, ctx.named("while/body/"):
-        ctx.tokens = outer | dict(zip(effects, arguments[:n], strict=True))
+        ctx.tokens = outer | dict(strict_zip(effects, arguments[:n]))
         ctx.loop_depth += 1
         results = body(arguments[n:])
         ctx.loop_depth -= 1
@@ -58,7 +58,7 @@ def case(
     all_avals = [*(abstract_token for _ in effects), *avals]
     operation = ctx.op("stablehlo.case", ctx.types(all_avals), [index], regions=len(branches))
     outer = ctx.tokens
-    for i, (region, branch) in enumerate(zip(operation.regions, branches, strict=True)):
+    for i, (region, branch) in enumerate(strict_zip(operation.regions, branches)):
         with ctx.inside(region, []), ctx.named(f"cond/branch_{i}_fun/"):
             ctx.tokens = dict(outer)
             results = branch()

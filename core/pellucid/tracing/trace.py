@@ -26,6 +26,7 @@ from pellucid.base import (
     cached,
     dtypes,
     is_loaded,
+    strict_zip,
     tracebacks,
 )
 from pellucid.ir import (
@@ -192,7 +193,7 @@ def name_operands(error: E, operands: Sequence[Any]) -> E:
         )
         places = [(i, match) for i, line in enumerate(lines) if (match := shown.fullmatch(line))]
         if len(places) == len(alike):
-            for (i, match), text in zip(places, alike, strict=True):
+            for (i, match), text in strict_zip(places, alike):
                 lines[i] = _named(match[1] or "", match[2] or "", text)
     error.state_got(lines)
     return error

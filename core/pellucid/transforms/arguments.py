@@ -15,6 +15,7 @@ from pellucid.base import (
     RemovedError,
     dtypes,
     shown_path,
+    strict_zip,
     structure_differences,
 )
 from pellucid.ir import Mask, Operands, ShapedArray, Values
@@ -89,7 +90,7 @@ def checked_leaves(
     """
     checked = []
     are_any_objects = are_any_objects or [False] * len(leaves)
-    for x, may_be_any in zip(leaves, are_any_objects, strict=True):
+    for x, may_be_any in strict_zip(leaves, are_any_objects):
         if type(x) not in ARRAY_TYPES:
             try:
                 dtype = type_of(x).dtype

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pellucid.base import NameStack, known_at_least
+from pellucid.base import NameStack, known_at_least, strict_zip
 from pellucid.ir import Equation, Jaxpr, Lineage, Literal, Var, next_id
 
 WORTH_AN_EQUATION = 1024
@@ -85,7 +85,7 @@ def with_fewer_residuals(
     if not going or len(distinct) < len(residuals):
         return jaxpr, list(residuals)
     residual_vars = [v for v in residuals if v not in going]
-    renamed: dict[Var | Literal, Var] = dict(zip(residuals, jaxpr.constvars, strict=True))
+    renamed: dict[Var | Literal, Var] = dict(strict_zip(residuals, jaxpr.constvars))
     needed: set[int] = set()
     pending = list(going)
     while pending:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pellucid.base import strict_zip
 from pellucid.ir import Avals, Mask, Operands, Results, Values, Zero, is_linear, registry
 from pellucid.primitives.creation import instantiate, ones, zeros
 from pellucid.primitives.families import add_tangents, zero_of
@@ -17,10 +18,7 @@ from pellucid.tracing import bind1, type_of, types_of
 def spread(tangents: Operands, nonzero: Mask, avals: Avals) -> Values:
     """A tangent for each result of the types `avals`: the next of `tangents` where `nonzero`, else `Zero`."""
     values = iter(tangents)
-    return [
-        next(values) if nz else Zero(aval.tangent())
-        for nz, aval in zip(nonzero, avals, strict=True)
-    ]
+    return [next(values) if nz else Zero(aval.tangent()) for nz, aval in strict_zip(nonzero, avals)]
 
 
 def paired(values: Values, mask: Mask) -> tuple[Values, Values]:
