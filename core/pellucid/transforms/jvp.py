@@ -30,9 +30,7 @@ def jvp_flat(
     `function` gives (results, auxiliary values); the latter may be anything.
     """
     trace = JvpTrace(context.trace)
-    arguments = [
-        p if type(t) is Zero else JvpTracer(trace, p, t) for p, t in strict_zip(primals, tangents)
-    ]
+    arguments = trace.joined(primals, tangents)
     try:
         with use_trace(trace):
             results, aux = function(*arguments)

@@ -77,11 +77,7 @@ def batch_flat(
     the user's function that `function` calls, if it may keep its batched values. `lanes` takes the batch dimensions.
     """
     trace = BatchTrace(context.trace, axis, tag, lanes)
-    if lanes is not None:
-        lanes.note(operands, dims)
-    arguments = [
-        x if dim is None else BatchTracer(trace, x, dim) for x, dim in strict_zip(operands, dims)
-    ]
+    arguments = trace.joined(operands, dims)
     names = {} if axis.name is None else {axis.name: axis.size}
     try:
         with use_trace(trace), bound_axes(names):
@@ -117,7 +113,7 @@ class Lanes:
     def note(self, values: Operands, dims: Dims) -> None:
         """Note the dimensions of values that the program computes, and not those of values that are noted already."""
         noted = self.dims
-        for x, dim in zip(values, dims, strict=True):
+        for x, dim in strict_zip(values, dims):
             if dim is not None:
                 if type(x) is not StagingTracer:
                     x = _innermost(x)
