@@ -32,7 +32,6 @@ from pellucid.ir import (
     Group,
     Jaxpr,
     Linearized,
-    Literal,
     Mask,
     Operands,
     Primitive,
@@ -41,6 +40,7 @@ from pellucid.ir import (
     Slot,
     Slots,
     Values,
+    values_of,
     without_forwarded,
 )
 from pellucid.lowering.loops import case
@@ -602,18 +602,14 @@ def _with_constants(body: Body, consts: Values) -> Body:
 def _replayed(jaxpr: Jaxpr, operands: Operands) -> Values:
     """Results of a program without calls on operands that vary over more axes than those it was traced with."""
     values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, operands))
-
-    def read(atom):
-        return atom.val if type(atom) is Literal else values[atom]
-
     for equation in jaxpr.equations:
-        inputs = [read(a) for a in equation.operands]
+        inputs = values_of(equation.operands, values)
         if equation.primitive is pvary_p:
             results = [vary(inputs[0], equation.params.axes)]
         else:
             results = bind(equation.primitive, *inputs, params=equation.params)
         values.update(strict_zip(equation.results, results))
-    return [read(a) for a in jaxpr.outvars]
+    return values_of(jaxpr.outvars, values)
 
 
 def _with_varying_results(body: Body, result_axes: Sequence[frozenset[Any]]) -> Body:

@@ -12,7 +12,7 @@ from pellucid.sharding.errors import PartitionSpecError
 from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.partition_spec import UNCONSTRAINED
 from pellucid.sharding.stated import check_fits, stated_layout, stated_sharding
-from pellucid.tracing import replay, stage
+from pellucid.tracing import replay, stage_closed
 from pellucid.xla import flatten
 
 Placements = tuple[Any, ...] | None
@@ -136,7 +136,7 @@ def with_constraints(
     def body(*operands):
         return _each(results, replay(jaxpr, (), *_each(arguments, operands)))
 
-    return ClosedJaxpr(*stage(body, avals, jaxpr.debug))
+    return stage_closed(body, avals, jaxpr.debug)
 
 
 def _each(placements: Placements, values: Operands) -> Values:

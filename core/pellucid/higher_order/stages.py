@@ -50,7 +50,7 @@ from pellucid.tracing import (
     is_array_like,
     name_of,
     resolve_arguments,
-    stage,
+    stage_closed,
     type_of,
 )
 from pellucid.transforms import check_callable, type_of_described
@@ -536,7 +536,7 @@ def _traced(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> tuple[Close
         trees.append(tree)
         return results
 
-    program = ClosedJaxpr(*stage(flat, call.avals, spec.debug_info(call, trees)))
+    program = stage_closed(flat, call.avals, spec.debug_info(call, trees))
     return program, program.out_avals, trees[0]
 
 

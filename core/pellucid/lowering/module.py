@@ -481,14 +481,14 @@ class LoweringContext(OperationBuilder):
         """A constant for a literal."""
         return self.constant(np.asarray(literal.val, dtype=literal.aval.dtype))  # pyright: ignore[reportAttributeAccessIssue]
 
-    @contextlib.contextmanager
-    def named(self, scope: str, operation: str | None = None) -> Iterator[None]:
+    def named(
+        self, scope: str, operation: str | None = None
+    ) -> contextlib.AbstractContextManager[None]:
         """Name what is built in the block: `scope`, as `while/body/`, goes behind the path of the equation at hand.
 
         Operations are called `operation`, by default as the equation's primitive.
         """
-        with self._at(self.path + scope, self.leaf if operation is None else operation):
-            yield
+        return self._at(self.path + scope, self.leaf if operation is None else operation)
 
     @contextlib.contextmanager
     def _at(self, path: str, leaf: str) -> Iterator[None]:
