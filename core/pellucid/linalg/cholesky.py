@@ -46,7 +46,7 @@ class Cholesky(MatrixPrimitive[NoParams]):
     def lower(self, ctx, operands, params):
         if ctx.platform == "tpu" and 0 not in ctx.avals_in[0].shape:
             lower = {"lower": True}
-            return [ctx.op1("stablehlo.cholesky", ctx.avals_out[0], operands, lower)]
+            return [ctx.as_result("stablehlo.cholesky", operands, lower)]
         return super().lower(ctx, operands, params)
 
     def definition(self, operands, params, platform):

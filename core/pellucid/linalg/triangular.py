@@ -100,7 +100,7 @@ class TriangularSolve(MatrixPrimitive[TriangularSolveParams]):
             "unit_diagonal": params.unit_diagonal,
             "transpose_a": ctx.enum("transpose", turn),
         }
-        return [ctx.op1("stablehlo.triangular_solve", ctx.avals_out[0], [a, b], attributes)]
+        return [ctx.as_result("stablehlo.triangular_solve", [a, b], attributes)]
 
     def definition(self, operands, params, platform):
         a, b = operands

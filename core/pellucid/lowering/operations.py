@@ -254,6 +254,12 @@ class OperationBuilder(RuleContext):
             loc=self.location,
         ).result  # fmt: skip
 
+    def as_result(
+        self, name: str, operands: Values, attributes: Attributes | None = None
+    ) -> ir.Value:
+        """The one result of a new operation that gives the one result of the equation at hand."""
+        return self.op1(name, self.avals_out[0], operands, attributes)
+
     def note_metadata(self, x: ir.Value, texts: dict[str, str]) -> None:
         """Add metadata to the operation that computes `x`; an argument has none to add it to."""
         if isinstance(x.owner, ir.Block):

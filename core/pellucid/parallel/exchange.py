@@ -133,7 +133,7 @@ class PPermute(Exchange[PPermuteParams]):
         if groups.shape[1] == 1:
             return [operands[0] if params.perm else ctx.zeros(ctx.avals_out[0])]
         attributes = _pair_attributes(ctx, params)
-        return [ctx.op1("stablehlo.collective_permute", ctx.avals_out[0], operands, attributes)]
+        return [ctx.as_result("stablehlo.collective_permute", operands, attributes)]
 
 
 ppermute_p = PPermute()
@@ -329,7 +329,7 @@ class AllToAll(Shown, Exchange[AllToAllParams]):
             "concat_dimension": params.concat_axis,
             "split_count": groups.shape[1],
         }
-        return [ctx.op1("stablehlo.all_to_all", ctx.avals_out[0], operands, attributes)]
+        return [ctx.as_result("stablehlo.all_to_all", operands, attributes)]
 
 
 all_to_all_p = AllToAll()
@@ -435,7 +435,7 @@ class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
                 "backend_config": ctx.attribute(config),
                 "api_version": ctx.integer(4, 32),
             }
-            return [ctx.op1("stablehlo.custom_call", ctx.avals_out[0], operands, attributes)]
+            return [ctx.as_result("stablehlo.custom_call", operands, attributes)]
         # The CPU has no such operation.
         mesh = region_of(ctx, params.axis_name).mesh
         with bound_axes({name: mesh.shape[name] for name in params.axis_name}):

@@ -180,7 +180,7 @@ def _mulhi_by_halves(x, y):
 def _lower_mulhi(ctx, operands, params):
     if ctx.platform == "cpu":  # where XLA can't fuse its own operation
         return ctx.from_python(_mulhi_by_halves, operands)[0]
-    return ctx.op1("chlo.mulhi", ctx.avals_out[0], operands)
+    return ctx.as_result("chlo.mulhi", operands)
 
 
 mulhi_p = Elementwise("mulhi", ARITHMETIC, INTEGER, _lower_mulhi)
@@ -307,10 +307,9 @@ def sign(x: Any) -> Any:
 
 
 def _lower_sign(ctx, operands, params):
-    [result] = ctx.avals_out
-    if kind_of(result.dtype) == "unsigned":
+    if kind_of(ctx.avals_out[0].dtype) == "unsigned":
         return ctx.from_python(lambda x: min(x, constant_like(x, 1)), operands)[0]
-    return ctx.op1("stablehlo.sign", result, operands)
+    return ctx.as_result("stablehlo.sign", operands)
 
 
 sign_p = Elementwise("sign", CHEAP_ARITHMETIC, NUMBER, _lower_sign, tangents=(None,))
@@ -523,10 +522,9 @@ def square(x: Any) -> Any:
 
 
 def _lower_square(ctx, operands, params):
-    [result], [x] = ctx.avals_out, operands
-    if kind_of(result.dtype) in INTEGER:
-        return ctx.op1("stablehlo.multiply", result, [x, x])
-    return ctx.op1("chlo.square", result, [x])
+    if kind_of(ctx.avals_out[0].dtype) in INTEGER:
+        return ctx.as_result("stablehlo.multiply", [*operands, *operands])
+    return ctx.as_result("chlo.square", operands)
 
 
 square_p: Elementwise = Elementwise(
@@ -650,9 +648,7 @@ def ceil(x: Any) -> Any:
 
 def _lower_round(ctx, operands, params: RoundParams):
     away = params.rounding_method is RoundingMethod.AWAY_FROM_ZERO
-    return ctx.op1(
-        f"stablehlo.round_nearest_{'afz' if away else 'even'}", ctx.avals_out[0], operands
-    )
+    return ctx.as_result(f"stablehlo.round_nearest_{'afz' if away else 'even'}", operands)
 
 
 round_p = Elementwise("round", ARITHMETIC, FLOATING, _lower_round, tangents=(None,))

@@ -250,7 +250,7 @@ class Pad(JointlyLinear[PadParams]):
             "edge_padding_high": [high for _, high, _ in config],
             "interior_padding": [interior for _, _, interior in config],
         }
-        return [ctx.op1("stablehlo.pad", ctx.avals_out[0], operands, attributes)]
+        return [ctx.as_result("stablehlo.pad", operands, attributes)]
 
 
 def _padded_then_cut(x, value, config: Sequence[Any]):
@@ -378,7 +378,7 @@ class Concatenate(Joining[ConcatenateParams]):
 
     def lower(self, ctx, operands, params):
         dimension = {"dimension": params.dimension}
-        return [ctx.op1("stablehlo.concatenate", ctx.avals_out[0], operands, dimension)]
+        return [ctx.as_result("stablehlo.concatenate", operands, dimension)]
 
 
 concatenate_p = Concatenate()
@@ -443,7 +443,7 @@ class Stack(Joining[StackParams]):
         row = shaped_array(inserted(aval.shape, params.axis, 1), aval.dtype)
         rows = [ctx.reshape(x, row) for x in operands]
         dimension = {"dimension": params.axis}
-        return [ctx.op1("stablehlo.concatenate", ctx.avals_out[0], rows, dimension)]
+        return [ctx.as_result("stablehlo.concatenate", rows, dimension)]
 
 
 stack_p = Stack()

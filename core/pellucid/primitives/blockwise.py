@@ -256,7 +256,7 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
             ),
             "precision_config": precision_attribute(ctx, params.precision, "chlo"),
         }
-        return [ctx.op1("chlo.ragged_dot", ctx.avals_out[0], operands, attributes)]
+        return [ctx.as_result("chlo.ragged_dot", operands, attributes)]
 
 
 def _as_dot(params: RaggedParams) -> DotGeneralParams:

@@ -381,7 +381,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
 
 def _lower_reduce_precision(ctx, operands, params: ReducePrecisionParams):
     attributes = {name: ctx.integer(value, 32) for name, value in params._asdict().items()}
-    return ctx.op1("stablehlo.reduce_precision", ctx.avals_out[0], operands, attributes)
+    return ctx.as_result("stablehlo.reduce_precision", operands, attributes)
 
 
 def _reduced(t, *_, params: ReducePrecisionParams):

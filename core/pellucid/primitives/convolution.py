@@ -214,7 +214,7 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
             "dimension_numbers": _dimensions_attribute(ctx, params.dimension_numbers),
             "precision_config": precision_attribute(ctx, params.precision),
         }
-        return [ctx.op1("stablehlo.convolution", ctx.avals_out[0], [lhs, rhs], attributes)]
+        return [ctx.as_result("stablehlo.convolution", [lhs, rhs], attributes)]
 
 
 _UNCHANGED_ATTRIBUTES = (

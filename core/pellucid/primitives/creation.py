@@ -74,7 +74,7 @@ class Iota(LaidOut, Primitive[IotaParams]):
 
     def lower(self, ctx, operands, params):
         dimension = {"iota_dimension": params.dimension}
-        return [ctx.op1("stablehlo.iota", ctx.avals_out[0], [], dimension)]
+        return [ctx.as_result("stablehlo.iota", [], dimension)]
 
 
 iota_p = Iota()

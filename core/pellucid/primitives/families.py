@@ -404,6 +404,6 @@ def with_accuracy(name: str) -> Any:
 
     def lower(ctx: Any, operands: Any, params: AccuracyParams) -> Any:
         attributes = accuracy_attributes(ctx, params)
-        return ctx.op1(f"stablehlo.{name}", ctx.avals_out[0], operands, attributes)
+        return ctx.as_result(f"stablehlo.{name}", operands, attributes)
 
     return lower

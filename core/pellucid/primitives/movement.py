@@ -360,7 +360,7 @@ class Rev(Movement[RevParams]):
 
     def lower(self, ctx, operands, params):
         dimensions = {"dimensions": params.dimensions}
-        return [ctx.op1("stablehlo.reverse", ctx.avals_out[0], operands, dimensions)]
+        return [ctx.as_result("stablehlo.reverse", operands, dimensions)]
 
 
 rev_p = Rev()

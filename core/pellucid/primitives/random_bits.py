@@ -161,7 +161,7 @@ class RngUniform(Primitive[RngUniformParams]):
             ctx.sizes(params.shape), shaped_array((len(params.shape),), np.dtype(np.int64))
         )
         attributes = {"rng_distribution": ctx.enum("rng_distribution", "UNIFORM")}
-        return [ctx.op1("stablehlo.rng", ctx.avals_out[0], [*operands, shape], attributes)]
+        return [ctx.as_result("stablehlo.rng", [*operands, shape], attributes)]
 
 
 rng_uniform_p = RngUniform()

@@ -317,7 +317,7 @@ class DynamicSlice(_Window[DynamicSliceParams]):
 
     def lowered(self, ctx, operands, params, inner):
         sizes = {"slice_sizes": (*params.slice_sizes, *inner)}
-        return ctx.op1("stablehlo.dynamic_slice", ctx.avals_out[0], operands, sizes)
+        return ctx.as_result("stablehlo.dynamic_slice", operands, sizes)
 
 
 dynamic_slice_p = DynamicSlice()
@@ -427,7 +427,7 @@ class DynamicUpdateSlice(_Window[NoParams]):
 
     def lowered(self, ctx, operands, params, inner):
         x, update, *_ = operands
-        result = ctx.op1("stablehlo.dynamic_update_slice", ctx.avals_out[0], operands)
+        result = ctx.as_result("stablehlo.dynamic_update_slice", operands)
         checked_update(
             ctx, result, x, update,
             lambda: ctx.from_python(_updated_copy, operands[: len(operands) - len(inner)])[0],
