@@ -25,7 +25,7 @@ from .errors import Error, FailedCheckError, Site, error_of
 class CheckEffect(Effect):
     """A check, which must be turned into a value before the program is compiled."""
 
-    control_flow_allowed = remat_allowed = custom_derivatives_allowed = True
+    control_flow_allowed = True
 
 
 CHECKS: Effects = frozenset({CheckEffect()})

@@ -103,8 +103,8 @@ class Effect:
     """Something an equation does besides computing its results.
 
     `ordered` effects of one kind happen in program order (a token is threaded through the program);
-    `control_flow_allowed`, `remat_allowed` and `custom_derivatives_allowed` say where such an equation may stand,
-    `batched_control_flow_allowed` whether it may stand where `vmap` runs what an element of the batch doesn't choose.
+    `control_flow_allowed` says whether such an equation may stand in a branch or a loop, `batched_control_flow_allowed`
+    whether it may where `vmap` runs what an element of the batch doesn't choose.
     `keeps_equation` says whether it happens though nobody uses the equation's results.
 
     >>> pl.make_jaxpr(lambda x: pl.debug.print("{}", x))(1.0).effects
@@ -113,8 +113,6 @@ class Effect:
 
     ordered = False
     control_flow_allowed = False
-    remat_allowed = False
-    custom_derivatives_allowed = False
     batched_control_flow_allowed = False
     keeps_equation = True
 
@@ -127,7 +125,7 @@ class NamedAxisEffect(Effect):
     """Use of a named axis; it disappears where the axis is bound."""
 
     name: Any
-    control_flow_allowed = remat_allowed = custom_derivatives_allowed = True
+    control_flow_allowed = True
 
     def __repr__(self) -> str:
         return f"NamedAxisEffect({self.name})"
@@ -141,7 +139,7 @@ class DebugEffect(Effect):
     (True, False)
     """
 
-    control_flow_allowed = remat_allowed = custom_derivatives_allowed = True
+    control_flow_allowed = True
     batched_control_flow_allowed = True
 
 
@@ -170,14 +168,14 @@ class OrderedIOEffect(IOEffect):
 class NoDCEEffect(Effect):
     """Nothing happens, but the equation stays in the program."""
 
-    control_flow_allowed = remat_allowed = custom_derivatives_allowed = True
+    control_flow_allowed = True
     batched_control_flow_allowed = True
 
 
 class StateEffect(Effect):
     """Use of a reference; it ends where the reference does, so a program without references as inputs has none."""
 
-    control_flow_allowed = remat_allowed = custom_derivatives_allowed = True
+    control_flow_allowed = True
 
 
 class ReadEffect(StateEffect):
