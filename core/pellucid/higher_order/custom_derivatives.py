@@ -842,8 +842,8 @@ class RematOpt(Defined[RematOptParams]):
         function = batch_jaxpr(params.fun_jaxpr.jaxpr, axis, dims, batched_results)
         if function.mask != forward.mask[:n]:  # the forward pass forgets the batch
             return super().batch(axis, operands, dims, params)
-        programs, consts = with_common_consts([forward, function])
-        results = bind(self, *consts, *operands, params=RematOptParams(*programs, n))
+        (fwd, fun), consts = with_common_consts([forward, function])
+        results = bind(self, *consts, *operands, params=RematOptParams(fwd, fun, n))
         return results, forward.mask
 
     def dead_code(self, used, equation):

@@ -169,8 +169,8 @@ def linear_call(
                 f"returned: {transpose.out_tree.unflatten([a.text() for a in ct_avals])}",
             ],
         )
-    programs, consts = with_common_consts([callee, transpose])
-    params = LinearCallParams(*programs, len(consts) + n)
+    (program, transposed), consts = with_common_consts([callee, transpose])
+    params = LinearCallParams(program, transposed, len(consts) + n)
     return out_tree.unflatten(bind(linear_call_p, *consts, *leaves, params=params))
 
 
