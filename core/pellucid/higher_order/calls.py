@@ -309,7 +309,7 @@ def with_forwarded(results: Results, forwarded: Sequence[int | None], operands: 
     return [next(rest) if i is None else operands[i] for i in forwarded]
 
 
-def without_calls(jaxpr: Jaxpr, excluded: Primitive[Any] | None = None) -> Jaxpr:
+def without_calls(jaxpr: Jaxpr, excluded: Primitive | None = None) -> Jaxpr:
     """The program with calls written out, but for those by the primitive `excluded`; remembered."""
 
     def body_of(equation: Equation) -> ClosedJaxpr | None:
@@ -444,7 +444,7 @@ class Defined(Call[P]):
     Transformed, it is the transformed call. Compilers and tools that know it expect all of its operands and results.
     """
 
-    definition: Call[Any] = jit_p
+    definition: Call = jit_p
 
     def program(self, params: Any):
         return params.as_call().jaxpr

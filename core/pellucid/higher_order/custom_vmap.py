@@ -375,7 +375,7 @@ def check_vmap_method(caller: str, method: Any) -> None:
 
 
 def batched_call(
-    primitive: Primitive[Any],
+    primitive: Primitive,
     axis: BatchAxis,
     operands: Operands,
     dims: Dims,
@@ -416,7 +416,7 @@ def batched_call(
 
 
 def each_element(
-    primitive: Primitive[Any],
+    primitive: Primitive,
     axis: BatchAxis,
     operands: Operands,
     dims: Dims,

@@ -159,12 +159,12 @@ def nothing_saveable(*_: Any, **__: Any) -> bool:
     return False
 
 
-def dots_saveable(primitive: Primitive[Any], *_: Any, **__: Any) -> bool:
+def dots_saveable(primitive: Primitive, *_: Any, **__: Any) -> bool:
     """Keep results of matrix products (and convolutions), which are dear to compute again."""
     return primitive.name in ("dot_general", "conv_general_dilated")
 
 
-def dots_with_no_batch_dims_saveable(primitive: Primitive[Any], *_: Any, **params: Any) -> bool:
+def dots_with_no_batch_dims_saveable(primitive: Primitive, *_: Any, **params: Any) -> bool:
     """Keep results of matrix products without batch dimensions."""
     if primitive.name != "dot_general":
         return False
@@ -196,7 +196,7 @@ class NamesSaveable:
     are_kept: bool
     others: bool = False
 
-    def __call__(self, primitive: Primitive[Any], *_: Any, **params: Any) -> bool:
+    def __call__(self, primitive: Primitive, *_: Any, **params: Any) -> bool:
         if primitive is not name_p:
             return self.others
         return (params["name"] in self.names) is self.are_kept
@@ -261,7 +261,7 @@ def save_and_offload_only_these_names(
             got=f"both: {', '.join(sorted(saved & offloaded))}",
         )
 
-    def policy(primitive: Primitive[Any], *_: Any, **params: Any) -> Any:
+    def policy(primitive: Primitive, *_: Any, **params: Any) -> Any:
         if primitive is name_p and params["name"] in saved:
             return Saveable
         if primitive is name_p and params["name"] in offloaded:
@@ -282,7 +282,7 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     Array(32., dtype=float32, weak_type=True)
     """
 
-    def policy(primitive: Primitive[Any], *avals: Any, **params: Any) -> bool:
+    def policy(primitive: Primitive, *avals: Any, **params: Any) -> bool:
         answers = policy_1(primitive, *avals, **params), policy_2(primitive, *avals, **params)
         if not all(isinstance(answer, bool) for answer in answers):
             raise ArgumentValueError(

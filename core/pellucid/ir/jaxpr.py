@@ -87,7 +87,7 @@ class Equation:
 
     operands: Sequence[Atom]
     results: Sequence[Var]
-    primitive: Primitive[Any]
+    primitive: Primitive
     params: Any
     effects: Effects = no_effects
     source: Any = None
@@ -156,7 +156,7 @@ class JaxprEqn:
         *,
         invars: Sequence[Atom] | None = None,
         outvars: Sequence[Var] | None = None,
-        primitive: Primitive[Any] | None = None,
+        primitive: Primitive | None = None,
         params: Mapping[str, Any] | None = None,
         effects: Effects | None = None,
     ) -> JaxprEqn:
@@ -387,7 +387,7 @@ def uses_references(jaxpr: Jaxpr) -> bool:
     )
 
 
-def axis_names(primitive: Primitive[Any], params: Any) -> frozenset[Any]:
+def axis_names(primitive: Primitive, params: Any) -> frozenset[Any]:
     """The named axes that an equation refers to and does not bind."""
     programs = subjaxprs(params) if isinstance(primitive, Programs) else ()
     inner = _NO_AXES.union(*map(axis_names_of, programs))

@@ -6,7 +6,7 @@ import functools
 import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 from pellucid.base import ArgumentTypeError, MissingRule, cached, strict_zip
 from pellucid.sharding import NamedSharding
@@ -38,9 +38,14 @@ from .rules import (
 )
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from .jaxpr import ClosedJaxpr, Equation
 
-P = TypeVar("P")
+    P = TypeVar("P", default=Any)
+    """Class of the params; `Primitive` alone is one of any params."""
+else:
+    P = typing.TypeVar("P")
 
 
 class NoParams(NamedTuple):
@@ -304,7 +309,7 @@ class OneProgram(Programs[P]):
 
 
 def derived_types(
-    self: Primitive[Any], avals: Avals, params: Any
+    self: Primitive, avals: Avals, params: Any
 ) -> tuple[tuple[AbstractValue, ...], Effects]:
     """(types of the results, effects), by the rules of a primitive; as `types` of a class that
     must not remember params.
@@ -331,7 +336,7 @@ def called(primitive: Primitive[P], params: P) -> Any:
     return primitive.called(params) if isinstance(primitive, Programs) else None
 
 
-def is_always_transformed(primitive: Primitive[Any]) -> bool:
+def is_always_transformed(primitive: Primitive) -> bool:
     """Whether derivative and batch rules are wanted though no operand has a tangent or a batch axis."""
     return isinstance(primitive, OnReferences) and primitive.always_transformed
 
@@ -353,14 +358,14 @@ def params_of(primitive: Primitive[P], params: Mapping[str, Any]) -> P:
         ) from None
 
 
-def binder(primitive: Primitive[Any], *operands: Any, params: Any) -> Results:
+def binder(primitive: Primitive, *operands: Any, params: Any) -> Results:
     """Replaced by `bind` of `tracing.trace` when that module loads."""
     raise RuntimeError("pellucid.tracing.trace is not loaded")
 
 
-registry: dict[str, Primitive[Any]] = {}
+registry: dict[str, Primitive] = {}
 """All primitives by name."""
 
 
-def _by_name(name: str) -> Primitive[Any]:
+def _by_name(name: str) -> Primitive:
     return registry[name]

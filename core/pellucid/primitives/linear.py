@@ -43,7 +43,7 @@ class JointlyLinear(Primitive[P]):
 
 
 @functools.cache
-def _groups(primitive: Primitive[Any], n_operands: int) -> list[Sequence[int]]:
+def _groups(primitive: Primitive, n_operands: int) -> list[Sequence[int]]:
     """The groups of operands in each of which a primitive is linear."""
     linear = primitive.traits.linear
     if isinstance(linear, tuple):

@@ -280,7 +280,7 @@ def ordered(compare: Function, x: Any, y: Any) -> Any:
 # select_n -----------------------------------------------------------------------------------------
 
 
-class SelectN(JointlyLinear[Any]):
+class SelectN(JointlyLinear):
     name = "select_n"
     traits = ARITHMETIC.replace(linear="all", passive=(0,), cheap=True, keys="moved")
 

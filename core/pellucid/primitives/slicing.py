@@ -269,7 +269,7 @@ class _Window(JointlyLinear[P]):
         """Params for arrays with one more axis of `size` at `dim`."""
         return params
 
-    def at_index_vectors(self, axes: Shape, params: P) -> tuple[Primitive[Any], Any]:
+    def at_index_vectors(self, axes: Shape, params: P) -> tuple[Primitive, Any]:
         """The primitive that does the same at start indices in one array, and its params."""
         raise self.missing("batch")
 

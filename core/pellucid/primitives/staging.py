@@ -106,7 +106,7 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 # Tokens ---------------------------------------------------------------------------------------------
 
 
-class Token(Runs, Primitive[Any]):
+class Token(Runs, Primitive):
     """A token that waits for its operands, which are tokens."""
 
     traits = HOST.replace(flops=0.0, returns_list=False)
@@ -158,7 +158,7 @@ def after_all(*operands: Any) -> Any:
 # optimization_barrier ------------------------------------------------------------------------------
 
 
-class OptimizationBarrier(Primitive[Any]):
+class OptimizationBarrier(Primitive):
     """Gives its operands back, any number of them."""
 
     name = "optimization_barrier"

@@ -109,7 +109,7 @@ reduced_same_cast_p = Recast("reduced_same_cast", "the same")
 """A reduced value whose cotangent is as any other, for tools that hold it; it has no derivative."""
 
 
-def recast(primitive: Primitive[Any], x: Any, axes: Iterable[Any]) -> Any:
+def recast(primitive: Primitive, x: Any, axes: Iterable[Any]) -> Any:
     """`x` cast by `primitive` over `axes`; `x` itself if there are none."""
     axes = tuple(axes)
     if not axes:
@@ -177,7 +177,7 @@ def vary(x: Any, axes: Iterable[Any]) -> Any:
     return bind1(pvary_p, x, params=PVaryParams(tuple(missing))) if missing else x
 
 
-def unified(primitive: Primitive[Any], operands: Operands) -> Operands:
+def unified(primitive: Primitive, operands: Operands) -> Operands:
     """`operands` of one equation so that all traced ones vary over the same axes."""
     if len(operands) < 2 or (isinstance(primitive, Programs) and not primitive.varies_jointly):
         return operands

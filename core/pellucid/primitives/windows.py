@@ -445,7 +445,7 @@ class ReduceWindowExtreme(ReduceWindow):
 
     traits = Traits(kind="reduction", flops=window_combinations)
 
-    def __init__(self, monoid: str, select: Primitive[Any]) -> None:
+    def __init__(self, monoid: str, select: Primitive) -> None:
         super().__init__(monoid, ANY)
         self.select = select
 
@@ -460,7 +460,7 @@ class ReduceWindowExtreme(ReduceWindow):
 
 
 class GatherParams(NamedTuple):
-    select_prim: Primitive[Any]
+    select_prim: Primitive
     window_dimensions: Shape
     window_strides: Shape
     padding: Pads
@@ -469,7 +469,7 @@ class GatherParams(NamedTuple):
 
 
 class ScatterParams(NamedTuple):
-    select_prim: Primitive[Any]
+    select_prim: Primitive
     window_dimensions: Shape
     window_strides: Shape
     padding: Pads
@@ -485,7 +485,7 @@ def _windows(params: GatherParams | ScatterParams) -> WindowParams:
     )
 
 
-def _worst(select: Primitive[Any], dtype):
+def _worst(select: Primitive, dtype):
     """The value over which `select` prefers any other."""
     return (lowest if select.name == "ge" else highest)(dtype)
 
@@ -619,7 +619,7 @@ class SelectAndScatterAdd(_Selecting[ScatterParams]):
         return [op.result]
 
 
-def _scattered_into_padded(source, operand, select: Primitive[Any], sizes, strides, padding: Pads):
+def _scattered_into_padded(source, operand, select: Primitive, sizes, strides, padding: Pads):
     """`select_and_scatter_add` that pads the operand itself, with what is never preferred; the operation might prefer it."""
     aval = type_of(operand)
     config = [(low, high, 0) for low, high in padding]

@@ -227,7 +227,7 @@ def is_array_like(x: Any) -> bool:
 class Step(NamedTuple):
     """One equation; `take` gives its operands from the list of all values so far."""
 
-    primitive: Primitive[Any]
+    primitive: Primitive
     params: Any
     take: Callable[[Values], Operands]
     avals: Avals
@@ -313,7 +313,7 @@ class Trace:
         """The trace itself: libraries compare it with that of a tracer to see whose the tracer is."""
         return self
 
-    def interpret(self, primitive: Primitive[Any], operands: Operands, params: Any) -> Any:
+    def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Any:
         """Results of `primitive`, as a list."""
         raise NotImplementedError(type(self))
 
@@ -334,7 +334,7 @@ class Trace:
         raise NotImplementedError(type(self))
 
 
-def bind(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> Values:
+def bind(primitive: Primitive, *operands: Any, params: Any = NO_PARAMS) -> Values:
     """Results of `primitive` applied to `operands` under the current trace."""
     for x in operands:
         if type(x) not in value_types and type(x) not in type_handlers:
@@ -351,7 +351,7 @@ def bind(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> 
 
 
 def _check_types(
-    primitive: Primitive[Any], operands: Operands, params: Any, failure: PellucidError
+    primitive: Primitive, operands: Operands, params: Any, failure: PellucidError
 ) -> None:
     """Raise what the type rule raises for the operands as the caller has them, with their names.
 
@@ -369,7 +369,7 @@ def _check_types(
 primitives.binder = bind
 
 
-def bind1(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> Any:
+def bind1(primitive: Primitive, *operands: Any, params: Any = NO_PARAMS) -> Any:
     """The one result of `primitive` applied to `operands` under the current trace."""
     return bind(primitive, *operands, params=params)[0]
 

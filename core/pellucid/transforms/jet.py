@@ -247,7 +247,7 @@ def _integral(x: Coefficients, slope: Coefficients, k: int):
 # Rules ----------------------------------------------------------------------------------------------------
 
 
-def _multilinear(primitive: Primitive[Any], curves: list[Coefficients], params) -> Coefficients:
+def _multilinear(primitive: Primitive, curves: list[Coefficients], params) -> Coefficients:
     """The k-th coefficient is the sum of all products of coefficients whose orders add up to k."""
     total = len(curves[0])
     passive = primitive.traits.passive_operands(len(curves))
@@ -284,7 +284,7 @@ def _integer_power(params, x: Coefficients) -> Coefficients:
     return _quotient(one, power) if params.y < 0 else power
 
 
-def _unary(primitive: Primitive[Any], coefficient: Function) -> Function:
+def _unary(primitive: Primitive, coefficient: Function) -> Function:
     """The rule of a unary primitive z = f(x): its value, then `coefficient(x, z, slope, k)`, from what z has below t^k.
 
     `slope` is a list in which coefficients of dz/dx may be kept.
@@ -324,7 +324,7 @@ def _wave(first: Function, sign: float) -> Function:
     return _by_slope(lambda x, z, k: _scaled(_integral(x, z, k), sign) if k else first(x[0]))
 
 
-_UNARY: dict[Primitive[Any], Function] = {
+_UNARY: dict[Primitive, Function] = {
     log_p: _of_logarithm,
     sqrt_p: _of_square_root,
     exp_p: _by_slope(lambda x, z, k: z[k]),
@@ -339,7 +339,7 @@ _UNARY: dict[Primitive[Any], Function] = {
 }
 
 
-_RULES: dict[Primitive[Any], Function] = {
+_RULES: dict[Primitive, Function] = {
     div_p: lambda params, x, y: _quotient(x, y),
     square_p: lambda params, x: _products(x, x),
     integer_pow_p: _integer_power,
@@ -348,7 +348,7 @@ _RULES: dict[Primitive[Any], Function] = {
 """`rule(params, *curves)` of primitives that aren't linear; `Traits.linear` decides for those that are."""
 
 
-def _linear(primitive: Primitive[Any], curves: list[Coefficients], params) -> list[Coefficients]:
+def _linear(primitive: Primitive, curves: list[Coefficients], params) -> list[Coefficients]:
     """Of a primitive linear in what varies, each coefficient is a tangent."""
     primals = tuple([c[0] for c in curves])
     results: list[Coefficients] = [[y] for y in context.trace.interpret(primitive, primals, params)]

@@ -161,7 +161,7 @@ class JvpTrace(Trace):
         return self.joined(*self._derivative(primitive, tuple(primals), tuple(tangents), params))
 
     def _derivative(
-        self, primitive: Primitive[Any], primals: Operands, tangents: Operands, params: Any
+        self, primitive: Primitive, primals: Operands, tangents: Operands, params: Any
     ) -> Any:
         """Results of `primitive`, and their tangents."""
         with use_trace(self.rules):

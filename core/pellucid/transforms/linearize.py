@@ -316,7 +316,7 @@ class LinearizeTrace(JvpTrace):
         self.linear = linear
         super().__init__(parent, RuleTrace(self, parent))
 
-    def stage_linear(self, primitive: Primitive[Any], operands: Operands, params: Any) -> Any:
+    def stage_linear(self, primitive: Primitive, operands: Operands, params: Any) -> Any:
         """Write an equation of the linear program, for rules that split programs."""
         return self.rules.staged(primitive, operands, params)
 
@@ -399,7 +399,7 @@ class LoggedLinearizeTrace(LinearizeTrace):
         """The name stack around the function."""
         self.begin = len(staged_by.equations)
         self.effects = staged_by.effects
-        self.operations: list[tuple[Primitive[Any] | None, Operands, Any, Values, int]] = []
+        self.operations: list[tuple[Primitive | None, Operands, Any, Values, int]] = []
         """(primitive, operands, params, results, number of the equations staged before it).
 
         A call of a function with rules of its own has no primitive, and is its params.
@@ -526,7 +526,7 @@ class RuleTrace(Trace):
             self.primal_results = (results[0].equation,)
         return results
 
-    def staged(self, primitive: Primitive[Any], operands: Operands, params: Any) -> Any:
+    def staged(self, primitive: Primitive, operands: Operands, params: Any) -> Any:
         """Write an equation of the linear program."""
         outer = context.lineage
         origins = self.primal_results or (outer.origins if outer is not None else ())
