@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, compress, islice
+from itertools import chain, compress
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -253,12 +253,6 @@ def with_common_inputs(program: ClosedJaxpr, positions: Ints, avals: Avals) -> C
 
 
 # What derived programs share --------------------------------------------------------------------------------
-
-
-def consecutive(sizes: Iterable[int], values: Operands) -> list[Values]:
-    """Consecutive parts of `values` of these sizes, and the rest."""
-    rest = iter(values)
-    return [*([*islice(rest, n)] for n in sizes), [*rest]]
 
 
 def marks(derived: Any) -> list[bool]:

@@ -23,6 +23,7 @@ from pellucid.ir import (
     Results,
     Values,
     Zero,
+    consecutive,
     is_linear,
 )
 from pellucid.primitives.arithmetic import neg
@@ -50,7 +51,6 @@ from .bodies import Body, body_of, body_of_flat, differing_types, type_lines
 from .calls import (
     ClosedCallParams,
     closed_call_p,
-    consecutive,
     with_common_consts,
     with_common_inputs,
 )

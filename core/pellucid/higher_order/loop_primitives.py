@@ -35,6 +35,7 @@ from pellucid.ir import (
     StateEffect,
     Values,
     Zero,
+    consecutive,
     is_linear,
     rearranged,
     remove_dead_equations,
@@ -77,7 +78,6 @@ from .bodies import check_batched_effects
 from .calls import (
     Structured,
     chosen,
-    consecutive,
     remembered_on_program,
     with_linear_part,
     with_settled_carry,

@@ -104,6 +104,7 @@ from .rules import (
     Zero,
     accum_effect,
     allocation_effect,
+    consecutive,
     debug_effect,
     io_effect,
     is_linear,

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
@@ -447,11 +448,13 @@ def _places(groups: Sequence[Group], role: Role) -> list[int]:
 
 
 def _split(groups: Sequence[Group], values: Operands) -> list[Values]:
-    parts, start = [], 0
-    for group in groups:
-        parts.append(list(values[start : start + group.size]))
-        start += group.size
-    return parts
+    return consecutive([group.size for group in groups], values)[:-1]
+
+
+def consecutive(sizes: Iterable[int], values: Operands) -> list[Values]:
+    """Consecutive parts of `values` of these sizes, and the rest."""
+    rest = iter(values)
+    return [*([*itertools.islice(rest, n)] for n in sizes), [*rest]]
 
 
 # Facets --------------------------------------------------------------------------------------------
