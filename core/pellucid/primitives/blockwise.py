@@ -22,10 +22,7 @@ from pellucid.base import (
 from pellucid.ir import (
     BatchAxis,
     BatchDim,
-    Dims,
-    Operands,
     Primitive,
-    Results,
     ShapedArray,
     Traits,
     Zero,
@@ -207,41 +204,31 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
         return transpose(product, inverse_permutation(order))
 
     def batch(self, axis, operands, dims, params):
-        lhs_dim, rhs_dim, sizes_dim = dims
+        (lhs, rhs, group_sizes), (lhs_dim, rhs_dim, sizes_dim) = operands, dims
         numbers = params.ragged_dot_dimension_numbers
-        if sizes_dim is None and (lhs_dim is None or rhs_dim is None):
-            return self.batch_free(operands, lhs_dim, rhs_dim, params)
-        lhs, rhs, group_sizes = operands
-        lhs_shape = [s for i, s in enumerate(type_of(lhs).shape) if i != lhs_dim]
-        prefix = [lhs_shape[a] for a in numbers.prefix(len(lhs_shape))]
-        group_sizes = _with_prefix(axis, group_sizes, sizes_dim, prefix)
-        lhs, rhs = aligned_at(axis, (lhs, rhs), (lhs_dim, rhs_dim))
-        more = RaggedDotDimensionNumbers(
-            batched_dimensions((), (0, 0), numbers.dot_dimension_numbers)[0],
-            shifted(numbers.lhs_ragged_dimensions, 0), shifted(numbers.rhs_group_dimensions, 0),
-        )  # fmt: skip
-        params = params._replace(ragged_dot_dimension_numbers=more)
-        products = bind(self, lhs, rhs, group_sizes, params=params)
-        return products, [int(numbers.mode == "contracting")]
-
-    def batch_free(
-        self, operands: Operands, lhs_dim: BatchDim, rhs_dim: BatchDim, params: RaggedParams
-    ) -> tuple[Results, Dims]:
-        """One batched operand has one more free axis, which must not come before the ragged one."""
-        lhs, rhs, group_sizes = operands
-        numbers = params.ragged_dot_dimension_numbers
-        if lhs_dim is not None:
-            last = type_of(lhs).ndim - 1
-            lhs, lhs_dim = move_axis(lhs, lhs_dim, last), last
+        dot, ragged = numbers.dot_dimension_numbers, numbers.lhs_ragged_dimensions
         group = numbers.rhs_group_dimensions
-        ndims = type_of(lhs).ndim, type_of(rhs).ndim
-        dims, out_dim = batched_dimensions(ndims, (lhs_dim, rhs_dim), numbers.dot_dimension_numbers)
-        if rhs_dim is not None:
-            out_dim -= sum(axis < rhs_dim for axis in group)
-            group = shifted(group, rhs_dim)
-        more = RaggedDotDimensionNumbers(dims, numbers.lhs_ragged_dimensions, group)
-        params = params._replace(ragged_dot_dimension_numbers=more)
-        products = bind(self, lhs, rhs, group_sizes, params=params)
+        if sizes_dim is None and (lhs_dim is None or rhs_dim is None):
+            # The batched operand has one more free axis, which must not come before the ragged one.
+            if lhs_dim is not None:
+                last = type_of(lhs).ndim - 1
+                lhs, lhs_dim = move_axis(lhs, lhs_dim, last), last
+            ndims = type_of(lhs).ndim, type_of(rhs).ndim
+            dot, out_dim = batched_dimensions(ndims, (lhs_dim, rhs_dim), dot)
+            if rhs_dim is not None:
+                out_dim -= sum(axis < rhs_dim for axis in group)
+                group = shifted(group, rhs_dim)
+        else:
+            lhs_shape = [s for i, s in enumerate(type_of(lhs).shape) if i != lhs_dim]
+            prefix = [lhs_shape[a] for a in numbers.prefix(len(lhs_shape))]
+            group_sizes = _with_prefix(axis, group_sizes, sizes_dim, prefix)
+            lhs, rhs = aligned_at(axis, (lhs, rhs), (lhs_dim, rhs_dim))
+            dot, out_dim = batched_dimensions((), (0, 0), dot)
+            ragged, group = shifted(ragged, 0), shifted(group, 0)
+        batched = RaggedDotDimensionNumbers(dot, ragged, group)
+        products = bind(
+            self, lhs, rhs, group_sizes, params=params._replace(ragged_dot_dimension_numbers=batched)
+        )  # fmt: skip
         return products, [out_dim + (numbers.mode == "contracting")]
 
     def lower(self, ctx, operands, params):
