@@ -236,11 +236,6 @@ def ensure_compile_time_eval() -> Iterator[None]:
         yield
 
 
-def extended_axes(**axes: Any) -> bound_axes:
-    """Bind named axes (name to size) until the block ends."""
-    return bound_axes(axes)
-
-
 class bound_axes:
     """Bind the named `axes` (name to size) until the block ends.
 
