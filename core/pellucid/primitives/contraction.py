@@ -534,7 +534,8 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
         attributes["dot_dimension_numbers"] = ctx.attribute(
             f"#stablehlo.dot<{dimensions_text(dims)}>"
         )
-        ctx.note_contraction(_products(lhs, result, params))
+        [contracted, _], _ = params.dimension_numbers
+        ctx.note_contraction(result.size * math.prod(lhs.shape[i] for i in contracted))
         product = ctx.op1(
             "stablehlo.dot_general", result.update(dtype=product_type), operands, attributes
         )
@@ -642,12 +643,6 @@ def dimensions_text(dims: CanonicalDimensions) -> str:
         f"lhs_batching_dimensions = {list(lhs_batch)}, rhs_batching_dimensions = {list(rhs_batch)}, "
         f"lhs_contracting_dimensions = {list(lhs_contract)}, rhs_contracting_dimensions = {list(rhs_contract)}"
     )
-
-
-def _products(lhs: ShapedArray, result: ShapedArray, params: DotGeneralParams) -> int:
-    """Number of products of two numbers that the matrix multiplications of a whole batch take."""
-    [contract, _], _ = params.dimension_numbers
-    return result.size * math.prod(lhs.shape[i] for i in contract)
 
 
 def _contracted_as_one(

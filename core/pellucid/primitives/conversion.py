@@ -142,10 +142,6 @@ def _lower_conj(ctx, operands, params: ConjParams):
     return ctx.op1("stablehlo.complex", result, [x, y])
 
 
-def _conj_result(dtype) -> np.dtype:
-    return dtype if kind_of(dtype) == "complex" else complex_dtype(dtype)
-
-
 def _conj_transpose(c, x, *, params: ConjParams):
     back = conj(c)
     return real(back) if kind_of(params.input_dtype) == "floating" else back
@@ -156,7 +152,7 @@ conj_p: Elementwise = LinearElementwise(
     ARITHMETIC.replace(linear="all"),
     COMPLEX | FLOATING,
     _lower_conj,
-    result=lambda dtype, params: _conj_result(dtype),
+    result=lambda dtype, params: dtype if dtype.kind == "c" else complex_dtype(dtype),
     transposes=(_conj_transpose,),
     rules_take_params=True,
 )

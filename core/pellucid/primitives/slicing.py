@@ -516,11 +516,11 @@ class Slice:
         return hash(repr(self))
 
 
-def _unflatten(data, children) -> Slice:
-    return Slice(*children, *data)
-
-
-register_pytree_node(Slice, lambda s: ((s.start,), (s.size, s.stride)), _unflatten)
+register_pytree_node(
+    Slice,
+    lambda s: ((s.start,), (s.size, s.stride)),
+    lambda data, children: Slice(*children, *data),
+)
 
 
 def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice | builtins.slice:

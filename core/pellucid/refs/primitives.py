@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -146,17 +147,10 @@ class Ref(Accessed, Described, metaclass=_RefType):
         self._given_up_by = function
         return value
 
-    @property
-    def sharding(self) -> Any:
-        return self.value.sharding
-
-    @property
-    def format(self) -> Any:
-        return self.value.format
-
-    @property
-    def committed(self) -> bool:
-        return self.value.committed
+    sharding, format, committed = (
+        property(operator.attrgetter(f"value.{name}"), doc=f"`{name}` of the array.")
+        for name in ("sharding", "format", "committed")
+    )
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the memory in which the array is now."""
