@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
+from pellucid.base import ArgumentTypeError
 from pellucid.higher_order.jitted import Jitted
 from pellucid.runtime.calls import make_call
 from pellucid.tracing import FunctionSpec, Tracer, context, resolve_arguments
@@ -15,6 +16,17 @@ from pellucid.xla.pytree import flatten
 from .recall import remembering, with_operands
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Spec(FunctionSpec):
+    """A NumPy function; its errors have its public name, and nothing about static arguments, which are its own."""
+
+    __slots__ = ()
+
+    def not_arrays(self, what: str, do: str, *arguments: Any) -> ArgumentTypeError:
+        prefix = "jnp." if self.function.__module__.startswith("pellucid.numpy") else ""
+        what, do = f"{prefix}{self.name.lstrip('_')} needs arrays or numbers.", "Pass an array."
+        return super().not_arrays(what, do, *arguments)
 
 
 @overload
@@ -33,7 +45,7 @@ def numpy_function(
         return functools.partial(numpy_function, static=static)
     chosen = function
     static_nums, static_names = resolve_arguments(chosen, None, static or None, "static")
-    spec = FunctionSpec(chosen, chosen.__name__, static_nums, static_names)
+    spec = _Spec(chosen, chosen.__name__, static_nums, static_names)
     jitted = Jitted(spec, inline=True, share=False)
     python = remembering(chosen, static_nums, static_names)
 

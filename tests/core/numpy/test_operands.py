@@ -144,3 +144,14 @@ def test_repeat_lays_its_result_out_as_stated(repeats, transform):
             result = transform(lambda x, s=spec: jnp.repeat(x, repeats, out_sharding=s))(x)
             assert result.sharding.spec == spec
             np.testing.assert_array_equal(result, np.repeat(values, repeats))
+
+
+@pytest.mark.parametrize(("name", "call"), {
+    "sin": lambda x: jnp.sin(x), "add": lambda x: jnp.add(1, x), "prod": lambda x: jnp.prod(x), "where": lambda x: jnp.where(x, 1, 2),
+    "logical_and": lambda x: jnp.logical_and(x, 1), "dot": lambda x: jnp.dot(x, 1), "sort": lambda x: jnp.sort(x),
+}.items())  # fmt: skip
+@pytest.mark.parametrize("operand", ["text", [1, 2], None], ids=str)
+def test_values_that_are_no_arrays_are_refused_by_the_function_s_name(name, call, operand):
+    for run in (call, pl.jit(lambda y: call(operand) + y)):
+        with pytest.raises(ArgumentTypeError, match=rf"^jnp\.{name} (needs|takes) "):
+            run(operand if run is call else 1.0)
