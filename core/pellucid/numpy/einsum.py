@@ -35,7 +35,7 @@ from pellucid.xla.arrays import Array
 
 from .annotations import OutSharding
 from .compiled import numpy_function
-from .promotion import aval_of, convert
+from .promotion import aval_of, convert, number_type
 
 Shape = tuple[int, ...]
 
@@ -368,7 +368,7 @@ def einsum(
             "jnp.einsum can't write into `out`: arrays don't change.", do="Use the result."
         )
     text, arrays = _given(subscripts, operands)
-    shapes = tuple([aval_of("einsum", x, i).shape for i, x in enumerate(arrays)])
+    shapes = tuple([number_type("einsum", x, i).shape for i, x in enumerate(arrays)])
     try:
         notation, plan = _plan(text, shapes, _hashable(optimize))
     except ShapeError as error:

@@ -26,6 +26,7 @@ from .promotion import (
     aval_of,
     check_arrays,
     convert,
+    number_type,
     promote_arguments,
     promote_arguments_inexact,
     promote_arguments_numeric,
@@ -302,6 +303,7 @@ def trunc(x: ArrayLike) -> Any:
     >>> trunc(np.array([-1.7, 1.7]))
     Array([-1.,  1.], dtype=float32)
     """
+    number_type("trunc", x)
     [x] = promote_dtypes("trunc", x)
     if type_of(x).dtype.kind in "iub":
         return x
@@ -317,7 +319,7 @@ def rint(x: ArrayLike, /) -> Array:
     >>> rint(np.array([0.5, 1.5, 2.6]))
     Array([0., 2., 3.], dtype=float32)
     """
-    aval = aval_of("rint", x)
+    aval = number_type("rint", x)
     if not dtypes.is_inexact(aval.dtype):
         return convert(x, aval, dtypes.to_inexact_dtype(aval.dtype))
     [x] = promote_dtypes("rint", x)
@@ -340,7 +342,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     Array(1300, dtype=int32)
     """
     del out
-    aval = aval_of("round", a)
+    aval = number_type("round", a)
     if aval.dtype == np.bool_:
         raise ArgumentValueError("jnp.round takes numbers, not bools.", got=f"got {aval.text()}")
     if aval.dtype.kind in "iu":
@@ -632,7 +634,7 @@ greater_equal = _binary(
 def _as_bools(name: str, *operands: ArrayLike) -> list[Any]:
     bools = []
     for i, x in enumerate(operands):
-        aval = aval_of(name, x, i)
+        aval = number_type(name, x, i)
         bools.append(x if aval.dtype == np.bool_ else logical.ne(x, scalar(0, aval.dtype)))
     return promote_shapes(name, *bools)
 
@@ -784,7 +786,7 @@ def signbit(x: ArrayLike, /) -> Array:
     >>> signbit(np.array([-0.0, 0.0, -3.0]))
     Array([ True, False,  True], dtype=bool)
     """
-    aval = aval_of("signbit", x)
+    aval = number_type("signbit", x)
     check_real("signbit", x)
     if not dtypes.is_inexact(aval.dtype):
         return logical.lt(x, scalar(0, aval.dtype))
@@ -807,7 +809,7 @@ def isclose(
     """
     a, b = promote_arguments("isclose", a, b)
     dtype = type_of(a).dtype
-    if dtype == np.bool_:
+    if dtype == np.bool_ or isinstance(dtype, dtypes.ExtendedDType):
         return logical.eq(a, b)
     if not dtypes.is_inexact(dtype):
         a, b = promote_dtypes_inexact("isclose", a, b)
@@ -841,7 +843,7 @@ def imag(val: ArrayLike, /) -> Array:
     >>> jnp.imag(np.array([1 + 2j, 3]))
     Array([2., 0.], dtype=float32)
     """
-    aval = aval_of("imag", val)
+    aval = number_type("imag", val)
     if aval.dtype.kind == "c":
         return conversion.imag(val)
     zeros = broadcast_in_dim(scalar(0, aval.dtype), aval.shape, ())

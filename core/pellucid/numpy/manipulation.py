@@ -40,6 +40,7 @@ from .promotion import (
     check_arrays,
     convert,
     listed,
+    number_type,
     promote_dtypes,
 )
 from .sorting import sized_nonzero
@@ -767,7 +768,7 @@ def nonzero(
     >>> nonzero(np.array([0, 5, 7]), size=3, fill_value=-1)
     (Array([ 1,  2, -1], dtype=int32),)
     """
-    aval = aval_of("nonzero", a)
+    aval = number_type("nonzero", a)
     if not aval.ndim:
         raise ArgumentValueError(
             "jnp.nonzero needs an array with axes.", do="Use `jnp.atleast_1d(a)`."

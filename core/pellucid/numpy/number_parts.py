@@ -36,6 +36,7 @@ from .padding import pad
 from .promotion import (
     aval_of,
     convert,
+    number_type,
     promote_dtypes,
     promote_dtypes_inexact,
     promote_dtypes_numeric,
@@ -119,7 +120,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> ldexp(jnp.array(1.5), 2)
     Array(6., dtype=float32)
     """
-    first, second = aval_of("ldexp", x1), aval_of("ldexp", x2, 1)
+    first, second = number_type("ldexp", x1), number_type("ldexp", x2, 1)
     if dtypes.is_inexact(second.dtype) or first.dtype.kind == "c":
         raise ArgumentValueError(
             "jnp.ldexp needs real numbers and whole exponents.",

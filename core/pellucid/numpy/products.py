@@ -29,7 +29,7 @@ from pellucid.xla.arrays import Array
 from .annotations import OutSharding
 from .compiled import numpy_function
 from .manipulation import canonical_axes
-from .promotion import aval_of, convert, promote_dtypes
+from .promotion import convert, number_type, promote_dtypes
 
 Axes = tuple[int, ...]
 
@@ -42,7 +42,7 @@ def _static(name: str, precision: PrecisionLike, preferred: DTypeLike | None) ->
 
 
 def _avals(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Any, Any]:
-    return aval_of(name, a), aval_of(name, b, 1)
+    return number_type(name, a), number_type(name, b, 1)
 
 
 def _product(
@@ -222,7 +222,7 @@ def _matmul(
     a: ArrayLike, b: ArrayLike, precision: PrecisionLike, preferred: np.dtype | None
 ) -> Any:
     for i, x in enumerate((a, b)):
-        if aval_of("matmul", x, i).ndim < 1:
+        if number_type("matmul", x, i).ndim < 1:
             raise ShapeError(
                 "jnp.matmul needs operands with at least one dimension.",
                 got=f"argument {i}: {type_of(x).text()}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import (
     ArgumentTypeError,
     ArrayLike,
+    DtypeError,
     Shape,
     ShapeError,
     UnsupportedError,
@@ -89,35 +90,53 @@ def _is_exactly_defined(x: Any, dtype: np.dtype) -> bool:
     return kind is not complex or dtype in dtypes.KINDS["complex floating"]
 
 
+def number_type(name: str, x: Any, position: int = 0) -> ShapedArray:
+    """Type of an argument that has to be of numbers or bools; raises as `aval_of`, and DtypeError for random keys."""
+    aval = aval_of(name, x, position)
+    if isinstance(aval.dtype, dtypes.ExtendedDType):
+        raise DtypeError(
+            f"jnp.{name} needs numbers or bools.",
+            got=f"argument {position}: {aval.text()}",
+            do="For random keys, use `random.key_data`.",
+        )
+    return aval
+
+
 def canonical(name: str, x: ArrayLike) -> tuple[Any, ShapedArray]:
-    """`x` and its type, elements of 64 bits being converted to 32 while 64-bit dtypes are off."""
-    aval = aval_of(name, x)
+    """`x`, of numbers, and its type, elements of 64 bits being converted to 32 while 64-bit dtypes are off."""
+    aval = number_type(name, x)
     dtype = dtypes.canonicalize(aval.dtype)
     return (x, aval) if dtype == aval.dtype else (convert(x, aval, dtype), aval.update(dtype=dtype))
 
 
-def promote_dtypes(name: str, *operands: ArrayLike) -> list[Any]:
-    """`operands` converted to the one dtype that they promote to."""
+def _promoted(
+    name: str, operands: tuple[ArrayLike, ...], to: Callable[[Any], Any] | None = None
+) -> list[Any]:
+    """`operands` converted to the dtype that they promote to, or to what `to` makes of it."""
     avals = [aval_of(name, x, i) for i, x in enumerate(operands)]
-    dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))
+    try:
+        dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))
+        dtype = dtype if to is None else to(dtype)
+    except TypeError:
+        for i, x in enumerate(operands):
+            number_type(name, x, i)
+        raise
     return [convert(x, a, dtype, weak_type) for x, a in zip(operands, avals, strict=True)]
+
+
+def promote_dtypes(name: str, *operands: ArrayLike) -> list[Any]:
+    """`operands` converted to the one dtype that they promote to; random keys promote to their own dtype."""
+    return _promoted(name, operands)
 
 
 def promote_dtypes_inexact(name: str, *operands: ArrayLike) -> list[Any]:
     """`operands` converted to the floating or complex dtype that they promote to."""
-    avals = [aval_of(name, x, i) for i, x in enumerate(operands)]
-    dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))
-    if not dtypes.is_inexact(dtype):
-        dtype = dtypes.to_inexact_dtype(dtype)
-    return [convert(x, a, dtype, weak_type) for x, a in zip(operands, avals, strict=True)]
+    return _promoted(name, operands, dtypes.to_inexact_dtype)
 
 
 def promote_dtypes_numeric(name: str, *operands: ArrayLike) -> list[Any]:
     """`operands` converted to the dtype that they promote to; bools become integers."""
-    avals = [aval_of(name, x, i) for i, x in enumerate(operands)]
-    dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))
-    dtype = dtypes.to_numeric_dtype(dtype)
-    return [convert(x, a, dtype, weak_type) for x, a in zip(operands, avals, strict=True)]
+    return _promoted(name, operands, dtypes.to_numeric_dtype)
 
 
 def promote_shapes(name: str, *operands: ArrayLike) -> list[Any]:

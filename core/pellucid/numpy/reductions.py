@@ -44,7 +44,7 @@ from pellucid.xla.arrays import Array
 from . import elementwise
 from .compiled import numpy_function
 from .manipulation import canonical_axes, diagonal
-from .promotion import aval_of, canonical, convert, refuse_out
+from .promotion import aval_of, canonical, convert, number_type, refuse_out
 
 Axis = int | tuple[int, ...] | None
 _BOOL = np.dtype(bool)
@@ -115,7 +115,7 @@ def reduced(
     where: ArrayLike | None = None,
 ) -> Any:
     """`a`, converted to `dtype`, reduced along `axis`. Results are never weakly typed."""
-    aval = aval_of(name, a)
+    aval = number_type(name, a)
     axes = canonical_axes(axis, aval.ndim)
     if dtypes.float0 in (aval.dtype, dtype):
         raise DtypeError(f"jnp.{name} does not accept float0 elements.", got=aval.text())
@@ -300,7 +300,7 @@ def any(
 
 @numpy_function(static=("axis", "keepdims"))
 def _count_nonzero(a: ArrayLike, axis: Axis, keepdims: bool) -> Any:
-    aval = aval_of("count_nonzero", a)
+    aval = number_type("count_nonzero", a)
     chosen = logical.ne(a, scalar(0, aval.dtype))
     return reduced("count_nonzero", SUM, chosen, axis, dtypes.default_int_dtype(), keepdims)
 

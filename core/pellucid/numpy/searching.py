@@ -28,7 +28,7 @@ from .compiled import numpy_function
 from .creation import asarray, zeros
 from .elementwise import isnan
 from .manipulation import expand_dims, flip, where
-from .promotion import aval_of, convert, promote_dtypes, promote_shapes
+from .promotion import aval_of, convert, number_type, promote_dtypes, promote_shapes
 from .reductions import sum
 from .sorting import argsort, sort
 
@@ -215,7 +215,7 @@ def sort_complex(a: ArrayLike) -> Array:
     >>> sort_complex(jnp.array([2, 1]))
     Array([1.+0.j, 2.+0.j], dtype=complex64)
     """
-    aval = aval_of("sort_complex", a)
+    aval = number_type("sort_complex", a)
     return sort(convert(a, aval, dtypes.to_complex_dtype(aval.dtype)))
 
 

@@ -155,3 +155,28 @@ def test_values_that_are_no_arrays_are_refused_by_the_function_s_name(name, call
     for run in (call, pl.jit(lambda y: call(operand) + y)):
         with pytest.raises(ArgumentTypeError, match=rf"^jnp\.{name} (needs|takes) "):
             run(operand if run is call else 1.0)
+
+
+@pytest.mark.parametrize("call", [
+    jnp.sin, jnp.square, jnp.logical_not, jnp.rint, jnp.round, jnp.trunc, jnp.signbit, jnp.imag, jnp.iscomplex, jnp.sum,
+    jnp.prod, jnp.all, jnp.max, jnp.ptp, jnp.count_nonzero, jnp.mean, jnp.std, jnp.median, jnp.cumsum, jnp.nansum, jnp.nanmax,
+    jnp.linalg.norm, jnp.nonzero, jnp.sort_complex, lambda x: jnp.ldexp(x, 1), lambda x: jnp.add(x, 1), lambda x: jnp.maximum(1, x), lambda x: x + 1, lambda x: x**2,
+    lambda x: jnp.clip(x, 0), lambda x: jnp.arctan2(x, x), lambda x: jnp.fmod(x, x), lambda x: jnp.dot(x, 1),
+    lambda x: jnp.einsum("i,i", x, x), lambda x: jnp.where(True, x, 1),
+])  # fmt: skip
+@pytest.mark.parametrize("transform", [lambda f: f, pl.jit], ids=["eagerly", "jit"])
+def test_keys_are_no_numbers(call, transform):
+    keys = pl.random.split(pl.random.key(0))
+    with pytest.raises(
+        DtypeError, match=r"(?s)needs numbers or bools.*key<fry>\[2\].*random\.key_data"
+    ):
+        transform(call)(keys)
+
+
+def test_keys_are_compared_and_selected():
+    keys = pl.random.split(pl.random.key(0))
+    assert jnp.equal(keys, keys).all()
+    assert jnp.isclose(keys, keys).all()
+    assert (
+        jnp.where(True, keys, keys[::-1]).dtype == jnp.concatenate([keys, keys]).dtype == keys.dtype
+    )
