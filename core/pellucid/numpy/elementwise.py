@@ -341,7 +341,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     >>> round(1250, -2)
     Array(1300, dtype=int32)
     """
-    del out
+    refuse_out("round", out)
     aval = number_type("round", a)
     if aval.dtype == np.bool_:
         raise ArgumentValueError("jnp.round takes numbers, not bools.", got=f"got {aval.text()}")
@@ -756,7 +756,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     >>> isposinf(np.array([np.inf, -np.inf, 1.0]))
     Array([ True, False, False], dtype=bool)
     """
-    del out
+    refuse_out("isposinf", out)
     return _equals("isposinf", x, np.inf)
 
 
@@ -767,7 +767,7 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     >>> isneginf(np.array([np.inf, -np.inf, 1.0]))
     Array([False,  True, False], dtype=bool)
     """
-    del out
+    refuse_out("isneginf", out)
     return _equals("isneginf", x, -np.inf)
 
 

@@ -42,6 +42,7 @@ from .promotion import (
     listed,
     number_type,
     promote_dtypes,
+    refuse_out,
 )
 from .sorting import sized_nonzero
 
@@ -354,7 +355,7 @@ def stack(
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    del out
+    refuse_out("stack", out)
     parts = _sequence("stack", arrays)
     if not parts:
         raise ArgumentValueError("jnp.stack needs at least one array.")

@@ -8,7 +8,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentTypeError, DtypeError
+from pellucid.base.errors import ArgumentTypeError, DtypeError, UnsupportedError
 
 X = jnp.arange(4.0)
 OPERATORS = {
@@ -180,3 +180,12 @@ def test_keys_are_compared_and_selected():
     assert (
         jnp.where(True, keys, keys[::-1]).dtype == jnp.concatenate([keys, keys]).dtype == keys.dtype
     )
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: jnp.round(x, 1, out=x), lambda x: jnp.isposinf(x, out=x), lambda x: jnp.isneginf(x, x),
+    lambda x: jnp.stack([x], out=x), lambda x: jnp.sum(x, out=x), lambda x: jnp.add(x, x, out=x),
+])  # fmt: skip
+def test_results_are_not_written_into_arguments(call):
+    with pytest.raises(UnsupportedError, match="can't write into `out`"):
+        call(X)
