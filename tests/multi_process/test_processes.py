@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import programs
@@ -42,7 +43,10 @@ def test_a_training_step_is_that_of_one_process(count):
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.skipif(shutil.which("mpirun") is None, reason="needs mpirun of Open MPI 4 or 5")
+MPIRUN = shutil.which("mpirun") or shutil.which("mpirun", path=Path(sys.executable).parent)
+
+
+@pytest.mark.skipif(MPIRUN is None, reason="needs mpirun of Open MPI 4 or 5")
 def test_processes_of_open_mpi_find_each_other():
     program = """import pellucid as pl, pellucid.numpy as jnp
 pl.distributed.initialize()
@@ -53,7 +57,7 @@ print("sum", pl.process_index(), pl.process_count(), total.addressable_data(0))
 """
     as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     ended = subprocess.run(
-        ["mpirun", "-np", "2", "--oversubscribe", sys.executable, "-c", program],
+        [MPIRUN, "-np", "2", "--oversubscribe", sys.executable, "-c", program],
         env={**os.environ, **as_root, "XLA_FLAGS": "", "PELLUCID_NUM_CPU_DEVICES": "1"},
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
