@@ -550,13 +550,12 @@ def platform_dependent(
     Array(2., dtype=float32, weak_type=True)
     """
     names = {"gpu": ("cuda", "rocm")}
-    functions = list(per_platform.values())
-    platforms: list[Any] = [names.get(p, (p,)) for p in per_platform]
-    labels = list(per_platform)
+    branches = dict(per_platform)
+    platforms: list[Any] = [names.get(p, (p,)) for p in branches]
     if default is not None:
-        functions.append(default)
+        branches["default"] = default
         platforms.append(None)
-        labels.append("default")
+    functions = [*branches.values()]
     if not functions:
         raise ArgumentValueError(
             "platform_dependent needs a function for some platform, or a default."
@@ -566,7 +565,7 @@ def platform_dependent(
     if len(functions) == 1 and default is not None:
         return default(*args)
     index = bind1(platform_index_p, params=PlatformIndexParams(tuple(platforms)))
-    return _branch("platform_dependent", index, functions, labels, args, tuple(platforms))
+    return _branch("platform_dependent", index, functions, [*branches], args, tuple(platforms))
 
 
 # Branches among which devices choose differently ---------------------------------------------------

@@ -401,7 +401,12 @@ def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     if params.policy is not None and params.policy is not nothing_saveable:
         body = without_calls(body, remat_p)
     saved = _saved(body, params.policy)
-    residuals = _residual_atoms(parts, body)
+    first = len(parts.consts)
+    residuals = [
+        body.invars[first + s.index] if s.kind == "input" else body.outvars[s.index]
+        for s in parts.sources
+        if s.kind != "constant"
+    ]
     recompute = with_known(body, list(saved), residuals)
     pruned, used = remove_dead_equations(recompute)
     n_inputs = len(body.invars)
@@ -427,16 +432,6 @@ def _saved(body: Jaxpr, policy: Policy | None) -> dict[Var, bool | Offloadable]:
     return saved
 
 
-def _residual_atoms(parts: LinearizedJaxpr, body: Jaxpr) -> Values:
-    """The residuals, without the constants, as atoms of the primal program."""
-    first = len(parts.consts)
-    return [
-        body.invars[first + s.index] if s.kind == "input" else body.outvars[s.index]
-        for s in parts.sources
-        if s.kind != "constant"
-    ]
-
-
 def _primal_program(
     body: Jaxpr, n_results: int, saved: dict[Var, bool | Offloadable]
 ) -> ClosedJaxpr:
@@ -450,7 +445,7 @@ def _primal_program(
     def primal(*operands):
         values = replay(pruned, (), *operands)
         away = [
-            _moved(x, how.dst) if isinstance(how, Offloadable) else x
+            device_put(x, space_of_kind(how.dst)) if isinstance(how, Offloadable) else x
             for x, how in strict_zip(values[n_results:], saved.values())
         ]
         return [*values[:n_results], *away]
@@ -480,7 +475,7 @@ def _linear_program(
         inputs = list(operands[:n_known])
         for i, how in enumerate(saved):
             if isinstance(how, Offloadable):
-                inputs[n_needed + i] = _moved(inputs[n_needed + i], how.src)
+                inputs[n_needed + i] = device_put(inputs[n_needed + i], space_of_kind(how.src))
         with named_scope("rematted_computation"):
             computed = iter(replay(recompute, (), *inputs))
         constants = iter(operands[n_known : n_known + n_constants])
@@ -488,10 +483,6 @@ def _linear_program(
         return replay(linear, (), *residuals, *operands[n_known + n_constants :])
 
     return stage_open(run, avals, linear.debug)[0]
-
-
-def _moved(x, memory: str):
-    return device_put(x, space_of_kind(memory))
 
 
 # The function users call ----------------------------------------------------------------------------------

@@ -214,18 +214,16 @@ class Pad(JointlyLinear[PadParams]):
         return [shaped_array(shape, x.dtype, x.weak_type and value.weak_type)]
 
     def operand_cotangents(self, cotangent, operands, params):
-        unpadded = self._unpadded(cotangent, params)
+        # The elements at which those of the operand are; 0 where they were cut away.
+        config = params.padding_config
+        cuts = [(-low, -high, 0) for low, high, _ in config]
+        unpadded = pad(cotangent, zero_like_elements(cotangent), cuts)
+        strides = [interior + 1 for _, _, interior in config]
+        shape = type_of(unpadded).shape
+        if not set(strides) <= {1}:
+            unpadded = slice(unpadded, (0,) * len(shape), shape, strides)
         is_needed = is_linear(operands[1])
         return unpadded, sub(_total(cotangent), _total(unpadded)) if is_needed else None
-
-    def _unpadded(self, cotangent, params: PadParams):
-        """The elements of `cotangent` at which those of the operand are; 0 where they were cut away."""
-        config = params.padding_config
-        zero = zero_like_elements(cotangent)
-        cut = pad(cotangent, zero, [(-low, -high, 0) for low, high, _ in config])
-        strides = [interior + 1 for _, _, interior in config]
-        shape = type_of(cut).shape
-        return cut if set(strides) <= {1} else slice(cut, (0,) * len(shape), shape, strides)
 
     def batch(self, axis, operands, dims, params):
         (x, value), (x_dim, value_dim) = operands, dims

@@ -413,18 +413,14 @@ class Bilinear(JointlyLinear[P]):
     """A primitive that is linear in each of its first two operands."""
 
     def operand_cotangents(self, cotangent, operands, params):
-        if all(map(is_linear, operands[:2])):
+        side, *others = [i for i, x in enumerate(operands) if is_linear(x)]
+        if others:
             raise self.missing("transpose")
-        return [
-            is_linear(x) and self._cotangent_of_side(side, cotangent, operands, params)
-            for side, x in enumerate(operands[:2])
-        ]
-
-    def _cotangent_of_side(self, side, cotangent, operands, params):
         aval = operands[side].aval
         if type_of(cotangent).size == 0:
-            return Zero(aval)
-        return converted(self.operand_cotangent(side, cotangent, operands, params), aval.dtype)
+            return [*[None] * side, Zero(aval)]
+        product = self.operand_cotangent(side, cotangent, operands, params)
+        return [*[None] * side, converted(product, aval.dtype)]
 
     def operand_cotangent(self, side: int, cotangent: Any, operands: Operands, params: Any) -> Any:
         """Cotangent, of any dtype, of the first operand (`side` 0) or the second (1)."""

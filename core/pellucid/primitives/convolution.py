@@ -18,7 +18,7 @@ from pellucid.base import (
     resized,
     strict_zip,
 )
-from pellucid.ir import Dims, LaidOut, Operands, ShapedArray, Traits, shaped_array, with_mark, words
+from pellucid.ir import LaidOut, ShapedArray, Traits, shaped_array, with_mark, words
 from pellucid.lowering.faults import CUT_GROUPS, CUT_POSITIONS, NEGATIVE_PADDING
 from pellucid.sharding.explicit_types import cotangent_sharding
 from pellucid.tracing import bind1, type_of, types_of
@@ -152,9 +152,14 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
         )
 
     def batch(self, axis, operands, dims, params):
-        if axis.size == 0:
-            return self.empty_batch(operands, dims, params)
         (lhs, rhs), (lhs_dim, rhs_dim) = operands, dims
+        if axis.size == 0:  # there are no examples
+            avals = [
+                type_of(x) if d is None else type_of(x).without_dim(d)
+                for x, d in strict_zip(operands, dims)
+            ]
+            [aval] = self.abstract_eval(avals, params)
+            return [zeros(aval.update(shape=(0, *aval.shape)))], [0]
         lhs_spec, rhs_spec, out_spec = params.dimension_numbers
         features, batch = params.feature_group_count, params.batch_group_count
         place, within = out_spec[1], 1
@@ -174,15 +179,6 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
                 params = params._replace(feature_group_count=axis.size * features)
         result = bind1(self, lhs, rhs, params=params)
         return [_unfolded(result, place, axis.size, within)], [place]
-
-    def empty_batch(self, operands: Operands, dims: Dims, params: ConvParams) -> Any:
-        """The results for no examples at all, and their batch axes."""
-        avals = [
-            type_of(x) if d is None else type_of(x).update(shape=resized(type_of(x).shape, d))
-            for x, d in strict_zip(operands, dims)
-        ]
-        [aval] = self.abstract_eval(tuple(avals), params)
-        return [zeros(aval.update(shape=(0, *aval.shape)))], [0]
 
     def lower(self, ctx, operands, params):
         if ctx.avals_in[0].dtype.kind == "c" and ctx.platform != "tpu":
