@@ -10,7 +10,7 @@ import zlib
 import pytest
 from corpus import numpy_outcomes
 from corpus.api_calls import all_rows
-from everywhere import difference_of, report
+from everywhere import difference_of, parts, report
 
 import pellucid
 
@@ -18,9 +18,7 @@ PARTS, SHARE = 16, 32
 """Parts, of which a run takes one in eight, and the share of the rows that each evaluates."""
 
 
-@pytest.mark.parametrize(
-    "part", [pytest.param(i, marks=pytest.mark.rotates(i)) for i in range(PARTS)]
-)
+@pytest.mark.parametrize("part", parts(PARTS))
 def test_values_are_the_same_everywhere(part: int) -> None:
     rows = [row for row in all_rows() if zlib.crc32(str(row).encode()) % SHARE == part]
     outcomes = numpy_outcomes.results(pellucid, rows)

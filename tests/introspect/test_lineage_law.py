@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from corpus import compositions, models, transform_programs
+from rotation import rotating
 
 import pellucid as pl
 from pellucid import analysis
@@ -44,7 +45,11 @@ PROGRAMS = {
 
 
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+@pytest.mark.parametrize(
+    "program",
+    rotating([(p,) for p in PROGRAMS], lambda case: case[0].__module__),
+    ids=lambda p: p.__name__,
+)
 def test_every_equation_says_where_it_comes_from(program):
     traced = pl.make_jaxpr(lambda *xs: program(pl, *xs))(*PROGRAMS[program])
     function, floats = of_floats(traced)

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 from corpus import models
+from rotation import rotating
 
 import pellucid as pl
 from pellucid.introspect.bodies import programs_within
@@ -50,7 +51,9 @@ class Bindings:
 
 
 @pytest.mark.parametrize(
-    ("program", "arguments"), models.PROGRAMS, ids=lambda x: getattr(x, "__name__", "")
+    ("program", "arguments"),
+    rotating(models.PROGRAMS, lambda _: ""),
+    ids=lambda x: getattr(x, "__name__", ""),
 )
 def test_names_are_those_that_the_users_function_binds(program, arguments) -> None:
     with Bindings(program.__code__.co_filename) as bindings:

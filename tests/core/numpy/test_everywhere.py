@@ -81,16 +81,16 @@ def test_every_function_has_a_row() -> None:
     assert not public - types - printing - files - called
 
 
-@pytest.mark.parametrize("part", parts(17))
+@pytest.mark.parametrize("part", [0, *parts(17)[1:]])
 def test_types_are_those_of_the_reference(oracle, part: int) -> None:
     LAW.check_types(oracle, part, weak=False)
 
 
-@pytest.mark.parametrize("part", parts(17))
+@pytest.mark.parametrize("part", [0, *parts(17)[1:]])
 def test_types_of_weakly_typed_operands_are_those_of_the_reference(oracle, part: int) -> None:
     LAW.check_types(oracle, part, weak=True)
 
 
-@pytest.mark.parametrize("part", parts(33))
+@pytest.mark.parametrize("part", parts(40))
 def test_values_are_the_same_everywhere(oracle, part: int) -> None:
     LAW.check_values(oracle, part, ONE_IN)

@@ -2,6 +2,7 @@
 
 import pytest
 from corpus import compositions, models, transform_programs
+from rotation import rotating
 
 import pellucid
 
@@ -22,32 +23,9 @@ TOLERANCES = {
 }
 
 
-LONG = {
-    (program, name)
-    for program, names in (
-        (compositions.orders_of_two, ("jvp", "vjp", "linearize", "cond", "remat", "fori", "map")),
-        (compositions.orders_of_three, ("scan",)),
-    )
-    for name in names
-}
-"""Programs of the same kind as others, which take seconds."""
-
-
-def rows(programs):
-    """Each program with its arguments; the long ones rotate."""
-    return [
-        pytest.param(
-            program, arguments, marks=[pytest.mark.rotates] * ((program, arguments[-1]) in LONG)
-        )
-        if arguments and isinstance(arguments[-1], str)
-        else (program, arguments)
-        for program, arguments in programs
-    ]
-
-
 @pytest.mark.parametrize(
     ("program", "arguments"),
-    rows([*transform_programs.PROGRAMS, *compositions.PROGRAMS]),
+    [*transform_programs.PROGRAMS, *rotating(compositions.PROGRAMS, lambda _: "")],
     ids=lambda x: getattr(x, "__name__", ""),
 )
 def test_agrees_with_the_reference(oracle, program, arguments):

@@ -8,6 +8,7 @@ import itertools
 
 import numpy as np
 import pytest
+from rotation import rotating
 
 import pellucid
 from pellucid import grad, jit, jvp, lax, vmap
@@ -153,7 +154,12 @@ def difference(f, x):
 
 
 def named(functions):
-    return pytest.mark.parametrize("f", functions, ids=[f.__name__ for f in functions])
+    return pytest.mark.parametrize("f", functions, ids=lambda f: f.__name__)
+
+
+def rotated(functions):
+    """All but the first function rotate."""
+    return named(rotating([(f,) for f in functions], lambda _: ""))
 
 
 @named(SMOOTH)
@@ -173,7 +179,7 @@ def test_linear_approximation_is_forward_mode(f):
     np.testing.assert_allclose(derivative(2.0), jvp(f, (POINT,), (2.0,))[1], rtol=1e-12)
 
 
-@named(SMOOTH + REVERSE_ONLY)
+@rotated(SMOOTH + REVERSE_ONLY)
 def test_batching_is_a_loop(f):
     points = np.array([0.2, 0.7, 1.1])
     np.testing.assert_allclose(vmap(f)(points), [float(f(p)) for p in points], rtol=1e-12)
@@ -182,7 +188,7 @@ def test_batching_is_a_loop(f):
     )
 
 
-@named(SMOOTH + REVERSE_ONLY)
+@rotated(SMOOTH + REVERSE_ONLY)
 def test_all_orders_of_jit_vmap_and_grad_agree(f):
     points = np.array([0.2, 0.7, 1.1])
     expected = np.array([float(grad(f)(p)) for p in points])
@@ -199,7 +205,7 @@ def test_all_orders_of_jit_vmap_and_grad_agree(f):
         np.testing.assert_allclose(g(points), expected, rtol=1e-12, err_msg=str(order))
 
 
-@named(SMOOTH)
+@rotated(SMOOTH)
 def test_second_derivatives_of_all_modes_agree(f):
     forward = lambda f: lambda x: jvp(f, (x,), (1.0,))[1]
     expected = difference(grad(f), POINT)
@@ -208,7 +214,7 @@ def test_second_derivatives_of_all_modes_agree(f):
         np.testing.assert_allclose(jit(outer(jit(inner(f))))(POINT), expected, rtol=1e-7)
 
 
-@named([plain, scanned, branched, with_own_forward, rematerialized, root])
+@rotated([plain, scanned, branched, with_own_forward, rematerialized, root])
 def test_fourth_derivative_is_the_difference_of_the_third(f):
     third = grad(grad(grad(f)))
     np.testing.assert_allclose(grad(third)(POINT), difference(third, POINT), rtol=1e-6)
