@@ -19,6 +19,7 @@ from pellucid.base import (
     ShapeError,
     canonical_size,
     dtypes,
+    expecting,
     is_static,
     larger,
     smaller,
@@ -117,9 +118,10 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     (5, 2, 3)
     """
     ndim = aval_of("transpose", a).ndim
-    order = (
-        tuple(range(ndim))[::-1] if axes is None else tuple(canonical_axis(i, ndim) for i in axes)
-    )
+    order = tuple(range(ndim))[::-1]
+    if axes is not None:
+        with expecting("axes are ints", axes):
+            order = tuple([canonical_axis(i, ndim) for i in axes])
     return _transpose(a, order)
 
 

@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArrayLike, DTypeLike, Ints, ShapeError, UnsupportedError, dtypes
+from pellucid.base import (
+    ArrayLike,
+    DTypeLike,
+    Ints,
+    ShapeError,
+    UnsupportedError,
+    dtypes,
+    expecting,
+)
 from pellucid.ir import ShapedArray
 from pellucid.primitives import arithmetic, logical
 from pellucid.primitives.contraction import PrecisionLike, dot_general, preferred_dtype
@@ -196,7 +204,8 @@ def tensordot(
         return ShapeError(f"jnp.tensordot {what}", got=[*operand_lines((a, b)), f"axes: {axes}"])
 
     if not isinstance(axes, Sequence):
-        n = operator.index(axes)
+        with expecting("axes is an int or two sequences of ints", axes):
+            n = operator.index(axes)
         if not 0 <= n <= min(first.ndim, second.ndim):
             raise refused(f"can't sum over {n} axes of these.")
         left, right = tuple(range(first.ndim - n, first.ndim)), tuple(range(n))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import operator
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from .annotations import DeviceLike
 from .compiled import numpy_function
 from .creation import array, asarray
 from .elementwise import imag
+from .manipulation import canonical_axes
 from .promotion import aval_of
 
 
@@ -117,11 +118,7 @@ def size(a: ArrayLike, axis: int | tuple[int, ...] | None = None) -> int:
     3
     """
     sizes = _shape_of(a)
-    axes = range(len(sizes)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    total = 1
-    for each in axes:
-        total *= sizes[operator.index(each)]
-    return total
+    return math.prod(sizes[i] for i in canonical_axes(axis, len(sizes)))
 
 
 def can_cast(from_: ArrayLike | DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:
@@ -149,7 +146,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 def astype(
     x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: DeviceLike = None
 ) -> Array:
-    """`x` with elements of another dtype: floating ones are cut to integers, complex ones may not become real.
+    """`x` with elements of another dtype: floating ones are cut to integers, complex ones to their real parts.
 
     Raises: ArgumentTypeError for lists.
 

@@ -14,6 +14,7 @@ from pellucid.base import (
     ArrayLike,
     DtypeError,
     DTypeLike,
+    PellucidError,
     ShapeError,
     dtypes,
 )
@@ -58,7 +59,15 @@ def static_axis(axis: Any) -> Any:
     """`axis` as something hashable, for the cache of compiled calls."""
     if axis is None or isinstance(axis, int):
         return axis
-    return operator.index(axis) if np.ndim(axis) == 0 else tuple([operator.index(a) for a in axis])
+    try:
+        several = np.ndim(axis) > 0
+        return tuple([operator.index(a) for a in axis]) if several else operator.index(axis)
+    except PellucidError:
+        raise
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(
+            "axis is an int, several ints, or None.", got=f"got {axis!r:.60}"
+        ) from None
 
 
 def static_dtype(name: str, dtype: DTypeLike | None) -> Any:

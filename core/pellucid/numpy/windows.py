@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, dtypes, expecting
 from pellucid.primitives.special import bessel_i0e
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
@@ -18,17 +18,17 @@ from .elementwise import absolute, cos, exp, sqrt
 from .promotion import aval_of, promote_dtypes_inexact
 
 
-def _phases(M: int) -> Any:
-    """`2 pi n / (M - 1)` for n from 0 to before M; None for a window of at most one element."""
-    count = operator.index(M)
+def _length(name: str, M: int) -> int:
+    with expecting(f"jnp.{name}: the length M is an int known when tracing", M):
+        return max(operator.index(M), 0)
+
+
+def _phases(count: int) -> Any:
+    """`2 pi n / (count - 1)` for n from 0 to before `count`; None for a window of at most one element."""
     if count <= 1:
         return None
     dtype = dtypes.default_float_dtype()
     return arange(count, dtype=dtype) * np.asarray(2 * np.pi / (count - 1), dtype)[()]
-
-
-def _short(M: int) -> Any:
-    return ones((max(operator.index(M), 0),))
 
 
 def bartlett(M: int) -> Array:
@@ -37,9 +37,8 @@ def bartlett(M: int) -> Array:
     >>> bartlett(3)
     Array([0., 1., 0.], dtype=float32)
     """
-    if operator.index(M) <= 1:
-        return _short(M)
-    return 1 - absolute(linspace(-1, 1, M))
+    count = _length("bartlett", M)
+    return ones((count,)) if count <= 1 else 1 - absolute(linspace(-1, 1, count))
 
 
 def blackman(M: int) -> Array:
@@ -48,9 +47,9 @@ def blackman(M: int) -> Array:
     >>> blackman(1)
     Array([1.], dtype=float32)
     """
-    phases = _phases(M)
+    phases = _phases(count := _length("blackman", M))
     if phases is None:
-        return _short(M)
+        return ones((count,))
     return 0.42 - 0.5 * cos(phases) + 0.08 * cos(2 * phases)
 
 
@@ -60,8 +59,8 @@ def hamming(M: int) -> Array:
     >>> hamming(1)
     Array([1.], dtype=float32)
     """
-    phases = _phases(M)
-    return _short(M) if phases is None else 0.54 - 0.46 * cos(phases)
+    phases = _phases(count := _length("hamming", M))
+    return ones((count,)) if phases is None else 0.54 - 0.46 * cos(phases)
 
 
 def hanning(M: int) -> Array:
@@ -70,8 +69,8 @@ def hanning(M: int) -> Array:
     >>> hanning(3)
     Array([0., 1., 0.], dtype=float32)
     """
-    phases = _phases(M)
-    return _short(M) if phases is None else 0.5 * (1 - cos(phases))
+    phases = _phases(count := _length("hanning", M))
+    return ones((count,)) if phases is None else 0.5 * (1 - cos(phases))
 
 
 def kaiser(M: int, beta: ArrayLike) -> Array:
@@ -80,9 +79,11 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     >>> kaiser(1, 14)
     Array([1.], dtype=float32)
     """
-    if operator.index(M) <= 1:
-        return _short(M)
-    x = linspace(-1, 1, M)
+    aval_of("kaiser", beta, 1)
+    count = _length("kaiser", M)
+    if count <= 1:
+        return ones((count,))
+    x = linspace(-1, 1, count)
     return i0(beta * sqrt(1 - x * x)) / i0(beta)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentTypeError, DtypeError, UnsupportedError
+from pellucid.base.errors import ArgumentTypeError, AxisError, DtypeError, UnsupportedError
 
 X = jnp.arange(4.0)
 OPERATORS = {
@@ -189,3 +189,19 @@ def test_keys_are_compared_and_selected():
 def test_results_are_not_written_into_arguments(call):
     with pytest.raises(UnsupportedError, match="can't write into `out`"):
         call(X)
+
+
+@pytest.mark.parametrize("call", [
+    lambda bad: jnp.sum(X, bad), lambda bad: jnp.mean(X, (0, bad)), lambda bad: jnp.median(X, bad), jnp.hanning, jnp.bartlett,
+    lambda bad: jnp.transpose(X, bad), lambda bad: jnp.tensordot(X, X, bad), lambda bad: jnp.size(X, bad),
+    lambda bad: jnp.kaiser(bad, 2.0), lambda bad: jnp.linalg.norm(X, axis=bad),
+])  # fmt: skip
+@pytest.mark.parametrize("bad", [1.5, 1j])
+def test_axes_and_lengths_are_ints(call, bad):
+    with pytest.raises(ArgumentTypeError, match=r"(is an int|are ints)"):
+        call(bad)
+
+
+def test_sizes_along_axes_that_arrays_lack():
+    with pytest.raises(AxisError, match="out of bounds for an array with 1 dimension"):
+        jnp.size(X, 1)
