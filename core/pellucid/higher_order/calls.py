@@ -530,6 +530,8 @@ def composite(decomposition: Function, name: str, version: int = 0) -> Function:
 
     Raises: ArgumentValueError for another name; ArgumentTypeError for attributes of other types; TracedValueError for attributes that are traced;
     EffectsError for a decomposition with side effects.
+
+    The function gives results with the structure, the shapes and the dtypes of those of `decomposition`.
     Source: StableHLO specification, `composite`.
 
     >>> tangent = composite(lambda x: lax.sin(x) / lax.cos(x), name="my.tangent")

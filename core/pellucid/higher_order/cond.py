@@ -546,6 +546,8 @@ def platform_dependent(
 
     Raises: ArgumentValueError without any function; ArgumentTypeError for functions with results of different types.
 
+    Results have the structure, the shapes and the dtypes that all functions give.
+
     >>> platform_dependent(1.0, cpu=lambda x: x + 1, default=lambda x: x)
     Array(2., dtype=float32, weak_type=True)
     """

@@ -356,6 +356,8 @@ def custom_linear_solve(
 
     Raises: ArgumentTypeError where structures or types don't agree.
 
+    The result has the structure, the shapes and the dtypes of `b`.
+
     >>> custom_linear_solve(lambda x: 2.0 * x, 3.0, lambda matvec, b: b / 2.0, symmetric=True)
     Array(1.5, dtype=float32, weak_type=True)
     """
@@ -405,6 +407,8 @@ def custom_root(
     values that `f` captures; `initial_guess` counts as a constant. With `has_aux`, `solve` gives (root, aux).
 
     Raises: ArgumentTypeError where `f`, `solve` or `tangent_solve` return another structure or types than they take.
+
+    The result has the structure, the shapes and the dtypes of `initial_guess`.
 
     >>> newton = lambda f, x: x - f(x) / 2.0
     >>> custom_root(lambda x: 2.0 * x - 3.0, 0.0, newton, lambda g, y: y / g(1.0))

@@ -356,6 +356,9 @@ def fori_loop(
     Where both bounds are Python ints this is a `scan`, so that reverse mode goes through it, and `unroll` may be
     given; otherwise it is a `while_loop`. Bounds may be floating: both, of one dtype. The value keeps its structure, shapes and dtypes.
 
+    Raises: ArgumentTypeError for bounds that are not of one type, integer or floating, for a `body_fun` that cannot be
+    called and for a value that changes its structure, shape or dtype.
+
     >>> fori_loop(0, 5, lambda i, total: total + i, 0)
     Array(10, dtype=int32, weak_type=True)
     """
@@ -446,6 +449,10 @@ def map(f: Unary, xs: Any, *, batch_size: int | None = None) -> Any:
     With `batch_size`, so many are computed at once, as by `vmap`, and the rest in the end. Where memory allows,
     `vmap` is faster.
 
+    Results are trees like those of `f`, whose shapes have the leading size `n` of `xs` before them; dtypes stay.
+    Raises: ArgumentTypeError for an `f` that cannot be called and for leaves that are no arrays, ArgumentValueError
+    without arrays, for scalars, for different leading sizes and for a `batch_size` below 1.
+
     >>> map(lambda x: x * x, np.arange(4))
     Array([0, 1, 4, 9], dtype=int32)
     """
@@ -494,6 +501,8 @@ def associative_scan(fn: Binary, elems: Any, reverse: bool = False, axis: int = 
     Source: R. Ladner and M. Fischer, Parallel prefix computation, 1980.
 
     Raises: ArgumentValueError for arrays of different sizes along `axis`.
+
+    The result has the structure, the shapes and the dtypes of `elems`.
 
     >>> associative_scan(lambda a, b: a + b, np.arange(5))
     Array([ 0,  1,  3,  6, 10], dtype=int32)

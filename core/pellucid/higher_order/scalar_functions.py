@@ -502,6 +502,10 @@ def scatter_apply(
     `func` takes a scalar and gives one of the same dtype. Where windows overlap it is applied several times, once
     for each. `update_shape` is the shape that an array of updates would have; it determines the size of the windows.
     Its derivative needs `unique_indices=True`.
+
+    The result has the shape and dtype of `operand`.
+    Raises: ShapeError for dimension numbers or shapes that do not fit, DtypeError for indices that are no integers,
+    ArgumentTypeError for a `func` that cannot be called, and for lists and strings.
     Source: StableHLO specification, `scatter`.
 
     >>> import numpy as np

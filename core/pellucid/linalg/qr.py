@@ -288,6 +288,9 @@ def ormqr(
     `a` and `taus` are as for `householder_product`; with `transpose` Q is transposed and conjugated.
     Raises: ShapeError for sizes that don't fit. Source: LAPACK, `ormqr`.
 
+    The result has the shape and dtype of `c`, a matrix or a batch of them. DtypeError for dtypes that differ or that
+    are no float32, float64, complex64 or complex128.
+
     >>> ormqr(np.zeros((2, 1), np.float32), np.float32([2]), np.eye(2, dtype=np.float32))
     Array([[-1.,  0.],
            [ 0.,  1.]], dtype=float32)

@@ -156,6 +156,8 @@ def axis_size(axis_name: Any) -> int:
 
     Raises: AxisNameError where no axis has that name.
 
+    It has no dtype: shapes may be made of it.
+
     >>> from pellucid import vmap
     >>> vmap(lambda x: x / axis_size("i"), axis_name="i")(np.ones(4))
     Array([0.25, 0.25, 0.25, 0.25], dtype=float32)
@@ -229,6 +231,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     is to "varying". For a result that is the same along an axis use `psum`, `pmax` or `all_gather(..., to="invarying")`.
 
     Raises: ArgumentValueError for casts that these are not.
+
+    Shapes and dtypes stay.
 
     >>> pcast(1.0, (), to="varying")
     1.0
@@ -539,6 +543,8 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
     Raises: AxisNameError where no axis has that name; CollectiveError for groups that don't fit.
 
+    Results have the structure and the shapes of `x`, and its dtypes but for bool.
+
     >>> from pellucid import vmap
     >>> vmap(lambda x: x / psum(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
     Array([0.25, 0.75], dtype=float32)
@@ -568,6 +574,8 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
     Raises: as `psum`.
 
+    Results have the structure and the shapes of `x`; integers become floating-point.
+
     >>> from pellucid import vmap
     >>> vmap(lambda x: x - pmean(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
     Array([-1.,  1.], dtype=float32)
@@ -594,6 +602,8 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
     Raises: as `psum`.
 
+    The result has the structure, the shapes and the dtypes of `x`.
+
     >>> from pellucid import vmap
     >>> vmap(lambda x: x == pmax(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
     Array([False,  True], dtype=bool)
@@ -607,6 +617,8 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     `axis_index_groups` takes it within groups of positions.
 
     Raises: as `psum`.
+
+    The result has the structure, the shapes and the dtypes of `x`.
 
     >>> from pellucid import vmap
     >>> vmap(lambda x: x - pmin(x, "i"), axis_name="i")(np.array([1.0, 3.0]))

@@ -188,6 +188,9 @@ def all_gather(
 
     Raises: AxisNameError where no axis has that name; CollectiveError for groups that don't fit.
 
+    Of the shape `[...]` of an array this makes `[..., n, ...]` for `n` positions; if `tiled`, the size of the axis
+    times `n`. Dtypes stay.
+
     >>> from pellucid import vmap
     >>> vmap(lambda x: all_gather(x, "i"), axis_name="i")(np.arange(3))
     Array([[0, 1, 2],
@@ -313,6 +316,9 @@ def psum_scatter(
     many parts and stays. `axis_index_groups` does so within groups of positions, all of one size.
 
     Raises: AxisNameError where no axis has that name; CollectiveError for a dimension or groups that don't fit.
+
+    Of the shape `[n, m]` this makes `[m]`, and if `tiled` `[1, m]`, for `n` positions and dimension 0. Dtypes stay.
+    DtypeError for bool.
 
     >>> from pellucid import vmap
     >>> vmap(lambda x: psum_scatter(x, "i"), axis_name="i")(np.ones((2, 2)))

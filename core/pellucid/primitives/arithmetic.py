@@ -46,6 +46,8 @@ from .movement import broadcast_to
 def neg(x: Any) -> Any:
     """Negative of `x`, element by element; integers wrap.
 
+    Takes integer, floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `negate`.
 
     >>> neg(np.float32(2))
@@ -66,7 +68,10 @@ neg_p: Elementwise = LinearElementwise(
 def add(x: Any, y: Any) -> Any:
     """Sum of `x` and `y`, element by element.
 
-    Operands have one dtype; a scalar fits any shape, and a dimension of size 1 any size.
+    Operands and result have one dtype, integer, floating-point or complex; a scalar fits any shape, and a dimension of
+    size 1 any size.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
     Source: StableHLO specification, `add`.
 
     >>> add(np.float32(1), np.float32(2))
@@ -84,6 +89,9 @@ add_p: Elementwise = LinearElementwise(
 def sub(x: Any, y: Any) -> Any:
     """Difference `x - y`, element by element; operands fit as in `add`.
 
+    Operands and result have one dtype, integer, floating-point or complex.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
     Source: StableHLO specification, `subtract`.
 
     >>> sub(np.float32(3), np.float32(2))
@@ -113,6 +121,10 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     """Product of `x` and `y`, element by element; operands fit as in `add`.
 
     With `out_dtype`, operands are converted to it before they are multiplied.
+
+    Operands are integer, floating-point or complex; the result has their dtype, or `out_dtype`.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
     Source: StableHLO specification, `multiply`.
 
     >>> mul(np.float32(3), np.float32(2))
@@ -159,6 +171,11 @@ mul_p: Elementwise = Elementwise(
 def mulhi(x: Any, y: Any, /) -> Any:
     """Upper half of the bits of the product of integers `x` and `y`, element by element.
 
+    Operands and result have one dtype, integer. Shapes are equal, up to scalars and dimensions of size 1, and broadcast
+    to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
+
     >>> mulhi(np.int32(1 << 20), np.int32(1 << 20))
     Array(256, dtype=int32)
     """
@@ -194,6 +211,10 @@ def div(x: Any, y: Any) -> Any:
 
     Integers are rounded towards zero. Integers divided by zero give -1 (all bits set), and the least
     integer divided by -1 gives itself. Source: StableHLO specification, `divide`.
+
+    Operands and result have one dtype, integer, floating-point or complex.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
 
     >>> div(np.int32(-7), np.int32(2))
     Array(-3, dtype=int32)
@@ -241,6 +262,10 @@ def rem(x: Any, y: Any) -> Any:
 
     The remainder of an integer divided by zero is itself. Source: StableHLO specification, `remainder`.
 
+    Operands and result have one dtype, integer or floating-point.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
+
     >>> rem(np.int32(-7), np.int32(2))
     Array(-1, dtype=int32)
     """
@@ -267,6 +292,10 @@ def abs(x: Any) -> Any:
     """Absolute value of `x`, element by element; real for complex `x`.
 
     Its derivative at 0 is 1 for real `x`, 0 for complex `x`. Source: StableHLO specification, `abs`.
+
+    Takes signed integer, floating-point or complex elements; the result has the shape of `x`, and its dtype or that of
+    its parts.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
 
     >>> abs(np.complex64(3 + 4j))
     Array(5., dtype=float32)
@@ -300,6 +329,9 @@ def sign(x: Any) -> Any:
 
     Signed zeros and NaN stay. The derivative counts as zero. Source: StableHLO specification, `sign`.
 
+    Takes integer, floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+
     >>> sign(np.float32(-2))
     Array(-1., dtype=float32)
     """
@@ -321,6 +353,11 @@ def max(x: Any, y: Any) -> Any:
     Complex numbers are compared by their real, then by their imaginary parts. Where operands are equal,
     each has half of the derivative. Source: StableHLO specification, `maximum`.
 
+    Operands and result have one dtype, of numbers or bool. Shapes are equal, up to scalars and dimensions of size 1,
+    and broadcast to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
+
     >>> max(np.float32(1), np.float32(2))
     Array(2., dtype=float32)
     """
@@ -332,6 +369,11 @@ def min(x: Any, y: Any) -> Any:
 
     Complex numbers are compared by their real, then by their imaginary parts. Where operands are equal,
     each has half of the derivative. Source: StableHLO specification, `minimum`.
+
+    Operands and result have one dtype, of numbers or bool. Shapes are equal, up to scalars and dimensions of size 1,
+    and broadcast to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
 
     >>> min(np.float32(1), np.float32(2))
     Array(1., dtype=float32)
@@ -369,6 +411,9 @@ max_p, min_p = _extremum(MONOIDS["max"]), _extremum(MONOIDS["min"])
 def pow(x: Any, y: Any) -> Any:
     """`x` to the power `y`, element by element; `x` is floating or complex, `y` of its dtype or an integer.
 
+    The result has the dtype of `x`. Shapes are equal, up to scalars and dimensions of size 1, and broadcast to the
+    shape of the result.
+    Raises: DtypeError for other dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `power`.
 
     >>> pow(np.float32(2), np.int32(3))
@@ -426,6 +471,8 @@ pow_p: Elementwise = Pow(
 def log(x: Any, *, accuracy: Any = None) -> Any:
     """Natural logarithm of `x`, element by element; NaN for negative real `x`.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings and for another kind of `accuracy`.
     Source: StableHLO specification, `log`.
 
     >>> log(np.float32(1))
@@ -446,6 +493,10 @@ def integer_pow(x: Any, y: int) -> Any:
     """`x` to the power of the Python int `y`, element by element, by repeated multiplication.
 
     Integers can't have negative powers.
+
+    Takes integer, floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements and for negative powers of integers, TypeError for a `y` that is no integer,
+    ArgumentTypeError for lists and strings.
 
     >>> integer_pow(np.int32(2), 5)
     Array(32, dtype=int32)
@@ -506,6 +557,9 @@ integer_pow_p: Elementwise = Elementwise(
 def reciprocal(x: Any) -> Any:
     """`1 / x`, element by element.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+
     >>> reciprocal(np.float32(4))
     Array(0.25, dtype=float32)
     """
@@ -514,6 +568,9 @@ def reciprocal(x: Any) -> Any:
 
 def square(x: Any) -> Any:
     """`x` times `x`, element by element.
+
+    Takes integer, floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
 
     >>> square(np.int32(3))
     Array(9, dtype=int32)
@@ -541,6 +598,9 @@ def sqrt(x: Any, *, accuracy: Any = None) -> Any:
 
     Its derivative at 0 is infinite. Source: StableHLO specification, `sqrt`.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings and for another kind of `accuracy`.
+
     >>> sqrt(np.float32(9))
     Array(3., dtype=float32)
     """
@@ -555,6 +615,8 @@ sqrt_p = transcendental(
 def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
     """`1 / sqrt(x)`, element by element; NaN for negative real `x`.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings and for another kind of `accuracy`.
     Source: StableHLO specification, `rsqrt`.
 
     >>> rsqrt(np.float32(4))
@@ -571,6 +633,8 @@ rsqrt_p = transcendental(
 def cbrt(x: Any, *, accuracy: Any = None) -> Any:
     """Cube root of real `x`, element by element, also of negative numbers.
 
+    Takes floating-point elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings and for another kind of `accuracy`.
     Source: StableHLO specification, `cbrt`.
 
     >>> cbrt(np.float32(-8))
@@ -608,6 +672,9 @@ class RoundParams(NamedTuple):
 def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
     """The integer nearest to floating `x`, element by element; `rounding_method` decides half-way cases.
 
+    The result has the shape and the floating-point dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentValueError for what is no `RoundingMethod`, ArgumentTypeError for
+    lists and strings.
     Source: StableHLO specification, `round_nearest_afz` and `round_nearest_even`.
 
     >>> round(np.float32(2.5))
@@ -627,6 +694,8 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
 def floor(x: Any) -> Any:
     """The greatest integer that is at most `x`, element by element; `x` and the result are floating.
 
+    Takes floating-point elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `floor`.
 
     >>> floor(np.float32(-1.5))
@@ -638,6 +707,8 @@ def floor(x: Any) -> Any:
 def ceil(x: Any) -> Any:
     """The least integer that is at least `x`, element by element; `x` and the result are floating.
 
+    Takes floating-point elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `ceil`.
 
     >>> ceil(np.float32(-1.5))
@@ -658,6 +729,11 @@ ceil_p = Elementwise("ceil", ARITHMETIC, FLOATING, tangents=(None,))
 
 def nextafter(x1: Any, x2: Any) -> Any:
     """The floating number next to `x1` in the direction of `x2`, element by element.
+
+    Operands and result have one dtype, floating-point. Shapes are equal, up to scalars and dimensions of size 1, and
+    broadcast to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
 
     >>> nextafter(np.float32(0), np.float32(1))
     Array(1.e-45, dtype=float32)

@@ -153,6 +153,9 @@ def slice(
     """The part of `operand` from `start_indices` up to (not including) `limit_indices`, in steps of `strides`.
 
     One static integer for each dimension, with 0 <= start <= limit <= size; ShapeError otherwise.
+
+    The result has the dtype of `operand`. Raises, too: TypeError for indices that are no integers, ArgumentTypeError
+    for lists and strings.
     Source: StableHLO specification, `slice`.
 
     >>> slice(np.arange(6), (1,), (6,), (2,))
@@ -273,6 +276,10 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
 
     `padding_config` has (low, high, interior) for each dimension; a negative low or high removes elements,
     after the interior padding was put in. Operand and value have one dtype, the value is a scalar.
+
+    Raises: ShapeError for another number of triples, for a value that is no scalar and for sizes below 0, DtypeError
+    for different dtypes, ArgumentValueError for what is no triple, TypeError for what is no integer, ArgumentTypeError
+    for lists and strings.
     Source: StableHLO specification, `pad`.
 
     >>> pad(np.arange(1, 4), 0, [(1, 0, 1)])
@@ -385,6 +392,10 @@ concatenate_p = Concatenate()
 def concatenate(operands: Any, dimension: int) -> Any:
     """The arrays `operands` one after the other along `dimension`; their other dimensions are equal.
 
+    Operands and result have one dtype.
+    Raises: DtypeError for different dtypes, ShapeError for a dimension out of bounds, for shapes that differ elsewhere
+    and for scalars, ArgumentValueError without operands, TypeError for a dimension that is no integer,
+    ArgumentTypeError for lists and strings as operands.
     Source: StableHLO specification, `concatenate`.
 
     >>> concatenate([np.arange(2), np.arange(3)], 0)
@@ -450,6 +461,11 @@ stack_p = Stack()
 def stack(operands: Any, axis: int = 0) -> Any:
     """The arrays `operands`, of one shape, side by side along a new `axis`.
 
+    Operands and result have one dtype.
+    Raises: DtypeError for different dtypes, ShapeError for different shapes, ArgumentValueError without operands,
+    AxisError for an axis out of bounds, ArgumentTypeError for one that is no integer, and for lists and strings as
+    operands.
+
     >>> stack([np.arange(2), np.arange(2)], axis=1).tolist()
     [[0, 0], [1, 1]]
     """
@@ -511,6 +527,10 @@ def _piece(ctx, x, aval: ShapedArray, axis: int, start: int, size: int, result: 
 def split(operand: Any, sizes: Ints, axis: int = 0) -> Values:
     """`operand` cut along `axis` into parts of the given `sizes`, which add up to its size there.
 
+    Parts have the dtype of `operand`, and its shape but for `axis`.
+    Raises: AxisError for an axis out of bounds, ShapeError for sizes below 0 or with another sum, TypeError for ones
+    that are no integers, ArgumentTypeError for lists and strings.
+
     >>> [x.shape for x in split(np.arange(5), (2, 3))]
     [(2,), (3,)]
     """
@@ -558,6 +578,10 @@ unstack_p = Unstack()
 
 def unstack(x: Any, axis: int = 0) -> Values:
     """The arrays that `x` holds along `axis`, which disappears.
+
+    Results have the dtype of `x`, and its shape without `axis`.
+    Raises: AxisError for an axis out of bounds, ArgumentTypeError for one that is no integer, and for lists and
+    strings.
 
     >>> [row.tolist() for row in unstack(np.eye(2, dtype=np.int32))]
     [[1, 0], [0, 1]]
@@ -618,6 +642,10 @@ def _folded(shape: Ints, reps: Ints) -> Shape:
 def tile(operand: Any, reps: Ints) -> Any:
     """`operand` laid `reps[i]` times in a row along each dimension `i`.
 
+    The result has shape `[reps[i] * operand.shape[i]]` and the dtype of `operand`.
+    Raises: ShapeError for another number of `reps` or negative ones, TypeError for ones that are no integers,
+    ArgumentTypeError for lists and strings.
+
     >>> tile(np.arange(3), (2,))
     Array([0, 1, 2, 0, 1, 2], dtype=int32)
     """
@@ -628,6 +656,10 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     """`operand` with its dimensions from `start_dimension` up to `stop_dimension` made into one, row-major.
 
     Negative dimensions count from the end; without a stop, all that follow are collapsed.
+
+    The result has the dtype of `operand`.
+    Raises: ArgumentValueError for a start behind the stop, TypeError for dimensions that are no integers,
+    ArgumentTypeError for lists and strings.
 
     >>> collapse(np.zeros((2, 3, 4)), 1).shape
     (2, 12)

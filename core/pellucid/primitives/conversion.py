@@ -55,6 +55,8 @@ def complex_dtype(dtype: Any, *_: Any) -> np.dtype:
 def real(x: Any) -> Any:
     """Real part of complex `x`, element by element.
 
+    The result has the shape of `x`, and the floating-point dtype of its parts.
+    Raises: DtypeError for elements that are not complex, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `real`.
 
     >>> real(np.complex64(1 + 2j))
@@ -66,6 +68,8 @@ def real(x: Any) -> Any:
 def imag(x: Any) -> Any:
     """Imaginary part of complex `x`, element by element.
 
+    The result has the shape of `x`, and the floating-point dtype of its parts.
+    Raises: DtypeError for elements that are not complex, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `imag`.
 
     >>> imag(np.complex64(1 + 2j))
@@ -77,6 +81,10 @@ def imag(x: Any) -> Any:
 def complex(x: Any, y: Any) -> Any:
     """The complex numbers `x + iy`; both parts are float32, or both float64.
 
+    The result is complex64 or complex128. Shapes are equal, up to scalars and dimensions of size 1, and broadcast to
+    the shape of the result.
+    Raises: DtypeError for other dtypes or two different ones, ShapeError for shapes that do not fit, ArgumentTypeError
+    for lists and strings.
     Source: StableHLO specification, `complex`.
 
     >>> complex(np.float32(1), np.float32(2))
@@ -126,6 +134,9 @@ class ConjParams(NamedTuple):
 def conj(x: Any) -> Any:
     """Complex conjugate of `x`, element by element; a real `x` becomes complex.
 
+    Takes complex, float32 or float64 elements; the result has the shape of `x` and a complex dtype.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+
     >>> conj(np.complex64(1 + 2j))
     Array(1.-2.j, dtype=complex64)
     """
@@ -172,6 +183,9 @@ def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) 
 
     Floating numbers are cut towards zero to become integers, numbers other than zero become True, and of
     complex numbers only the real part is kept, with a warning. `weak_type` makes the result weakly typed.
+
+    The result has the shape of `operand`.
+    Raises: DtypeError for a `new_dtype` that is no dtype, and for PRNG keys, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `convert`.
 
     >>> convert_element_type(np.float32(1.7), np.int32)
@@ -287,6 +301,9 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
     To a dtype `n` times narrower, the result has a new last axis of size `n`; to one `n` times wider, the
     last axis must have size `n` and disappears. Bool has no bits to read.
+
+    Raises: DtypeError for a `new_dtype` that is no dtype, and for bool, complex or PRNG keys; ShapeError for a last
+    axis of another size; ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `bitcast_convert`.
 
     >>> bitcast_convert_type(np.float32(1), np.int32)
@@ -361,6 +378,9 @@ class ReducePrecisionParams(NamedTuple):
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
     """`operand` rounded to a format with fewer bits, but stored in its own dtype.
 
+    The result has the shape and the floating-point dtype of `operand`.
+    Raises: DtypeError for other elements, ArgumentValueError for fewer than one bit of exponent or a negative number of
+    bits of mantissa, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `reduce_precision`.
 
     >>> reduce_precision(np.float32(1.1), 5, 2)
@@ -420,6 +440,9 @@ def copy(x: Any) -> Any:
 def stop_gradient(x: Any) -> Any:
     """`x`, whose derivative counts as zero; `x` may be a tree of arrays.
 
+    The result has the structure, the shapes and the dtypes of `x`.
+    Raises: ArgumentTypeError for leaves that are no arrays or numbers.
+
     >>> stop_gradient(np.float32(1))
     Array(1., dtype=float32)
     """
@@ -437,6 +460,8 @@ stop_gradient_p = Elementwise(
 
 def dtype(x: Any) -> dtypes.DType | dtypes.ExtendedDType:
     """The dtype that `x` has as an operand; a dtype is its own.
+
+    Raises: DtypeError for strings that name no dtype, ArgumentTypeError for lists.
 
     >>> dtype(1.0), dtype("int8")
     (dtype('float32'), dtype('int8'))

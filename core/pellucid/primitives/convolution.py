@@ -423,6 +423,10 @@ def conv_general_dilated(
     `padding` is 'VALID', 'SAME', 'SAME_LOWER', or pairs (before, after), negative to crop. Dilations put holes
     between elements. With feature groups, each group of input features makes its own output features; with
     batch groups, each group of examples meets its own output features. Raises ShapeError for operands that don't fit.
+
+    The result has dtype `preferred_element_type`, or that of the operands, which is one. Raises, too: DtypeError for
+    different dtypes, ArgumentValueError for strides and dilations below 1 and for an unknown `padding`,
+    ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `convolution`.
 
     >>> image, kernel = np.ones((1, 8, 8, 3), np.float32), np.ones((3, 3, 3, 16), np.float32)
@@ -474,6 +478,11 @@ def conv(
 ) -> Any:
     """Convolution of `lhs` (examples, features, spatial axes) with `rhs` (output features, features, spatial axes).
 
+    The result has shape [examples, output features, spatial axes] and dtype `preferred_element_type`, or that of the
+    operands, which is one.
+    Raises: DtypeError for different dtypes, ShapeError for shapes that do not fit, ArgumentValueError for strides below
+    1 and for an unknown `padding`, ArgumentTypeError for lists and strings.
+
     >>> conv(np.ones((1, 3, 8, 8)), np.ones((16, 3, 3, 3)), (2, 2), "SAME").shape
     (1, 16, 4, 4)
     """
@@ -493,6 +502,9 @@ def conv_with_general_padding(
     preferred_element_type: Any = None,
 ) -> Any:
     """`conv` with dilations and any padding.
+
+    Shapes and dtypes are as for `conv`.
+    Raises: as `conv`, and ArgumentValueError for dilations below 1.
 
     >>> conv_with_general_padding(np.ones((1, 1, 5)), np.ones((1, 1, 3)), (1,), [(1, 1)], (2,), (1,)).shape
     (1, 1, 9)
@@ -526,6 +538,10 @@ def conv_transpose(
     that is transposed; pairs are applied to the spread array, or belong to that convolution, too, if
     `use_consistent_padding`. `transpose_kernel` reverses the kernel and exchanges its features, which makes this
     the gradient of the convolution with the same kernel. Raises ShapeError for operands that don't fit.
+
+    The result has dtype `preferred_element_type`, or that of the operands, which is one. Raises, too: DtypeError for
+    different dtypes, ArgumentValueError for strides and dilations below 1 and for an unknown `padding`,
+    ArgumentTypeError for lists and strings.
 
     >>> conv_transpose(np.ones((1, 4, 4, 8)), np.ones((3, 3, 8, 2)), (2, 2), "SAME").shape
     (1, 8, 8, 2)
@@ -579,6 +595,10 @@ def conv_general_dilated_patches(
 
     The result has a feature for each (input feature, place in the window), in row-major order.
 
+    It has the dtype of `lhs`, or `preferred_element_type`.
+    Raises: ShapeError for a `filter_shape` of another rank or with negative sizes, ArgumentValueError for strides and
+    dilations below 1 and for an unknown `padding`, DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> conv_general_dilated_patches(np.arange(5.0).reshape(1, 1, 5), (2,), (1,), "VALID")[0]
     Array([[0., 1., 2., 3.],
            [1., 2., 3., 4.]], dtype=float32)
@@ -615,6 +635,9 @@ def conv_general_dilated_local(
     """Convolution with another kernel at each place of the result.
 
     `rhs` has the result's spatial shape; its input features are those of `conv_general_dilated_patches`.
+
+    Raises: ShapeError for operands that do not fit, ArgumentValueError for strides and dilations below 1 and for an
+    unknown `padding`, DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> conv_general_dilated_local(np.ones((1, 1, 5)), np.ones((3, 2, 4)), (1,), "VALID", (2,)).shape
     (1, 3, 4)

@@ -83,6 +83,8 @@ iota_p = Iota()
 def iota(dtype: Any, size: int) -> Any:
     """The numbers 0, 1, … `size - 1`.
 
+    `dtype` is integer, floating-point or complex; the result has shape [size].
+    Raises: ShapeError for a `size` that is no integer from 0, DtypeError for another dtype.
     Source: StableHLO specification, `iota`.
 
     >>> iota(np.int32, 3)
@@ -94,6 +96,9 @@ def iota(dtype: Any, size: int) -> Any:
 def broadcasted_iota(dtype: Any, shape: Ints, dimension: int, *, out_sharding: Any = None) -> Any:
     """An array of `shape` whose elements are their positions along `dimension`.
 
+    `dtype` is integer, floating-point or complex.
+    Raises: ShapeError for a `shape` of anything but integers from 0, ArgumentValueError for a dimension out of bounds,
+    TypeError for one that is no integer, DtypeError for another dtype.
     Source: StableHLO specification, `iota`.
 
     >>> broadcasted_iota(np.int32, (2, 3), 1)
@@ -135,6 +140,9 @@ empty_p = Empty()
 def empty(shape: Ints, dtype: Any, *, out_sharding: Any = None) -> Any:
     """An array whose elements may be anything; at present they are zeros.
 
+    The result has the given `shape` and `dtype`.
+    Raises: ShapeError for a `shape` of anything but integers from 0, DtypeError for what is no dtype.
+
     >>> empty((2, 3), np.float32).shape
     (2, 3)
     """
@@ -154,6 +162,9 @@ def full(shape: Ints, fill_value: Any, dtype: Any = None, *, sharding: Any = Non
     """An array of `shape` whose elements are all the scalar `fill_value`.
 
     Without `dtype` it has the dtype of `fill_value`, and its weak type. `sharding` places the result.
+
+    Raises: ShapeError for a `shape` of anything but integers from 0 and for a `fill_value` that is no scalar,
+    DtypeError for what is no dtype, ArgumentTypeError for lists and strings.
 
     >>> full((2,), 3, np.float32)
     Array([3., 3.], dtype=float32)
@@ -184,6 +195,9 @@ def full_like(
     x: Any, fill_value: Any, dtype: Any = None, shape: Ints | None = None, sharding: Any = None
 ) -> Any:
     """An array like `x` whose elements are all `fill_value`; `dtype` and `shape` are those of `x` unless given.
+
+    Raises: ShapeError for a `shape` of anything but integers from 0 and for a `fill_value` that is no scalar,
+    DtypeError for what is no dtype, ArgumentTypeError for lists and strings.
 
     >>> full_like(np.arange(2), 3)
     Array([3, 3], dtype=int32)
@@ -250,6 +264,9 @@ def _filled(sizes: Shape, scalar, sharding):
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
     """`arr` repeated to the shape of `like_arr`, by NumPy's rules.
 
+    The result has the dtype of `arr`.
+    Raises: ShapeError for shapes that cannot be broadcast, ArgumentTypeError for lists and strings.
+
     >>> broadcast_like(np.int32(1), np.zeros(2))
     Array([1, 1], dtype=int32)
     """
@@ -266,6 +283,9 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
 def broadcast_to_rank(x: Any, rank: int) -> Any:
     """`x` with new leading axes of size 1, so that it has at least `rank` axes.
 
+    The result has the dtype of `x`.
+    Raises: TypeError for a rank that is no integer, ArgumentTypeError for lists and strings.
+
     >>> broadcast_to_rank(np.zeros(3), 2).shape
     (1, 3)
     """
@@ -275,6 +295,9 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
 def shape_as_value(shape: Ints) -> Any:
     """`shape` as an array of integers.
+
+    The result is int32[n] (int64 with 64-bit dtypes) for `n` sizes.
+    Raises: ValueError for sizes that are no integers.
 
     >>> shape_as_value((2, 3))
     array([2, 3], dtype=int32)

@@ -289,6 +289,12 @@ def gather(
     `mode` says what happens to windows outside (see `GatherScatterMode`); None promises that there are none.
     `fill_value` fills them in mode "fill"; by default NaN, the least integer, the largest unsigned one, True.
     `unique_indices` and `indices_are_sorted` are promises that may make it faster.
+
+    The result has the dtype of `operand`, the batch shape of `start_indices` and, at `offset_dims`, the sizes of the
+    windows.
+    Raises: ShapeError for dimension numbers or sizes that do not fit, DtypeError for indices that are no integers,
+    TypeError for sizes that are none, ArgumentValueError for an unknown `mode`, ArgumentTypeError for lists and
+    strings.
     Source: StableHLO specification, `gather`.
 
     >>> rows = GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
@@ -513,6 +519,9 @@ scatter_add = _function(
 
     Updates at one place are all added. `mode` says what happens to windows outside; by default they are
     dropped. `indices_are_sorted` and `unique_indices` are promises that may make it faster.
+
+    The result has the shape and dtype of `operand`, whose dtype is that of `updates`, too.
+    Raises: as `scatter`.
     Source: StableHLO specification, `scatter`.
 
     >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
@@ -587,6 +596,10 @@ scatter = _function(
 
     Which of several updates for one place remains is undefined. `mode` says what happens to windows outside;
     by default they are dropped. `indices_are_sorted` and `unique_indices` are promises that may make it faster.
+
+    The result has the shape and dtype of `operand`, whose dtype is that of `updates`, too.
+    Raises: ShapeError for dimension numbers or shapes that do not fit, DtypeError for indices that are no integers and
+    for different dtypes, ArgumentValueError for an unknown `mode`, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `scatter`.
 
     >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
@@ -613,6 +626,9 @@ scatter_sub_p = ScatterSub()
 scatter_sub = _function(
     scatter_sub_p,
     """`operand` with windows of `updates` subtracted where `scatter_indices` say; otherwise as `scatter_add`.
+
+    The result has the shape and dtype of `operand`.
+    Raises: as `scatter`.
 
     >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
     >>> scatter_sub(np.zeros(3), np.array([[2], [2]]), np.array([1.0, 2.0]), places).tolist()
@@ -658,6 +674,9 @@ scatter_mul = _function(
     """`operand` with windows multiplied by `updates` where `scatter_indices` say; otherwise as `scatter_add`.
 
     Its derivative with respect to the updates needs `unique_indices=True`.
+
+    The result has the shape and dtype of `operand`.
+    Raises: as `scatter`.
 
     >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
     >>> scatter_mul(np.ones(3), np.array([[2], [2]]), np.array([3.0, 2.0]), places).tolist()
@@ -708,6 +727,9 @@ scatter_min = _function(
     scatter_min_p,
     """`operand` with the lesser of it and `updates` where `scatter_indices` say; otherwise as `scatter_add`.
 
+    The result has the shape and dtype of `operand`.
+    Raises: as `scatter`.
+
     >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
     >>> scatter_min(np.zeros(3), np.array([[2], [2]]), np.array([1.0, -2.0]), places).tolist()
     [0.0, 0.0, -2.0]
@@ -721,6 +743,9 @@ scatter_max_p = ScatterExtremum("scatter-max", max)
 scatter_max = _function(
     scatter_max_p,
     """`operand` with the greater of it and `updates` where `scatter_indices` say; otherwise as `scatter_add`.
+
+    The result has the shape and dtype of `operand`.
+    Raises: as `scatter`.
 
     >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
     >>> scatter_max(np.zeros(3), np.array([[2], [2]]), np.array([1.0, -2.0]), places).tolist()

@@ -46,6 +46,10 @@ from .movement import aligned_at, broadcast_in_dim, broadcast_to, brought_to
 def eq(x: Any, y: Any) -> Any:
     """Whether `x == y`, element by element; NaN equals nothing.
 
+    Takes elements of any dtype, the same for both; the result has dtype bool. Shapes are equal, up to scalars and
+    dimensions of size 1, and broadcast to the shape of the result.
+    Raises: DtypeError for different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists and
+    strings.
     Source: StableHLO specification, `compare`.
 
     >>> eq(np.int32(1), np.int32(1))
@@ -57,6 +61,11 @@ def eq(x: Any, y: Any) -> Any:
 def ne(x: Any, y: Any) -> Any:
     """Whether `x != y`, element by element; NaN differs from everything.
 
+    Takes elements of any dtype, the same for both; the result has dtype bool. Shapes are equal, up to scalars and
+    dimensions of size 1, and broadcast to the shape of the result.
+    Raises: DtypeError for different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists and
+    strings.
+
     >>> ne(np.int32(1), np.int32(1))
     Array(False, dtype=bool)
     """
@@ -65,6 +74,11 @@ def ne(x: Any, y: Any) -> Any:
 
 def ge(x: Any, y: Any) -> Any:
     """Whether `x >= y`, element by element; False where either is NaN.
+
+    Takes real or bool elements, of one dtype; the result has dtype bool. Shapes are equal, up to scalars and dimensions
+    of size 1, and broadcast to the shape of the result.
+    Raises: DtypeError for different dtypes and for complex numbers, ShapeError for shapes that do not fit,
+    ArgumentTypeError for lists and strings.
 
     >>> ge(np.int32(1), np.int32(1))
     Array(True, dtype=bool)
@@ -75,6 +89,11 @@ def ge(x: Any, y: Any) -> Any:
 def gt(x: Any, y: Any) -> Any:
     """Whether `x > y`, element by element; False where either is NaN.
 
+    Takes real or bool elements, of one dtype; the result has dtype bool. Shapes are equal, up to scalars and dimensions
+    of size 1, and broadcast to the shape of the result.
+    Raises: DtypeError for different dtypes and for complex numbers, ShapeError for shapes that do not fit,
+    ArgumentTypeError for lists and strings.
+
     >>> gt(np.int32(1), np.int32(1))
     Array(False, dtype=bool)
     """
@@ -84,6 +103,11 @@ def gt(x: Any, y: Any) -> Any:
 def le(x: Any, y: Any) -> Any:
     """Whether `x <= y`, element by element; False where either is NaN.
 
+    Takes real or bool elements, of one dtype; the result has dtype bool. Shapes are equal, up to scalars and dimensions
+    of size 1, and broadcast to the shape of the result.
+    Raises: DtypeError for different dtypes and for complex numbers, ShapeError for shapes that do not fit,
+    ArgumentTypeError for lists and strings.
+
     >>> le(np.int32(1), np.int32(1))
     Array(True, dtype=bool)
     """
@@ -92,6 +116,11 @@ def le(x: Any, y: Any) -> Any:
 
 def lt(x: Any, y: Any) -> Any:
     """Whether `x < y`, element by element; False where either is NaN.
+
+    Takes real or bool elements, of one dtype; the result has dtype bool. Shapes are equal, up to scalars and dimensions
+    of size 1, and broadcast to the shape of the result.
+    Raises: DtypeError for different dtypes and for complex numbers, ShapeError for shapes that do not fit,
+    ArgumentTypeError for lists and strings.
 
     >>> lt(np.int32(1), np.int32(1))
     Array(False, dtype=bool)
@@ -133,6 +162,8 @@ lt_to_p = _comparison("lt_to", "LT", REAL | BOOL, total_order=True)
 def is_finite(x: Any) -> Any:
     """Whether `x` is neither infinite nor NaN, element by element.
 
+    Takes floating-point elements; the result has the shape of `x` and dtype bool.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `is_finite`.
 
     >>> is_finite(np.float32(np.inf))
@@ -150,6 +181,11 @@ is_finite_p = Elementwise("is_finite", ARITHMETIC, FLOATING, result=boolean, tan
 def bitwise_and(x: Any, y: Any) -> Any:
     """Bits set in both `x` and `y`, element by element; of bools, whether both are True.
 
+    Operands and result have one dtype, integer or bool. Shapes are equal, up to scalars and dimensions of size 1, and
+    broadcast to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
+
     >>> bitwise_and(np.int32(6), np.int32(3))
     Array(2, dtype=int32)
     """
@@ -158,6 +194,11 @@ def bitwise_and(x: Any, y: Any) -> Any:
 
 def bitwise_or(x: Any, y: Any) -> Any:
     """Bits set in `x` or `y`, element by element; of bools, whether either is True.
+
+    Operands and result have one dtype, integer or bool. Shapes are equal, up to scalars and dimensions of size 1, and
+    broadcast to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
 
     >>> bitwise_or(np.int32(6), np.int32(3))
     Array(7, dtype=int32)
@@ -168,6 +209,11 @@ def bitwise_or(x: Any, y: Any) -> Any:
 def bitwise_xor(x: Any, y: Any) -> Any:
     """Bits set in just one of `x` and `y`, element by element; of bools, whether they differ.
 
+    Operands and result have one dtype, integer or bool. Shapes are equal, up to scalars and dimensions of size 1, and
+    broadcast to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
+
     >>> bitwise_xor(np.int32(6), np.int32(3))
     Array(5, dtype=int32)
     """
@@ -176,6 +222,9 @@ def bitwise_xor(x: Any, y: Any) -> Any:
 
 def bitwise_not(x: Any) -> Any:
     """All bits of `x` inverted, element by element; of bools, the opposite.
+
+    Takes integer or bool elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
 
     >>> bitwise_not(np.int32(6))
     Array(-7, dtype=int32)
@@ -197,6 +246,10 @@ and_p, or_p, xor_p, not_p = map(_bitwise, ("and", "or", "xor", "not"))
 def shift_left(x: Any, y: Any) -> Any:
     """`x` with its bits moved left by `y`, element by element; 0 if `y` is negative or too large.
 
+    Operands and result have one dtype, integer. Shapes are equal, up to scalars and dimensions of size 1, and broadcast
+    to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
     Source: StableHLO specification, `shift_left`.
 
     >>> shift_left(np.int32(3), np.int32(2))
@@ -209,6 +262,11 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
     """`x` with its bits moved right by `y`, copies of the sign bit moving in.
 
     All bits are copies of the sign bit if `y` is negative or too large.
+
+    Operands and result have one dtype, integer. Shapes are equal, up to scalars and dimensions of size 1, and broadcast
+    to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
     Source: StableHLO specification, `shift_right_arithmetic`.
 
     >>> shift_right_arithmetic(np.int32(-8), np.int32(2))
@@ -220,6 +278,10 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
 def shift_right_logical(x: Any, y: Any) -> Any:
     """`x` with its bits moved right by `y`, zeros moving in; 0 if `y` is negative or too large.
 
+    Operands and result have one dtype, integer. Shapes are equal, up to scalars and dimensions of size 1, and broadcast
+    to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
     Source: StableHLO specification, `shift_right_logical`.
 
     >>> shift_right_logical(np.uint8(255), np.uint8(6))
@@ -231,6 +293,8 @@ def shift_right_logical(x: Any, y: Any) -> Any:
 def population_count(x: Any) -> Any:
     """Number of bits set in `x`, element by element.
 
+    Takes integer elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `popcnt`.
 
     >>> population_count(np.int32(7))
@@ -242,6 +306,8 @@ def population_count(x: Any) -> Any:
 def clz(x: Any) -> Any:
     """Number of zero bits above the highest bit set in `x`, element by element.
 
+    Takes integer elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `count_leading_zeros`.
 
     >>> clz(np.int32(7))
@@ -384,6 +450,9 @@ def select_n(which: Any, *cases: Any) -> Any:
     `which` is a bool (False chooses the first of two cases) or an integer array, of the cases' shape or a
     scalar. What an integer outside the range of cases chooses is not defined.
 
+    Raises: ShapeError for shapes that differ, DtypeError for different dtypes and for a floating `which`,
+    ArgumentTypeError for a bool `which` with more than two cases, and for lists and strings.
+
     >>> select_n(np.array([0, 2]), *np.array([[1, 2], [3, 4], [5, 6]]))
     Array([1, 6], dtype=int32)
     """
@@ -397,6 +466,10 @@ def select_n(which: Any, *cases: Any) -> Any:
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     """Elements of `on_true` where `pred` is True, of `on_false` elsewhere.
 
+    `pred` is bool and has the shape of the cases or none; these have one shape and dtype, which are those of the
+    result.
+    Raises: ShapeError for shapes that differ, DtypeError for different dtypes and for a floating `pred`,
+    ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `select`.
 
     >>> select(np.array([True, False]), np.array([1, 2]), np.array([3, 4]))
@@ -412,6 +485,10 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     """`x` moved into the interval from `min` to `max`, element by element; the bounds may be scalars.
 
     Where `min > max`, the result is `max`. Source: StableHLO specification, `clamp`.
+
+    All three have one dtype, the result that of `x` and its shape; bounds have that shape, too, or none.
+    Raises: DtypeError for different dtypes, ShapeError for bounds of other shapes, ArgumentTypeError for lists and
+    strings.
 
     >>> clamp(np.int32(0), np.array([-1, 1, 5]), np.int32(3))
     Array([0, 1, 3], dtype=int32)

@@ -318,6 +318,9 @@ transpose_p = Transpose()
 def transpose(operand: Any, permutation: Ints) -> Any:
     """`operand` with its axes permuted: axis `i` of the result is axis `permutation[i]` of the operand.
 
+    The result has the dtype of `operand`.
+    Raises: ShapeError for what is no permutation of its axes, TypeError for axes that are no integers,
+    ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `transpose`.
 
     >>> transpose(np.zeros((2, 3)), (1, 0)).shape
@@ -369,6 +372,9 @@ rev_p = Rev()
 def rev(operand: Any, dimensions: Ints) -> Any:
     """`operand` with the order of elements along `dimensions` reversed.
 
+    The result has the shape and dtype of `operand`.
+    Raises: AxisError for dimensions out of bounds, ArgumentValueError for repeated ones, TypeError for ones that are no
+    integers, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `reverse`.
 
     >>> rev(np.arange(3), (0,))
@@ -443,6 +449,10 @@ def broadcast_in_dim(
 
     An axis of size 1 is stretched. Source: StableHLO specification, `broadcast_in_dim`.
 
+    The result has the dtype of `operand`.
+    Raises: ShapeError for dimensions that do not increase or whose sizes do not fit, TypeError for sizes that are no
+    integers, ArgumentTypeError for lists and strings.
+
     >>> broadcast_in_dim(np.arange(2), (3, 2), (1,)).shape
     (3, 2)
     """
@@ -460,6 +470,10 @@ def broadcast_in_dim(
 def broadcast(operand: Any, sizes: Ints, *, out_sharding: Any = None) -> Any:
     """`operand` repeated along new leading axes of the given `sizes`.
 
+    The result has shape `[*sizes, *operand.shape]` and the dtype of `operand`.
+    Raises: ShapeError for negative sizes, TypeError for sizes that are no integers, ArgumentTypeError for lists and
+    strings.
+
     >>> broadcast(np.arange(2), (3,)).shape
     (3, 2)
     """
@@ -472,6 +486,10 @@ def broadcast(operand: Any, sizes: Ints, *, out_sharding: Any = None) -> Any:
 
 def expand_dims(array: Any, dimensions: Ints) -> Any:
     """`array` with new axes of size 1 at `dimensions` of the result.
+
+    The result has the dtype of `array`; negative dimensions count from its end.
+    Raises: AxisError for dimensions out of bounds, ArgumentValueError for repeated ones, ArgumentTypeError for ones
+    that are no integers, and for lists and strings.
 
     >>> expand_dims(np.arange(3), (0,)).shape
     (1, 3)
@@ -597,6 +615,10 @@ reduce_sum_p = ReduceSum()
 def reduce_sum(operand: Any, axes: Ints, *, out_sharding: Any = None) -> Any:
     """Sum of the elements along `axes`, which disappear.
 
+    Takes integer, floating-point or complex elements; the result has the shape of `operand` without `axes`, and its
+    dtype.
+    Raises: DtypeError for other elements, ArgumentValueError for axes that are repeated or out of bounds, TypeError for
+    ones that are no integers, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `reduce` with `add`.
 
     >>> reduce_sum(np.ones((2, 3), np.float32), (1,))
@@ -645,6 +667,10 @@ squeeze_p = Squeeze()
 
 def squeeze(array: Any, dimensions: Ints) -> Any:
     """`array` without its axes `dimensions`, which must have size 1.
+
+    The result has the dtype of `array`; negative dimensions count from the end.
+    Raises: AxisError for dimensions out of bounds, ShapeError for ones of another size, ArgumentValueError for repeated
+    ones, ArgumentTypeError for ones that are no integers, and for lists and strings.
 
     >>> squeeze(np.zeros((1, 3)), (0,)).shape
     (3,)

@@ -408,6 +408,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Raises: MissingMeshError for a PartitionSpec without a mesh; PartitionSpecError where a spec does not fit
     the rank of its array.
 
+    The result has the structure, the shapes and the dtypes of `x`.
+
     >>> mesh = pl.sharding.Mesh(np.array(pl.devices()).reshape(-1), ("x",))
     >>> sharding = pl.NamedSharding(mesh, pl.P("x"))
     >>> pl.jit(lambda x: with_sharding_constraint(2 * x, sharding))(np.arange(8)).sharding.spec

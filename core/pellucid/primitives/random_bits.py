@@ -119,6 +119,9 @@ def rng_bit_generator(
     `key` is uint32[4] or uint64[2]. The bits depend on the platform and the compiler's release, and the
     default algorithm on the platform. Source: StableHLO specification, `rng_bit_generator`.
 
+    Raises: ArgumentTypeError for another key, ShapeError for a `shape` of anything but integers from 0, DtypeError for
+    another dtype.
+
     >>> rng_bit_generator(np.zeros(4, np.uint32), (2, 3))[1].shape
     (2, 3)
     """
@@ -171,6 +174,10 @@ def rng_uniform(a: Any, b: Any, shape: Ints) -> Any:
     """Random numbers of `shape` between scalars `a` (included) and `b` (excluded), by the compiler's generator.
 
     It has a state of its own: no key, no promise that a run can be repeated; `random.uniform` has both.
+
+    `a`, `b` and the result have one dtype, integer or floating-point.
+    Raises: DtypeError for other or different dtypes, ShapeError for bounds that are no scalars and for a `shape` of
+    anything but integers from 0, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `rng`.
 
     >>> rng_uniform(np.float32(0), np.float32(1), (2, 3)).shape

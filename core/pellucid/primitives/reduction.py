@@ -285,6 +285,10 @@ cumsum = _cumulative(
     cumsum_p,
     """Sums of the elements up to each one along `axis`; from it to the end if `reverse`.
 
+    Takes integer, floating-point or complex elements; the result has the shape and dtype of `operand`.
+    Raises: DtypeError for other elements, ArgumentValueError for an axis out of bounds, TypeError for one that is no
+    integer, ArgumentTypeError for lists and strings.
+
     >>> cumsum(np.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)
     """,
@@ -297,6 +301,10 @@ cumprod_p = Scanned(MONOIDS["prod"], product_pair, makes_nan=True)
 cumprod = _cumulative(
     cumprod_p,
     """Products of the elements up to each one along `axis`; from it to the end if `reverse`.
+
+    Takes integer, floating-point or complex elements; the result has the shape and dtype of `operand`.
+    Raises: DtypeError for other elements, ArgumentValueError for an axis out of bounds, TypeError for one that is no
+    integer, ArgumentTypeError for lists and strings.
 
     >>> cumprod(np.array([1, 2, 3]), reverse=True)
     Array([6, 6, 3], dtype=int32)
@@ -311,6 +319,10 @@ cummax = _cumulative(
     cummax_p,
     """Greatest of the elements up to each one along `axis`; from it to the end if `reverse`.
 
+    Takes integer, floating-point or complex elements; the result has the shape and dtype of `operand`.
+    Raises: DtypeError for other elements, ArgumentValueError for an axis out of bounds, TypeError for one that is no
+    integer, ArgumentTypeError for lists and strings.
+
     >>> cummax(np.array([1, 3, 2]))
     Array([1, 3, 3], dtype=int32)
     """,
@@ -323,6 +335,10 @@ cummin_p = Scanned(MONOIDS["min"], functools.partial(_extreme_pair, min))
 cummin = _cumulative(
     cummin_p,
     """Least of the elements up to each one along `axis`; from it to the end if `reverse`.
+
+    Takes integer, floating-point or complex elements; the result has the shape and dtype of `operand`.
+    Raises: DtypeError for other elements, ArgumentValueError for an axis out of bounds, TypeError for one that is no
+    integer, ArgumentTypeError for lists and strings.
 
     >>> cummin(np.array([2, 1, 3]))
     Array([2, 1, 1], dtype=int32)
@@ -342,6 +358,10 @@ cumlogsumexp_p = CumulativeLogSumExp(
 cumlogsumexp = _cumulative(
     cumlogsumexp_p,
     """Logarithms of the sums of exponentials of the elements up to each one along `axis`; from it if `reverse`.
+
+    Takes floating-point or complex elements; the result has the shape and dtype of `operand`.
+    Raises: DtypeError for other elements, ArgumentValueError for an axis out of bounds, TypeError for one that is no
+    integer, ArgumentTypeError for lists and strings.
 
     >>> cumlogsumexp(np.array([0.0, 0.0]))
     Array([0.       , 0.6931472], dtype=float32)
@@ -462,6 +482,10 @@ reduce_max = _function(
     """Greatest of the elements along `axes`, which disappear; NaN if one is NaN.
 
     Complex numbers compare by real, then by imaginary part. Of no elements, it is the least value of the dtype.
+
+    Takes numeric or bool elements; the result has the shape of `operand` without `axes`, and its dtype.
+    Raises: DtypeError for other elements, ArgumentValueError for axes that are repeated or out of bounds, TypeError for
+    ones that are no integers, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `reduce` with `maximum`.
 
     >>> reduce_max(np.array([[1.0, 4.0], [3.0, 2.0]]), (1,))
@@ -478,6 +502,10 @@ reduce_min = _function(
     """Least of the elements along `axes`, which disappear; NaN if one is NaN.
 
     Complex numbers compare by real, then by imaginary part. Of no elements, it is the greatest value of the dtype.
+
+    Takes numeric or bool elements; the result has the shape of `operand` without `axes`, and its dtype.
+    Raises: DtypeError for other elements, ArgumentValueError for axes that are repeated or out of bounds, TypeError for
+    ones that are no integers, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `reduce` with `minimum`.
 
     >>> reduce_min(np.array([[1.0, 4.0], [3.0, 2.0]]), (1,))
@@ -493,6 +521,10 @@ reduce_prod = _function(
     reduce_prod_p,
     """Product of the elements along `axes`, which disappear; 1 for no elements.
 
+    Takes integer, floating-point or complex elements; the result has the shape of `operand` without `axes`, and its
+    dtype.
+    Raises: DtypeError for other elements, ArgumentValueError for axes that are repeated or out of bounds, TypeError for
+    ones that are no integers, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `reduce` with `multiply`.
 
     >>> reduce_prod(np.array([[1, 4], [3, 2]]), (1,))
@@ -508,6 +540,10 @@ reduce_and = _function(
     reduce_and_p,
     """Bitwise and of the elements along `axes`, which disappear; all bits for no elements.
 
+    Takes integer or bool elements; the result has the shape of `operand` without `axes`, and its dtype.
+    Raises: DtypeError for other elements, ArgumentValueError for axes that are repeated or out of bounds, TypeError for
+    ones that are no integers, ArgumentTypeError for lists and strings.
+
     >>> reduce_and(np.array([6, 3]), (0,))
     Array(2, dtype=int32)
     """,
@@ -521,6 +557,10 @@ reduce_or = _function(
     reduce_or_p,
     """Bitwise or of the elements along `axes`, which disappear.
 
+    Takes integer or bool elements; the result has the shape of `operand` without `axes`, and its dtype.
+    Raises: DtypeError for other elements, ArgumentValueError for axes that are repeated or out of bounds, TypeError for
+    ones that are no integers, ArgumentTypeError for lists and strings.
+
     >>> reduce_or(np.array([6, 3]), (0,))
     Array(7, dtype=int32)
     """,
@@ -533,6 +573,10 @@ reduce_xor_p = Reduction("xor", BOOL | INTEGER)
 reduce_xor = _function(
     reduce_xor_p,
     """Bitwise exclusive or of the elements along `axes`, which disappear.
+
+    Takes integer or bool elements; the result has the shape of `operand` without `axes`, and its dtype.
+    Raises: DtypeError for other elements, ArgumentValueError for axes that are repeated or out of bounds, TypeError for
+    ones that are no integers, ArgumentTypeError for lists and strings.
 
     >>> reduce_xor(np.array([6, 3]), (0,))
     Array(5, dtype=int32)
@@ -621,6 +665,10 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
 
     Raises ArgumentValueError if there are no elements along `axis`.
 
+    The result has the shape of `operand` without `axis`, and dtype `index_dtype`. Raises, too: ArgumentValueError for
+    an axis out of bounds, TypeError for one that is no integer, ArgumentTypeError for an index dtype that is not
+    integer, and for lists and strings, DtypeError for PRNG keys.
+
     >>> argmax(np.array([1.0, 4.0, 4.0]), 0, np.int32)
     Array(1, dtype=int32)
     """
@@ -634,6 +682,10 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     """Index, along `axis`, of the first of the least elements, or of the first NaN.
 
     Raises ArgumentValueError if there are no elements along `axis`.
+
+    The result has the shape of `operand` without `axis`, and dtype `index_dtype`. Raises, too: ArgumentValueError for
+    an axis out of bounds, TypeError for one that is no integer, ArgumentTypeError for an index dtype that is not
+    integer, and for lists and strings, DtypeError for PRNG keys.
 
     >>> argmin(np.array([4.0, 1.0, 1.0]), 0, np.int32)
     Array(1, dtype=int32)

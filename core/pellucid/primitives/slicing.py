@@ -70,6 +70,10 @@ def slice_in_dim(
 ) -> Any:
     """`operand[start_index:limit_index:stride]` along `axis`; negative indices count from the end.
 
+    The result has the dtype of `operand`.
+    Raises: AxisError for an axis out of bounds, ShapeError for indices beyond the size, TypeError for ones that are no
+    integers, ArgumentTypeError for lists and strings.
+
     >>> slice_in_dim(np.arange(5), 1, -1)
     Array([1, 2, 3], dtype=int32)
     """
@@ -93,6 +97,10 @@ def _from_front(index, size):
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
     """The part of `operand` at `index` along `axis`, which stays with size 1 if `keepdims`.
 
+    The result has the dtype of `operand`; `index` is static and may be negative.
+    Raises: IndexingError for an index out of bounds, AxisError for an axis out of bounds, TypeError for an index that
+    is no integer, ArgumentTypeError for lists and strings.
+
     >>> index_in_dim(np.arange(5), -1, keepdims=False)
     Array(4, dtype=int32)
     """
@@ -114,6 +122,11 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Ints) -> Any:
 
     `idxs` are vectors of integers, of one length, which becomes the first dimension of the result; indices count
     around the end of their axis as often as needed.
+
+    The result has the dtype of `src`, and then the shape of its other axes.
+    Raises: ShapeError for indices that are no vectors of one length, ValueError for ones that are no integers and for
+    another number of axes, AxisError for axes out of bounds, ArgumentTypeError for axes that are no integers, and for
+    lists and strings.
 
     >>> index_take(np.arange(6).reshape(2, 3), (np.array([1, 0]), np.array([-1, 4])), (0, 1))
     Array([5, 1], dtype=int32)
@@ -336,6 +349,10 @@ def dynamic_slice(
     the end, if `allow_negative_indices` (for all dimensions, or one by one). A window that reaches over an edge
     is moved until it fits. Source: StableHLO specification, `dynamic_slice`.
 
+    The result has shape `slice_sizes` and the dtype of `operand`.
+    Raises: ShapeError for another number of indices or sizes, and for sizes out of bounds; DtypeError for indices that
+    are no integers; TypeError for sizes that are none; ArgumentTypeError for lists and strings.
+
     >>> dynamic_slice(np.arange(5), (4,), (2,))
     Array([3, 4], dtype=int32)
     """
@@ -354,6 +371,10 @@ def dynamic_slice_in_dim(
     allow_negative_indices: bool = True,
 ) -> Any:
     """The window of `operand` along `axis` with static `slice_size` that begins at `start_index`.
+
+    The result has the dtype of `operand`; the start is moved as by `dynamic_slice`.
+    Raises: AxisError for an axis out of bounds, ShapeError for a size out of bounds, DtypeError for a start that is no
+    integer, TypeError for a size that is none, ArgumentTypeError for lists and strings.
 
     >>> dynamic_slice_in_dim(np.arange(5), 1, 2)
     Array([1, 2], dtype=int32)
@@ -375,6 +396,10 @@ def dynamic_index_in_dim(
     allow_negative_indices: bool = True,
 ) -> Any:
     """The part of `operand` at `index` along `axis`, which stays with size 1 if `keepdims`.
+
+    The result has the dtype of `operand`; `index` is an integer scalar, and one out of bounds is moved to the edge.
+    Raises: AxisError for an axis out of bounds, DtypeError for an index that is no integer, ArgumentTypeError for lists
+    and strings.
 
     >>> dynamic_index_in_dim(np.arange(5), -1, keepdims=False)
     Array(4, dtype=int32)
@@ -456,6 +481,10 @@ def dynamic_update_slice(
     """`operand` with the window that begins at `start_indices` replaced by `update`, of the same rank.
 
     Start indices are as for `dynamic_slice`: a window that reaches over an edge is moved until it fits.
+
+    The result has the shape and dtype of `operand`, which is that of `update`, too.
+    Raises: DtypeError for different dtypes and for indices that are no integers, ShapeError for an update of another
+    rank or that is larger and for another number of indices, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `dynamic_update_slice`.
 
     >>> dynamic_update_slice(np.zeros(4, np.int32), np.array([1, 2], np.int32), (3,))
@@ -471,6 +500,10 @@ def dynamic_update_slice_in_dim(
 ) -> Any:
     """`operand` with the window along `axis` that begins at `start_index` replaced by `update`.
 
+    The result has the shape and dtype of `operand`, which is that of `update`, too.
+    Raises: DtypeError for different dtypes and for a start that is no integer, ShapeError for an update that does not
+    fit, AxisError for an axis out of bounds, ArgumentTypeError for lists and strings.
+
     >>> dynamic_update_slice_in_dim(np.zeros(4, np.int32), np.array([1, 2], np.int32), 1, 0)
     Array([0, 1, 2, 0], dtype=int32)
     """
@@ -483,6 +516,11 @@ def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
     """`operand` with the part at `index` along `axis` replaced by `update`, which may lack that axis.
+
+    The result has the shape and dtype of `operand`, which is that of `update`, too; an index out of bounds is moved to
+    the edge.
+    Raises: DtypeError for different dtypes and for an index that is no integer, ShapeError for an update that does not
+    fit, AxisError for an axis out of bounds, ArgumentTypeError for lists and strings.
 
     >>> dynamic_update_index_in_dim(np.zeros(3, np.int32), np.int32(1), -1, 0)
     Array([0, 0, 1], dtype=int32)

@@ -157,6 +157,11 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     The first `num_keys` arrays are compared, one after the other. NaNs come last; 0.0 and -0.0 are equal, as are
     all NaNs; complex numbers are ordered by their real, then their imaginary parts. A stable sort keeps the order
     of equal elements. Gives a tuple if `operand` is a sequence.
+
+    Results have the shapes and dtypes of the operands, any but PRNG keys among those compared.
+    Raises: AxisError for a dimension out of bounds, ShapeError for arrays of different shapes, DtypeError for PRNG
+    keys, ArgumentValueError for a number of keys that is not between 1 and that of the arrays, ArgumentTypeError for
+    what is no array.
     Source: StableHLO specification, `sort`.
 
     >>> sort(np.array([3, 1, 2]))
@@ -178,6 +183,10 @@ def sort_key_val(
     keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Any, Any]:
     """`keys` in increasing order along `dimension`, and `values` in the same order.
+
+    Results have the shapes and dtypes of the operands.
+    Raises: AxisError for a dimension out of bounds, ShapeError for operands of different shapes, DtypeError for keys of
+    PRNGs as `keys`, ArgumentTypeError for lists and strings.
 
     >>> sort_key_val(np.array([3, 1, 2]), np.array([30, 10, 20]))[1]
     Array([10, 20, 30], dtype=int32)
@@ -265,6 +274,11 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> Values:
     """The `k` greatest elements along `axis` in decreasing order, and their positions (int32).
 
     Of equal elements the first ones come first; NaNs are greatest. Needs real numbers.
+
+    Values have the dtype of `operand`; both results have its shape with size `k` along `axis`.
+    Raises: ArgumentValueError for complex numbers and PRNG keys, AxisError for an axis out of bounds, ShapeError for a
+    `k` that is not between 0 and the size, TypeError for one that is no integer, ArgumentTypeError for lists and
+    strings.
     Source: CHLO, `top_k`.
 
     >>> top_k(np.array([1, 3, 2]), 2)
@@ -387,6 +401,11 @@ approx_max_k = _approx_function(
     `recall_target` is the share of the true ones that is expected among them. Platforms without the
     approximation give the exact ones. Without `aggregate_to_topk` there are more than `k`, unsorted, as many as
     the partial reduction leaves; `reduction_input_size_override` is the size on which its recall is computed.
+
+    Takes floating-point elements. Values have the dtype of `operand`, positions int32, both its shape with size `k`
+    along the dimension.
+    Raises: ArgumentValueError for other elements, AxisError for a dimension out of bounds, ShapeError for a `k` that is
+    not between 1 and the size, TypeError for one that is no integer, ArgumentTypeError for lists and strings.
     Source: Chern et al., TPU-KNN (2022).
 
     >>> approx_max_k(np.array([1.0, 3.0, 2.0], np.float32), 2)[0]
@@ -399,6 +418,9 @@ approx_min_k = _approx_function(
     """About the `k` least elements along `reduction_dimension` in increasing order, and their positions.
 
     Otherwise as `approx_max_k`.
+
+    Results have the shapes and dtypes of those of `approx_max_k`.
+    Raises: as `approx_max_k`.
 
     >>> approx_min_k(np.array([1.0, 3.0, 2.0], np.float32), 2)[0]
     Array([1., 2.], dtype=float32)

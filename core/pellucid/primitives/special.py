@@ -30,6 +30,10 @@ from .transcendental import exp, lgamma, log1p, no_derivative
 def erf(x: Any) -> Any:
     """Error function of `x`, element by element: 2/√π times the integral of exp(-t²) from 0 to `x`.
 
+    Takes floating-point elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+    Source: DLMF 7.2.1.
+
     >>> erf(np.float32(0))
     Array(0., dtype=float32)
     """
@@ -39,6 +43,10 @@ def erf(x: Any) -> Any:
 def erfc(x: Any) -> Any:
     """`1 - erf(x)`, element by element, accurate for large `x`.
 
+    Takes floating-point elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+    Source: DLMF 7.2.2.
+
     >>> erfc(np.float32(0))
     Array(1., dtype=float32)
     """
@@ -47,6 +55,10 @@ def erfc(x: Any) -> Any:
 
 def erf_inv(x: Any) -> Any:
     """The number whose error function is `x`, element by element; NaN if there is none.
+
+    Takes floating-point elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+    Source: DLMF, section 7.17.
 
     >>> erf_inv(np.float32(0))
     Array(0., dtype=float32)
@@ -77,6 +89,10 @@ erf_inv_p = real_transcendental(
 def igamma(a: Any, x: Any) -> Any:
     """Regularized lower incomplete gamma function P(a, x), element by element.
 
+    Operands and result have one dtype, floating-point. Shapes are equal, up to scalars and dimensions of size 1, and
+    broadcast to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
     Source: DLMF, section 8.2; `incomplete` describes the method.
 
     >>> print(f"{float(igamma(np.float32(1), np.float32(2))):.4f}")
@@ -88,6 +104,12 @@ def igamma(a: Any, x: Any) -> Any:
 def igammac(a: Any, x: Any) -> Any:
     """Regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x), element by element.
 
+    Operands and result have one dtype, floating-point. Shapes are equal, up to scalars and dimensions of size 1, and
+    broadcast to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
+    Source: DLMF, section 8.2.
+
     >>> print(f"{float(igammac(np.float32(1), np.float32(2))):.4f}")
     0.1353
     """
@@ -96,6 +118,12 @@ def igammac(a: Any, x: Any) -> Any:
 
 def igamma_grad_a(a: Any, x: Any) -> Any:
     """Derivative of `igamma(a, x)` by `a`, element by element.
+
+    Operands and result have one dtype, floating-point. Shapes are equal, up to scalars and dimensions of size 1, and
+    broadcast to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
+    Source: Moore, Algorithm AS 187, Applied Statistics 31, 1982.
 
     >>> print(f"{float(igamma_grad_a(np.float32(1), np.float32(2))):.4f}")
     -0.2208
@@ -106,6 +134,10 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
 def random_gamma_grad(a: Any, x: Any) -> Any:
     """Derivative by `a` of a sample `x` of the gamma distribution with shape `a`, element by element.
 
+    Operands and result have one dtype, floating-point. Shapes are equal, up to scalars and dimensions of size 1, and
+    broadcast to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
     Source: Figurnov, Mohamed and Mnih, Implicit Reparameterization Gradients, 2018.
 
     >>> print(f"{float(random_gamma_grad(np.float32(1), np.float32(2))):.4f}")
@@ -141,6 +173,10 @@ random_gamma_grad_p = real_transcendental("random_gamma_grad", lower_random_gamm
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """Regularized incomplete beta function I(a, b, x), element by element; there is no derivative by `a` or `b`.
 
+    Operands and result have one dtype, floating-point. Shapes are equal, up to scalars and dimensions of size 1, and
+    broadcast to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
     Source: DLMF, section 8.17; `incomplete` describes the method.
 
     >>> print(f"{float(betainc(np.float32(1), np.float32(1), np.float32(0.25))):.4f}")
@@ -171,6 +207,10 @@ regularized_incomplete_beta_p = real_transcendental(
 def bessel_i0e(x: Any) -> Any:
     """Modified Bessel function of the first kind of order 0, times exp(-|x|), element by element.
 
+    Takes floating-point elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+    Source: DLMF, section 10.25.
+
     >>> print(f"{float(bessel_i0e(np.float32(0))):.4f}")
     1.0000
     """
@@ -179,6 +219,10 @@ def bessel_i0e(x: Any) -> Any:
 
 def bessel_i1e(x: Any) -> Any:
     """Modified Bessel function of the first kind of order 1, times exp(-|x|), element by element.
+
+    Takes floating-point elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+    Source: DLMF, section 10.25.
 
     >>> bessel_i1e(np.float32(0))
     Array(0., dtype=float32)

@@ -51,6 +51,9 @@ stage_p = Stage()
 def stage(x: Any, /) -> Any:
     """`x`, a Python number or any array, as a value of the program that is being traced; else as an array.
 
+    Shape and dtype stay; Python numbers stay weakly typed.
+    Raises: ArgumentTypeError for lists and strings.
+
     >>> stage(2.0)
     Array(2., dtype=float32, weak_type=True)
     """
@@ -91,6 +94,9 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     """Keep the equations that compute `val`, arrays in a tree, in the program, though nothing needs them.
 
     The compiler may still leave them out, unless `prevent_mlir_dce` keeps them from it too, which its target must know.
+
+    Gives None, for operands of any shape and dtype.
+    Raises: ArgumentTypeError for leaves that are no arrays or numbers.
 
     >>> from pellucid import make_jaxpr
     >>> make_jaxpr(lambda x: dce_sink(lax.sin(x)))(1.0)
@@ -135,6 +141,7 @@ create_token_p, after_all_p = Token("create_token"), Token("after_all")
 def create_token(_: Any = None) -> Any:
     """A token, which orders operations that take and give one; the argument does nothing.
 
+    The result has neither shape nor dtype. Raises nothing.
     Source: StableHLO specification, `create_token`.
 
     >>> create_token().aval
@@ -147,6 +154,8 @@ def after_all(*operands: Any) -> Any:
     """A token for what must come after all of `operands`, which are tokens.
 
     Raises: ArgumentTypeError for anything else.
+
+    The result has neither shape nor dtype.
     Source: StableHLO specification, `after_all`.
 
     >>> after_all(create_token(), create_token()).aval
@@ -198,6 +207,9 @@ def optimization_barrier(operand: Any, /) -> Any:
     """`operand`, an array or a tree of arrays, none of which is available before all of them are.
 
     The compiler moves no computation across the barrier.
+
+    Results have the shapes and dtypes of the operands.
+    Raises: ArgumentTypeError for leaves that are no arrays or numbers.
     Source: StableHLO specification, `optimization_barrier`.
 
     >>> optimization_barrier((np.float32(1), np.float32(2)))

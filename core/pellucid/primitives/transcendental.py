@@ -32,6 +32,8 @@ from .logical import eq, select
 def exp(x: Any, *, accuracy: Any = None) -> Any:
     """Exponential of `x`, element by element.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings and for another kind of `accuracy`.
     Source: StableHLO specification, `exponential`.
 
     >>> exp(np.float32(0))
@@ -43,6 +45,9 @@ def exp(x: Any, *, accuracy: Any = None) -> Any:
 def exp2(x: Any, *, accuracy: Any = None) -> Any:
     """2 to the power `x`, element by element.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings and for another kind of `accuracy`.
+
     >>> exp2(np.float32(3))
     Array(8., dtype=float32)
     """
@@ -52,6 +57,8 @@ def exp2(x: Any, *, accuracy: Any = None) -> Any:
 def expm1(x: Any, *, accuracy: Any = None) -> Any:
     """`exp(x) - 1`, element by element, accurate for small `x`.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings and for another kind of `accuracy`.
     Source: StableHLO specification, `exponential_minus_one`.
 
     >>> expm1(np.float32(0))
@@ -63,6 +70,8 @@ def expm1(x: Any, *, accuracy: Any = None) -> Any:
 def log1p(x: Any, *, accuracy: Any = None) -> Any:
     """`log(1 + x)`, element by element, accurate for small `x`.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings and for another kind of `accuracy`.
     Source: StableHLO specification, `log_plus_one`.
 
     >>> log1p(np.float32(0))
@@ -73,6 +82,9 @@ def log1p(x: Any, *, accuracy: Any = None) -> Any:
 
 def logistic(x: Any, *, accuracy: Any = None) -> Any:
     """`1 / (1 + exp(-x))`, the logistic function (sigmoid) of `x`, element by element.
+
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings and for another kind of `accuracy`.
 
     >>> logistic(np.float32(0))
     Array(0.5, dtype=float32)
@@ -134,6 +146,8 @@ logistic_p = transcendental(
 def sin(x: Any, *, accuracy: Any = None) -> Any:
     """Sine of `x`, an angle in radians, element by element.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings and for another kind of `accuracy`.
     Source: StableHLO specification, `sine`.
 
     >>> sin(np.float32(0))
@@ -145,6 +159,8 @@ def sin(x: Any, *, accuracy: Any = None) -> Any:
 def cos(x: Any, *, accuracy: Any = None) -> Any:
     """Cosine of `x`, an angle in radians, element by element.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings and for another kind of `accuracy`.
     Source: StableHLO specification, `cosine`.
 
     >>> cos(np.float32(0))
@@ -156,6 +172,8 @@ def cos(x: Any, *, accuracy: Any = None) -> Any:
 def tan(x: Any, *, accuracy: Any = None) -> Any:
     """Tangent of `x`, an angle in radians, element by element.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings and for another kind of `accuracy`.
     Source: StableHLO specification, `tan`.
 
     >>> tan(np.float32(0))
@@ -167,6 +185,9 @@ def tan(x: Any, *, accuracy: Any = None) -> Any:
 def asin(x: Any) -> Any:
     """The angle in radians whose sine is `x`, element by element; between -π/2 and π/2, NaN if there is none.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+
     >>> asin(np.float32(0))
     Array(0., dtype=float32)
     """
@@ -175,6 +196,9 @@ def asin(x: Any) -> Any:
 
 def acos(x: Any) -> Any:
     """The angle in radians whose cosine is `x`, element by element; between 0 and π, NaN if there is none.
+
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
 
     >>> acos(np.float32(1))
     Array(0., dtype=float32)
@@ -185,6 +209,9 @@ def acos(x: Any) -> Any:
 def atan(x: Any) -> Any:
     """The angle in radians whose tangent is `x`, element by element; between -π/2 and π/2.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+
     >>> atan(np.float32(0))
     Array(0., dtype=float32)
     """
@@ -194,6 +221,10 @@ def atan(x: Any) -> Any:
 def atan2(x: Any, y: Any) -> Any:
     """The angle in radians of the point at height `x` and distance `y`, element by element; from -π to π.
 
+    Operands and result have one dtype, floating-point or complex. Shapes are equal, up to scalars and dimensions of
+    size 1, and broadcast to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
     Source: StableHLO specification, `atan2`.
 
     >>> atan2(np.float32(0), np.float32(1))
@@ -271,6 +302,9 @@ atan2_p = transcendental(
 def sinh(x: Any) -> Any:
     """Hyperbolic sine of `x`, element by element.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+
     >>> sinh(np.float32(0))
     Array(0., dtype=float32)
     """
@@ -279,6 +313,9 @@ def sinh(x: Any) -> Any:
 
 def cosh(x: Any) -> Any:
     """Hyperbolic cosine of `x`, element by element.
+
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
 
     >>> cosh(np.float32(0))
     Array(1., dtype=float32)
@@ -289,6 +326,8 @@ def cosh(x: Any) -> Any:
 def tanh(x: Any, *, accuracy: Any = None) -> Any:
     """Hyperbolic tangent of `x`, element by element.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings and for another kind of `accuracy`.
     Source: StableHLO specification, `tanh`.
 
     >>> tanh(np.float32(0))
@@ -300,6 +339,10 @@ def tanh(x: Any, *, accuracy: Any = None) -> Any:
 def asinh(x: Any) -> Any:
     """The number whose hyperbolic sine is `x`, element by element.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+    Source: DLMF, section 4.37.
+
     >>> asinh(np.float32(0))
     Array(0., dtype=float32)
     """
@@ -309,6 +352,10 @@ def asinh(x: Any) -> Any:
 def acosh(x: Any) -> Any:
     """The number of at least 0 whose hyperbolic cosine is `x`, element by element; NaN if there is none.
 
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+    Source: DLMF, section 4.37.
+
     >>> acosh(np.float32(1))
     Array(0., dtype=float32)
     """
@@ -317,6 +364,10 @@ def acosh(x: Any) -> Any:
 
 def atanh(x: Any) -> Any:
     """The number whose hyperbolic tangent is `x`, element by element; NaN if there is none.
+
+    Takes floating-point or complex elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+    Source: DLMF, section 4.37.
 
     >>> atanh(np.float32(0))
     Array(0., dtype=float32)
@@ -361,6 +412,10 @@ def no_derivative(function: str, argument: str) -> Any:
 def lgamma(x: Any) -> Any:
     """Logarithm of the absolute value of the gamma function of `x`, element by element.
 
+    Takes floating-point elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+    Source: DLMF, section 5.2.
+
     >>> print(f"{float(lgamma(np.float32(5))):.4f}")
     3.1781
     """
@@ -369,6 +424,10 @@ def lgamma(x: Any) -> Any:
 
 def digamma(x: Any) -> Any:
     """Derivative of the logarithm of the gamma function at `x`, element by element.
+
+    Takes floating-point elements; the result has the shape and dtype of `x`.
+    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
+    Source: DLMF 5.2.2.
 
     >>> print(f"{float(digamma(np.float32(2))):.4f}")
     0.4228
@@ -381,6 +440,12 @@ def polygamma(m: Any, x: Any) -> Any:
 
     `m` has the dtype of `x`; there is no derivative by it.
 
+    Operands and result have one dtype, floating-point. Shapes are equal, up to scalars and dimensions of size 1, and
+    broadcast to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
+    Source: DLMF, section 5.15.
+
     >>> print(f"{float(polygamma(np.float32(0), np.float32(2))):.4f}")
     0.4228
     """
@@ -391,6 +456,12 @@ def zeta(x: Any, q: Any) -> Any:
     """Hurwitz zeta function, the sum of 1 / (q + k)ˣ over k = 0, 1, …, element by element.
 
     There is no derivative by `x`.
+
+    Operands and result have one dtype, floating-point. Shapes are equal, up to scalars and dimensions of size 1, and
+    broadcast to the shape of the result.
+    Raises: DtypeError for other or different dtypes, ShapeError for shapes that do not fit, ArgumentTypeError for lists
+    and strings.
+    Source: DLMF 25.11.1.
 
     >>> print(f"{float(zeta(np.float32(2), np.float32(1))):.4f}")
     1.6449

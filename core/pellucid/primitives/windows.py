@@ -60,6 +60,8 @@ def padtype_to_pads(
     'VALID' pads nothing; 'SAME' makes ceil(size / stride) windows and puts an odd element of padding after the
     array, 'SAME_LOWER' before it. Raises ArgumentValueError for another name.
 
+    The result has a pair for each size of `in_shape`. ValueError for shapes of different ranks.
+
     >>> padtype_to_pads((10, 10), (3, 3), (2, 2), "SAME")
     [(0, 1), (0, 1)]
     """
@@ -137,6 +139,9 @@ def reduce_window_shape_tuple(
 ) -> Shape:
     """Shape of an array reduced over sliding windows.
 
+    The result is a tuple with a size for each axis, as a shape is.
+    Raises: ValueError for strides, padding or dilations of another rank.
+
     >>> reduce_window_shape_tuple((10,), (3,), (2,), ((0, 1),))
     (5,)
     """
@@ -177,6 +182,9 @@ ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, st
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, Shape, Shape]:
     """Axes that three strings such as ('NHWC', 'HWIO', 'NHWC') name, in the order of `ConvDimensionNumbers`.
 
+    Each of the three is a tuple of axes, a permutation of the shape that its string names.
+    Raises: TypeError for what is no sequence of strings, ArgumentValueError for strings that do not name the same axes.
+
     >>> conv_general_permutations(("NHWC", "HWIO", "NHWC"))
     ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
@@ -205,6 +213,8 @@ def conv_dimension_numbers(
     lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: ConvGeneralDilatedDimensionNumbers
 ) -> ConvDimensionNumbers:
     """`dimension_numbers`, in any of their forms, as `ConvDimensionNumbers` for operands of these shapes.
+
+    Raises: ShapeError for shapes of another rank, ArgumentTypeError for dimension numbers of another kind.
 
     >>> conv_dimension_numbers((1, 9, 9, 3), (3, 3, 3, 8), ("NHWC", "HWIO", "NHWC")).rhs_spec
     (3, 2, 0, 1)
@@ -247,6 +257,8 @@ def conv_shape_tuple(
 ) -> Shape:
     """Shape of `conv` of operands of these shapes; `pads` is a name or pairs.
 
+    Raises: ValueError for strides and shapes of another rank, ArgumentValueError for an unknown name.
+
     >>> conv_shape_tuple((2, 3, 9), (8, 3, 3), (2,), "SAME")
     (2, 8, 5)
     """
@@ -266,6 +278,8 @@ def conv_general_shape_tuple(
     dimension_numbers: Sequence[str],
 ) -> Shape:
     """Shape of `conv_general_dilated` of operands of these shapes, without dilations.
+
+    Raises: ValueError for strides and shapes of another rank, ArgumentValueError for an unknown `padding`.
 
     >>> conv_general_shape_tuple((2, 9, 9, 3), (3, 3, 3, 8), (2, 2), "SAME", ("NHWC", "HWIO", "NHWC"))
     (2, 5, 5, 8)
@@ -290,6 +304,8 @@ def conv_transpose_shape_tuple(
     dimension_numbers: Sequence[str],
 ) -> Shape:
     """Shape of `conv_transpose` of operands of these shapes.
+
+    Raises: ValueError for strides and shapes of another rank, ArgumentValueError for an unknown `padding`.
 
     >>> conv_transpose_shape_tuple((2, 4, 4, 3), (3, 3, 3, 8), (2, 2), "SAME", ("NHWC", "HWIO", "NHWC"))
     (2, 8, 8, 8)
