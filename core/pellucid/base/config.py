@@ -20,6 +20,7 @@ from typing import Any
 from pellucid.xla import Device, flags, guards
 
 from .errors import ConfigError
+from .typing import Unary
 from .unused_options import OTHER_VARIABLES, UNUSED_OPTIONS
 
 
@@ -35,7 +36,7 @@ class Option:
         self,
         default: Any,
         doc: str,
-        parse: Callable[[Any], Any] | None = None,
+        parse: Unary | None = None,
         *,
         in_call_key: bool = False,
         in_trace_key: bool = False,
@@ -117,7 +118,7 @@ def _text(value) -> str | None:
     raise TypeError("expected a string or None")
 
 
-_PARSERS: dict[type, Callable[[Any], Any]] = {bool: _boolean, int: _integer, float: float}
+_PARSERS: dict[type, Unary] = {bool: _boolean, int: _integer, float: float}
 
 
 def _folder(value) -> str | None:
@@ -127,7 +128,7 @@ def _folder(value) -> str | None:
     return text
 
 
-def _one_of(*choices) -> Callable[[Any], Any]:
+def _one_of(*choices) -> Unary:
     def parse(value: Any) -> Any:
         if value not in choices:
             raise ValueError(f"expected one of {', '.join(map(repr, choices))}")
@@ -191,8 +192,8 @@ def _device_numbers(value) -> str:
     raise ValueError("expected 'all' or numbers of devices, '0,2' for example")
 
 
-_GUARD_LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
-_PRECISIONS = (
+_guard_level = _one_of("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+_precision = _one_of(
     None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "ANY_F8_ANY_F8_F32",
     "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM", "F16_F16_F16",
     "F16_F16_F32", "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6",
@@ -355,7 +356,7 @@ default_matmul_precision = Option(
     ...     print(pl.make_jaxpr(jnp.matmul)(np.ones(2), np.ones(2)))
     { lambda ; ... precision=(Precision.HIGHEST, Precision.HIGHEST) ...
     """,
-    _one_of(*_PRECISIONS),
+    _precision,
     in_trace_key=True,
 )
 call_repeated_layers = Option(
@@ -610,7 +611,7 @@ transfer_guard_host_to_device = Option(
     pellucid.base.errors.TransferGuardError: a host-to-device transfer happened that the transfer guard forbids.
     ...
     """,
-    _one_of(*_GUARD_LEVELS),
+    _guard_level,
     state=guards.GuardFlag("host_to_device"),
 )
 transfer_guard_device_to_device = Option(
@@ -625,7 +626,7 @@ transfer_guard_device_to_device = Option(
     pellucid.base.errors.TransferGuardError: a device-to-device transfer happened that the transfer guard forbids.
     ...
     """,
-    _one_of(*_GUARD_LEVELS),
+    _guard_level,
     state=guards.GuardFlag("device_to_device"),
 )
 transfer_guard_device_to_host = Option(
@@ -636,7 +637,7 @@ transfer_guard_device_to_host = Option(
     ...     pl.config.jax_transfer_guard_device_to_host
     'disallow'
     """,
-    _one_of(*_GUARD_LEVELS),
+    _guard_level,
     state=guards.GuardFlag("device_to_host"),
 )
 transfer_guard = Option(
@@ -650,7 +651,7 @@ transfer_guard = Option(
     pellucid.base.errors.TransferGuardError: a host-to-device transfer happened that the transfer guard forbids.
     ...
     """,
-    _one_of(*_GUARD_LEVELS),
+    _guard_level,
     state=guards.AllDirections(
         transfer_guard_host_to_device.state,
         transfer_guard_device_to_device.state,

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from pellucid.xla.traceback import Traceback, location_of
 
 from .caching import cached
+from .typing import Names
 
 capture: Callable[[], Any] = Traceback.get_traceback
 """The current Python stack, as one opaque object."""
@@ -181,11 +182,11 @@ class NameStack(NamedTuple):
     batch: Any = None
     """Of a `vmap` the dimensions of its batch in values (`transforms.vmap.Lanes`); None for others."""
 
-    def scopes(self) -> tuple[str, ...]:
+    def scopes(self) -> Names:
         """The names of the scopes, outermost first, without transformations."""
         return tuple([e.name for e in self.entries() if e.name and not e.is_transformation])
 
-    def path(self) -> tuple[str, ...]:
+    def path(self) -> Names:
         """The names, outermost first, transformations around the next one: `("vmap(jvp(layer))", "attention")`."""
         names: list[str] = []
         for entry in self._entries_above(None):

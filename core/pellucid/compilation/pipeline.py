@@ -10,7 +10,7 @@ import contextlib
 import functools
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,8 @@ from pellucid.base import (
     CompilationError,
     CompilationFinished,
     DeviceError,
+    Function,
+    Names,
     PassFinished,
     PellucidError,
     Symbol,
@@ -65,6 +67,7 @@ from pellucid.xla.plugins import PluginMissingError, compile_only_gpus
 from . import disk_cache, dumps, options as xla_options
 from .placement import (
     Placement,
+    Shardings,
     canonical,
     mesh_over_devices,
     over_devices,
@@ -85,21 +88,21 @@ class Request(NamedTuple):
 
     name: str
     placement: Placement
-    argument_shardings: tuple[Any, ...]
-    """For each argument, a sharding over the placement's devices, or None where the compiler decides."""
-    result_shardings: tuple[Any, ...] | None
-    """For each result a sharding, or None where the compiler decides; None if it decides over all."""
+    argument_shardings: Shardings
+    """For each argument, a sharding over the placement's devices."""
+    result_shardings: Shardings | None
+    """None if the compiler decides over all."""
     donated: Mask = ()
     keep_unused: bool = False
     committed: bool = False
     compiler_options: tuple[tuple[str, Any], ...] = ()
-    argument_names: tuple[str, ...] = ()
+    argument_names: Names = ()
     result_names: tuple[str | None, ...] = ()
     argument_layouts: Layouts = None
     result_layouts: Layouts = None
     mesh: AnyMesh | None = None
     """The mesh whose axes name the placements that the compiler chooses."""
-    other_platforms: tuple[str, ...] = ()
+    other_platforms: Names = ()
     """The platforms whose operations the module has, where it isn't only that of the devices; it can't be compiled then."""
     is_portable: bool = False
     """Whether the module holds constants, instead of taking them as arguments, and nothing of this process."""
@@ -129,10 +132,10 @@ class LoweredProgram(NamedTuple):
     module: LoweredModule
     in_avals: Avals
     options: ModuleOptions
-    const_shardings: tuple[Any, ...] = ()
+    const_shardings: Shardings = ()
 
 
-def run_pass(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+def run_pass(name: str, function: Function, *arguments: Any) -> Any:
     """Run one pass over `arguments[0]`."""
     start = time.perf_counter()
     try:
@@ -422,7 +425,7 @@ def _computed_bytes(jaxpr: Jaxpr) -> int:
     return jaxpr.remembered("computed bytes", total)
 
 
-def _result_shardings(avals: Avals, request: Request) -> tuple[Any, ...] | None:
+def _result_shardings(avals: Avals, request: Request) -> Shardings | None:
     """For each result what was stated, else what its type says over a mesh of Explicit axes alone, else None."""
     stated, mesh = request.result_shardings, request.mesh
     if stated is not None:
@@ -497,7 +500,7 @@ def _module_options(
     )
 
 
-def _layout_modes(layouts: Layouts, avals: Avals) -> tuple[str, ...]:
+def _layout_modes(layouts: Layouts, avals: Avals) -> Names:
     """Layouts as XLA reads them on arguments and results of the main function."""
     if layouts is None:
         return ()

@@ -35,6 +35,9 @@ from pellucid.sharding.stated import check_fits, placement_text
 from pellucid.tracing import type_of
 from pellucid.xla import ARRAY_TYPES, Device, DeviceList
 
+Shardings = tuple[Any, ...]
+"""Where each of several values must be; None where the compiler may choose."""
+
 
 class Placement(NamedTuple):
     """Where a program runs: its devices in order, and their client; or only an abstract mesh."""
@@ -67,8 +70,8 @@ class Where(NamedTuple):
 
     placement: Placement
     committed: bool
-    shardings: tuple[Any, ...]
-    """For each argument, where it must be; None where the compiler may choose."""
+    shardings: Shardings
+    """For each argument, where it must be."""
     mesh: AnyMesh | None = None
     """The mesh whose axes name placements, if there is one."""
 

@@ -54,6 +54,7 @@ from pellucid.primitives.movement import (
 from pellucid.primitives.reduction import reduce_max, reduce_min
 from pellucid.primitives.slicing import index_take
 from pellucid.primitives.varying import (
+    AxisNames,
     CollectiveParams,
     Recast,
     marks_of,
@@ -66,8 +67,6 @@ from pellucid.primitives.varying import (
 )
 from pellucid.tracing import Tracer, bind, bind1, context, type_of
 from pellucid.transforms import batch_flat
-
-AxisNames = tuple[Any, ...]
 
 _INDEX = np.dtype(np.int32)
 

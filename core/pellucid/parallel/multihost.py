@@ -338,7 +338,7 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
             got=f"devices of the processes {process_ids}" if devices else "no devices",
             do="Pass `pl.devices()`.",
         )
-    with _failures_of(devices):
+    try:
         peers.agree(_NAME, "begins", process_ids)
         try:
             yield sorted(devices, key=lambda device: device.id)
@@ -349,13 +349,6 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
                 peers.agree(_NAME, f"raised {type(error).__name__}: {error}", process_ids)
             raise
         peers.agree(_NAME, "ends", process_ids)
-
-
-@contextlib.contextmanager
-def _failures_of(devices: Sequence[Any]) -> Iterator[None]:
-    """Turn the failure of a process into one of its `devices`."""
-    try:
-        yield
     except PeerFailureError as error:
         failure = ProcessFailureError(error.what, got=error.got, do=error.do)
         failure.failed = error.failed

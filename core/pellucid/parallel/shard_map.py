@@ -110,7 +110,7 @@ def shard_map(
                 got=f"keywords: {', '.join(kwargs)}",
                 do="Bind other values with functools.partial.",
             )
-        over = _mesh("shard_map", mesh)
+        over = _checked_mesh(mesh)
         manual = _manual_axes(over, axis_names)
         call = functools.partial(_call, mesh=over, manual=manual, check_vma=check_vma)
         if any(map(is_reference, flatten(args)[0])):
@@ -185,22 +185,23 @@ def smap(
 # The mesh -----------------------------------------------------------------------------------------
 
 
-def _mesh(caller: str, mesh) -> AnyMesh:
+def _checked_mesh(mesh) -> AnyMesh:
+    """`mesh`, or the current one for None."""
     if mesh is None:
         mesh = (
             mesh_context.concrete.value or mesh_context.abstract.value or mesh_context.entered.value
         )
         if mesh is None:
             raise MeshError(
-                f"{caller} needs a mesh, and none is current.",
+                "shard_map needs a mesh, and none is current.",
                 do="Pass `mesh=`, or call it within `with set_mesh(mesh):`.",
             )
     if not isinstance(mesh, (Mesh, AbstractMesh)):
         raise ShardingArgumentError(
-            f"{caller} takes a Mesh or an AbstractMesh.", got=f"mesh: {type(mesh).__name__}"
+            "shard_map takes a Mesh or an AbstractMesh.", got=f"mesh: {type(mesh).__name__}"
         )
     if mesh.empty:
-        raise MeshError(f"{caller}: the mesh has no devices.", got=repr(mesh))
+        raise MeshError("shard_map: the mesh has no devices.", got=repr(mesh))
     return mesh
 
 

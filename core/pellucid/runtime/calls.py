@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from numpy import ndarray
 
-from pellucid.base import tree_flatten, tree_map
+from pellucid.base import Function, Ints, tree_flatten, tree_map
 from pellucid.tracing import context
 from pellucid.xla import ARRAY_TYPES, ArrayImpl, calls
 from pellucid.xla.arrays import LARGE
@@ -38,9 +38,9 @@ class _Missed(NamedTuple):
 
 def make_call(
     name: str,
-    function: Callable[..., Any] | None,
-    cache_miss: Callable[..., Any],
-    static_argnums: Sequence[int],
+    function: Function | None,
+    cache_miss: Function,
+    static_argnums: Ints,
     static_argnames: Sequence[str],
     key: Any,
 ) -> Any:
@@ -52,7 +52,7 @@ def make_call(
     for which the program could wait.
     """
 
-    def made(miss: Callable[..., Any]) -> Any:
+    def made(miss: Function) -> Any:
         return calls.make_call(
             name, function, miss, static_argnums, static_argnames, key, shard_argument
         )

@@ -39,6 +39,7 @@ from .mesh import AbstractMesh, AnyMesh, AxisName, AxisType
 from .named_sharding import NamedSharding, check_spec
 from .partition_spec import (
     NO_AXES,
+    AxisNames,
     AxisSet,
     PartitionSpec,
     axes_text,
@@ -215,8 +216,7 @@ def sharding_with_dim(aval: Any, dim: int, like: NamedSharding | None) -> NamedS
 
     None where `like` doesn't cut it.
     """
-    entry = None if like is None else like.spec.partitions[dim]
-    if like is None or entry is None:
+    if like is None or (entry := like.spec.partitions[dim]) is None:
         return None
     entries = aval.sharding.spec.partitions
     return NamedSharding(like.mesh, PartitionSpec(*inserted(entries, dim, entry)))
@@ -238,7 +238,6 @@ def cotangent_sharding(
 
 # Layouts of results -----------------------------------------------------------------------------------
 
-Axes = tuple[AxisName, ...]
 Dims = tuple[Names, ...]
 """For each dimension of an array its factors, major first."""
 
@@ -339,9 +338,9 @@ class Operation(NamedTuple):
             specs.append(spec.update(unreduced=unreduced, reduced=reduced))
         return specs
 
-    def axes_of_factors(self) -> dict[str, Axes]:
+    def axes_of_factors(self) -> dict[str, AxisNames]:
         """For each factor of the operands the mesh axes that cut it."""
-        axes: dict[str, Axes] = {}
+        axes: dict[str, AxisNames] = {}
         cut: dict[str, list[tuple[int, int]]] = {}  # the dimensions where some axis cuts a factor
         for place, factor, part in self.shares():
             mark = self.rule.marks.get(factor, "")
@@ -379,7 +378,7 @@ class Operation(NamedTuple):
         """The factors that the results have; the others are reduced."""
         return {factor for dims in self.rule.results for dim in dims for factor in dim}
 
-    def shares(self) -> Iterator[tuple[tuple[int, int], str, Axes]]:
+    def shares(self) -> Iterator[tuple[tuple[int, int], str, AxisNames]]:
         """((operand, dimension), factor, the mesh axes that cut it there), for all factors of all operands."""
         for i, (dims, operand) in enumerate(strict_zip(self.rule.operands, self.operands)):
             for dim, (factors, axes) in enumerate(strict_zip(dims, operand.spec.axes_per_dim)):
@@ -387,10 +386,10 @@ class Operation(NamedTuple):
                 for factor, part in strict_zip(factors, shares):
                     yield (i, dim), factor, part
 
-    def handed_out(self, factors: Names, axes: Axes) -> list[Axes]:
+    def handed_out(self, factors: Names, axes: AxisNames) -> list[AxisNames]:
         """The mesh axes of one dimension handed to its factors, major first."""
         left = list(axes)
-        shares: list[Axes] = [()] * len(factors)
+        shares: list[AxisNames] = [()] * len(factors)
         for i, size in enumerate(map(self.size, factors)):
             while left and size % self.mesh.shape[left[0]] == 0:
                 size //= self.mesh.shape[left[0]]
@@ -401,7 +400,7 @@ class Operation(NamedTuple):
             raise self.ambiguous()
         return shares
 
-    def joined(self, factors: Names, axes: Mapping[str, Axes], shape: Shape) -> Axes:
+    def joined(self, factors: Names, axes: Mapping[str, AxisNames], shape: Shape) -> AxisNames:
         """The mesh axes of a dimension of the result that is made of `factors`.
 
         No data moves if each factor before one that is cut is cut fully. Where dimensions are only merged, and none

@@ -8,7 +8,7 @@ import enum
 import functools
 import math
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, Self, TypeAlias
 
 import numpy as np
@@ -19,8 +19,7 @@ from pellucid.xla import Device, DeviceList
 from . import mesh_context
 from .errors import AbstractPlacementError, MeshError, ShardingArgumentError, ShardingError, updated
 from .interning import Interned, InternTable, made
-
-AxisName = Hashable
+from .partition_spec import AxisName, AxisNames
 
 
 class AxisType(enum.Enum):
@@ -63,7 +62,7 @@ class AbstractDevice:
         )
 
 
-def _axes_of_type(axis_type: AxisType) -> functools.cached_property[tuple[AxisName, ...]]:
+def _axes_of_type(axis_type: AxisType) -> functools.cached_property[AxisNames]:
     """Property of a mesh: names of its axes of a type."""
     return functools.cached_property(
         lambda mesh: tuple(n for n, t in mesh.axis_type_by_name.items() if t is axis_type)
@@ -96,7 +95,7 @@ class _NamedAxes(Interned):
     Meshes are interned: equal meshes are one object, so they compare and hash by identity.
     """
 
-    axis_names: tuple[AxisName, ...]
+    axis_names: AxisNames
     """Names of the axes, major first."""
     axis_sizes: Shape
     """Number of devices along each axis."""
@@ -405,9 +404,7 @@ _abstract_meshes: InternTable[AbstractMesh] = InternTable()
 _meshes: InternTable[Mesh] = InternTable()
 
 
-def _new_mesh(
-    devices: np.ndarray, names: tuple[AxisName, ...], types: tuple[AxisType, ...]
-) -> Mesh:
+def _new_mesh(devices: np.ndarray, names: AxisNames, types: tuple[AxisType, ...]) -> Mesh:
     devices.flags.writeable = False
     return made(
         object.__new__(Mesh),
@@ -419,7 +416,7 @@ def _new_mesh(
     )
 
 
-def _canonical_axes(caller: str, names, types) -> tuple[tuple[AxisName, ...], tuple[AxisType, ...]]:
+def _canonical_axes(caller: str, names, types) -> tuple[AxisNames, tuple[AxisType, ...]]:
     """Names and types of axes as tuples; by default the compiler decides over each axis."""
     if isinstance(names, str):
         names = (names,)

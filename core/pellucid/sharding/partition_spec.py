@@ -11,6 +11,7 @@ from .errors import DuplicateAxisError, PartitionSpecError, ShardingArgumentErro
 from .interning import Interned, InternTable, made
 
 AxisName = Hashable
+AxisNames: TypeAlias = tuple[AxisName, ...]
 AxisSet: TypeAlias = frozenset[AxisName]
 NO_AXES: AxisSet = frozenset()
 
@@ -59,7 +60,7 @@ class PartitionSpec(Interned):
     """Mesh axes over which devices hold addends of the value."""
     reduced: AxisSet
     """Mesh axes over which the value's cotangent is unreduced."""
-    axes_per_dim: tuple[tuple[AxisName, ...], ...]
+    axes_per_dim: tuple[AxisNames, ...]
     """For each entry the mesh axes in it, major first; nothing for None and UNCONSTRAINED."""
     axis_names: AxisSet
     """All mesh axes that shard some dimension."""
@@ -256,7 +257,7 @@ def _canonical_entry(entry: Entry) -> Entry:
     return entry
 
 
-def _axes_of_entry(entry: Entry) -> tuple[AxisName, ...]:
+def _axes_of_entry(entry: Entry) -> AxisNames:
     if entry is None or entry is UNCONSTRAINED:
         return ()
     return entry if isinstance(entry, tuple) else (entry,)

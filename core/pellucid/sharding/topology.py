@@ -19,6 +19,7 @@ from pellucid.base.late import late
 from .errors import MeshError, ShardingArgumentError
 from .mesh import AxisName, AxisType, Mesh
 
+Devices = Sequence[Any]
 Grid = np.ndarray
 """An array of devices, one dimension for each axis."""
 
@@ -28,7 +29,7 @@ def make_mesh(
     axis_names: Sequence[AxisName],
     axis_types: Sequence[AxisType] | AxisType | None = None,
     *,
-    devices: Sequence[Any] | None = None,
+    devices: Devices | None = None,
 ) -> Mesh:
     """A mesh of these sizes and names, over the first devices that suffice, in an order that suits them.
 
@@ -55,7 +56,7 @@ def make_mesh(
 
 def create_device_mesh(
     mesh_shape: Ints,
-    devices: Sequence[Any] | None = None,
+    devices: Devices | None = None,
     *,
     contiguous_submeshes: bool = False,
     allow_split_physical_axes: bool = False,
@@ -109,7 +110,7 @@ def create_device_mesh(
 def create_hybrid_device_mesh(
     mesh_shape: Ints,
     dcn_mesh_shape: Ints,
-    devices: Sequence[Any] | None = None,
+    devices: Devices | None = None,
     *,
     process_is_granule: bool = False,
     should_sort_granules_by_key: bool = True,
@@ -160,7 +161,7 @@ def create_hybrid_device_mesh(
     return stacked.transpose(paired).reshape([m * n for m, n in strict_zip(outer, shape)])
 
 
-def _ring_of_small_slice(shape: Shape, devices: Sequence[Any]) -> list[Any] | None:
+def _ring_of_small_slice(shape: Shape, devices: Devices) -> list[Any] | None:
     """Slices too small to wrap around have no rings along their axes, but one through all devices."""
     grid = grid_of(devices)
     is_line = sum(size > 1 for size in shape) <= 1
@@ -170,13 +171,13 @@ def _ring_of_small_slice(shape: Shape, devices: Sequence[Any]) -> list[Any] | No
     return ring(grid[:, :, 0]) if fits and grid.shape[1] % 2 == 0 else None
 
 
-def _ring_of_cube(shape: Shape, devices: Sequence[Any]) -> list[Any] | None:
+def _ring_of_cube(shape: Shape, devices: Devices) -> list[Any] | None:
     """A cube of 2x2x2 chips does not wrap around either."""
     grid = grid_of(devices)
     return ring(grid) if grid.shape == (2, 2, 2) else None
 
 
-def _rings_of_trays(shape: Shape, devices: Sequence[Any]) -> list[Any] | None:
+def _rings_of_trays(shape: Shape, devices: Devices) -> list[Any] | None:
     """Trays of 2x2 chips with two cores each: a ring through each where the mesh asks for trays."""
     grid = grid_of(devices)
     if grid.ndim != 4 or (grid.shape[:2] != (2, 2) and shape[-1] != 8):
@@ -193,7 +194,7 @@ def _rings_of_trays(shape: Shape, devices: Sequence[Any]) -> list[Any] | None:
     ]
 
 
-device_kind_handler_dict: dict[str, Callable[[Shape, Sequence[Any]], list[Any] | None]] = {
+device_kind_handler_dict: dict[str, Callable[[Shape, Devices], list[Any] | None]] = {
     "TPU v2": _rings_of_trays,
     "TPU v3": _rings_of_trays,
     "TPU v4 lite": _ring_of_small_slice,
@@ -208,7 +209,7 @@ device_kind_handler_dict: dict[str, Callable[[Shape, Sequence[Any]], list[Any] |
 devices in order, or None where the grid is best."""
 
 
-def _devices_or_default(devices: Sequence[Any] | None) -> list[Any]:
+def _devices_or_default(devices: Devices | None) -> list[Any]:
     if devices is not None:
         return list(np.asarray(devices, dtype=object).flat)
     return list(late("devices")())
@@ -244,7 +245,7 @@ def _times(shape: Ints) -> str:
 # The grid of devices with coordinates -----------------------------------------------------------------
 
 
-def grid_of(devices: Sequence[Any]) -> Grid:
+def grid_of(devices: Devices) -> Grid:
     """The devices by their coordinates x, y, z and, where a chip has several cores, the core.
 
     Raises: MeshError if the coordinates do not fill a box.

@@ -7,21 +7,24 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Self, TypeVar
 
 from pellucid.base.functional import strict_zip
+from pellucid.base.typing import Function
 from pellucid.xla import DictKey, pytree
 
 from .structures import TreeArgumentError, TreeError
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
+Flattened = tuple[Iterable[Any], Hashable]
+"""The children of a node, and its static data."""
+FlattenedWithKeys = tuple[Iterable[tuple[Any, Any]], Hashable]
+"""(key, child) pairs of a node, and its static data."""
 
 
 def register_pytree_node(
     nodetype: type[T],
-    flatten_func: Callable[[T], tuple[Iterable[Any], Hashable]],
+    flatten_func: Callable[[T], Flattened],
     unflatten_func: Callable[[Hashable, Sequence[Any]], T],
-    flatten_with_keys_func: (
-        Callable[[T], tuple[Iterable[tuple[Any, Any]], Hashable]] | None
-    ) = None,
+    flatten_with_keys_func: Callable[[T], FlattenedWithKeys] | None = None,
 ) -> None:
     """Make the instances of `nodetype` nodes of trees.
 
@@ -51,9 +54,9 @@ def register_pytree_node(
 
 def register_pytree_with_keys(
     nodetype: type[T],
-    flatten_with_keys: Callable[[T], tuple[Iterable[tuple[Any, Any]], Hashable]],
+    flatten_with_keys: Callable[[T], FlattenedWithKeys],
     unflatten_func: Callable[[Hashable, Sequence[Any]], T],
-    flatten_func: Callable[[T], tuple[Iterable[Any], Hashable]] | None = None,
+    flatten_func: Callable[[T], Flattened] | None = None,
 ) -> None:
     """Make the instances of `nodetype` nodes whose children have names.
 
@@ -70,7 +73,7 @@ def register_pytree_with_keys(
     '[0].y'
     """
 
-    def flatten_without_keys(node: T) -> tuple[Iterable[Any], Hashable]:
+    def flatten_without_keys(node: T) -> Flattened:
         children, static_data = flatten_with_keys(node)
         return [child for _, child in children], static_data
 
@@ -249,7 +252,7 @@ def _node(caller: str, node: tuple[Any, Any] | None, tree) -> tuple[Any, Any]:
     return node
 
 
-def _register(caller: str, register: Callable[..., Any], nodetype, *parts) -> None:
+def _register(caller: str, register: Function, nodetype, *parts) -> None:
     if not isinstance(nodetype, type):
         raise TreeArgumentError(
             f"{caller}: the node type must be a class.", got=type(nodetype).__qualname__
@@ -318,7 +321,7 @@ class Partial(functools.partial):
     144
     """
 
-    def __new__(cls, func: Callable[..., Any], /, *args: Any, **kw: Any) -> Self:
+    def __new__(cls, func: Function, /, *args: Any, **kw: Any) -> Self:
         # functools.partial would take the arguments of an inner partial as its own.
         if isinstance(func, functools.partial):
             func = _Whole(func)
