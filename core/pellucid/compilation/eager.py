@@ -152,11 +152,7 @@ def _applied(primitive: Primitive[Any], params, operands: Operands):
 
 @cached(8192)
 def _program(
-    primitive: Primitive[Any],
-    params,
-    avals: Avals,
-    positions: tuple[int, ...] | None,
-    context,
+    primitive: Primitive[Any], params, avals: Avals, positions: tuple[int, ...] | None, context
 ) -> ValueProgram:
     """The program of one primitive, whose operand i is argument `positions[i]`."""
 

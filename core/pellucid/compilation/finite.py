@@ -22,10 +22,7 @@ def is_checking() -> bool:
 
 
 def check_results(
-    name: str,
-    results: Results,
-    program: ClosedJaxpr | None = None,
-    leaves: Operands = (),
+    name: str, results: Results, program: ClosedJaxpr | None = None, leaves: Operands = ()
 ) -> None:
     """Raise NonFiniteError if a result is NaN or infinite where the options forbid it.
 

@@ -219,11 +219,7 @@ class _Walk:
         return _new_of(results)
 
     def moved(
-        self,
-        equation: Equation,
-        keys: Records,
-        constants: _Values,
-        results: Avals,
+        self, equation: Equation, keys: Records, constants: _Values, results: Avals
     ) -> Records:
         """Keys in another arrangement: the primitive is run on their positions, where it depends on known values only."""
         arrays = [x for x in keys if x is not None]

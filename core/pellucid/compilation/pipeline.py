@@ -65,13 +65,7 @@ from pellucid.xla.mlir import bytecode_without_locations
 from pellucid.xla.plugins import PluginMissingError, compile_only_gpus
 
 from . import disk_cache, dumps, options as xla_options
-from .placement import (
-    Placement,
-    Shardings,
-    canonical,
-    mesh_over_devices,
-    over_devices,
-)
+from .placement import Placement, Shardings, canonical, mesh_over_devices, over_devices
 from .shardy import ShardyAttributes, chosen_shardings
 
 

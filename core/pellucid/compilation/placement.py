@@ -243,13 +243,7 @@ def _claim(place, origin: str | int, shown: Any = None) -> _Claim:
 
 
 def _argument_sharding(
-    i: int,
-    x,
-    requested,
-    placement: Placement,
-    devices: DeviceList | None,
-    name: str,
-    names: Names,
+    i: int, x, requested, placement: Placement, devices: DeviceList | None, name: str, names: Names
 ):
     """Where an argument must be; None where the compiler may choose."""
     current = x._sharding if type(x) in ARRAY_TYPES else getattr(x, "sharding", None)

@@ -42,14 +42,7 @@ from pellucid.sharding.errors import ShardingArgumentError
 from pellucid.sharding.named_sharding import sharding_of_tiles
 from pellucid.sharding.placement import GSPMDSharding
 from pellucid.sharding.sharding_rule import SdyShardingRule, parse_rule
-from pellucid.tracing import (
-    FunctionSpec,
-    Tracer,
-    bind,
-    name_of,
-    resolve_arguments,
-    stage_closed,
-)
+from pellucid.tracing import FunctionSpec, Tracer, bind, name_of, resolve_arguments, stage_closed
 from pellucid.transforms import check_callable, checked_leaves, result_leaves, wraps
 from pellucid.xla import HloSharding, mlir
 from pellucid.xla.partitioner import TARGET, Value, key_of

@@ -26,14 +26,7 @@ from pellucid.primitives.varying import vary
 from pellucid.sharding import get_abstract_mesh
 from pellucid.tracing import bind1, context, type_of
 
-from .axes import (
-    AxisNames,
-    Exchange,
-    are_addends,
-    axes_and_even_groups,
-    axis_index,
-    size_along,
-)
+from .axes import AxisNames, Exchange, are_addends, axes_and_even_groups, axis_index, size_along
 
 
 class GatherAxesParams(NamedTuple):

@@ -195,11 +195,7 @@ def _layout(x):
 
 
 def _row(
-    fun: Function,
-    name,
-    size: int,
-    devices: Sequence[Any] | None,
-    backend: str | None,
+    fun: Function, name, size: int, devices: Sequence[Any] | None, backend: str | None
 ) -> Mesh:
     """The mesh of the devices that `size` elements go to."""
     outer = get_abstract_mesh()

@@ -148,12 +148,7 @@ def _call_on_values(
 
 
 def smap(
-    f: Function | None = None,
-    /,
-    *,
-    in_axes: Any = Infer,
-    out_axes: Any,
-    axis_name: Any,
+    f: Function | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any
 ) -> Any:
     """`f` run once for each position along one axis of the current mesh: `shard_map` in the words of `vmap`.
 
@@ -323,12 +318,7 @@ def _input_specs(args: Operands, in_specs) -> list[Any]:
 
 
 def _checked_spec(
-    spec,
-    x,
-    mesh: AnyMesh,
-    manual: AxisSet,
-    path: str,
-    check_vma: bool,
+    spec, x, mesh: AnyMesh, manual: AxisSet, path: str, check_vma: bool
 ) -> PartitionSpec:
     if spec is Infer:
         return _inferred(x, mesh, manual, path)

@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pellucid.base import (
-    ArrayConversionError,
-    DeviceError,
-)
+from pellucid.base import ArrayConversionError, DeviceError
 from pellucid.base.late import late
 from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.xla import arrays, extend

@@ -223,9 +223,7 @@ def devices(backend: Backend = None) -> list[Device]:
 
 
 def local_devices(
-    process_index: int | None = None,
-    backend: Backend = None,
-    host_id: int | None = None,
+    process_index: int | None = None, backend: Backend = None, host_id: int | None = None
 ) -> list[Device]:
     """Devices of this process, or of process `process_index`; `host_id` is its deprecated name.
 

@@ -311,12 +311,7 @@ def copied(x: ArrayImpl | ExtendedArray) -> Any:
 
 
 def device_put(
-    x: Any,
-    device: Any = None,
-    *,
-    src: Any = None,
-    donate: Any = False,
-    may_alias: Any = None,
+    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
 ) -> Any:
     """`x`, a tree of arrays, with every leaf on `device`.
 

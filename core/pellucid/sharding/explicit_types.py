@@ -67,10 +67,7 @@ def operand_of(aval: Any) -> Operand:
 
 
 def type_text(
-    dtype: str,
-    shape: Iterable[object],
-    spec: PartitionSpec | None,
-    varying: AxisSet = NO_AXES,
+    dtype: str, shape: Iterable[object], spec: PartitionSpec | None, varying: AxisSet = NO_AXES
 ) -> str:
     """A sharded type, of values that differ over the axes `varying`, as programs show it.
 
@@ -123,11 +120,7 @@ def sorted_axes(axes: Iterable[AxisName]) -> list[AxisName]:
 
 
 def sharding_type_error(
-    name: str,
-    what: str,
-    operands: Sequence[Operand],
-    mesh: AbstractMesh,
-    do: str | None = None,
+    name: str, what: str, operands: Sequence[Operand], mesh: AbstractMesh, do: str | None = None
 ) -> ShardingTypeError:
     """The error for operation `name` on `operands`, with the layout of each in words."""
     got = [

@@ -454,10 +454,7 @@ def _canonical_axes(caller: str, names, types) -> tuple[AxisNames, tuple[AxisTyp
 
 
 def axis_not_in_mesh_error(
-    what: str,
-    axis: AxisName,
-    mesh: AnyMesh,
-    error: type[ShardingError] = MeshError,
+    what: str, axis: AxisName, mesh: AnyMesh, error: type[ShardingError] = MeshError
 ) -> ShardingError:
     """The error for `what` naming an axis that `mesh` does not have."""
     axes = ", ".join(f"{name!r} ({size})" for name, size in mesh.shape_tuple) or "none"

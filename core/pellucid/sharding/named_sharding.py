@@ -38,13 +38,7 @@ class NamedSharding(GSPMDSharding):
     (2, 3)
     """
 
-    __slots__ = (
-        "mesh",
-        "spec",
-        "memory_kind",
-        "_internal_device_list",
-        "__weakref__",
-    )
+    __slots__ = ("mesh", "spec", "memory_kind", "_internal_device_list", "__weakref__")
 
     mesh: AnyMesh
     spec: PartitionSpec

@@ -88,9 +88,7 @@ def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
 
 
 def tree_flatten_with_path(
-    tree: Any,
-    is_leaf: IsLeaf | IsLeafWithPath | None = None,
-    is_leaf_takes_path: bool = False,
+    tree: Any, is_leaf: IsLeaf | IsLeafWithPath | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """(path, leaf) pairs of `tree` in order, and its structure.
 
@@ -111,9 +109,7 @@ def tree_flatten_with_path(
 
 
 def tree_leaves_with_path(
-    tree: Any,
-    is_leaf: IsLeaf | IsLeafWithPath | None = None,
-    is_leaf_takes_path: bool = False,
+    tree: Any, is_leaf: IsLeaf | IsLeafWithPath | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
     """(path, leaf) pairs of `tree` in order.
 
@@ -419,10 +415,7 @@ def tree_transpose(
 
 
 def tree_reduce(
-    function: Binary,
-    tree: Any,
-    initializer: Any = _MISSING,
-    is_leaf: IsLeaf | None = None,
+    function: Binary, tree: Any, initializer: Any = _MISSING, is_leaf: IsLeaf | None = None
 ) -> Any:
     """The leaves of `tree` combined from the left: `function(function(a, b), c)`.
 
@@ -440,11 +433,7 @@ def tree_reduce(
 
 
 def tree_reduce_associative(
-    operation: Binary,
-    tree: Any,
-    *,
-    identity: Any = _MISSING,
-    is_leaf: IsLeaf | None = None,
+    operation: Binary, tree: Any, *, identity: Any = _MISSING, is_leaf: IsLeaf | None = None
 ) -> Any:
     """The leaves of `tree` combined in pairs, in a tree of logarithmic depth.
 
@@ -502,6 +491,5 @@ def _reduced_in_halves(operation: Binary, leaves: Sequence[Any]):
 def _require_leaves(caller: str, argument: str, leaves: Sequence[Any]) -> None:
     if not leaves:
         raise TreeArgumentError(
-            f"{caller}: the tree has no leaves.",
-            do=f"Give `{argument}`, the result for this case.",
+            f"{caller}: the tree has no leaves.", do=f"Give `{argument}`, the result for this case."
         )

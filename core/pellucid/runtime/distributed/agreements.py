@@ -74,13 +74,7 @@ class Agreements:
         """Processes that propose nothing for now: why, and since when."""
 
     def come(
-        self,
-        process: int,
-        group: Ints,
-        what: str,
-        text: str,
-        seconds: float,
-        key: str = "",
+        self, process: int, group: Ints, what: str, text: str, seconds: float, key: str = ""
     ) -> None:
         """`process` proposes `text` about `what` to its `group`, and waits at most `seconds` for the others."""
         group = tuple(group)

@@ -234,10 +234,7 @@ def _partition_index(index: int | None) -> int | None:
 
 
 def _plan(
-    place: Place,
-    bind_address: str | None,
-    timeouts: dict[str, float],
-    partition_index: int | None,
+    place: Place, bind_address: str | None, timeouts: dict[str, float], partition_index: int | None
 ) -> Plan:
     who = "distributed.initialize"
     stated: Any = place

@@ -82,9 +82,7 @@ class Job:
             tunnel = wire.start_tunnel(plan.host, plan.port, self.membership.job)
             near_port = self._loop.run(tunnel)
         self.client = xla_distributed.make_client(
-            f"127.0.0.1:{near_port}",
-            plan.process_id,
-            shutdown_timeout=self._shutdown_timeout,
+            f"127.0.0.1:{near_port}", plan.process_id, shutdown_timeout=self._shutdown_timeout
         )
         deadline = time.monotonic() + plan.initialization_timeout
         interruptible(self.client.connect, check=lambda: self._check_joining(deadline))
@@ -113,9 +111,7 @@ class Job:
             ) from None
         self._coordinator = coordinator
         self._service = xla_distributed.start_service(
-            f"127.0.0.1:{service_port}",
-            plan.num_processes,
-            shutdown_timeout=self._shutdown_timeout,
+            f"127.0.0.1:{service_port}", plan.num_processes, shutdown_timeout=self._shutdown_timeout
         )
         return service_port
 

@@ -83,11 +83,7 @@ class Meetings:
             self._say("stop", reason=reason and _shortened(reason))
 
     def agree(
-        self,
-        what: str,
-        text: str,
-        process_ids: Ints | None = None,
-        seconds: float | None = None,
+        self, what: str, text: str, process_ids: Ints | None = None, seconds: float | None = None
     ) -> None:
         """Wait until all processes (of `process_ids`) have proposed the same `text` about `what`.
 

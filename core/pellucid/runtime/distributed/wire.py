@@ -108,11 +108,7 @@ async def _copy(reader: StreamReader, writer: StreamWriter) -> None:
 
 
 async def join(
-    reader: StreamReader,
-    writer: StreamWriter,
-    host: str,
-    port: int,
-    hello: bytes = b"",
+    reader: StreamReader, writer: StreamWriter, host: str, port: int, hello: bytes = b""
 ) -> None:
     """Pass on bytes to `host`, after `hello`, and back, until one of the connections ends."""
     far_reader, far_writer = await asyncio.open_connection(host, port)
