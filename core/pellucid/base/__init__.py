@@ -23,6 +23,7 @@ from .events import (
     CacheLooked,
     CallbackRan,
     CompilationFinished,
+    Direction,
     EquationStaged,
     Observer,
     PassFinished,

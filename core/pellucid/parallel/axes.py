@@ -89,23 +89,20 @@ def listed_axes(caller: str, axis_name: Any) -> AxisNames:
     names = as_tuple(caller, axis_name)
     for name in names:
         if name not in context.axes:
-            raise _unbound(caller, name)
+            scope = ", ".join(f"{n!r} (size {size})" for n, size in context.axes.items())
+            around = (
+                f"`shard_map` over a mesh with axis {name!r}, or `vmap(..., axis_name={name!r})`"
+            )
+            raise AxisNameError(
+                f"{caller}: no axis is named {name!r} here.",
+                got=f"axes in scope: {scope or 'none'}",
+                do="Name one of these." if scope else f"Call it within {around}.",
+            )
     if len(set(names)) < len(names):
         raise CollectiveError(
             f"{caller} got one axis name more than once.", got=f"axis_name={names!r}"
         )
     return names
-
-
-def _unbound(caller: str, name) -> AxisNameError:
-    scope = ", ".join(f"{n!r} (size {size})" for n, size in context.axes.items())
-    return AxisNameError(
-        f"{caller}: no axis is named {name!r} here.",
-        got=f"axes in scope: {scope or 'none'}",
-        do="Name one of these."
-        if scope
-        else f"Call it within `shard_map` over a mesh with axis {name!r}, or `vmap(..., axis_name={name!r})`.",
-    )
 
 
 def _checked_groups(caller: str, axes: AxisNames, groups: Any) -> Groups | None:

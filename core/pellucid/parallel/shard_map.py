@@ -281,8 +281,8 @@ def _call(
         params_of(body).check_no_divergence(body.program.jaxpr)
         return body
 
-    specs_key = (*leaf_specs, *out_leaves, out_tree)
-    key = ("shard_map", tree, *avals, mesh, manual, check_vma, *specs_key)
+    facts = (tree, *avals, mesh, manual, check_vma)
+    key = ("shard_map", *facts, *leaf_specs, *out_leaves, out_tree)
     with manual_axes_bound(mesh, manual, check_vma):
         # A key doesn't have the values that are no arrays.
         body = known_body(f, key, traced) if all(is_array) else traced()

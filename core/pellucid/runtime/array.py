@@ -17,7 +17,16 @@ from pellucid.sharding import Sharding, SingleDeviceSharding, make_single_device
 from pellucid.sharding.layout import Format, Layout
 from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.tracing import add_late_methods, late_attribute
-from pellucid.xla import Array, ArrayImpl, Device, ExtendedArray, JaxRuntimeError, arrays, extend
+from pellucid.xla import (
+    ARRAY_TYPES,
+    Array,
+    ArrayImpl,
+    Device,
+    ExtendedArray,
+    JaxRuntimeError,
+    arrays,
+    extend,
+)
 
 from . import platforms
 from .donation import donors_of
@@ -31,15 +40,14 @@ def default_sharding() -> SingleDeviceSharding:
     return make_single_device_sharding(platforms.default_device())
 
 
-add_late_methods(ArrayImpl)
-setattr(ArrayImpl, "__getattr__", late_attribute)  # until the NumPy API is there
-
-
-OF_TYPE = ("shape", "dtype", "ndim", "size", "weak_type", "nbytes")
+_OF_TYPE = ("shape", "dtype", "ndim", "size", "weak_type", "nbytes")
 """Attributes of arrays that their types have."""
-for _name in OF_TYPE:
-    # One C-level getter on top of another: no Python frame for the attributes that are read most.
-    setattr(ArrayImpl, _name, property(operator.attrgetter(f"aval.{_name}")))
+for _class in ARRAY_TYPES:
+    add_late_methods(_class)
+    setattr(_class, "__getattr__", late_attribute)  # until the NumPy API is there
+    for _name in _OF_TYPE:
+        # One C-level getter on top of another: no Python frame for the attributes that are read most.
+        setattr(_class, _name, property(operator.attrgetter(f"aval.{_name}")))
 
 
 _clone_unchecked = ArrayImpl.clone

@@ -9,10 +9,8 @@ from pellucid.base import ArrayConversionError
 from pellucid.ir import aval_at, shaped_array
 from pellucid.sharding import NamedSharding
 from pellucid.sharding.layout import Format
-from pellucid.tracing import add_late_methods, late_attribute
 from pellucid.xla import ExtendedArray, arrays, extend
 
-from .array import OF_TYPE
 from .transfer import put_leaf
 
 _OF_WORDS = (
@@ -50,8 +48,6 @@ def _not_numbers(array: ExtendedArray, *_, **__):
 class _Methods(ExtendedArray if TYPE_CHECKING else object):
     """Attributes of arrays of extended dtypes that are neither their type's nor their words'."""
 
-    __getattr__ = late_attribute  # until the NumPy API is there
-
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
@@ -88,13 +84,10 @@ class _Methods(ExtendedArray if TYPE_CHECKING else object):
     __str__ = __repr__
 
 
-for _name in OF_TYPE:
-    setattr(ExtendedArray, _name, property(operator.attrgetter(f"aval.{_name}")))
 for _name in _OF_WORDS:
     setattr(ExtendedArray, _name, property(operator.attrgetter(f"words.{_name}")))
 for _name in _METHODS_OF_WORDS:
     setattr(ExtendedArray, _name, lambda array, _n=_name: getattr(array.words, _n)())
 for _name in _OF_NUMBERS:
     setattr(ExtendedArray, _name, _not_numbers)
-add_late_methods(ExtendedArray)
 extend(ExtendedArray, _Methods)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pellucid.base import (
+    Direction,
     TransferFinished,
     TransferGuardError,
     TransferStarted,
@@ -26,7 +27,6 @@ from pellucid.xla.guards import let_through
 from .failures import raise_runtime_error
 
 T = TypeVar("T")
-Direction = Literal["host_to_device", "device_to_device", "device_to_host"]
 _FREE: AbstractContextManager[None] = nullcontext()
 _EXPLICIT = {
     "host_to_device": "device_put",

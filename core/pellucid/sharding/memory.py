@@ -8,9 +8,9 @@ import enum
 class MemorySpace(enum.Enum):
     """Where a value lies: in its device's memory, or in memory of the host that the device can reach."""
 
-    Device = enum.auto()
-    Host = enum.auto()
-    Any = enum.auto()
+    Device = "device"
+    Host = "pinned_host"
+    Any = None
 
     def __repr__(self) -> str:
         return f"MemorySpace.{self.name}"
@@ -22,13 +22,11 @@ class MemorySpace(enum.Enum):
     @property
     def memory_kind(self) -> str | None:
         """Name of this memory on platforms; None for any."""
-        return _KINDS[self]
+        return self.value
 
 
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 """Kinds of memory that values may be placed in where the devices are not known."""
-
-_KINDS = {MemorySpace.Device: "device", MemorySpace.Host: "pinned_host", MemorySpace.Any: None}
 
 
 def space_of_kind(memory_kind: str | None) -> MemorySpace | None:

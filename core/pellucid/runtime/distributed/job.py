@@ -99,7 +99,9 @@ class Job:
 
     def _start_coordinator(self) -> int:
         plan = self.plan
-        service_port = _free_port()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            service_port = free.getsockname()[1]
         coordinator = Coordinator(plan.num_processes, plan.heartbeat_timeout_seconds, service_port)
         try:
             self._loop.run(coordinator.start(plan.bind_host, plan.bind_port))
@@ -221,9 +223,3 @@ def make_mpi() -> tuple[Any, Callable[[], None]]:
             do="Set it to a wrapped MPI library (MPIwrapper), or leave cpu_collectives_implementation at 'gloo'.",
         )
     return xla_distributed.make_mpi_collectives()
-
-
-def _free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
