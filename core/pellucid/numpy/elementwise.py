@@ -21,7 +21,7 @@ from pellucid.tracing import Tracer, operand_lines, type_of
 from pellucid.xla.arrays import Array
 
 from .compiled import F, numpy_function
-from .elementwise_examples import EXAMPLES
+from .elementwise_examples import docstring
 from .promotion import (
     aval_of,
     check_arrays,
@@ -40,28 +40,39 @@ from .promotion import (
 # Families -----------------------------------------------------------------------------------------
 
 
-def _unary(name: str, function: Callable[[Any], Any], promote: Callable[..., list[Any]], doc: str):
+def _unary(
+    name: str,
+    function: Callable[[Any], Any],
+    promote: Callable[..., list[Any]],
+    summary: str,
+    *,
+    dtype: str | None = None,
+    refused: str = "random keys",
+):
     def apply(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         refuse_out(name, out, where)
         return function(promote(name, x)[0])
 
-    return _named(apply, name, doc)
+    return _named(apply, name, docstring(name, summary, promote.__name__, False, dtype, refused))
 
 
 def _binary(
-    name: str, function: Callable[[Any, Any], Any], promote: Callable[..., list[Any]], doc: str
+    name: str,
+    function: Callable[[Any, Any], Any],
+    promote: Callable[..., list[Any]],
+    summary: str,
+    *,
+    dtype: str | None = None,
+    refused: str = "random keys",
 ):
     def apply(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         refuse_out(name, out, where)
         return function(*promote(name, x, y))
 
-    return _named(apply, name, doc)
+    return _named(apply, name, docstring(name, summary, promote.__name__, True, dtype, refused))
 
 
 def _named(apply: F, name: str, doc: str) -> F:
-    if name in EXAMPLES:
-        arguments, result = EXAMPLES[name]
-        doc += f"\n\n>>> jnp.{name}({arguments})\n{result}"
     apply.__name__ = apply.__qualname__ = name
     apply.__doc__ = doc
     apply.__module__ = "pellucid.numpy"
@@ -106,7 +117,13 @@ arctan2 = atan2 = _binary(
     "Angle in radians of the point (`y`, `x`), in [-pi, pi].",
 )
 sqrt = _unary("sqrt", arithmetic.sqrt, promote_dtypes_inexact, "Square root of `x`.")
-cbrt = _unary("cbrt", arithmetic.cbrt, promote_dtypes_inexact, "Cube root of `x`.")
+cbrt = _unary(
+    "cbrt",
+    arithmetic.cbrt,
+    promote_dtypes_inexact,
+    "Cube root of `x`.",
+    refused="complex numbers and random keys",
+)
 log2 = _unary(
     "log2",
     lambda x: _to_base(x, lambda log: arithmetic.div(log, _like(np.log(2.0), log))),
@@ -189,7 +206,9 @@ add = _binary("add", _add, promote_arguments, "Sum of `x` and `y`; of bools, the
 multiply = _binary(
     "multiply", _multiply, promote_arguments, "Product of `x` and `y`; of bools, their `and`."
 )
-subtract = _binary("subtract", _subtract, promote_arguments, "Difference `x - y`.")
+subtract = _binary(
+    "subtract", _subtract, promote_arguments, "Difference `x - y`.", refused="bools and random keys"
+)
 divide = true_divide = _binary(
     "divide", arithmetic.div, promote_arguments_inexact, "Quotient `x / y`, floating or complex."
 )
@@ -205,30 +224,36 @@ minimum = _binary(
     promote_arguments,
     "The smaller of `x` and `y`; NaN where either is NaN.",
 )
-negative = _unary("negative", arithmetic.neg, promote_dtypes, "Negative of `x`.")
+negative = _unary(
+    "negative", arithmetic.neg, promote_dtypes, "Negative of `x`.", refused="bools and random keys"
+)
 sign = _unary(
     "sign",
     arithmetic.sign,
     promote_dtypes,
     "Sign of `x`: -1, 0 or 1; for complex numbers, `x / |x|`.",
+    refused="bools and random keys",
 )
 floor = _unary(
     "floor",
     lambda x: _rounded(arithmetic.floor, x),
     promote_dtypes,
     "The largest integer that is not above `x`.",
+    refused="complex numbers and random keys",
 )
 ceil = _unary(
     "ceil",
     lambda x: _rounded(arithmetic.ceil, x),
     promote_dtypes,
     "The smallest integer that is not below `x`.",
+    refused="complex numbers and random keys",
 )
 nextafter = _binary(
     "nextafter",
     arithmetic.nextafter,
     promote_arguments_inexact,
     "The number next to `x` towards `y`.",
+    refused="complex numbers and random keys",
 )
 square = _unary("square", arithmetic.square, promote_dtypes_numeric, "`x` times `x`.")
 reciprocal = _unary(
@@ -247,6 +272,9 @@ def _rounded(function: Callable[[Any], Any], x: ArrayLike) -> Any:
 def positive(x: ArrayLike, /) -> Any:
     """`x` itself, as an array.
 
+    Result: shape and dtype of `x`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays.
+
     >>> positive(-2.5)
     Array(-2.5, dtype=float32, weak_type=True)
     """
@@ -262,6 +290,9 @@ def _own_type(x: ArrayLike) -> tuple[Any, bool]:
 def absolute(x: ArrayLike, /) -> Any:
     """Absolute value of `x`; real for complex numbers.
 
+    Result: shape and dtype of `x`; of complex numbers, the dtype of their parts.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
+
     >>> absolute(np.array([-3, 2]))
     Array([3, 2], dtype=int32)
     """
@@ -275,6 +306,10 @@ abs = absolute
 @numpy_function
 def fabs(x: ArrayLike, /) -> Array:
     """Absolute value of `x`, floating; `x` is real.
+
+    Result: shape of `x`; dtype of `x`, float32 for integers and bools (float64 for 64-bit ones).
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    keys.
 
     >>> fabs(np.array([-3, 2]))
     Array([3., 2.], dtype=float32)
@@ -300,6 +335,10 @@ def check_real(
 def trunc(x: ArrayLike) -> Any:
     """`x` without its fraction, rounded towards zero.
 
+    Result: shape and dtype of `x`; integers and bools stay as they are.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    keys.
+
     >>> trunc(np.array([-1.7, 1.7]))
     Array([-1.,  1.], dtype=float32)
     """
@@ -315,6 +354,10 @@ def trunc(x: ArrayLike) -> Any:
 @numpy_function
 def rint(x: ArrayLike, /) -> Array:
     """The integer nearest to `x`, ties to even.
+
+    Result: shape of `x`; dtype of `x`, float32 for integers and bools (float64 for 64-bit ones). Of complex numbers,
+    both parts are rounded.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
 
     >>> rint(np.array([0.5, 1.5, 2.6]))
     Array([0., 2., 3.], dtype=float32)
@@ -335,6 +378,11 @@ def is_complex(x: ArrayLike) -> bool:
 @numpy_function(static="decimals")
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """`a` rounded to `decimals` decimal places, ties to even.
+
+    Result: shape and dtype of `a`. Negative `decimals` round to tens, hundreds and so on; integers round half away from
+    zero.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for bools, DtypeError
+    for random keys, UnsupportedError for `out`.
 
     >>> round(np.array([1.25, 2.675]), 1)
     Array([1.2, 2.7], dtype=float32)
@@ -369,6 +417,10 @@ around = round
 def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Remainder of `x / y` with the sign of `y`; of integers divided by zero, 0.
 
+    Result: shape that `x` and `y` broadcast to; dtype that they promote to, int32 for bools.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    keys, ShapeError for shapes that don't broadcast.
+
     >>> remainder(-7, 3)
     Array(2, dtype=int32, weak_type=True)
     """
@@ -388,6 +440,10 @@ mod = remainder
 def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Remainder of `x / y` with the sign of `x`; of integers divided by zero, 0.
 
+    Result: shape that `x` and `y` broadcast to; dtype that they promote to, int32 for bools.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    keys, ShapeError for shapes that don't broadcast.
+
     >>> fmod(-7, 3)
     Array(-1, dtype=int32, weak_type=True)
     """
@@ -403,6 +459,10 @@ def _divisor(y: ArrayLike) -> Any:
 @numpy_function
 def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The largest integer that is not above `x / y`.
+
+    Result: shape that `x` and `y` broadcast to; dtype that they promote to, int32 for bools.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    keys, ShapeError for shapes that don't broadcast.
 
     >>> floor_divide(-7, 3)
     Array(-3, dtype=int32, weak_type=True)
@@ -447,6 +507,10 @@ def _float_divmod(x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
 def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Any, Any]:
     """(`x // y`, `x % y`).
 
+    Both have the shape that `x` and `y` broadcast to, and the dtype that they promote to, int32 for bools.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    keys, ShapeError for shapes that don't broadcast.
+
     >>> divmod(-7, 3)
     (Array(-3, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
@@ -475,10 +539,11 @@ def selected(which: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Any:
 def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """`x` to the power of `y`.
 
-    An integer `y` whose value is known (a Python or NumPy integer, a concrete integer array without axes) is part
-    of the program: `x` is multiplied with itself.
-
-    Raises: DtypeError for integers to a known negative power.
+    Result: shape that `x` and `y` broadcast to; dtype that they promote to, int32 for bools. An integer `y` whose value
+    is known (a Python or NumPy integer, a concrete integer array without axes) is part of the program: `x` is
+    multiplied with itself.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for integers to a known negative
+    power and for random keys, ShapeError for shapes that don't broadcast.
 
     >>> power(np.float32(2), 3)
     Array(8., dtype=float32)
@@ -558,6 +623,11 @@ float_power = _binary(
 def clip(arr: Any = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Any:
     """`arr` with values below `min` raised to it and values above `max` lowered to it.
 
+    Result: shape that the arguments broadcast to; dtype that they promote to. A bound that is None leaves that side
+    open.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for complex numbers,
+    ShapeError for shapes that don't broadcast.
+
     >>> clip(np.array([-1, 5, 12]), 0, 10)
     Array([ 0,  5, 10], dtype=int32)
     """
@@ -578,6 +648,11 @@ def nan_to_num(
     neginf: ArrayLike | None = None,
 ) -> Any:
     """`x` with NaN and infinities replaced: by `nan`, and by the largest finite numbers or those given.
+
+    Result: shape and dtype of `x`; integers and bools stay as they are. Complex numbers are replaced part by part.
+    `copy` has no effect: `x` itself never changes.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for replacements that don't
+    broadcast to `x`.
 
     >>> nan_to_num(np.array([np.nan, np.inf, 1.0]), posinf=9.0)
     Array([0., 9., 1.], dtype=float32)
@@ -619,15 +694,45 @@ def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return apply
 
 
-equal = _binary("equal", logical.eq, promote_arguments, "Whether `x` equals `y`.")
-not_equal = _binary("not_equal", logical.ne, promote_arguments, "Whether `x` differs from `y`.")
-less = _binary("less", _ordered(logical.lt), promote_arguments, "Whether `x` is below `y`.")
-less_equal = _binary(
-    "less_equal", _ordered(logical.le), promote_arguments, "Whether `x` is not above `y`."
+equal = _binary(
+    "equal",
+    logical.eq,
+    promote_arguments,
+    "Whether `x` equals `y`.",
+    dtype="bool",
+    refused="random keys beside numbers",
 )
-greater = _binary("greater", _ordered(logical.gt), promote_arguments, "Whether `x` is above `y`.")
+not_equal = _binary(
+    "not_equal",
+    logical.ne,
+    promote_arguments,
+    "Whether `x` differs from `y`.",
+    dtype="bool",
+    refused="random keys beside numbers",
+)
+less = _binary(
+    "less", _ordered(logical.lt), promote_arguments, "Whether `x` is below `y`.", dtype="bool"
+)
+less_equal = _binary(
+    "less_equal",
+    _ordered(logical.le),
+    promote_arguments,
+    "Whether `x` is not above `y`.",
+    dtype="bool",
+)
+greater = _binary(
+    "greater",
+    _ordered(logical.gt),
+    promote_arguments,
+    "Whether `x` is above `y`.",
+    dtype="bool",
+)
 greater_equal = _binary(
-    "greater_equal", _ordered(logical.ge), promote_arguments, "Whether `x` is not below `y`."
+    "greater_equal",
+    _ordered(logical.ge),
+    promote_arguments,
+    "Whether `x` is not below `y`.",
+    dtype="bool",
 )
 
 
@@ -640,13 +745,29 @@ def _as_bools(name: str, *operands: ArrayLike) -> list[Any]:
 
 
 logical_and = _binary(
-    "logical_and", logical.bitwise_and, _as_bools, "Whether both `x` and `y` are nonzero."
+    "logical_and",
+    logical.bitwise_and,
+    _as_bools,
+    "Whether both `x` and `y` are nonzero.",
+    dtype="bool",
 )
-logical_or = _binary("logical_or", logical.bitwise_or, _as_bools, "Whether `x` or `y` is nonzero.")
+logical_or = _binary(
+    "logical_or",
+    logical.bitwise_or,
+    _as_bools,
+    "Whether `x` or `y` is nonzero.",
+    dtype="bool",
+)
 logical_xor = _binary(
-    "logical_xor", logical.bitwise_xor, _as_bools, "Whether exactly one of `x` and `y` is nonzero."
+    "logical_xor",
+    logical.bitwise_xor,
+    _as_bools,
+    "Whether exactly one of `x` and `y` is nonzero.",
+    dtype="bool",
 )
-logical_not = _unary("logical_not", logical.bitwise_not, _as_bools, "Whether `x` is zero.")
+logical_not = _unary(
+    "logical_not", logical.bitwise_not, _as_bools, "Whether `x` is zero.", dtype="bool"
+)
 
 
 def _integers(name: str, *operands: ArrayLike) -> list[Any]:
@@ -666,19 +787,36 @@ def _numeric_integers(name: str, *operands: ArrayLike) -> list[Any]:
 
 
 bitwise_and = _binary(
-    "bitwise_and", logical.bitwise_and, _integers, "Bits set in both `x` and `y`."
+    "bitwise_and",
+    logical.bitwise_and,
+    _integers,
+    "Bits set in both `x` and `y`.",
+    refused="floating and complex numbers",
 )
-bitwise_or = _binary("bitwise_or", logical.bitwise_or, _integers, "Bits set in `x` or `y`.")
+bitwise_or = _binary(
+    "bitwise_or",
+    logical.bitwise_or,
+    _integers,
+    "Bits set in `x` or `y`.",
+    refused="floating and complex numbers",
+)
 bitwise_xor = _binary(
-    "bitwise_xor", logical.bitwise_xor, _integers, "Bits set in exactly one of `x` and `y`."
+    "bitwise_xor",
+    logical.bitwise_xor,
+    _integers,
+    "Bits set in exactly one of `x` and `y`.",
+    refused="floating and complex numbers",
 )
 bitwise_not = bitwise_invert = invert = _unary(
-    "invert", logical.bitwise_not, _integers, "Bits not set in `x`."
+    "invert",
+    logical.bitwise_not,
+    _integers,
+    "Bits not set in `x`.",
+    refused="floating and complex numbers",
 )
 bitwise_count = _unary(
     "bitwise_count", lambda x: _count_bits(x), _integers,
-    "Number of bits set in the absolute value of `x`.",
-)  # fmt: skip
+    "Number of bits set in the absolute value of `x`.", dtype="uint8", refused="floating and complex numbers")  # fmt: skip
 
 
 def _count_bits(x: ArrayLike) -> Any:
@@ -689,7 +827,11 @@ def _count_bits(x: ArrayLike) -> Any:
 
 
 left_shift = bitwise_left_shift = _binary(
-    "left_shift", logical.shift_left, _numeric_integers, "Bits of `x` moved left by `y`."
+    "left_shift",
+    logical.shift_left,
+    _numeric_integers,
+    "Bits of `x` moved left by `y`.",
+    refused="floating and complex numbers",
 )
 
 
@@ -703,12 +845,16 @@ right_shift = bitwise_right_shift = _binary(
     _shift_right,
     _numeric_integers,
     "Bits of `x` moved right by `y`; the sign is kept.",
+    refused="floating and complex numbers",
 )
 
 
 @numpy_function
 def isnan(x: ArrayLike, /) -> Array:
     """Whether `x` is NaN.
+
+    Result: bools of the shape of `x`; of complex numbers, whether either part is NaN.
+    Raises: ArgumentTypeError for lists and other values that are no arrays.
 
     >>> isnan(np.array([np.nan, np.inf, 1.0]))
     Array([ True, False, False], dtype=bool)
@@ -720,6 +866,9 @@ def isnan(x: ArrayLike, /) -> Array:
 @numpy_function
 def isfinite(x: ArrayLike, /) -> Array:
     """Whether `x` is neither infinite nor NaN.
+
+    Result: bools of the shape of `x`; of complex numbers, whether both parts are finite.
+    Raises: ArgumentTypeError for lists and other values that are no arrays.
 
     >>> isfinite(np.array([np.nan, np.inf, 1.0]))
     Array([False, False,  True], dtype=bool)
@@ -738,6 +887,9 @@ def isfinite(x: ArrayLike, /) -> Array:
 def isinf(x: ArrayLike, /) -> Array:
     """Whether `x` is infinite.
 
+    Result: bools of the shape of `x`; of complex numbers, whether either part is infinite.
+    Raises: ArgumentTypeError for lists and other values that are no arrays.
+
     >>> isinf(np.array([np.nan, -np.inf, 1.0]))
     Array([False,  True, False], dtype=bool)
     """
@@ -753,6 +905,10 @@ def isinf(x: ArrayLike, /) -> Array:
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether `x` is positive infinity.
 
+    Result: bools of the shape of `x`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for complex numbers,
+    UnsupportedError for `out`.
+
     >>> isposinf(np.array([np.inf, -np.inf, 1.0]))
     Array([ True, False, False], dtype=bool)
     """
@@ -763,6 +919,10 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
 @numpy_function
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether `x` is negative infinity.
+
+    Result: bools of the shape of `x`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for complex numbers,
+    UnsupportedError for `out`.
 
     >>> isneginf(np.array([np.inf, -np.inf, 1.0]))
     Array([False,  True, False], dtype=bool)
@@ -782,6 +942,10 @@ def _equals(name: str, x: ArrayLike, infinity: float) -> Any:
 @numpy_function
 def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit of `x` is set, also for -0.0 and NaN.
+
+    Result: bools of the shape of `x`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for complex numbers,
+    DtypeError for random keys.
 
     >>> signbit(np.array([-0.0, 0.0, -3.0]))
     Array([ True, False,  True], dtype=bool)
@@ -803,6 +967,10 @@ def isclose(
     equal_nan: bool = False,
 ) -> Array:
     """Whether `|a - b| <= atol + rtol |b|`, or both are the same infinity (or NaN, if `equal_nan`).
+
+    Result: bools of the shape that `a`, `b` and the tolerances broadcast to. Bools and random keys are close if equal.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys beside numbers,
+    ShapeError for shapes that don't broadcast.
 
     >>> isclose(np.array([1.0, 2.0]), np.array([1.0 + 1e-6, 2.1]))
     Array([ True, False], dtype=bool)
@@ -830,6 +998,9 @@ def isclose(
 def real(val: ArrayLike, /) -> Any:
     """Real part of `val`.
 
+    Result: shape of `val`; dtype of the parts of complex numbers, else `val` itself.
+    Raises: ArgumentTypeError for lists and other values that are no arrays.
+
     >>> jnp.real(np.array([1 + 2j, 3]))
     Array([1., 3.], dtype=float32)
     """
@@ -839,6 +1010,9 @@ def real(val: ArrayLike, /) -> Any:
 @numpy_function
 def imag(val: ArrayLike, /) -> Array:
     """Imaginary part of `val`; zero for real numbers.
+
+    Result: shape of `val`; dtype of the parts of complex numbers, else that of `val`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
 
     >>> jnp.imag(np.array([1 + 2j, 3]))
     Array([2., 0.], dtype=float32)
@@ -854,6 +1028,9 @@ def imag(val: ArrayLike, /) -> Array:
 def conjugate(x: ArrayLike, /) -> Any:
     """Complex conjugate of `x`.
 
+    Result: shape and dtype of `x`; real numbers stay as they are.
+    Raises: ArgumentTypeError for lists and other values that are no arrays.
+
     >>> conjugate(np.array([1 + 2j, 3]))
     Array([1.-2.j, 3.-0.j], dtype=complex64)
     """
@@ -866,6 +1043,9 @@ conj = conjugate
 @numpy_function(static="deg")
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """Angle of the complex number `z`, in radians (or degrees, if `deg`).
+
+    Result: shape of `z`; dtype of its parts, the default floating dtype for integers and bools.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
 
     >>> angle(1j, deg=True)
     Array(90., dtype=float32, weak_type=True)

@@ -1,4 +1,4 @@
-"""An example of each function that `elementwise` makes from a primitive: its arguments and its result, as printed."""
+"""Docstrings of the functions that `elementwise` makes from primitives: types of results, errors, examples."""
 
 EXAMPLES = {
     "exp": ("0.5", "Array(1.6487212, dtype=float32, weak_type=True)"),
@@ -57,4 +57,35 @@ EXAMPLES = {
     "left_shift": ("1, 3", "Array(8, dtype=int32, weak_type=True)"),
     "right_shift": ("8, 2", "Array(2, dtype=int32, weak_type=True)"),
 }
-"""By name of the function. Its docstring shows the example, which makes it a test."""
+"""By name of the function: arguments and result, as printed. Its docstring shows the example, which makes it a test."""
+
+_WIDENED = {
+    "inexact": "Integers and bools become float32 (64-bit ones float64)",
+    "numeric": "Bools become int32",
+}
+"""What a promotion does to integers and bools, by a word of its name."""
+
+
+def docstring(
+    name: str, summary: str, promotion: str, is_binary: bool, dtype: str | None, refused: str
+) -> str:
+    """Docstring of the elementwise function `name`, whose operands the function called `promotion` converts.
+
+    `dtype` is that of the result where it isn't that of the promoted operands; `refused` are operands for which
+    DtypeError is raised.
+    """
+    shape, mismatch, result = "shape of `x`", "", "of `x`"
+    if is_binary:
+        shape = "shape that `x` and `y` broadcast to"
+        mismatch = "ShapeError for shapes that don't broadcast, "
+        result = "that they promote to"
+    result = dtype or result
+    for word in promotion.split("_") if dtype is None else ():
+        if word in _WIDENED:
+            result += (".\n" if is_binary else ". ") + _WIDENED[word]
+    arguments, shown = EXAMPLES[name]
+    return (
+        f"{summary}\n\nResult: {shape}; dtype {result}.\n"
+        f"Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for {refused},\n"
+        f"{mismatch}UnsupportedError for `out` and `where`.\n\n>>> jnp.{name}({arguments})\n{shown}"
+    )

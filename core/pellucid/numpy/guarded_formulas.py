@@ -22,6 +22,11 @@ from .promotion import convert, promote_arguments_inexact, promote_dtypes_inexac
 def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Length of the vector (`x`, `y`), without overflow where the result has none.
 
+    Result: shape that `x` and `y` broadcast to; floating dtype that they promote to, float32 for integers (float64 for
+    64-bit ones).
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for complex numbers,
+    DtypeError for random keys, ShapeError for shapes that don't broadcast.
+
     >>> hypot(3.0, 4.0)
     Array(5., dtype=float32, weak_type=True)
     """
@@ -52,6 +57,10 @@ def _weak_if_all_are(x: ArrayLike, *operands: ArrayLike) -> Any:
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """`log(exp(x1) + exp(x2))`, without overflow where the result has none.
 
+    Result: shape that `x1` and `x2` broadcast to; floating or complex dtype that they promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys, ShapeError for
+    shapes that don't broadcast, UnsupportedError for `out` and `where`.
+
     >>> logaddexp(1000.0, 1000.0)
     Array(1000.6932, dtype=float32, weak_type=True)
     """
@@ -63,6 +72,10 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None 
 @numpy_function
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """`log2(2**x1 + 2**x2)`, without overflow where the result has none.
+
+    Result: shape that `x1` and `x2` broadcast to; floating or complex dtype that they promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys, ShapeError for
+    shapes that don't broadcast, UnsupportedError for `out` and `where`.
 
     >>> logaddexp2(3.0, 3.0)
     Array(4., dtype=float32, weak_type=True)
@@ -104,6 +117,10 @@ def _wrapped(x: ArrayLike, bound: float) -> Any:
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Magnitude of `x1` with the sign of `x2`.
 
+    Result: shape that `x1` and `x2` broadcast to; floating dtype that they promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    keys, ShapeError for shapes that don't broadcast.
+
     >>> copysign(np.array([1.0, 2.0]), -0.0)
     Array([-1., -2.], dtype=float32)
     """
@@ -116,6 +133,10 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 @numpy_function
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 where `x1` is negative, 1 where it is positive, `x2` where it is zero.
+
+    Result: shape that `x1` and `x2` broadcast to; floating dtype that they promote to. NaN stays NaN.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    keys, ShapeError for shapes that don't broadcast.
 
     >>> heaviside(np.array([-2.0, 0.0, 2.0]), 0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
@@ -132,6 +153,9 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 @numpy_function
 def sinc(x: ArrayLike, /) -> Array:
     """`sin(pi x) / (pi x)`, and 1 at 0.
+
+    Result: shape of `x`; dtype of `x`, float32 for integers and bools (float64 for 64-bit ones).
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
 
     >>> sinc(np.array([0.0, 0.5]))
     Array([1.        , 0.63661975], dtype=float32)

@@ -50,6 +50,10 @@ from .reductions import any, sum
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greater of two elements; of a number and NaN, the number.
 
+    Result: shape that both broadcast to; dtype that they promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys, ShapeError for
+    shapes that don't broadcast.
+
     >>> fmax(jnp.array([1.0, jnp.nan]), 0.0)
     Array([1., 0.], dtype=float32)
     """
@@ -59,6 +63,10 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 @numpy_function
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The lesser of two elements; of a number and NaN, the number.
+
+    Result: shape that both broadcast to; dtype that they promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys, ShapeError for
+    shapes that don't broadcast.
 
     >>> fmin(jnp.array([1.0, jnp.nan]), 0.0)
     Array([0., 0.], dtype=float32)
@@ -86,7 +94,10 @@ def _bits_of(x: ArrayLike) -> tuple[Any, int, int]:
 def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     """(mantissa, exponent) of real `x` with `x == mantissa * 2**exponent`, the mantissa between 0.5 and 1, or 0.
 
-    Raises: ArgumentTypeError for complex numbers.
+    Result: both of the shape of `x`; the mantissa of its floating dtype, float32 for integers (float64 for 64-bit
+    ones), the exponent int32.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for complex numbers, DtypeError for
+    random keys.
 
     >>> frexp(jnp.array(6.0))
     (Array(0.75, dtype=float32), Array(3, dtype=int32))
@@ -115,7 +126,9 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """`x1 * 2**x2`, with whole `x2`.
 
-    Raises: ArgumentValueError for a floating `x2`, or complex numbers.
+    Result: shape that both broadcast to; floating dtype of `x1`, float32 for integers (float64 for 64-bit ones).
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for a floating `x2`, or
+    complex numbers, DtypeError for random keys, ShapeError for shapes that don't broadcast.
 
     >>> ldexp(jnp.array(1.5), 2)
     Array(6., dtype=float32)
@@ -140,6 +153,10 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
     """(fractional part, whole part) of real `x`, both with its sign.
 
+    Result: both of the shape of `x` and of its floating dtype, float32 for integers (float64 for 64-bit ones).
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    keys, UnsupportedError for `out`.
+
     >>> modf(jnp.array([-2.25]))
     (Array([-0.25], dtype=float32), Array([-2.], dtype=float32))
     """
@@ -157,6 +174,10 @@ def _modf(x: ArrayLike) -> tuple[Any, Any]:
 @numpy_function
 def spacing(x: ArrayLike, /) -> Array:
     """Distance from `x` to the next floating number away from zero, with the sign of `x`; NaN of infinities.
+
+    Result: shape of `x`; its floating dtype, float32 for integers (float64 for 64-bit ones).
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for complex numbers,
+    DtypeError for random keys.
 
     >>> spacing(jnp.array(1.0))
     Array(1.1920929e-07, dtype=float32)
@@ -191,7 +212,9 @@ def _check_integers(name: str, *operands: ArrayLike) -> None:
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Greatest common divisor, by Euclid's algorithm; of 0 and 0 it is 0.
 
-    Raises: ArgumentValueError for elements that aren't integers.
+    Result: shape that both broadcast to; dtype that they promote to, int32 for bools. It isn't negative.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for elements that aren't
+    integers or bools, ShapeError for shapes that don't broadcast.
 
     >>> gcd(jnp.array([12, 0]), jnp.array([18, 5]))
     Array([6, 5], dtype=int32)
@@ -211,7 +234,9 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Least common multiple; 0 beside a 0.
 
-    Raises: ArgumentValueError for elements that aren't integers.
+    Result: shape that both broadcast to; dtype that they promote to, int32 for bools. It isn't negative.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for elements that aren't
+    integers or bools, ShapeError for shapes that don't broadcast.
 
     >>> lcm(jnp.array([4, 0]), jnp.array([6, 5]))
     Array([12,  0], dtype=int32)
@@ -241,7 +266,9 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     """Groups of eight elements along `axis` (of `a` raveled, if it is None) as the bits of uint8 numbers.
 
     An element that isn't 0 is a bit; missing ones at the end are 0. `bitorder`: "big" has the first bit highest.
-    Raises: ArgumentTypeError for floating elements.
+    Result: shape of `a` with an eighth of its size, rounded up, along `axis`; dtype uint8.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for floating elements, AxisError for
+    axes out of bounds, ArgumentValueError for an unknown `bitorder`.
 
     >>> packbits(jnp.array([1, 0, 1]))
     Array([160], dtype=uint8)
