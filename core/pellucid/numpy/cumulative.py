@@ -52,6 +52,11 @@ def cumsum(
 ) -> Array:
     """Sums of the elements of `a` up to each one along `axis`, or in the raveled array.
 
+    Result: shape of `a`, or [size of `a`] if `axis` is None; dtype `dtype`, or that of `a`, the default integer dtype
+    for bools.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    of bounds, DtypeError for random keys, UnsupportedError for `out`.
+
     >>> cumsum(np.arange(4))
     Array([0, 1, 3, 6], dtype=int32)
     """
@@ -68,6 +73,11 @@ def cumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """Products of the elements of `a` up to each one along `axis`, or in the raveled array.
+
+    Result: shape of `a`, or [size of `a`] if `axis` is None; dtype `dtype`, or that of `a`, the default integer dtype
+    for bools.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    of bounds, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> cumprod(np.arange(1, 5))
     Array([ 1,  2,  6, 24], dtype=int32)
@@ -113,6 +123,11 @@ def cumulative_sum(
 ) -> Array:
     """Sums of the elements of `x` up to each one along `axis`; small integers are widened.
 
+    Result: shape of `x`, one longer along `axis` with `include_initial`, which puts 0 in front; dtype `dtype`, or that
+    of `x`. `axis` may be left out for vectors only.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for a scalar or a
+    missing `axis`, AxisError for axes out of bounds, DtypeError for random keys.
+
     >>> cumulative_sum(np.arange(1, 4), include_initial=True)
     Array([0, 1, 3, 6], dtype=int32)
     """
@@ -140,6 +155,11 @@ def cumulative_prod(
     include_initial: bool = False,
 ) -> Array:
     """Products of the elements of `x` up to each one along `axis`.
+
+    Result: shape of `x`, one longer along `axis` with `include_initial`, which puts 1 in front; dtype `dtype`, or that
+    of `x`, the default integer dtype for bools. `axis` may be left out for vectors only.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for a scalar or a
+    missing `axis`, AxisError for axes out of bounds, DtypeError for random keys.
 
     >>> cumulative_prod(np.arange(1, 4), include_initial=True)
     Array([1, 1, 2, 6], dtype=int32)

@@ -105,6 +105,13 @@ def nansum(
 ) -> Array:
     """Sum of the elements of `a` along `axis`, NaN counting as 0.
 
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or that of `a`,
+    where bools and small integers are widened to the default integer dtype of their sign. `initial` is added; `where`,
+    bools that broadcast, selects elements.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an `initial` that is no scalar or a `where` that isn't of bools, DtypeError for random keys,
+    UnsupportedError for `out`.
+
     >>> nansum(np.array([1.0, np.nan]))
     Array(1., dtype=float32)
     """
@@ -136,6 +143,13 @@ def nanprod(
     where: ArrayLike | None = None,
 ) -> Array:
     """Product of the elements of `a` along `axis`, NaN counting as 1.
+
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or that of `a`,
+    where bools and small integers are widened to the default integer dtype of their sign. `initial` is a factor;
+    `where`, bools that broadcast, selects elements.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an `initial` that is no scalar or a `where` that isn't of bools, DtypeError for random keys,
+    UnsupportedError for `out`.
 
     >>> nanprod(np.array([2.0, np.nan]))
     Array(2., dtype=float32)
@@ -189,6 +203,12 @@ def nanmax(
 ) -> Array:
     """The greatest element of `a` along `axis` that is not NaN; NaN if all are.
 
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype of `a`. `initial` is one
+    more element; `where`, bools that broadcast, selects elements and needs `initial`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ShapeError for no elements without `initial`, ArgumentValueError for `where` without `initial`, DtypeError for
+    random keys, UnsupportedError for `out`.
+
     >>> nanmax(np.array([1.0, np.nan]))
     Array(1., dtype=float32)
     """
@@ -212,6 +232,12 @@ def nanmin(
     where: ArrayLike | None = None,
 ) -> Array:
     """The least element of `a` along `axis` that is not NaN; NaN if all are.
+
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype of `a`. `initial` is one
+    more element; `where`, bools that broadcast, selects elements and needs `initial`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ShapeError for no elements without `initial`, ArgumentValueError for `where` without `initial`, DtypeError for
+    random keys, UnsupportedError for `out`.
 
     >>> nanmin(np.array([1.0, np.nan]))
     Array(1., dtype=float32)
@@ -243,6 +269,11 @@ def nanargmax(
 ) -> Array:
     """Index of the first greatest element of `a` along `axis` that is not NaN; -1 if all are.
 
+    Result: shape of `a` without `axis` (size 1 there with `keepdims`), a scalar if it is None; the default integer
+    dtype.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    of bounds, ShapeError for no elements, DtypeError for random keys, UnsupportedError for `out`.
+
     >>> nanargmax(np.array([1.0, np.nan, 3.0]))
     Array(2, dtype=int32)
     """
@@ -259,6 +290,11 @@ def nanargmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
     """Index of the first least element of `a` along `axis` that is not NaN; -1 if all are.
+
+    Result: shape of `a` without `axis` (size 1 there with `keepdims`), a scalar if it is None; the default integer
+    dtype.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    of bounds, ShapeError for no elements, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> nanargmin(np.array([4.0, np.nan, 3.0]))
     Array(2, dtype=int32)
@@ -307,6 +343,11 @@ def nanmean(
     where: ArrayLike | None = None,
 ) -> Array:
     """Mean of the elements of `a` along `axis` that are not NaN; NaN if all are.
+
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or that of `a`,
+    float32 for integers and bools (float64 for 64-bit ones). `where`, bools that broadcast, selects elements.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for a `where` that isn't of bools, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> nanmean(np.array([1.0, np.nan, 3.0]))
     Array(2., dtype=float32)
@@ -368,6 +409,13 @@ def nanvar(
 ) -> Array:
     """Variance of the elements of `a` along `axis` that are not NaN; NaN if there are not more than `ddof`.
 
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or the floating
+    dtype of the elements or of their parts, float32 for integers and bools (float64 for 64-bit ones). `where`, bools
+    that broadcast, selects elements; `mean`, if known, broadcasts to `a`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an integer `dtype` or a `where` that isn't of bools, ShapeError for a `mean` that doesn't
+    broadcast, DtypeError for random keys, UnsupportedError for `out`.
+
     >>> nanvar(np.array([1.0, np.nan, 3.0]))
     Array(1., dtype=float32)
     """
@@ -402,6 +450,13 @@ def nanstd(
 ) -> Array:
     """Standard deviation of the elements of `a` along `axis` that are not NaN.
 
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or the floating
+    dtype of the elements or of their parts, float32 for integers and bools (float64 for 64-bit ones). The parameters
+    are those of `nanvar`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an integer `dtype` or a `where` that isn't of bools, ShapeError for a `mean` that doesn't
+    broadcast, DtypeError for random keys, UnsupportedError for `out`.
+
     >>> nanstd(np.array([1.0, np.nan, 3.0]))
     Array(1., dtype=float32)
     """
@@ -425,6 +480,11 @@ def nancumsum(
 ) -> Array:
     """Sums of the elements of `a` up to each one along `axis`, NaN counting as 0.
 
+    Result: shape of `a`, or [size of `a`] if `axis` is None; dtype `dtype`, or that of `a`, the default integer dtype
+    for bools.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    of bounds, DtypeError for random keys, UnsupportedError for `out`.
+
     >>> nancumsum(np.array([1.0, np.nan, 3.0]))
     Array([1., 1., 4.], dtype=float32)
     """
@@ -442,6 +502,11 @@ def nancumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """Products of the elements of `a` up to each one along `axis`, NaN counting as 1.
+
+    Result: shape of `a`, or [size of `a`] if `axis` is None; dtype `dtype`, or that of `a`, the default integer dtype
+    for bools.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    of bounds, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> nancumprod(np.array([2.0, np.nan, 3.0]))
     Array([2., 2., 6.], dtype=float32)

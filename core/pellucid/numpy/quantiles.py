@@ -225,6 +225,12 @@ def nanquantile(
 ) -> Array:
     """As `quantile`, of the elements that aren't NaN.
 
+    Result: shape `(*q.shape, ...)` with the rest of the shape of `a`; dtype of `a`, float32 for integers and bools
+    (float64 for 64-bit ones). `method` and `weights` are those of `quantile`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for complex numbers, an unknown `method` and `q` of two dimensions, UnsupportedError for `out`,
+    and for `weights` with another `method` than "inverted_cdf".
+
     >>> nanquantile(jnp.array([1.0, jnp.nan, 3.0]), 0.5)
     Array(2., dtype=float32)
     """
@@ -244,6 +250,12 @@ def percentile(
     out_sharding: OutSharding = None,
 ) -> Array:
     """As `quantile`, with `q` in per cent.
+
+    Result: shape `(*q.shape, ...)` with the rest of the shape of `a`; dtype of `a`, float32 for integers and bools
+    (float64 for 64-bit ones). `method` and `weights` are those of `quantile`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for complex numbers, an unknown `method` and `q` of two dimensions, UnsupportedError for `out`,
+    `out_sharding`, and for `weights` with another `method` than "inverted_cdf".
 
     >>> percentile(jnp.array([1.0, 2.0, 3.0]), 50)
     Array(2., dtype=float32)
@@ -266,6 +278,12 @@ def nanpercentile(
 ) -> Array:
     """As `percentile`, of the elements that aren't NaN.
 
+    Result: shape `(*q.shape, ...)` with the rest of the shape of `a`; dtype of `a`, float32 for integers and bools
+    (float64 for 64-bit ones). `method` and `weights` are those of `quantile`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for complex numbers, an unknown `method` and `q` of two dimensions, UnsupportedError for `out`,
+    and for `weights` with another `method` than "inverted_cdf".
+
     >>> nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
     Array(2., dtype=float32)
     """
@@ -281,6 +299,11 @@ def median(
 ) -> Array:
     """Median of the elements of `a` along `axis`: of an even number, the mean of the middle two.
 
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype of `a`, float32 for integers
+    and bools (float64 for 64-bit ones). NaN where there is one among the elements, and for no elements.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for complex numbers, UnsupportedError for `out`.
+
     >>> median(jnp.array([3.0, 1.0, 2.0]))
     Array(2., dtype=float32)
     """
@@ -295,6 +318,11 @@ def nanmedian(
     keepdims: bool = False,
 ) -> Array:
     """As `median`, of the elements that aren't NaN.
+
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype of `a`, float32 for integers
+    and bools (float64 for 64-bit ones).
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for complex numbers, UnsupportedError for `out`.
 
     >>> nanmedian(jnp.array([3.0, jnp.nan, 2.0]))
     Array(2.5, dtype=float32)

@@ -205,6 +205,13 @@ def sum(
 ) -> Array:
     """Sum of the elements of `a` along `axis` (all axes by default); small integers are summed as default ones.
 
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or that of `a`,
+    where bools and, with `promote_integers`, small integers are widened to the default integer dtype of their sign.
+    `initial` is added; `where`, bools that broadcast, selects elements.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an `initial` that is no scalar or a `where` that isn't of bools, DtypeError for random keys,
+    UnsupportedError for `out`.
+
     >>> sum(np.arange(4))
     Array(6, dtype=int32)
     """
@@ -245,6 +252,13 @@ def prod(
 ) -> Array:
     """Product of the elements of `a` along `axis` (all axes by default); small integers are widened first.
 
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or that of `a`,
+    where bools and, with `promote_integers`, small integers are widened to the default integer dtype of their sign.
+    `initial` is a factor; `where`, bools that broadcast, selects elements.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an `initial` that is no scalar or a `where` that isn't of bools, DtypeError for random keys,
+    UnsupportedError for `out`.
+
     >>> prod(np.arange(1, 4))
     Array(6, dtype=int32)
     """
@@ -278,6 +292,11 @@ def all(
 ) -> Array:
     """Whether all elements of `a` along `axis` are nonzero.
 
+    Result: bools, shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; True for no elements.
+    `where`, bools that broadcast, selects elements.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for a `where` that isn't of bools, DtypeError for random keys, UnsupportedError for `out`.
+
     >>> all(np.array([1, 0]))
     Array(False, dtype=bool)
     """
@@ -300,6 +319,11 @@ def any(
 ) -> Array:
     """Whether some element of `a` along `axis` is nonzero.
 
+    Result: bools, shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; False for no elements.
+    `where`, bools that broadcast, selects elements.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for a `where` that isn't of bools, DtypeError for random keys, UnsupportedError for `out`.
+
     >>> any(np.array([1, 0]))
     Array(True, dtype=bool)
     """
@@ -316,6 +340,10 @@ def _count_nonzero(a: ArrayLike, axis: Axis, keepdims: bool) -> Any:
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements of `a` along `axis` are nonzero.
+
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; the default integer dtype.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    DtypeError for random keys.
 
     >>> count_nonzero(np.array([1, 0, 2]))
     Array(2, dtype=int32)
@@ -368,7 +396,12 @@ def max(
 ) -> Array:
     """The greatest element of `a` along `axis`; NaN if one is NaN.
 
-    Raises ShapeError for no elements without `initial`.
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype of `a`. Complex numbers
+    compare by their real parts, then by their imaginary parts. `initial` is one more element; `where`, bools that
+    broadcast, selects elements and needs `initial`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ShapeError for no elements without `initial`, ArgumentValueError for `where` without `initial`, DtypeError for
+    random keys, UnsupportedError for `out`.
 
     >>> max(np.array([1, 3, 2]))
     Array(3, dtype=int32)
@@ -394,7 +427,12 @@ def min(
 ) -> Array:
     """The least element of `a` along `axis`; NaN if one is NaN.
 
-    Raises ShapeError for no elements without `initial`.
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype of `a`. Complex numbers
+    compare by their real parts, then by their imaginary parts. `initial` is one more element; `where`, bools that
+    broadcast, selects elements and needs `initial`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ShapeError for no elements without `initial`, ArgumentValueError for `where` without `initial`, DtypeError for
+    random keys, UnsupportedError for `out`.
 
     >>> min(np.array([1, 3, 2]))
     Array(1, dtype=int32)
@@ -414,6 +452,10 @@ def _ptp(a: ArrayLike, axis: Axis, keepdims: bool) -> Any:
 
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The greatest minus the least element of `a` along `axis`.
+
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype of `a`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ShapeError for no elements, DtypeError for bools and random keys, UnsupportedError for `out`.
 
     >>> ptp(np.array([1, 3, 2]))
     Array(2, dtype=int32)
@@ -463,6 +505,10 @@ def argmax(
 ) -> Array:
     """Index of the first greatest element of `a` along `axis` (or the first NaN), or in the raveled array.
 
+    Result: shape of `a` without `axis` (size 1 there with `keepdims`); the default integer dtype.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    of bounds, ShapeError for no elements, DtypeError for random keys, UnsupportedError for `out`.
+
     >>> argmax(np.array([1, 3, 2]))
     Array(1, dtype=int32)
     """
@@ -479,6 +525,10 @@ def argmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
     """Index of the first least element of `a` along `axis` (or the first NaN), or in the raveled array.
+
+    Result: shape of `a` without `axis` (size 1 there with `keepdims`); the default integer dtype.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    of bounds, ShapeError for no elements, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> argmin(np.array([3, 1, 2]))
     Array(1, dtype=int32)
@@ -500,6 +550,10 @@ def trace(
 ) -> Array:
     """Sum of the diagonal number `offset` of the matrices of `a` over two axes.
 
+    Result: shape of `a` without `axis1` and `axis2`; dtype `dtype`, or that of `a`, small integers widened as by `sum`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds and for
+    fewer than two dimensions, ArgumentValueError for one axis twice, UnsupportedError for `out`.
+
     >>> trace(np.eye(3))
     Array(3., dtype=float32)
     """
@@ -516,6 +570,9 @@ def allclose(
 ) -> Array:
     """Whether all elements of `a` and `b` are close, as `isclose` says.
 
+    Result: a scalar of dtype bool.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for shapes that don't broadcast.
+
     >>> allclose(np.ones(2), np.ones(2))
     Array(True, dtype=bool)
     """
@@ -524,6 +581,9 @@ def allclose(
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether `a1` and `a2` have one shape and equal elements, NaN being equal to NaN on request.
+
+    Result: a scalar of dtype bool.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys beside numbers.
 
     >>> array_equal(np.ones(2), np.ones(3))
     Array(False, dtype=bool)
@@ -546,6 +606,9 @@ def _array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool) -> Any:
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether `a1` and `a2` can be broadcast together and have equal elements.
+
+    Result: a scalar of dtype bool.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys beside numbers.
 
     >>> array_equiv(np.ones((2, 3)), np.ones(3))
     Array(True, dtype=bool)

@@ -84,6 +84,12 @@ def mean(
 ) -> Array:
     """Mean of the elements of `a` along `axis`, floating or complex; half precision is summed in float32.
 
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or that of `a`,
+    float32 for integers and bools (float64 for 64-bit ones). NaN for no elements. `where`, bools that broadcast,
+    selects elements.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for a `where` that isn't of bools, DtypeError for random keys, UnsupportedError for `out`.
+
     >>> mean(np.arange(4))
     Array(1.5, dtype=float32)
     """
@@ -175,6 +181,12 @@ def var(
 
     The sum is divided by the number of elements less `ddof` (or `correction`); NaN if that is not positive. `mean`
     may be given if it is known, with reduced axes of size 1.
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or the floating
+    dtype of the elements or of their parts, float32 for integers and bools (float64 for 64-bit ones). `where`, bools
+    that broadcast, selects elements; `correction` is another name of `ddof`; `mean`, if known, broadcasts to `a`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an integer `dtype`, a `where` that isn't of bools, or both `ddof` and `correction`,
+    ShapeError for a `mean` that doesn't broadcast, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> var(np.arange(4))
     Array(1.25, dtype=float32)
@@ -212,6 +224,13 @@ def std(
     correction: ArrayLike | None = None,
 ) -> Array:
     """Standard deviation of the elements of `a` along `axis`: the root of their variance.
+
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or the floating
+    dtype of the elements or of their parts, float32 for integers and bools (float64 for 64-bit ones). The parameters
+    are those of `var`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an integer `dtype`, a `where` that isn't of bools, or both `ddof` and `correction`,
+    ShapeError for a `mean` that doesn't broadcast, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> std(np.array([1.0, 3.0]))
     Array(1., dtype=float32)
@@ -265,6 +284,11 @@ def average(
     keepdims: bool = False,
 ) -> Any:
     """Mean of `a` along `axis`, weighted by `weights`; with `returned`, also the sums of the weights.
+
+    Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; floating or complex dtype that `a`
+    and `weights` promote to. `weights` has the shape of `a`, or that of the reduced axes.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ShapeError for weights of another shape, DtypeError for random keys.
 
     >>> average(np.array([1.0, 4.0]), weights=np.array([3.0, 1.0]))
     Array(1.75, dtype=float32)
