@@ -312,6 +312,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
 
     A kind is a dtype or one of the array API's "bool", "signed integer", "unsigned integer",
     "integral", "real floating", "complex floating" and "numeric".
+    Raises: DtypeError for an unknown kind.
 
     >>> isdtype("bfloat16", "real floating"), isdtype("int8", ("bool", "float32"))
     (True, False)

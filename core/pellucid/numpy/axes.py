@@ -48,6 +48,9 @@ def apply_along_axis(
 ) -> Any:
     """`func1d(vector, *args, **kwargs)` of every vector of `arr` along `axis`; its results stand in their place.
 
+    Result: shape of `arr` with `axis` replaced by the shape of a result of `func1d`; the dtype of that result.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds.
+
     >>> apply_along_axis(lambda v: v[::-1], 1, jnp.array([[1, 2], [3, 4]]))
     Array([[2, 1],
            [4, 3]], dtype=int32)
@@ -65,7 +68,9 @@ def apply_along_axis(
 def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Ints) -> Array:
     """`func(a, axis)` for one of `axes` after another; an axis that it removes comes back with size 1.
 
-    Raises: ArgumentValueError for a result with another number of dimensions.
+    Result: the number of dimensions of `a`; the dtype that `func` gives.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for a result with another number of dimensions.
 
     >>> apply_over_axes(jnp.sum, jnp.array([[1, 2], [3, 4]]), [0, 1])
     Array([[10]], dtype=int32)
@@ -88,7 +93,9 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Ints) -
 def block(arrays: ArrayLike | Sequence[Any]) -> Array:
     """Nested lists of arrays as one: the innermost joined along the last axis, the next along the one before it.
 
-    Raises: ArgumentValueError for empty lists and for lists of different depths.
+    Result: as many dimensions as the lists are deep, or as the array with most has; dtype that the arrays promote to.
+    Raises: ArgumentValueError for empty lists and for lists of different depths, ArgumentTypeError for tuples,
+    ShapeError for sizes that don't fit.
 
     >>> block([[jnp.ones((1, 2)), jnp.zeros((1, 1))]])
     Array([[1., 1., 0.]], dtype=float32)
@@ -190,7 +197,10 @@ def delete(
     """`arr` without the slices at the positions `obj` along `axis` (of `arr` raveled, if it is None).
 
     `obj`: a number, numbers, a slice or a mask; numbers must be known when tracing, unless they are assumed unique.
-    Raises: AxisError for a number out of bounds.
+    Result: shape of `arr`, shorter along `axis`; dtype of `arr`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for an axis or a number out of
+    bounds, ArgumentValueError for a mask of another size, ConcretizationError for traced positions that aren't assumed
+    unique.
 
     >>> delete(jnp.array([1, 2, 3]), 1)
     Array([1, 3], dtype=int32)
@@ -262,7 +272,9 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
     """`filt` without the zeros at its front ("f") and back ("b") along each axis; not under a trace.
 
-    Raises: ConcretizationError under a trace: the size of the result is known when programs run only.
+    Result: dtype of `filt`, smaller sizes along the axes.
+    Raises: ConcretizationError under a trace: the shape of the result is known when programs run only; AxisError for
+    axes out of bounds.
 
     >>> trim_zeros(jnp.array([0, 0, 1, 2, 0]))
     Array([1, 2], dtype=int32)

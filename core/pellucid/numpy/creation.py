@@ -64,7 +64,12 @@ def array(
 ) -> Array:
     """An array of the values in `object`: a number, an array, or nested sequences of such.
 
-    Its dtype is `dtype`, or what the values promote to. `device` is a device or a sharding.
+    Result: dtype `dtype`, or what the values promote to; shape of the nesting, with ones in front up to `ndmin`
+    dimensions. `device` is a device or a sharding, `out_sharding` a sharding or a PartitionSpec; without `copy`, an
+    array stays itself.
+    Raises: ArgumentTypeError for texts and other values that are no numbers, ArgumentValueError and ShapeError for
+    ragged sequences, ArgumentValueError for None and for an `order` other than "K" and "C", DtypeError for an unknown
+    `dtype`, IntegerRangeError for Python integers that the dtype can't hold.
 
     >>> array([[1, 2], [3, 4]])
     Array([[1, 2],
@@ -206,6 +211,9 @@ def asarray(
 ) -> Array:
     """`a` as an array, without a copy where it already is one of that dtype.
 
+    Result: shape and dtype as of `array`, whose parameters it has.
+    Raises: the errors of `array`.
+
     >>> asarray(1.5)
     Array(1.5, dtype=float32, weak_type=True)
     """
@@ -248,6 +256,10 @@ def zeros(
 ) -> Array:
     """Zeros of `shape`, float32 by default.
 
+    Result: shape `shape`; dtype `dtype`. `device` and `out_sharding` place it, as of `array`.
+    Raises: ArgumentTypeError for sizes that aren't ints known when tracing, ShapeError for negative ones, DtypeError
+    for an unknown dtype.
+
     >>> zeros(2)
     Array([0., 0.], dtype=float32)
     """
@@ -263,6 +275,10 @@ def ones(
     out_sharding: OutSharding = None,
 ) -> Array:
     """Ones of `shape`, float32 by default.
+
+    Result: shape `shape`; dtype `dtype`. `device` and `out_sharding` place it, as of `array`.
+    Raises: ArgumentTypeError for sizes that aren't ints known when tracing, ShapeError for negative ones, DtypeError
+    for an unknown dtype.
 
     >>> ones(2)
     Array([1., 1.], dtype=float32)
@@ -280,6 +296,10 @@ def empty(
 ) -> Array:
     """An array of `shape` whose values do not matter; they are zeros.
 
+    Result: shape `shape`; dtype `dtype`, float32 by default. `device` and `out_sharding` place it, as of `array`.
+    Raises: ArgumentTypeError for sizes that aren't ints known when tracing, ShapeError for negative ones, DtypeError
+    for an unknown dtype.
+
     >>> empty(2)
     Array([0., 0.], dtype=float32)
     """
@@ -295,6 +315,10 @@ def full(
     out_sharding: OutSharding = None,
 ) -> Array:
     """An array of `shape` filled with `fill_value`, which may itself be an array that broadcasts to it.
+
+    Result: shape `shape`; dtype `dtype`, or that of `fill_value`. `device` and `out_sharding` place it, as of `array`.
+    Raises: ArgumentTypeError for sizes that aren't ints known when tracing and for a `fill_value` that is no array,
+    ShapeError for negative sizes and a `fill_value` that doesn't broadcast, DtypeError for an unknown dtype.
 
     >>> full(2, 7)
     Array([7, 7], dtype=int32, weak_type=True)
@@ -372,6 +396,10 @@ def zeros_like(
 ) -> Array:
     """Zeros of the shape and dtype of `a`.
 
+    Result: shape `shape`, or that of `a`; dtype `dtype`, or that of `a`; laid out as `a`, if its shape stays.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for negative sizes, DtypeError
+    for an unknown dtype.
+
     >>> zeros_like(np.array([1, 2]), shape=3)
     Array([0, 0, 0], dtype=int32)
     """
@@ -387,6 +415,10 @@ def ones_like(
     out_sharding: OutSharding = None,
 ) -> Array:
     """Ones of the shape and dtype of `a`.
+
+    Result: shape `shape`, or that of `a`; dtype `dtype`, or that of `a`; laid out as `a`, if its shape stays.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for negative sizes, DtypeError
+    for an unknown dtype.
 
     >>> ones_like(np.array([1, 2]))
     Array([1, 1], dtype=int32)
@@ -404,6 +436,10 @@ def empty_like(
 ) -> Array:
     """An array of the shape and dtype of `prototype` whose values do not matter; they are zeros.
 
+    Result: shape `shape`, or that of `prototype`; dtype `dtype`, or its own; laid out alike, if the shape stays.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for negative sizes, DtypeError
+    for an unknown dtype.
+
     >>> empty_like(np.array([1, 2]), dtype=float)
     Array([0., 0.], dtype=float32)
     """
@@ -420,6 +456,10 @@ def full_like(
     out_sharding: OutSharding = None,
 ) -> Array:
     """`fill_value` in the shape and dtype of `a`.
+
+    Result: shape `shape`, or that of `a`; dtype `dtype`, or that of `a`, to which `fill_value` is converted.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for negative sizes and a
+    `fill_value` that doesn't broadcast, DtypeError for an unknown dtype.
 
     >>> full_like(np.array([1, 2]), 7)
     Array([7, 7], dtype=int32)
@@ -523,6 +563,12 @@ def linspace(
 ) -> Any:
     """`num` numbers evenly spaced from `start` to `stop` (included if `endpoint`).
 
+    Result: the shape that `start` and `stop` broadcast to, with `num` at `axis`; dtype `dtype` (integers are rounded
+    down), or the floating or complex one that both promote to. With `retstep`, a pair with the step.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for a `num` that is no int,
+    ArgumentValueError for a negative one, AxisError for axes out of bounds, ShapeError for shapes that don't broadcast,
+    DtypeError for random keys.
+
     >>> linspace(0, 1, 3)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
@@ -583,6 +629,12 @@ def logspace(
 ) -> Array:
     """`num` numbers whose logarithms to `base` are evenly spaced from `start` to `stop`.
 
+    Result: the shape that `start` and `stop` broadcast to, with `num` at `axis`; dtype `dtype`, or the floating or
+    complex one that the arguments promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for a `num` that is no int,
+    ArgumentValueError for a negative one, AxisError for axes out of bounds, ShapeError for shapes that don't broadcast,
+    DtypeError for random keys.
+
     >>> logspace(0, 3, 4)
     Array([   1.,   10.,  100., 1000.], dtype=float32)
     """
@@ -601,6 +653,12 @@ def geomspace(
     axis: int = 0,
 ) -> Array:
     """`num` numbers in geometric progression from exactly `start` to exactly `stop` (included if `endpoint`).
+
+    Result: the shape that `start` and `stop` broadcast to, with `num` at `axis`; dtype `dtype`, or the floating or
+    complex one that both promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for a `num` that is no int,
+    ArgumentValueError for a negative one, AxisError for axes out of bounds, ShapeError for shapes that don't broadcast,
+    DtypeError for random keys.
 
     >>> geomspace(1, 256, 5)
     Array([  1.,   4.,  16.,  64., 256.], dtype=float32)
@@ -645,6 +703,10 @@ def eye(
 ) -> Array:
     """A matrix of `N` rows and `M` columns with ones on its diagonal number `k`, which may be traced.
 
+    Result: shape [N, M], square if `M` is None; dtype `dtype`, float32 by default.
+    Raises: ArgumentTypeError for sizes that are no ints, ShapeError for negative ones, ArgumentValueError for `k` that
+    is no integer, DtypeError for an unknown dtype.
+
     >>> eye(2, 3, 1)
     Array([[0., 1., 0.],
            [0., 0., 1.]], dtype=float32)
@@ -658,6 +720,9 @@ def eye(
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """The identity matrix of size `n`.
 
+    Result: shape [n, n]; dtype `dtype`, float32 by default.
+    Raises: ArgumentTypeError for a size that is no int, ShapeError for a negative one, DtypeError for an unknown dtype.
+
     >>> identity(2)
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
@@ -667,6 +732,10 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
 
 def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None = None) -> Array:
     """A matrix with ones at and below its diagonal number `k`, which may be traced, zeros above; float32 by default.
+
+    Result: shape [N, M], square if `M` is None.
+    Raises: ArgumentTypeError for sizes that are no ints, ShapeError for negative ones, ArgumentValueError for `k` that
+    is no integer, DtypeError for an unknown dtype.
 
     >>> tri(2)
     Array([[1., 0.],
@@ -709,6 +778,11 @@ def meshgrid(
 ) -> list[Any]:
     """Coordinate arrays of the grid spanned by the vectors `xi`.
 
+    Result: a list of arrays of shape [n1, n0, n2, ...], with `indexing` "ij" [n0, n1, n2, ...], each of the dtype of
+    its vector; with `sparse`, of size 1 along the other axes.
+    Raises: ArgumentTypeError for values that `jnp.asarray` doesn't take, ArgumentValueError for arrays of several
+    dimensions, an unknown `indexing`, and copy=False.
+
     >>> columns, rows = meshgrid(np.arange(3), np.arange(2))
     >>> rows
     Array([[0, 0, 0],
@@ -741,6 +815,10 @@ def meshgrid(
 
 def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
     """For a grid of the given sizes, the index of each point along each axis.
+
+    Result: shape [number of sizes, *sizes]; dtype `dtype`, or the default integer dtype. With `sparse`, a tuple of
+    arrays that broadcast to the grid.
+    Raises: ArgumentTypeError for sizes that are no ints, ShapeError for negative ones, DtypeError for an unknown dtype.
 
     >>> indices((2, 3))[1]
     Array([[0, 1, 2],

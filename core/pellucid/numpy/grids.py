@@ -48,7 +48,9 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
 def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
     """Indices of the main diagonal of `arr`, whose dimensions have one size.
 
-    Raises: ArgumentValueError for fewer than two dimensions, or different sizes.
+    Result: for each dimension a vector [n] of the default integer dtype.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for fewer than two
+    dimensions, or different sizes.
 
     >>> diag_indices_from(jnp.zeros((2, 2)))
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
@@ -65,6 +67,9 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """(rows, columns) of the elements on or below the diagonal number `k` of an `n` by `m` (or `n`) matrix.
 
+    Result: two vectors of the default integer dtype.
+    Raises: ArgumentTypeError for sizes and a `k` that are no ints.
+
     >>> tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
@@ -73,6 +78,9 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """(rows, columns) of the elements on or above the diagonal number `k` of an `n` by `m` (or `n`) matrix.
+
+    Result: two vectors of the default integer dtype.
+    Raises: ArgumentTypeError for sizes and a `k` that are no ints.
 
     >>> triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
@@ -96,6 +104,10 @@ def _matrix_shape(name: str, arr: ArrayLike) -> tuple[int, int]:
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
     """`tril_indices` for the shape of the matrix `arr`.
 
+    Result: two vectors of the default integer dtype.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for a `k` that is no int,
+    ArgumentValueError unless `arr` is a matrix.
+
     >>> tril_indices_from(jnp.zeros((2, 2)))
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
@@ -105,6 +117,10 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
 
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
     """`triu_indices` for the shape of the matrix `arr`.
+
+    Result: two vectors of the default integer dtype.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for a `k` that is no int,
+    ArgumentValueError unless `arr` is a matrix.
 
     >>> triu_indices_from(jnp.zeros((2, 2)), 1)
     (Array([0], dtype=int32), Array([1], dtype=int32))
@@ -117,6 +133,10 @@ def mask_indices(
     n: int, mask_func: Callable[..., Any], k: ArrayLike = 0, *, size: int | None = None
 ) -> tuple[Any, ...]:
     """(rows, columns) of the nonzero elements of `mask_func(ones((n, n)), k)`, for example of `jnp.triu`.
+
+    Result: for each dimension of the mask a vector of the default integer dtype, of `size` elements if that is given.
+    Raises: ArgumentTypeError for an `n` that is no int, ShapeError for a negative one, ConcretizationError for a traced
+    mask without `size`.
 
     >>> mask_indices(2, jnp.triu)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
@@ -151,6 +171,9 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Any, ...]:
     """Positions along each axis of an array of `shape` for flat `indices`; negative ones count from the end.
 
     Indices out of bounds are moved to the nearest bound.
+    Result: for each size of `shape` an array with the shape and the dtype of `indices`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, and for `indices` and sizes that are no
+    integers.
 
     >>> unravel_index(jnp.array([3, 5]), (2, 3))
     (Array([1, 1], dtype=int32), Array([0, 2], dtype=int32))

@@ -19,7 +19,10 @@ from .creation import arange, asarray, canonical_shape
 def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Array:
     """The array of another library that has `__dlpack__` and `__dlpack_device__`, without a copy where possible.
 
-    Raises: ArgumentTypeError for an object without them.
+    Result: its shape and dtype, of 32 bits while 64-bit dtypes are off. `device` places it; `copy` True copies, False
+    refuses to.
+    Raises: ArgumentTypeError for an object without these methods, BufferError of the library for elements that DLPack
+    doesn't have.
 
     >>> from_dlpack(np.arange(2.0, dtype=np.float32))
     Array([0., 1.], dtype=float32)
@@ -30,6 +33,10 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """A vector of the bytes of `buffer` from `offset`, read as elements of `dtype`; `count` of them, -1 for all.
 
+    Result: shape [count]; dtype `dtype`, of 32 bits while 64-bit dtypes are off.
+    Raises: TypeError of NumPy for what is no buffer and for an unknown dtype, ValueError for a size that is no multiple
+    of an element's.
+
     >>> frombuffer(b"ab", dtype="uint8")
     Array([97, 98], dtype=uint8)
     """
@@ -38,6 +45,9 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """A vector of the numbers in a text, separated by `sep`; `count` of them, -1 for all.
+
+    Result: shape [count]; dtype `dtype`, of 32 bits while 64-bit dtypes are off.
+    Raises: TypeError of NumPy for what is no text, ValueError for a text with something else than numbers.
 
     >>> fromstring("1 2", dtype=int, sep=" ")
     Array([1, 2], dtype=int32)
@@ -49,6 +59,9 @@ def fromfunction(
     function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
 ) -> Array:
     """`function` of the indices of each element of an array of `shape`, as scalars of `dtype`.
+
+    Result: shape `shape` with the shape of a result of `function` behind it; the dtype of that result.
+    Raises: ArgumentTypeError for sizes that are no ints, ShapeError for negative ones, and what `function` raises.
 
     >>> fromfunction(lambda i, j: i + j, (2, 2), dtype=int)
     Array([[0, 1],
@@ -64,6 +77,7 @@ def fromfunction(
 def fromfile(*args: Any, **kwargs: Any) -> Any:
     """Not offered: what a file holds isn't known when a program is traced.
 
+    No shape is known before the file is read; NumPy reads it first.
     Raises: UnsupportedError.
 
     >>> fromfile("numbers.bin")
@@ -78,6 +92,7 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
 def fromiter(*args: Any, **kwargs: Any) -> Any:
     """Not offered: an iterator can be read once only, a traced program many times.
 
+    No shape is known before the iterator ends; NumPy reads it first.
     Raises: UnsupportedError.
 
     >>> fromiter(iter([1, 2]))
@@ -91,6 +106,10 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     """The array of a `.npy` file, or an `NpzFile` of NumPy arrays; see `numpy.load`.
+
+    Result: shape and dtype of the file, of 32 bits while 64-bit dtypes are off.
+    Raises: OSError where the file can't be read, ArgumentTypeError for a dtype that the file doesn't name (bfloat16,
+    float8).
 
     >>> import io
     >>> file = io.BytesIO()
@@ -114,6 +133,10 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
     """Save an array in NumPy's `.npy` format; see `numpy.save`.
 
+    The file has the shape and the dtype of `arr`; NumPy doesn't name those of ml_dtypes.
+    Raises: OSError where the file can't be written, TracerArrayError for a traced array, ArrayConversionError for
+    random keys.
+
     >>> import io
     >>> file = io.BytesIO()
     >>> save(file, jnp.array([1, 2]))
@@ -125,6 +148,10 @@ def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
 
 def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:
     """Save several arrays in one `.npz` file; see `numpy.savez`.
+
+    Each has its own shape and dtype; arrays without a name are called `arr_0`, `arr_1` and so on.
+    Raises: OSError where the file can't be written, TracerArrayError for a traced array, ArrayConversionError for
+    random keys.
 
     >>> import io
     >>> file = io.BytesIO()

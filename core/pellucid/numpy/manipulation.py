@@ -80,6 +80,9 @@ def reshape(
     """The elements of `a`, in row-major order ("C") or column-major order ("F"), with `shape`.
 
     One size may be -1: it follows from the others.
+    Result: shape `shape`; dtype of `a`. `copy` has no effect: arrays don't change. `out_sharding` lays the result out.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for sizes that are no ints, ShapeError
+    for another number of elements, ArgumentValueError for an unknown `order`.
 
     >>> reshape(np.arange(6), (2, -1)).shape
     (2, 3)
@@ -105,6 +108,9 @@ def _reshape(a: ArrayLike, sizes: tuple[int, ...], out_sharding: OutSharding) ->
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
     """The elements of `a` in one dimension.
 
+    Result: shape [size of `a`]; dtype of `a`. `order` and `out_sharding` are those of `reshape`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for an unknown `order`.
+
     >>> ravel(np.array([[1, 2], [3, 4]]))
     Array([1, 2, 3, 4], dtype=int32)
     """
@@ -113,6 +119,10 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """`a` with its axes permuted; reversed by default.
+
+    Result: dimension i has the size of dimension `axes[i]` of `a`; dtype of `a`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for `axes` that are no ints, AxisError
+    for axes out of bounds, ShapeError for `axes` that are no permutation.
 
     >>> transpose(np.ones((2, 3, 5)), (2, 0, 1)).shape
     (5, 2, 3)
@@ -136,6 +146,9 @@ def _transpose(a: ArrayLike, order: tuple[int, ...]) -> Any:
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """`x` with its last two axes exchanged.
 
+    Result: shape [..., m, n] of [..., n, m]; dtype of `x`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for fewer than two dimensions.
+
     >>> jnp.matrix_transpose(np.ones((5, 2, 3))).shape
     (5, 3, 2)
     """
@@ -149,6 +162,10 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """`a` with two axes exchanged.
 
+    Result: shape of `a` with two sizes exchanged; dtype of `a`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for axes that are no ints, AxisError for
+    axes out of bounds.
+
     >>> swapaxes(np.ones((2, 3, 5)), 0, 2).shape
     (5, 3, 2)
     """
@@ -161,6 +178,11 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 def moveaxis(a: ArrayLike, source: int | Ints, destination: int | Ints) -> Array:
     """`a` with axes `source` moved to `destination`; the others keep their order.
+
+    Result: sizes of `a` in the new order; dtype of `a`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for axes that are no ints, AxisError for
+    axes out of bounds, ArgumentValueError for an axis named twice, and for other numbers of destinations than of
+    sources.
 
     >>> moveaxis(np.ones((2, 3, 5)), 0, -1).shape
     (3, 5, 2)
@@ -180,6 +202,10 @@ def moveaxis(a: ArrayLike, source: int | Ints, destination: int | Ints) -> Array
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """`a` with `axis` rolled backwards until it lies before `start`.
 
+    Result: sizes of `a` in the new order; dtype of `a`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for axes that are no ints, AxisError for
+    axes out of bounds.
+
     >>> rollaxis(np.ones((2, 3, 5)), 2).shape
     (5, 2, 3)
     """
@@ -191,6 +217,10 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 
 def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     """`a` without its axes of size 1, or without those given, which must have size 1.
+
+    Result: shape of `a` without these axes; dtype of `a`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for axes that are no ints, AxisError for
+    axes out of bounds, ShapeError for an axis of another size, ArgumentValueError for an axis named twice.
 
     >>> squeeze(np.ones((1, 3, 1)), 0).shape
     (3, 1)
@@ -211,6 +241,10 @@ def _squeeze(a: ArrayLike, axes: tuple[int, ...]) -> Any:
 def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     """`a` with new axes of size 1 at positions `axis` of the result.
 
+    Result: shape of `a` with ones at `axis`; dtype of `a`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for axes that are no ints, AxisError for
+    axes out of bounds, ArgumentValueError for an axis named twice.
+
     >>> expand_dims(np.ones((2, 3)), (0, -1)).shape
     (1, 2, 3, 1)
     """
@@ -225,6 +259,10 @@ def _expand_dims(a: ArrayLike, axes: tuple[int, ...]) -> Any:
 
 def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: OutSharding = None) -> Array:
     """`array` repeated to `shape`.
+
+    Result: shape `shape`; dtype of `array`. `out_sharding` lays the result out.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for sizes that are no ints, ShapeError
+    for a shape that `array` doesn't broadcast to.
 
     >>> broadcast_to(np.array([1, 2]), (2, 2))
     Array([[1, 2],
@@ -249,6 +287,9 @@ def _broadcast_to(array: ArrayLike, shape: tuple[int, ...], out_sharding: OutSha
 def broadcast_arrays(*args: ArrayLike) -> list[Any]:
     """`args` repeated to their common shape.
 
+    Result: a list of arrays of the common shape, each with its own dtype.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for shapes that don't broadcast.
+
     >>> [x.shape for x in broadcast_arrays(np.ones((2, 1)), np.ones(3))]
     [(2, 3), (2, 3)]
     """
@@ -257,6 +298,9 @@ def broadcast_arrays(*args: ArrayLike) -> list[Any]:
 
 def atleast_1d(*arys: ArrayLike) -> Any:
     """`arys` with at least one dimension.
+
+    Result: an array, or a list of them for several arguments; scalars get shape [1], other shapes and all dtypes stay.
+    Raises: ArgumentTypeError for values that `jnp.asarray` doesn't take.
 
     >>> atleast_1d(3)
     Array([3], dtype=int32, weak_type=True)
@@ -267,6 +311,9 @@ def atleast_1d(*arys: ArrayLike) -> Any:
 def atleast_2d(*arys: ArrayLike) -> Any:
     """`arys` with at least two dimensions; vectors become rows.
 
+    Result: an array, or a list of them for several arguments; scalars get shape [1, 1], vectors [1, n]; dtypes stay.
+    Raises: ArgumentTypeError for values that `jnp.asarray` doesn't take.
+
     >>> atleast_2d(np.array([1, 2]))
     Array([[1, 2]], dtype=int32)
     """
@@ -275,6 +322,10 @@ def atleast_2d(*arys: ArrayLike) -> Any:
 
 def atleast_3d(*arys: ArrayLike) -> Any:
     """`arys` with at least three dimensions; matrices get a last axis.
+
+    Result: an array, or a list of them for several arguments; vectors get shape [1, n, 1], matrices [m, n, 1]; dtypes
+    stay.
+    Raises: ArgumentTypeError for values that `jnp.asarray` doesn't take.
 
     >>> atleast_3d(np.ones((2, 3))).shape
     (2, 3, 1)
@@ -301,6 +352,11 @@ def concatenate(
     arrays: Array | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None
 ) -> Array:
     """`arrays` joined along an existing `axis`; raveled first if it is None.
+
+    Result: shape of the arrays, which differs along `axis` only, where their sizes add up; dtype `dtype`, or what they
+    promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays in the sequence, ArgumentValueError for an
+    empty one, AxisError for axes out of bounds, ShapeError for scalars and for shapes that differ elsewhere.
 
     >>> concatenate([np.array([1, 2]), np.array([3.0])])
     Array([1., 2., 3.], dtype=float32)
@@ -339,6 +395,10 @@ def _concatenate(arrays: list[Any], axis: int, dtype: DTypeLike | None) -> Any:
 def concat(arrays: Array | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """`arrays` joined along an existing `axis`; raveled first if it is None.
 
+    Result: shape of the arrays, which differs along `axis` only, where their sizes add up; dtype that they promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays in the sequence, ArgumentValueError for an
+    empty one, AxisError for axes out of bounds, ShapeError for scalars and for shapes that differ elsewhere.
+
     >>> concat([np.ones((2, 1)), np.ones((2, 3))], axis=1).shape
     (2, 4)
     """
@@ -352,6 +412,10 @@ def stack(
     dtype: DTypeLike | None = None,
 ) -> Array:
     """`arrays`, all of one shape, joined along a new `axis`.
+
+    Result: shape of one of them with their number at `axis`; dtype `dtype`, or what they promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays in the sequence, ArgumentValueError for an
+    empty one, AxisError for axes out of bounds, ShapeError for different shapes, UnsupportedError for `out`.
 
     >>> stack([np.array([1, 2]), np.array([3, 4])], axis=1)
     Array([[1, 3],
@@ -379,6 +443,10 @@ def _stack(arrays: list[Any], axis: int, dtype: DTypeLike | None) -> Any:
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The slices of `x` along `axis`, without that axis.
 
+    Result: a tuple of arrays with the shape of `x` without `axis`, and its dtype.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ShapeError for a scalar.
+
     >>> unstack(np.array([[1, 2], [3, 4]]))
     (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
     """
@@ -397,6 +465,10 @@ def _unstack(x: ArrayLike, axis: int) -> tuple[Any, ...]:
 def hstack(tup: Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along their second axis, vectors along their first.
 
+    Result: dtype `dtype`, or what the arrays promote to. Scalars count as vectors.
+    Raises: ArgumentTypeError for lists and other values that are no arrays in the sequence, ArgumentValueError for an
+    empty one, ShapeError for shapes that differ along another axis.
+
     >>> hstack([np.ones((2, 1)), np.ones((2, 3))]).shape
     (2, 4)
     """
@@ -406,6 +478,10 @@ def hstack(tup: Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> 
 
 def vstack(tup: Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along their first axis; vectors become rows.
+
+    Result: at least two dimensions; dtype `dtype`, or what the arrays promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays in the sequence, ArgumentValueError for an
+    empty one, ShapeError for shapes that differ along another axis.
 
     >>> vstack([np.array([1, 2]), np.array([3, 4])])
     Array([[1, 2],
@@ -417,6 +493,11 @@ def vstack(tup: Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> 
 def dstack(tup: Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along their third axis.
 
+    Result: shape [m, n, ...]; dtype `dtype`, or what the arrays promote to. Vectors [n] count as [1, n, 1], matrices
+    [m, n] as [m, n, 1].
+    Raises: ArgumentTypeError for lists and other values that are no arrays in the sequence, ArgumentValueError for an
+    empty one, ShapeError for shapes that differ along another axis.
+
     >>> dstack([np.ones((2, 3)), np.ones((2, 3))]).shape
     (2, 3, 2)
     """
@@ -425,6 +506,10 @@ def dstack(tup: Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> 
 
 def column_stack(tup: Array | Sequence[ArrayLike]) -> Array:
     """Vectors as the columns of a matrix; matrices are joined along their second axis.
+
+    Result: shape [m, n]; dtype that the arrays promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays in the sequence, ArgumentValueError for an
+    empty one, ShapeError for columns of different lengths.
 
     >>> column_stack([np.array([1, 2]), np.array([3, 4])])
     Array([[1, 3],
@@ -437,6 +522,10 @@ def column_stack(tup: Array | Sequence[ArrayLike]) -> Array:
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """`arr` with `values` joined at the end of `axis`; both raveled if it is None.
 
+    Result: shape of `arr`, longer along `axis`, or a vector; dtype that both promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ShapeError for shapes that differ elsewhere.
+
     >>> append(np.array([1, 2]), np.array([[3, 4]]))
     Array([1, 2, 3, 4], dtype=int32)
     """
@@ -445,6 +534,10 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
 def split(ary: ArrayLike, indices_or_sections: ArrayLike | Ints, axis: int = 0) -> list[Any]:
     """`ary` cut along `axis`: into that many equal parts, or before each of the given indices.
+
+    Result: a list of arrays with the shape of `ary` but for `axis`, and its dtype. Negative indices count from the end.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for indices that are no ints, AxisError
+    for axes out of bounds, ArgumentValueError for a number of parts that doesn't divide the axis.
 
     >>> split(np.arange(4), 2)
     [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
@@ -460,6 +553,10 @@ def split(ary: ArrayLike, indices_or_sections: ArrayLike | Ints, axis: int = 0) 
 
 def array_split(ary: ArrayLike, indices_or_sections: ArrayLike | Ints, axis: int = 0) -> list[Any]:
     """As `split`; the number of parts need not divide the axis.
+
+    Result: a list of arrays with the shape of `ary` but for `axis`, and its dtype; the first parts are longer by one.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for indices that are no ints, AxisError
+    for axes out of bounds, ArgumentValueError for a number of parts that isn't positive.
 
     >>> [part.size for part in array_split(np.arange(7), 3)]
     [3, 2, 2]
@@ -496,6 +593,9 @@ def _split(ary: ArrayLike, sizes: tuple[int, ...], axis: int) -> tuple[Any, ...]
 def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Ints) -> list[Any]:
     """`ary` cut along its second axis, a vector along its first.
 
+    Result: a list of arrays with the shape of `ary` but for the axis that is cut, and its dtype.
+    Raises: the errors of `split`.
+
     >>> [part.shape for part in hsplit(np.ones((2, 4)), 2)]
     [(2, 2), (2, 2)]
     """
@@ -505,6 +605,9 @@ def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Ints) -> list[Any]:
 def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Ints) -> list[Any]:
     """`ary` cut along its first axis.
 
+    Result: a list of arrays with the shape of `ary` but for its first axis, and its dtype.
+    Raises: the errors of `split`.
+
     >>> [part.shape for part in vsplit(np.ones((2, 4)), 2)]
     [(1, 4), (1, 4)]
     """
@@ -513,6 +616,9 @@ def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Ints) -> list[Any]:
 
 def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Ints) -> list[Any]:
     """`ary` cut along its third axis.
+
+    Result: a list of arrays with the shape of `ary` but for its third axis, and its dtype.
+    Raises: the errors of `split`.
 
     >>> [part.shape for part in dsplit(np.ones((2, 3, 4)), 2)]
     [(2, 3, 2), (2, 3, 2)]
@@ -525,6 +631,10 @@ def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Ints) -> list[Any]:
 
 def tile(A: ArrayLike, reps: ShapeLike) -> Array:
     """`A` repeated `reps` times along each axis.
+
+    Result: sizes of `A` times `reps`, the shorter of the two extended by ones in front; dtype of `A`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for `reps` that are no ints, ShapeError
+    for negative ones.
 
     >>> tile(np.array([1, 2]), (2, 2))
     Array([[1, 2, 1, 2],
@@ -547,6 +657,10 @@ def _tile(a: ArrayLike, counts: tuple[int, ...]) -> Any:
 def flip(m: ArrayLike, axis: Axis = None) -> Array:
     """`m` with the order of elements reversed along `axis`, or along all axes.
 
+    Result: shape and dtype of `m`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for axes that are no ints, AxisError for
+    axes out of bounds.
+
     >>> flip(np.array([[1, 2], [3, 4]]))
     Array([[4, 3],
            [2, 1]], dtype=int32)
@@ -562,6 +676,9 @@ def _flip(m: ArrayLike, axes: tuple[int, ...]) -> Any:
 def fliplr(m: ArrayLike) -> Array:
     """`m` with its columns in reverse order.
 
+    Result: shape and dtype of `m`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for fewer than two dimensions.
+
     >>> fliplr(np.array([[1, 2], [3, 4]]))
     Array([[2, 1],
            [4, 3]], dtype=int32)
@@ -572,6 +689,9 @@ def fliplr(m: ArrayLike) -> Array:
 def flipud(m: ArrayLike) -> Array:
     """`m` with its rows in reverse order.
 
+    Result: shape and dtype of `m`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for a scalar.
+
     >>> flipud(np.array([[1, 2], [3, 4]]))
     Array([[3, 4],
            [1, 2]], dtype=int32)
@@ -581,6 +701,10 @@ def flipud(m: ArrayLike) -> Array:
 
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """`m` turned by 90 degrees `k` times, from the first towards the second of `axes`.
+
+    Result: shape of `m`, the sizes of `axes` being exchanged where `k` is odd; dtype of `m`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for one axis twice.
 
     >>> rot90(np.array([[1, 2], [3, 4]]))
     Array([[2, 4],
@@ -603,6 +727,9 @@ def roll(a: ArrayLike, shift: ArrayLike | Ints, axis: Axis = None) -> Array:
     """`a` with its elements moved by `shift` along `axis`, those beyond the end coming in at the front.
 
     `shift` may be traced.
+    Result: shape and dtype of `a`. If `axis` is None, `a` is raveled meanwhile; several shifts along one axis add up.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    DtypeError for shifts that are no integers.
 
     >>> roll(np.arange(5), 2)
     Array([3, 4, 0, 1, 2], dtype=int32)
@@ -667,6 +794,10 @@ def repeat(
 
     `repeats` must be known when tracing, unless `total_repeat_length` fixes the size of the result: what is
     beyond it is left out, and where there is less the last element is repeated.
+    Result: shape of `a`, longer along `axis`, or a vector if it is None; dtype of `a`. `out_sharding` lays the result
+    out.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ConcretizationError for traced `repeats` without `total_repeat_length`.
 
     >>> repeat(np.array([5, 6]), np.array([1, 2]), total_repeat_length=5)
     Array([5, 6, 6, 6, 6], dtype=int32)
@@ -736,6 +867,11 @@ def where(
 ) -> Any:
     """`x` where `condition`, else `y`. With `condition` alone, the indices of its nonzero elements.
 
+    Result: shape that the arguments broadcast to; dtype that `x` and `y` promote to. The indices are those of
+    `nonzero`, whose `size` and `fill_value` they take.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for two arguments, ShapeError for shapes
+    that don't broadcast, ConcretizationError for a traced `condition` alone without `size`.
+
     >>> where(np.array([True, False]), 1, np.array([10, 20]))
     Array([ 1, 20], dtype=int32)
     >>> where(np.array([0, 5, 7]))
@@ -767,6 +903,9 @@ def nonzero(
     """For each axis, the indices of the nonzero elements of `a`.
 
     Their number is not known when tracing: then `size` must fix it, and `fill_value` (0) fills the rest.
+    Result: a vector [count] of the default integer dtype for each axis.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for a scalar,
+    ConcretizationError for a traced array without `size`, DtypeError for random keys.
 
     >>> nonzero(np.array([0, 5, 7]), size=3, fill_value=-1)
     (Array([ 1,  2, -1], dtype=int32),)
@@ -791,6 +930,10 @@ def nonzero(
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonal number `offset` of the matrices of `a` over two axes, along a new last axis.
 
+    Result: shape of `a` without both axes, then the length of the diagonal; dtype of `a`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds and for
+    fewer than two dimensions, ArgumentValueError for one axis twice.
+
     >>> diagonal(np.array([[1, 2], [3, 4]]), 1)
     Array([2], dtype=int32)
     """
@@ -806,6 +949,10 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
 def diag(v: ArrayLike, k: int = 0) -> Array:
     """The diagonal number `k` of a matrix, or a matrix with the vector `v` on that diagonal.
+
+    Result: a vector, or a square matrix; dtype of `v`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for a `k` that is no int, ShapeError for
+    another number of dimensions.
 
     >>> diag(np.array([1, 2]))
     Array([[1, 0],
@@ -823,6 +970,9 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with the elements of `v`, of any shape, on its diagonal number `k`.
+
+    Result: a square matrix; dtype of `v`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for a `k` that is no int.
 
     >>> diagflat(np.array([[1, 2]]))
     Array([[1, 0],
@@ -846,6 +996,10 @@ def _diag(v: ArrayLike, k: int) -> Any:
 def triu(m: ArrayLike, k: ArrayLike = 0) -> Array:
     """`m` with zeros below its diagonal number `k`, which may be traced.
 
+    Result: shape and dtype of `m`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for fewer than two dimensions,
+    ArgumentValueError for `k` that is no integer.
+
     >>> triu(np.ones((2, 2), np.int32))
     Array([[1, 1],
            [0, 1]], dtype=int32)
@@ -856,6 +1010,10 @@ def triu(m: ArrayLike, k: ArrayLike = 0) -> Array:
 @numpy_function
 def tril(m: ArrayLike, k: ArrayLike = 0) -> Array:
     """`m` with zeros above its diagonal number `k`, which may be traced.
+
+    Result: shape and dtype of `m`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for fewer than two dimensions,
+    ArgumentValueError for `k` that is no integer.
 
     >>> tril(np.ones((2, 2), np.int32))
     Array([[1, 0],

@@ -24,6 +24,9 @@ from .promotion import aval_of
 def iscomplex(x: ArrayLike) -> Array:
     """Whether the imaginary part of an element isn't 0.
 
+    Result: bools of the shape of `x`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
+
     >>> iscomplex(jnp.array([1, 1j]))
     Array([False,  True], dtype=bool)
     """
@@ -34,6 +37,9 @@ def iscomplex(x: ArrayLike) -> Array:
 def isreal(x: ArrayLike) -> Array:
     """Whether the imaginary part of an element is 0.
 
+    Result: bools of the shape of `x`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
+
     >>> isreal(jnp.array([1, 1j]))
     Array([ True, False], dtype=bool)
     """
@@ -42,6 +48,9 @@ def isreal(x: ArrayLike) -> Array:
 
 def iscomplexobj(x: ArrayLike) -> bool:
     """Whether the elements of `x`, which may be keys, have a complex dtype, whatever their values.
+
+    A list counts as the array that NumPy makes of it, None as real.
+    Raises: ValueError of NumPy for a ragged list.
 
     >>> iscomplexobj(jnp.array([1.0])), iscomplexobj(pl.random.key(0))
     (False, False)
@@ -55,6 +64,9 @@ def iscomplexobj(x: ArrayLike) -> bool:
 def isrealobj(x: ArrayLike) -> bool:
     """Whether the elements of `x` have no complex dtype.
 
+    A list counts as the array that NumPy makes of it, None as real.
+    Raises: ValueError of NumPy for a ragged list.
+
     >>> isrealobj(jnp.array([1.0]))
     True
     """
@@ -63,6 +75,9 @@ def isrealobj(x: ArrayLike) -> bool:
 
 def isscalar(element: Any) -> bool:
     """Whether `element` is a number, a text, or an array without dimensions.
+
+    Result: a Python bool, also for traced arrays: it follows from the shape.
+    Raises: nothing: other values are no scalars.
 
     >>> isscalar(jnp.array(3)), isscalar(jnp.array([3]))
     (True, False)
@@ -76,6 +91,9 @@ def isscalar(element: Any) -> bool:
 
 def iterable(y: Any) -> bool:
     """Whether `y` has elements to iterate over.
+
+    Result: a Python bool; arrays have elements unless their shape is empty.
+    Raises: nothing.
 
     >>> iterable(jnp.array([3])), iterable(3)
     (True, False)
@@ -96,6 +114,9 @@ def _shape_of(a: ArrayLike) -> tuple[int, ...]:
 def ndim(a: ArrayLike) -> int:
     """Number of dimensions of `a`.
 
+    Result: a Python int: the length of the shape. A list counts as the array that NumPy makes of it.
+    Raises: ValueError of NumPy for a ragged list.
+
     >>> ndim(jnp.ones((2, 3)))
     2
     """
@@ -105,6 +126,9 @@ def ndim(a: ArrayLike) -> int:
 def shape(a: ArrayLike) -> tuple[int, ...]:
     """Shape of `a`.
 
+    Result: a tuple of ints, () for scalars. A list has the shape of the array that NumPy makes of it.
+    Raises: ValueError of NumPy for a ragged list.
+
     >>> shape(jnp.ones((2, 3)))
     (2, 3)
     """
@@ -113,6 +137,10 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
 
 def size(a: ArrayLike, axis: int | tuple[int, ...] | None = None) -> int:
     """Number of elements of `a`, or its size along `axis` (or several).
+
+    Result: a Python int: the product of sizes of the shape. A list counts as the array that NumPy makes of it.
+    Raises: AxisError for axes out of bounds, ArgumentTypeError for axes that are no ints, ArgumentValueError for one
+    axis twice, ValueError of NumPy for a ragged list.
 
     >>> size(jnp.ones((2, 3)), 1)
     3
@@ -124,6 +152,9 @@ def size(a: ArrayLike, axis: int | tuple[int, ...] | None = None) -> int:
 def can_cast(from_: ArrayLike | DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:
     """Whether NumPy casts values of one dtype to another; see `numpy.can_cast`.
 
+    `from_` is a dtype, its name, or an array, which counts as its dtype.
+    Raises: ValueError of NumPy for an unknown `casting`.
+
     >>> can_cast("int32", "float64")
     True
     """
@@ -134,7 +165,9 @@ def can_cast(from_: ArrayLike | DTypeLike, to: DTypeLike, casting: str = "safe")
 def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A copy of the array or number `a`.
 
-    Raises: ArgumentTypeError for lists.
+    Result: shape and dtype of `a`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for an `order` other
+    than "K" and "C".
 
     >>> copy(jnp.array([1]))
     Array([1], dtype=int32)
@@ -166,6 +199,9 @@ def array_repr(
 ) -> str:
     """Text of an array with its type, as `repr` gives it; see `numpy.array_repr`.
 
+    Result: a str; lists are converted first, as NumPy does, and keep its dtype.
+    Raises: TracerArrayError for a traced array, ArrayConversionError for random keys.
+
     >>> array_repr(jnp.array([1.0]))
     'Array([1.], dtype=float32)'
     """
@@ -182,6 +218,9 @@ def array_str(
     suppress_small: bool | None = None,
 ) -> str:
     """Text of the elements of an array; see `numpy.array_str`.
+
+    Result: a str; dtypes aren't shown.
+    Raises: TracerArrayError for a traced array, ArrayConversionError for random keys.
 
     >>> array_str(jnp.array([1.0]))
     '[1.]'

@@ -34,6 +34,9 @@ def _phases(count: int) -> Any:
 def bartlett(M: int) -> Array:
     """Bartlett window [M]: a triangle that begins and ends with 0.
 
+    Result: shape [M], empty for a negative `M`; the default floating dtype.
+    Raises: ArgumentTypeError for a length that is no int.
+
     >>> bartlett(3)
     Array([0., 1., 0.], dtype=float32)
     """
@@ -43,6 +46,9 @@ def bartlett(M: int) -> Array:
 
 def blackman(M: int) -> Array:
     """Blackman window [M]: `0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M - 1))`.
+
+    Result: shape [M], empty for a negative `M`; the default floating dtype.
+    Raises: ArgumentTypeError for a length that is no int.
 
     >>> blackman(1)
     Array([1.], dtype=float32)
@@ -56,6 +62,9 @@ def blackman(M: int) -> Array:
 def hamming(M: int) -> Array:
     """Hamming window [M]: `0.54 - 0.46 cos(2 pi n / (M - 1))`.
 
+    Result: shape [M], empty for a negative `M`; the default floating dtype.
+    Raises: ArgumentTypeError for a length that is no int.
+
     >>> hamming(1)
     Array([1.], dtype=float32)
     """
@@ -66,6 +75,9 @@ def hamming(M: int) -> Array:
 def hanning(M: int) -> Array:
     """Hann window [M]: `0.5 - 0.5 cos(2 pi n / (M - 1))`.
 
+    Result: shape [M], empty for a negative `M`; the default floating dtype.
+    Raises: ArgumentTypeError for a length that is no int.
+
     >>> hanning(3)
     Array([0., 1., 0.], dtype=float32)
     """
@@ -75,6 +87,10 @@ def hanning(M: int) -> Array:
 
 def kaiser(M: int, beta: ArrayLike) -> Array:
     """Kaiser window [M] of shape `beta`: `i0(beta sqrt(1 - x²)) / i0(beta)` for x from -1 to 1.
+
+    Result: shape [M], empty for a negative `M`; the default floating dtype.
+    Raises: ArgumentTypeError for a length that is no int and for a `beta` that is no array, ArgumentValueError for a
+    complex `beta`, ShapeError for one that doesn't broadcast to [M].
 
     >>> kaiser(1, 14)
     Array([1.], dtype=float32)
@@ -91,7 +107,9 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
 def i0(x: ArrayLike) -> Array:
     """Modified Bessel function of the first kind of order 0, of real `x`.
 
-    Raises: ArgumentValueError for complex numbers. Source: DLMF 10.25.
+    Result: shape of `x`; dtype of `x`, float32 for integers and bools (float64 for 64-bit ones). Source: DLMF 10.25.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for complex numbers,
+    DtypeError for random keys.
 
     >>> i0(jnp.array([1.0]))
     Array([1.266066], dtype=float32)
