@@ -221,6 +221,11 @@ def histogram2d(
     """(counts, edges along x, edges along y) of the points of the vectors `x` and `y`; see `histogramdd`.
 
     `bins`: a number, a vector of edges for both, or a pair of these.
+    Result: counts of shape [bins along x, bins along y] and the default integer dtype, floating with `density` or
+    `weights`; edges, one more than bins.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for vectors of different
+    lengths, ArgumentValueError for arrays of several dimensions and for other numbers of `weights`, UnsupportedError
+    for `bins` by name.
 
     >>> histogram2d(jnp.array([1.0, 2.0]), jnp.array([3.0, 5.0]), bins=2)[0]
     Array([[1, 0],

@@ -160,7 +160,9 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """`a` reordered along `axis` so that element number `kth` is where sorting puts it.
 
     No smaller elements come after it, no larger ones before; here both sides are sorted. NaN is the largest.
-    Raises: UnsupportedError for complex elements, ArgumentValueError for `kth` out of bounds.
+    Result: shape and dtype of `a`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for `kth` that is no int, AxisError for
+    axes out of bounds, UnsupportedError for complex elements, ArgumentValueError for `kth` out of bounds.
 
     >>> partition(jnp.array([3, 1, 2]), 1)
     Array([1, 2, 3], dtype=int32)
@@ -171,6 +173,10 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Indices that partition `a` along `axis`, as `partition` does.
+
+    Result: shape of `a`; dtype int32.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for `kth` that is no int, AxisError for
+    axes out of bounds, UnsupportedError for complex elements, ArgumentValueError for `kth` out of bounds.
 
     >>> argpartition(jnp.array([3, 1, 2]), 1)
     Array([1, 2, 0], dtype=int32)
@@ -211,6 +217,10 @@ def _lexsort(keys: list[Any], axis: int) -> Any:
 
 def sort_complex(a: ArrayLike) -> Array:
     """`a` as complex numbers, sorted along its last axis by real, then by imaginary part.
+
+    Result: shape of `a`; dtype complex64, or complex128 for elements of 64-bit dtypes.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for a scalar, DtypeError for
+    random keys.
 
     >>> sort_complex(jnp.array([2, 1]))
     Array([1.+0.j, 2.+0.j], dtype=complex64)

@@ -55,7 +55,9 @@ def segment_prod(
 ) -> Array:
     """Products of the rows of `data` with the same number in `segment_ids`; 1 where there are none.
 
-    Shapes, options and errors are those of `segment_sum`.
+    Result: shape `(num_segments, *data.shape[1:])` and dtype of `data`; the options are those of `segment_sum`.
+    Raises: ConcretizationError for a traced `segment_ids` without `num_segments`, ArgumentValueError for a negative
+    one, IndexingError for `segment_ids` that aren't integers, ShapeError for other numbers of them than of rows.
 
     >>> segment_prod(jnp.array([1, 2, 3]), jnp.array([1, 1, 0]))
     Array([3, 2], dtype=int32)
@@ -76,7 +78,9 @@ def segment_max(
 ) -> Array:
     """Largest of the rows of `data` with the same number; the dtype's lowest value where there are none.
 
-    Shapes, options and errors are those of `segment_sum`.
+    Result: shape `(num_segments, *data.shape[1:])` and dtype of `data`; the options are those of `segment_sum`.
+    Raises: ConcretizationError for a traced `segment_ids` without `num_segments`, ArgumentValueError for a negative
+    one, IndexingError for `segment_ids` that aren't integers, ShapeError for other numbers of them than of rows.
 
     >>> segment_max(jnp.array([1.0, 5.0, 3.0]), jnp.array([0, 0, 1]))
     Array([5., 3.], dtype=float32)
@@ -97,7 +101,9 @@ def segment_min(
 ) -> Array:
     """Smallest of the rows of `data` with the same number; the dtype's highest value where there are none.
 
-    Shapes, options and errors are those of `segment_sum`.
+    Result: shape `(num_segments, *data.shape[1:])` and dtype of `data`; the options are those of `segment_sum`.
+    Raises: ConcretizationError for a traced `segment_ids` without `num_segments`, ArgumentValueError for a negative
+    one, IndexingError for `segment_ids` that aren't integers, ShapeError for other numbers of them than of rows.
 
     >>> segment_min(jnp.array([1.0, 5.0, 3.0]), jnp.array([0, 0, 1]))
     Array([1., 3.], dtype=float32)

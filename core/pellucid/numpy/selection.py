@@ -175,6 +175,10 @@ def put_along_axis(
     """`arr` with `values` at `indices` along `axis`, as `take_along_axis` reads them; pass `inplace=False`.
 
     `mode` is that of `x.at[...].set`, by default "drop": indices out of bounds are left out.
+    Result: shape and dtype of `arr`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for indices that aren't integers,
+    AxisError for axes out of bounds, ArgumentValueError for inplace=True, an unknown `mode` and other numbers of
+    dimensions, ShapeError for `values` that don't broadcast.
 
     >>> put_along_axis(jnp.zeros((2, 2)), jnp.array([[0], [1]]), 5.0, axis=1, inplace=False)
     Array([[5., 0.],
@@ -208,6 +212,9 @@ def put(
     """`a` with the values `v`, repeated as needed, at the flat indices `ind`; pass `inplace=False`.
 
     `mode`: None leaves out indices out of bounds, "wrap" counts modulo the size, "clip" takes the nearest bound.
+    Result: shape and dtype of `a`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, IndexingError for indices that aren't
+    integers, ArgumentValueError for inplace=True and an unknown `mode`, UnsupportedError for mode "raise".
 
     >>> put(jnp.zeros(4), jnp.array([1, 3]), jnp.array([7.0, 8.0]), inplace=False)
     Array([0., 7., 0., 8.], dtype=float32)
@@ -230,7 +237,9 @@ def _repeated(values: Array, size: int) -> Any:
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """`arr` with the values `vals`, repeated as needed, where `mask` is true; pass `inplace=False`.
 
-    Raises: ArgumentValueError for a mask of another size, and for no values.
+    Result: shape and dtype of `arr`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for inplace=True, a mask
+    of another size, and for no values.
 
     >>> place(jnp.arange(4), jnp.array([True, False, True, False]), jnp.array([9]), inplace=False)
     Array([9, 1, 9, 3], dtype=int32)
@@ -289,6 +298,10 @@ def argwhere(
 ) -> Array:
     """Indices [count, ndim] of the nonzero elements of `a`; under a trace, of `size` of them.
 
+    Result: the default integer dtype.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    without `size`, DtypeError for random keys.
+
     >>> argwhere(jnp.array([[0, 1], [2, 0]]))
     Array([[0, 1],
            [1, 0]], dtype=int32)
@@ -301,6 +314,10 @@ def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
     """Indices of the nonzero elements of `a`, raveled; under a trace, of `size` of them.
+
+    Result: a vector [count] of the default integer dtype.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    without `size`, DtypeError for random keys.
 
     >>> flatnonzero(jnp.array([[0, 1], [2, 0]]))
     Array([1, 2], dtype=int32)
@@ -354,6 +371,10 @@ def extract(
 ) -> Array:
     """Elements of `arr`, raveled, where `condition` is true; `size` and `fill_value` as of `compress`.
 
+    Result: a vector [count] of the dtype of `arr`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for a condition that
+    selects beyond the end, ConcretizationError for a traced `condition` without `size`.
+
     >>> extract(jnp.array([[1, 0], [0, 1]]), jnp.array([[1, 2], [3, 4]]))
     Array([1, 4], dtype=int32)
     """
@@ -366,6 +387,10 @@ def choose(
     """For each element of `a`, which says which of the arrays `choices`, its element; all broadcast.
 
     `mode` for numbers out of range: "raise" (not under a trace), "wrap" or "clip".
+    Result: shape that `a` and the choices broadcast to; dtype that the choices promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for an `a` that isn't of integers,
+    ShapeError for shapes that don't broadcast, ArgumentValueError for an unknown `mode`, and with "raise" for numbers
+    out of range and a traced `a`, UnsupportedError for `out`.
 
     >>> choose(jnp.array([0, 1, 0]), [jnp.array([1, 2, 3]), jnp.array([10, 20, 30])])
     Array([ 1, 20,  3], dtype=int32)
@@ -403,7 +428,10 @@ def choose(
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0) -> Array:
     """For each element that of the first of `choicelist` whose condition is true, `default` if none is.
 
-    Raises: ArgumentValueError for lists of different lengths or empty ones.
+    Result: shape that all broadcast to; dtype that the choices and `default` promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays in the lists, ArgumentValueError for lists
+    of different lengths or empty ones, and for conditions that aren't bools, ShapeError for shapes that don't
+    broadcast.
 
     >>> x = jnp.arange(4)
     >>> select([x < 1, x > 2], [x, 10 * x], -1)

@@ -177,6 +177,11 @@ def unique_all(
 ) -> UniqueAll:
     """Distinct elements with indices, inverse and counts; NaN differs from NaN. See `unique`.
 
+    Result: vectors [count] of values in the dtype of `x`, indices and counts; the inverse has the shape of `x`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    without `size`, ArgumentValueError for an empty array with `size` and without `fill_value`, DtypeError for random
+    keys.
+
     >>> unique_all(jnp.array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)
     """
@@ -187,6 +192,11 @@ def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCounts:
     """Distinct elements and how often they occur; NaN differs from NaN. See `unique`.
+
+    Result: vectors [count] of values in the dtype of `x` and of counts, integers.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    without `size`, ArgumentValueError for an empty array with `size` and without `fill_value`, DtypeError for random
+    keys.
 
     >>> unique_counts(jnp.array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)
@@ -200,6 +210,11 @@ def unique_inverse(
 ) -> UniqueInverse:
     """Distinct elements and which of them each element is; NaN differs from NaN. See `unique`.
 
+    Result: a vector [count] of values in the dtype of `x`, and indices into it in the shape of `x`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    without `size`, ArgumentValueError for an empty array with `size` and without `fill_value`, DtypeError for random
+    keys.
+
     >>> unique_inverse(jnp.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
     """
@@ -211,6 +226,11 @@ def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
     """Distinct elements, sorted; NaN differs from NaN. See `unique`.
+
+    Result: a vector [count] in the dtype of `x`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    without `size`, ArgumentValueError for an empty array with `size` and without `fill_value`, DtypeError for random
+    keys.
 
     >>> unique_values(jnp.array([3, 1, 3]))
     Array([1, 3], dtype=int32)
@@ -230,6 +250,8 @@ def isin(
 
     `method`: "compare_all" takes time and memory of both sizes multiplied, "binary_search" and "sort" sort first;
     "auto" chooses by size. NaN is among nothing.
+    Result: bools of the shape of `element`. `assume_unique` has no effect.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for an unknown `method`.
 
     >>> isin(jnp.array([1, 2, 3]), jnp.array([2]))
     Array([False,  True, False], dtype=bool)
@@ -320,6 +342,10 @@ def union1d(
 ) -> Array:
     """Distinct elements of both arrays, sorted. `size` and `fill_value` as of `unique`.
 
+    Result: a vector [count] of the dtype that both promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    without `size`, DtypeError for random keys.
+
     >>> union1d(jnp.array([3, 1]), jnp.array([1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
@@ -338,6 +364,9 @@ def setdiff1d(
     """Distinct elements of `ar1` that aren't in `ar2`, sorted; as they stand, where they are assumed unique.
 
     `size` as of `unique`; `fill_value`: 0 by default.
+    Result: a vector [count] of the dtype of `ar1`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    without `size`.
 
     >>> setdiff1d(jnp.array([3, 1, 2]), jnp.array([2]))
     Array([1, 3], dtype=int32)
@@ -365,6 +394,10 @@ def intersect1d(
 
     `size` as of `unique`. `fill_value`: the least element of the result by default; indices are filled with the
     sizes of the arrays.
+    Result: a vector [count] of the dtype that both promote to, or a triple with two vectors of indices. `assume_unique`
+    has no effect.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    without `size`, DtypeError for random keys.
 
     >>> intersect1d(jnp.array([3, 1, 2]), jnp.array([2, 3]))
     Array([2, 3], dtype=int32)
@@ -384,6 +417,10 @@ def setxor1d(
     fill_value: ArrayLike | None = None,
 ) -> Array:
     """Distinct elements that are in one of the arrays only, sorted. `size` and `fill_value` as of `unique`.
+
+    Result: a vector [count] of the dtype that both promote to. `assume_unique` has no effect.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    without `size`, DtypeError for random keys.
 
     >>> setxor1d(jnp.array([3, 1, 2]), jnp.array([2, 4]))
     Array([1, 3, 4], dtype=int32)

@@ -38,6 +38,11 @@ def sort(
 ) -> Array:
     """`a` sorted along `axis` (raveled first if it is None); NaN comes last.
 
+    Result: shape and dtype of `a`. Complex numbers compare by their real parts, then by their imaginary parts. A sort
+    that isn't `stable` may exchange equal elements.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for `kind` and `order`, DtypeError for random keys.
+
     >>> sort(np.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
