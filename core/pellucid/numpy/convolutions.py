@@ -232,6 +232,10 @@ def corrcoef(
 ) -> Array:
     """Correlation coefficients of the variables in the rows of `x` and `y`; see `cov`. Parts lie within -1 and 1.
 
+    Result: shape [n, n] for n variables, a scalar for one; floating or complex dtype.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for more than two
+    dimensions and for other numbers of observations in `y`.
+
     >>> corrcoef(jnp.array([[1.0, 2.0], [2.0, 1.0]]))
     Array([[ 0.99999994, -0.99999994],
            [-0.99999994,  0.99999994]], dtype=float32)

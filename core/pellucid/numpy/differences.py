@@ -39,7 +39,10 @@ def diff(
     """Differences of neighbours along `axis`, `n` times; each makes it shorter by one. Of bools, whether they differ.
 
     `prepend` and `append` are put before and after first: arrays, or numbers, which stand for one element.
-    Raises: ArgumentValueError for an array without dimensions, and for a negative `n`.
+    Result: shape of `a`, shorter by `n` along `axis`; dtype that the arrays promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an array without dimensions and for a negative `n`, ShapeError for a `prepend` or `append`
+    that doesn't fit.
 
     >>> diff(jnp.array([1, 3, 6]))
     Array([2, 3], dtype=int32)
@@ -79,6 +82,10 @@ def ediff1d(
 ) -> Array:
     """Differences of neighbours of `ary`, raveled, between the elements of `to_begin` and `to_end`, in its dtype.
 
+    Result: a vector of the dtype of `ary`, to which `to_end` and `to_begin`, raveled, are converted. Of bools, whether
+    neighbours differ.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
+
     >>> ediff1d(jnp.array([1, 3, 6]), to_end=0)
     Array([2, 3, 0], dtype=int32)
     """
@@ -102,8 +109,11 @@ def gradient(
 ) -> Any:
     """Derivatives of samples `f` along each axis (or `axis`): central differences, one-sided ones at the edges.
 
-    `varargs`: the spacing, one number for all axes, or for each a number or coordinates. Result: floating, an array
-    for one axis, else a list. Raises: ArgumentValueError for fewer than two samples, UnsupportedError for edge_order.
+    `varargs`: the spacing, one number for all axes, or for each a number or coordinates.
+    Result: shape of `f`, of its floating dtype, float32 for integers: an array for one axis, else a list.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for fewer than two samples along an axis and for spacings that don't fit, UnsupportedError for
+    `edge_order`.
 
     >>> gradient(jnp.array([1.0, 3.0, 6.0, 10.0]))
     Array([2. , 2.5, 3.5, 4. ], dtype=float32)
@@ -161,6 +171,11 @@ def trapezoid(
 ) -> Array:
     """Integral of the samples `y` along `axis` by the trapezoidal rule; at coordinates `x`, or spaced by `dx`.
 
+    Result: shape of `y` without `axis`; floating or complex dtype that the arguments promote to. `x` is a vector, or
+    has the shape of `y`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ShapeError for an `x` of another length, DtypeError for random keys.
+
     >>> trapezoid(jnp.array([1.0, 2.0, 3.0]))
     Array(4., dtype=float32)
     """
@@ -186,6 +201,10 @@ def unwrap(
     p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi
 ) -> Array:
     """`p` with jumps along `axis` of more than `discont` (half a period) replaced by those to the nearest period.
+
+    Result: shape of `p`; its floating dtype, float32 for integers (float64 for 64-bit ones).
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for complex numbers.
 
     >>> unwrap(jnp.array([0.0, 1.0, 6.5]))
     Array([0.        , 1.        , 0.216815], dtype=float32)

@@ -394,6 +394,11 @@ def einsum_path(
 ) -> tuple[list[Any], Any]:
     """The pairs in which `einsum` contracts its operands, and opt_einsum's report on their cost.
 
+    Operands matter by their shapes only. `optimize`: a name of opt_einsum's search, a path, True for the optimal one,
+    or False for the order of the operands.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for subscripts that don't fit
+    the shapes, ArgumentValueError for a letter of the result that no operand has.
+
     >>> einsum_path("ij,jk,kl->il", np.ones((2, 9)), np.ones((9, 9)), np.ones((9, 1)))[0]
     [(1, 2), (0, 1)]
     """

@@ -42,6 +42,11 @@ def _padded(a1: Array, a2: Array) -> tuple[Any, ...]:
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Sum of two polynomials.
 
+    Result: a vector of coefficients, the highest power first, as long as the longer of both; dtype that they promote
+    to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for coefficients that aren't
+    vectors.
+
     >>> polyadd(jnp.array([1, 2]), jnp.array([1, 2, 3]))
     Array([1, 3, 5], dtype=int32)
     """
@@ -51,6 +56,11 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Difference of two polynomials.
+
+    Result: a vector of coefficients, the highest power first, as long as the longer of both; dtype that they promote
+    to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for coefficients that aren't
+    vectors, DtypeError for bools.
 
     >>> polysub(jnp.array([1, 2]), jnp.array([1, 2, 3]))
     Array([-1, -1, -1], dtype=int32)
@@ -76,6 +86,10 @@ def _without_leading_zeros(x: Any) -> Any:
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """Product of two polynomials, floating; with `trim_leading_zeros` (not under a trace) without leading zeros.
 
+    Result: a vector [n + m - 1] of coefficients, the highest power first.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for coefficients that aren't
+    vectors, TracerArrayError for `trim_leading_zeros` under a trace.
+
     >>> polymul(jnp.array([1, 2]), jnp.array([1, 3]))
     Array([1., 5., 6.], dtype=float32)
     """
@@ -90,6 +104,9 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     """(quotient, remainder) of the polynomial `u` by `v`, floating; the remainder has the length of `u`.
 
     With `trim_leading_zeros` (not under a trace) the remainder has no leading zeros.
+    Result: vectors of coefficients, the highest power first; the quotient [max(n - m, 0) + 1].
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for coefficients that aren't
+    vectors, TracerArrayError for `trim_leading_zeros` under a trace, IndexingError for an empty `v`.
 
     >>> polydiv(jnp.array([1.0, 5.0, 6.0]), jnp.array([1.0, 2.0]))
     (Array([1., 3.], dtype=float32), Array([0., 0., 0.], dtype=float32))
@@ -114,7 +131,10 @@ def _divided(u: Any, v: Any) -> tuple[Any, Any]:
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """Values at `x` of the polynomial with the coefficients `p` [n], by Horner's scheme.
 
-    Result: shape of `x`. `unroll`: how many steps of the loop are one step of the compiled program.
+    Result: shape of `x`, which broadcasts with `p.shape[1:]`; dtype that both promote to. `unroll`: how many steps of
+    the loop are one step of the compiled program.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for an `unroll` that is no int,
+    ShapeError for a scalar `p`, ShapeError for shapes that don't broadcast.
 
     >>> polyval(jnp.array([1, 2, 3]), 2)
     Array(11, dtype=int32)
@@ -131,7 +151,9 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 def polyder(p: ArrayLike, m: int = 1) -> Array:
     """Derivative number `m` of a polynomial, floating.
 
-    Raises: ArgumentValueError for a negative `m`.
+    Result: a vector of coefficients, the highest power first, shorter by `m`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for an `m` that is no int,
+    ArgumentValueError for a negative `m`, ShapeError for coefficients that aren't vectors.
 
     >>> polyder(jnp.array([1, 2, 3]))
     Array([2., 2.], dtype=float32)
@@ -151,7 +173,10 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """Integral number `m` of a polynomial, floating; `k` are its `m` constants, or one for all (0).
 
-    Raises: ArgumentValueError for a negative `m` or another number of constants.
+    Result: a vector of coefficients, the highest power first, longer by `m`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for an `m` that is no int,
+    ArgumentValueError for a negative `m` or another number of constants, ShapeError for coefficients that aren't
+    vectors.
 
     >>> polyint(jnp.array([2.0, 2.0]))
     Array([1., 2., 0.], dtype=float32)

@@ -112,6 +112,12 @@ def dot(
 ) -> Array:
     """Sum of products over the last axis of `a` and the second-to-last (or only) axis of `b`.
 
+    Result: shape `(*a.shape[:-1], *b.shape without that axis)`; a scalar operand multiplies. dtype
+    `preferred_element_type`, or what both promote to. `precision` is that of `lax.dot_general`; `out_sharding` lays the
+    result out.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for axes of different sizes,
+    ArgumentValueError for an unknown `precision`, DtypeError for random keys.
+
     >>> dot(np.arange(3), np.arange(3))
     Array(5, dtype=int32)
     """
@@ -134,6 +140,10 @@ def vdot(
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Inner product of the raveled arrays, the first conjugated.
+
+    Result: a scalar; dtype `preferred_element_type`, or what both promote to. `precision` is that of `lax.dot_general`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for different numbers of
+    elements, ArgumentValueError for an unknown `precision`, DtypeError for random keys.
 
     >>> vdot(np.array([1j, 2]), np.array([1j, 2]))
     Array(5.+0.j, dtype=complex64)
@@ -162,6 +172,11 @@ def inner(
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Sum of products over the last axes of `a` and `b`.
+
+    Result: shape `(*a.shape[:-1], *b.shape[:-1])`; a scalar operand multiplies. dtype `preferred_element_type`, or what
+    both promote to. `precision` is that of `lax.dot_general`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for axes of different sizes,
+    ArgumentValueError for an unknown `precision`, DtypeError for random keys.
 
     >>> inner(np.ones((2, 3)), np.ones((4, 3))).shape
     (2, 4)
@@ -193,7 +208,10 @@ def tensordot(
 ) -> Array:
     """Sum of products over pairs of axes: the last and first `axes`, or the axes named for each operand.
 
-    Raises ShapeError for axes that don't fit.
+    Result: shape of the other axes of `a`, then of `b`; dtype `preferred_element_type`, or what both promote to.
+    `precision` is that of `lax.dot_general`; `out_sharding` lays the result out.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for `axes` that are no ints, AxisError
+    for axes out of bounds, ShapeError for axes that don't fit, DtypeError for random keys.
 
     >>> tensordot(np.ones((2, 3)), np.ones((3, 4)), 1).shape
     (2, 4)
@@ -337,6 +355,11 @@ def vecdot(
 ) -> Array:
     """Inner products along `axis`, the first conjugated; the other axes are broadcast.
 
+    Result: shape that the other axes broadcast to; dtype `preferred_element_type`, or what both promote to. `precision`
+    is that of `lax.dot_general`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for an `axis` that is no int, AxisError
+    for axes out of bounds, ShapeError for scalars and for sizes that don't fit, DtypeError for random keys.
+
     >>> vecdot(np.ones((4, 3)), np.ones(3))
     Array([3., 3., 3., 3.], dtype=float32)
     """
@@ -352,6 +375,9 @@ def _matvec(x1: ArrayLike, x2: ArrayLike) -> Any:
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of the matrices in `x1` and the vectors in `x2`; the other axes are broadcast.
 
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for too few dimensions and for
+    sizes that don't fit, DtypeError for random keys.
+
     >>> matvec(np.ones((5, 2, 3)), np.ones(3)).shape
     (5, 2)
     """
@@ -365,6 +391,9 @@ def _vecmat(x1: ArrayLike, x2: ArrayLike) -> Any:
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of the conjugated vectors in `x1` and the matrices in `x2`; the other axes are broadcast.
+
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for too few dimensions and for
+    sizes that don't fit, DtypeError for random keys.
 
     >>> vecmat(np.ones(2), np.ones((5, 2, 3))).shape
     (5, 3)
@@ -393,6 +422,10 @@ def _outer(a: ArrayLike, b: ArrayLike) -> Any:
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Products of all pairs of elements of the raveled arrays.
 
+    Result: shape [size of `a`, size of `b`]; dtype that both promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys,
+    UnsupportedError for `out`.
+
     >>> outer(np.arange(2), np.arange(3)).shape
     (2, 3)
     """
@@ -418,6 +451,9 @@ def _kron(a: ArrayLike, b: ArrayLike) -> Any:
 
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Kronecker product: every element of `a` times `b`, arranged in blocks.
+
+    Result: sizes of `a` times those of `b`, the shorter shape extended by ones in front; dtype that both promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
 
     >>> kron(np.array([1, 10]), np.array([1, 2]))
     Array([ 1,  2, 10, 20], dtype=int32)

@@ -259,6 +259,9 @@ class ufunc(metaclass=_UfuncType):
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
     """`func`, a function of `nin` scalars that gives `nout`, as a ufunc that maps over arrays.
 
+    Result of its calls: the shape that the operands broadcast to; the dtype that `func` gives.
+    Raises: ArgumentTypeError for a `func` that is no function.
+
     >>> frompyfunc(lambda x, y: x + y, 2, 1)(1, jnp.array([1, 2]))
     Array([2, 3], dtype=int32)
     """

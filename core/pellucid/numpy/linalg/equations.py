@@ -104,6 +104,10 @@ def _inv(a: Any) -> Any:
 def inv(a: ArrayLike) -> Array:
     """Inverses of matrices of shape [..., n, n]; infinite or NaN where they are singular.
 
+    Result: shape and dtype of `a`, float32 for integers (float64 for 64-bit ones).
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for matrices that aren't square,
+    DtypeError for half precision and random keys.
+
     >>> inv(np.array([[2.0, 0.0], [0.0, 4.0]]))
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
@@ -114,7 +118,9 @@ def inv(a: ArrayLike) -> Array:
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of `a` as a map from its last axes to its first `ind` ones.
 
-    Raises: ArgumentValueError unless `ind` is positive; ShapeError where the two groups' sizes differ.
+    Result: shape `(*a.shape[ind:], *a.shape[:ind])`; dtype of `a`, float32 for integers (float64 for 64-bit ones).
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for `ind` that is no int,
+    ArgumentValueError unless `ind` is positive; ShapeError where the two groups' sizes differ.
 
     >>> tensorinv(np.eye(4).reshape(2, 2, 4)).shape
     (4, 2, 2)
@@ -136,7 +142,9 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """The x with tensordot(a, x, x.ndim) = `b`; `axes` of `a` are moved to its end first.
 
-    Raises: ShapeError where sizes don't fit.
+    Result: the shape of `a` after its first `b.ndim` axes; floating or complex dtype that both promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for axes that are no ints, AxisError for
+    axes out of bounds, ShapeError where sizes don't fit.
 
     >>> tensorsolve(2 * np.eye(4).reshape(2, 2, 2, 2), np.ones((2, 2)))
     Array([[0.5, 0.5],
@@ -294,6 +302,9 @@ def pinv(
     Singular values of at most `rtol` times the greatest count as 0; the default is 10 * max(m, n) times the precision of
     the dtype. `rcond` is its older name. `hermitian` says that matrices are, so that their eigenvalues serve.
     Differentiable where the rank doesn't change.
+    Result: shape [..., n, m]; dtype of `a`, float32 for integers (float64 for 64-bit ones).
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for fewer than two dimensions,
+    ArgumentValueError for both `rtol` and `rcond`, DtypeError for half precision and random keys.
 
     >>> pinv(np.array([[2.0], [0.0]]))
     Array([[0.5, 0. ]], dtype=float32)
@@ -332,6 +343,9 @@ def matrix_rank(
     """Number of singular values of matrices of shape [..., m, n] that are greater than `rtol` times the greatest.
 
     The default is max(m, n) times the precision of the dtype; `tol` is an absolute bound instead.
+    Result: shape [...]; dtype int32. A vector or a scalar has rank 1, or 0 if it is zero.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for both `rtol` and
+    `tol`, ShapeError for `hermitian` matrices that aren't square.
 
     >>> matrix_rank(np.array([[1.0, 1.0], [1.0, 1.0]]))
     Array(1, dtype=int32)
@@ -375,6 +389,9 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Sign and logarithm of the absolute value of determinants of matrices of shape [..., n, n].
 
     Where a determinant is 0, its sign is 0 and the logarithm minus infinity. `method` is "lu" (default) or "qr".
+    Result: two arrays of shape [...]; the sign of the dtype of `a`, the logarithm of that of its parts.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for matrices that aren't square,
+    ArgumentValueError for an unknown `method`, DtypeError for half precision and random keys.
 
     >>> slogdet(np.array([[0.0, 2.0], [1.0, 0.0]])).sign
     Array(-1., dtype=float32)

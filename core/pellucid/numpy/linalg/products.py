@@ -43,6 +43,10 @@ def matmul(
 ) -> Array:
     """Matrix product; see `jnp.matmul`.
 
+    Result: shape [..., m, n] of [..., m, k] and [..., k, n]; dtype `preferred_element_type`, or what both promote to.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for scalars and for sizes that
+    don't fit.
+
     >>> matmul(np.eye(2), np.array([1.0, 2.0]))
     Array([1., 2.], dtype=float32)
     """
@@ -69,6 +73,9 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals, number `offset`, of the matrices in the last two axes of `x`.
 
+    Result: shape [..., length of the diagonal]; dtype of `x`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for fewer than two dimensions.
+
     >>> diagonal(np.eye(3))
     Array([1., 1., 1.], dtype=float32)
     """
@@ -77,6 +84,9 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Sums of the diagonals, number `offset`, of the matrices in the last two axes of `x`.
+
+    Result: shape [...]; dtype `dtype`, or that of `x`, small integers widened as by `jnp.sum`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for fewer than two dimensions.
 
     >>> trace(np.eye(3))
     Array(3., dtype=float32)
@@ -101,6 +111,9 @@ def _cross(x1: ArrayLike, x2: ArrayLike, axis: int) -> Any:
 
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Cross products of the vectors of three elements along `axis`; the other axes are broadcast.
+
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ShapeError for vectors that haven't three elements, DtypeError for random keys.
 
     >>> cross(np.array([1, 0, 0]), np.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
