@@ -38,6 +38,11 @@ _INVERSE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Transform of `a` along `axis`, cut or padded with zeros to length `n`: sum over t of a[t] exp(-2πi k t / n).
 
+    Result: shape of `a` with `n` along `axis`; dtype complex64, or complex128 for elements of 64-bit dtypes. `norm`:
+    "backward" (default) divides `ifft` by `n`, "forward" divides `fft` by it, "ortho" both by its root.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an unknown `norm`, a length below 1.
+
     >>> fft(np.ones(4, np.float32))
     Array([4.+0.j, 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
     """
@@ -46,6 +51,11 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Inverse of `fft` along `axis`.
+
+    Result: shape of `a` with `n` along `axis`; dtype complex64, or complex128 for elements of 64-bit dtypes. `n` and
+    `norm` are those of `fft`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an unknown `norm`, a length below 1.
 
     >>> ifft(np.array([4, 0, 0, 0], np.complex64))
     Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
@@ -56,7 +66,10 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The `n // 2 + 1` nonnegative frequencies of a real signal.
 
-    Raises: DtypeError for complex input.
+    Result: shape of `a` with `n // 2 + 1` along `axis`; dtype complex64, or complex128 for elements of 64-bit dtypes.
+    `n` and `norm` are those of `fft`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an unknown `norm`, a length below 1, and for complex elements.
 
     >>> rfft(np.ones(4, np.float32))
     Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
@@ -67,6 +80,11 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real signal of length `n` (default `2 * (m - 1)`) whose `m` nonnegative frequencies are given.
 
+    Result: shape of `a` with `n` along `axis`; dtype float32, or float64 for elements of 64-bit dtypes. `norm` is that
+    of `fft`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an unknown `norm`, a length below 1.
+
     >>> irfft(np.array([4, 0, 0], np.complex64))
     Array([1., 1., 1., 1.], dtype=float32)
     """
@@ -76,6 +94,11 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Real spectrum of a signal with Hermitian symmetry, of which the first half is given.
 
+    Result: shape of `a` with `n` (default `2 * (m - 1)` for `m` elements) along `axis`; dtype float32, or float64 for
+    elements of 64-bit dtypes. `norm` is that of `fft`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an unknown `norm`, a length below 1.
+
     >>> hfft(np.array([1, 0, 0], np.complex64))
     Array([1., 1., 1., 1.], dtype=float32)
     """
@@ -84,6 +107,11 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Inverse of `hfft`: the first half of the signal whose spectrum is real.
+
+    Result: shape of `a` with `n // 2 + 1` along `axis`; dtype complex64, or complex128 for elements of 64-bit dtypes.
+    `n` and `norm` are those of `fft`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an unknown `norm`, a length below 1, and for complex elements.
 
     >>> ihfft(np.ones(4, np.float32)).shape
     (3,)
@@ -99,6 +127,11 @@ def fftn(
 ) -> Array:
     """Transform along several axes: the last `len(s)`, or all.
 
+    Result: shape of `a` with the lengths `s` along `axes`; dtype complex64, or complex128 for elements of 64-bit
+    dtypes. `s`: a length for each axis, to which it is cut or padded with zeros. `norm` is that of `fft`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an unknown `norm`, a length below 1, lengths and axes of different number.
+
     >>> fftn(np.ones((2, 2), np.float32))[0, 0]
     Array(4.+0.j, dtype=complex64)
     """
@@ -112,6 +145,11 @@ def ifftn(
     norm: str | None = None,
 ) -> Array:
     """Inverse of `fftn`.
+
+    Result: shape of `a` with the lengths `s` along `axes`; dtype complex64, or complex128 for elements of 64-bit
+    dtypes. `s` is that of `fftn`, `norm` that of `fft`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an unknown `norm`, a length below 1, lengths and axes of different number.
 
     >>> ifftn(np.ones((2, 2), np.float32))[0, 0]
     Array(1.+0.j, dtype=complex64)
@@ -127,6 +165,12 @@ def rfftn(
 ) -> Array:
     """Transform of a real signal along several axes, with the nonnegative frequencies of the last.
 
+    Result: shape of `a` with the lengths `s` along `axes`, `s[-1] // 2 + 1` along the last; dtype complex64, or
+    complex128 for elements of 64-bit dtypes. `s` is that of `fftn`, `norm` that of `fft`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an unknown `norm`, a length below 1, lengths and axes of different number, and for complex
+    elements.
+
     >>> rfftn(np.ones((2, 4), np.float32)).shape
     (2, 3)
     """
@@ -140,6 +184,11 @@ def irfftn(
     norm: str | None = None,
 ) -> Array:
     """Inverse of `rfftn`.
+
+    Result: shape of `a` with the lengths `s` along `axes`, the last by default `2 * (m - 1)` for `m` elements; dtype
+    float32, or float64 for elements of 64-bit dtypes. `s` is that of `fftn`, `norm` that of `fft`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an unknown `norm`, a length below 1, lengths and axes of different number.
 
     >>> irfftn(np.ones((2, 3), np.complex64)).shape
     (2, 4)
@@ -155,6 +204,11 @@ def fft2(
 ) -> Array:
     """Transform along two axes.
 
+    Result: shape of `a` with the lengths `s` along `axes`; dtype complex64, or complex128 for elements of 64-bit
+    dtypes. `s` is that of `fftn`, `norm` that of `fft`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an unknown `norm`, a length below 1, lengths or axes that aren't two.
+
     >>> fft2(np.ones((2, 2), np.float32))[0]
     Array([4.+0.j, 0.+0.j], dtype=complex64)
     """
@@ -168,6 +222,11 @@ def ifft2(
     norm: str | None = None,
 ) -> Array:
     """Inverse of `fft2`.
+
+    Result: shape of `a` with the lengths `s` along `axes`; dtype complex64, or complex128 for elements of 64-bit
+    dtypes. `s` is that of `fftn`, `norm` that of `fft`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an unknown `norm`, a length below 1, lengths or axes that aren't two.
 
     >>> ifft2(np.ones((2, 2), np.float32))[0]
     Array([1.+0.j, 0.+0.j], dtype=complex64)
@@ -183,6 +242,12 @@ def rfft2(
 ) -> Array:
     """Transform of a real signal along two axes, with the nonnegative frequencies of the second.
 
+    Result: shape of `a` with the lengths `s` along `axes`, `s[1] // 2 + 1` along the second; dtype complex64, or
+    complex128 for elements of 64-bit dtypes. `s` is that of `fftn`, `norm` that of `fft`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an unknown `norm`, a length below 1, lengths or axes that aren't two, and for complex
+    elements.
+
     >>> rfft2(np.ones((4, 4), np.float32)).shape
     (4, 3)
     """
@@ -197,6 +262,11 @@ def irfft2(
 ) -> Array:
     """Inverse of `rfft2`.
 
+    Result: shape of `a` with the lengths `s` along `axes`, the second by default `2 * (m - 1)` for `m` elements; dtype
+    float32, or float64 for elements of 64-bit dtypes. `s` is that of `fftn`, `norm` that of `fft`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an unknown `norm`, a length below 1, lengths or axes that aren't two.
+
     >>> irfft2(np.ones((4, 3), np.complex64)).shape
     (4, 4)
     """
@@ -207,6 +277,10 @@ def fftfreq(
     n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike = None
 ) -> Array:
     """Frequencies that belong to the results of `fft`, in cycles per unit of the sample spacing `d`.
+
+    Result: shape [n]; dtype `dtype`, or the default floating dtype. `device` places it.
+    Raises: ArgumentTypeError for a length that is no int and for a `d` that is no number, DtypeError for an unknown
+    dtype.
 
     >>> fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
@@ -221,6 +295,10 @@ def rfftfreq(
 ) -> Array:
     """Frequencies that belong to the results of `rfft`, in cycles per unit of the sample spacing `d`.
 
+    Result: shape [n // 2 + 1]; dtype `dtype`, or the default floating dtype. `device` places it.
+    Raises: ArgumentTypeError for a length that is no int and for a `d` that is no number, DtypeError for an unknown
+    dtype.
+
     >>> rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
@@ -231,6 +309,10 @@ def rfftfreq(
 def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """`x` with the zero frequency in the middle of `axes` (default: all).
 
+    Result: shape and dtype of `x`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an axis named twice.
+
     >>> fftshift(np.array([0, 1, -2, -1]))
     Array([-2, -1,  0,  1], dtype=int32)
     """
@@ -239,6 +321,10 @@ def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
 
 def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """Inverse of `fftshift`.
+
+    Result: shape and dtype of `x`.
+    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an axis named twice.
 
     >>> ifftshift(np.array([-2, -1, 0, 1]))
     Array([ 0,  1, -2, -1], dtype=int32)
