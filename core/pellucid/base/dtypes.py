@@ -528,12 +528,12 @@ _F32, _F64, _C64, _C128 = map(np.dtype, ("float32", "float64", "complex64", "com
 
 
 def to_inexact_dtype(dtype: DTypeLike) -> DType:
-    """`dtype` if it is floating or complex, else the floating dtype of its width.
+    """`dtype` if it is floating or complex, else the floating dtype of its width; DtypeError for dtypes of keys.
 
     >>> to_inexact_dtype("int8"), to_inexact_dtype("int64"), to_inexact_dtype("complex64")
     (dtype('float32'), dtype('float64'), dtype('complex64'))
     """
-    dtype = np.dtype(dtype)
+    dtype = _supported(dtype, "arithmetic")
     return dtype if dtype in INEXACT else _floating(dtype)
 
 

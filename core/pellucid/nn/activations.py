@@ -12,6 +12,7 @@ from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, dtypes
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
+from pellucid.primitives.creation import checked_shape
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.special import erfc
 from pellucid.primitives.transcendental import logistic
@@ -315,7 +316,8 @@ def one_hot(
     chosen = dtypes.default_float_dtype() if dtype is None else dtype
     position = canonical_axis(axis, aval.ndim + 1)
     along = tuple(-1 if i == position else 1 for i in range(aval.ndim + 1))
-    numbers = jnp.arange(num_classes, dtype=aval.dtype).reshape(along)
+    [size] = checked_shape((num_classes,), "nn.one_hot")
+    numbers = jnp.arange(size, dtype=aval.dtype).reshape(along)
     return (jnp.expand_dims(x, position) == numbers).astype(chosen)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pellucid import numpy as jnp, random
-from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, DtypeError, DTypeLike, dtypes
 from pellucid.sharding import PartitionSpec, Sharding
 from pellucid.xla.arrays import Array
 
@@ -154,9 +154,9 @@ def _fans(
     shape: Sequence[int], in_axis: Axes, out_axis: Axes, batch_axis: Axes
 ) -> tuple[float, float]:
     """(number of inputs of an output, number of outputs of an input) of weights of `shape`."""
-    if len(shape) < 2:
+    if len(shape) < 2 or min(shape) < 1:
         raise ArgumentValueError(
-            "variance_scaling needs a shape of at least two dimensions.",
+            "variance_scaling needs a shape of at least two dimensions, and sizes from 1.",
             got=f"shape: {tuple(shape)}, in_axis={in_axis}, out_axis={out_axis}",
         )
     inputs, outputs = _size(shape, in_axis), _size(shape, out_axis)
@@ -186,6 +186,10 @@ def variance_scaling(
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         chosen = _dtype(dtype, None)
+        if not dtypes.is_inexact(chosen):
+            raise DtypeError(
+                "variance_scaling gives floating-point or complex numbers.", got=f"dtype: {chosen}"
+            )
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         counts = {
             "fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2,

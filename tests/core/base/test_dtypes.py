@@ -196,6 +196,11 @@ def test_facts_of_single_dtypes_agree_with_the_reference(reference, x64):
         assert (inexact.name, floating.name) == expected
 
 
+def test_keys_have_no_inexact_dtype():
+    with pytest.raises(DtypeError, match="arithmetic"):
+        dtypes.to_inexact_dtype(key_dtype())
+
+
 def test_integers_of_fewer_bits_become_float32_where_a_float_is_needed():
     for name in ("int1", "int2", "uint1", "uint2"):
         assert dtypes.to_inexact_dtype(name) == dtypes.to_floating_dtype(name) == np.float32

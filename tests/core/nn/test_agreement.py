@@ -39,6 +39,26 @@ def test_every_function_is_compared() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("size", [-1, 1.5, "a"])
+def test_one_hot_needs_a_size(size) -> None:
+    with pytest.raises(TypeError, match="one_hot"):
+        pl.nn.one_hot(np.array([0, 1]), size)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "error"),
+    [((0, 3), None, ValueError), ((-1, 3), None, ValueError), ((2, 2), int, TypeError)],
+)
+def test_scaled_initializers_need_sizes_and_inexact_dtypes(shape, dtype, error) -> None:
+    with pytest.raises(error, match="variance_scaling"):
+        pl.nn.initializers.glorot_normal()(pl.random.key(0), shape, dtype)
+
+
+def test_keys_have_no_activations() -> None:
+    with pytest.raises(TypeError, match=r"nn\.sigmoid needs numbers"):
+        pl.nn.sigmoid(pl.random.key(0))
+
+
 def test_attention_refuses_operands_that_do_not_fit() -> None:
     q, k = np.ones((1, 2, 3, 4), np.float32), np.ones((1, 2, 2, 4), np.float32)
     with pytest.raises(ValueError, match="number of heads that divides"):

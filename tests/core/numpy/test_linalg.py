@@ -10,7 +10,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
 
 ORDERS = (None, "'fro'", "'nuc'", 1, -1, 2, -2, "np.inf", "-np.inf")
 ROWS = [
@@ -182,6 +182,7 @@ def test_residuals_as_numpy() -> None:
         ("outer(np.eye(2), np.eye(2))", ShapeError),
         ("tensorinv(np.ones((2, 3)), 1)", ShapeError),
         ("lstsq(np.ones((2, 2)), np.ones(3))", ShapeError),
+        ("lstsq(np.eye(2, dtype='bfloat16'), np.ones(2, 'bfloat16'))", DtypeError),
         ("cond(np.ones((0, 0)))", ShapeError),
         ("slogdet(np.eye(2), method='svd')", ArgumentValueError),
         ("pinv(np.eye(2), 1.0, rcond=1.0)", ArgumentValueError),

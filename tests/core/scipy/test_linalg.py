@@ -8,7 +8,7 @@ import scipy.linalg
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError, UnsupportedError
 from pellucid.scipy import linalg
 
 PAIRS = [
@@ -159,8 +159,15 @@ def test_exponential_of_a_large_matrix() -> None:
         ("pascal(2, 'x')", ArgumentValueError),
         ("dft(2, 'x')", ArgumentValueError),
         ("block_diag(np.ones((1, 1, 1)))", ShapeError),
+        ("hilbert(-1)", ShapeError),
+        ("expm(np.eye(2, dtype=np.float16))", DtypeError),
+        ("det(pl.random.split(pl.random.key(0), (2, 2)))", DtypeError),
     ],
 )
 def test_errors(call, error) -> None:
     with pytest.raises(error):
-        eval(f"L.{call}", {"L": linalg, "np": np})
+        eval(f"L.{call}", {"L": linalg, "np": np, "pl": pl})
+
+
+def test_fourier_matrix_of_a_negative_size_is_empty() -> None:
+    assert linalg.dft(-1).shape == (0, 0)  # as in the reference

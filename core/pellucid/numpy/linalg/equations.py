@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, ShapeError
+from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, dtypes
 from pellucid.higher_order.cond import cond
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.higher_order.custom_vmap import custom_vmap
@@ -220,7 +220,7 @@ def lstsq(
     avals = [aval_of("linalg.lstsq", x, i) for i, x in enumerate((a, b))]
     if rcond is None or (isinstance(rcond, (int, float)) and rcond < 0):
         [probe] = inexact("lstsq", zeros_like(a, shape=()) + zeros_like(b, shape=()))
-        precision = np.finfo(type_of(probe).dtype).eps
+        precision = dtypes.finfo(type_of(probe).dtype).eps
         rcond = (
             float(precision) * max(avals[0].shape[-2:], default=1)
             if rcond is None

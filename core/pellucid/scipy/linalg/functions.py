@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, DtypeError, ShapeError, dtypes
 from pellucid.higher_order.cond import cond
 from pellucid.higher_order.loops import fori_loop, scan
 from pellucid.linalg import reductions
@@ -41,7 +41,13 @@ _PADE = {  # by dtype of real parts: largest 1-norm without scaling, coefficient
 def _expm(a: Array, upper_triangular: bool, max_squarings: int) -> Array:
     """The exponential of one matrix, by scaling, a Padé approximant and squaring."""
     n = type_of(a).shape[-1]
-    limit, coefficients = _PADE[np.dtype(jnp.real(a).dtype).name]
+    kind = jnp.real(a).dtype.name
+    if kind not in _PADE:
+        raise DtypeError(
+            f"The matrix exponential of {kind} isn't implemented.",
+            do="Convert the matrix to float32 or float64.",
+        )
+    limit, coefficients = _PADE[kind]
     norm = jnp.abs(a).sum(0).max(initial=0)
     n_squarings = jnp.maximum(0, jnp.ceil(jnp.log2(norm / limit)))
     scaled = a / (2**n_squarings).astype(a.dtype)

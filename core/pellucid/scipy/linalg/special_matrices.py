@@ -13,6 +13,7 @@ from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, ShapeError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes
 from pellucid.primitives.assembly import pad
+from pellucid.primitives.creation import checked_shape
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
@@ -157,7 +158,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
             "scipy.linalg.dft: scale is None, 'sqrtn' or 'n'.", got=f"scale: {scale!r}"
         )
     angles = -2j * np.pi * ((np.arange(n)[:, None] * np.arange(n)[None, :]) % max(n, 1)) / max(n, 1)
-    divisor = {None: 1, "sqrtn": math.sqrt(n), "n": n}[scale]
+    divisor = {None: 1, "sqrtn": math.sqrt(max(n, 0)), "n": n}[scale]
     return jnp.asarray(np.exp(angles) / divisor, dtype if dtype is not None else complex)
 
 
@@ -240,7 +241,8 @@ def hilbert(n: int) -> Array:
     Array([[1.        , 0.5       ],
            [0.5       , 0.33333334]], dtype=float32)
     """
-    i = np.arange(operator.index(n))
+    [n] = checked_shape((n,), "scipy.linalg.hilbert")
+    i = np.arange(n)
     return jnp.asarray(1 / (i[:, None] + i[None, :] + 1), float)
 
 
