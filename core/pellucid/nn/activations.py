@@ -26,6 +26,9 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 def identity(x: ArrayLike) -> Array:
     """`x`.
 
+    The result has the shape and dtype of `x`.
+    Raises: ArgumentTypeError for lists and strings.
+
     >>> identity(jnp.array([1.0]))
     Array([1.], dtype=float32)
     """
@@ -49,6 +52,9 @@ _relu.defjvps(lambda t, y, x: jnp.where(x > 0, t, _zero_like(t)))
 def relu(x: ArrayLike) -> Array:
     """`max(x, 0)`, with derivative 0 at 0.
 
+    The result has the shape and dtype of `x`, int32 for bool.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> relu(jnp.array([-1.0, 2.0]))
     Array([0., 2.], dtype=float32)
     """
@@ -67,6 +73,10 @@ _relu6.defjvps(lambda t, y, x: jnp.where((x > 0) & (x < 6), t, _zero_like(t)))
 def relu6(x: ArrayLike) -> Array:
     """`min(max(x, 0), 6)`, with derivative 0 at 0 and 6.
 
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> relu6(jnp.array([-1.0, 2.0, 7.0]))
     Array([0., 2., 6.], dtype=float32)
     """
@@ -77,6 +87,10 @@ def relu6(x: ArrayLike) -> Array:
 def softplus(x: ArrayLike) -> Array:
     """`log(1 + exp(x))`.
 
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> softplus(jnp.array([0.0]))
     Array([0.6931472], dtype=float32)
     """
@@ -86,6 +100,10 @@ def softplus(x: ArrayLike) -> Array:
 @numpy_function
 def sparse_plus(x: Any) -> Array:
     """0 below -1, `x` above 1, and `(x + 1)² / 4` between.
+
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> sparse_plus(jnp.array([-2.0, 0.0, 2.0]))
     Array([0.  , 0.25, 2.  ], dtype=float32)
@@ -98,6 +116,10 @@ def sparse_plus(x: Any) -> Array:
 def soft_sign(x: ArrayLike) -> Array:
     """`x / (|x| + 1)`.
 
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> soft_sign(jnp.array([1.0]))
     Array([0.5], dtype=float32)
     """
@@ -108,6 +130,10 @@ def soft_sign(x: ArrayLike) -> Array:
 @numpy_function
 def sigmoid(x: ArrayLike) -> Array:
     """`1 / (1 + exp(-x))`.
+
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> sigmoid(jnp.array([0.0]))
     Array([0.5], dtype=float32)
@@ -120,6 +146,9 @@ def sigmoid(x: ArrayLike) -> Array:
 def sparse_sigmoid(x: ArrayLike) -> Array:
     """0 below -1, 1 above 1, and `(x + 1) / 2` between.
 
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: ArgumentValueError for complex numbers, DtypeError for PRNG keys, ArgumentTypeError for strings.
+
     >>> sparse_sigmoid(jnp.array([0.0]))
     Array([0.5], dtype=float32)
     """
@@ -129,6 +158,10 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
 @numpy_function
 def silu(x: ArrayLike) -> Array:
     """`x * sigmoid(x)`, also called swish.
+
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> silu(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -144,6 +177,10 @@ swish = silu
 def mish(x: ArrayLike) -> Array:
     """`x * tanh(softplus(x))`.
 
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> mish(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
@@ -154,6 +191,10 @@ def mish(x: ArrayLike) -> Array:
 @numpy_function
 def log_sigmoid(x: Any) -> Array:
     """`log(sigmoid(x))`, without underflow.
+
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> log_sigmoid(jnp.array([0.0]))
     Array([-0.6931472], dtype=float32)
@@ -166,6 +207,12 @@ def log_sigmoid(x: Any) -> Array:
 def elu(x: Any, alpha: ArrayLike = 1.0) -> Array:
     """`x` where it is positive, else `alpha * (exp(x) - 1)`.
 
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype. `alpha` is broadcast with `x`.
+    Raises: DtypeError for PRNG keys, ShapeError for an `alpha` that does not fit, ArgumentTypeError for lists and
+    strings. Source: Clevert, Unterthiner and Hochreiter, Fast and accurate deep network learning by exponential linear
+    units, 2015.
+
     >>> elu(jnp.array([1.0, 0.0]))
     Array([1., 0.], dtype=float32)
     """
@@ -176,6 +223,10 @@ def elu(x: Any, alpha: ArrayLike = 1.0) -> Array:
 @numpy_function
 def leaky_relu(x: Any, negative_slope: ArrayLike = 1e-2) -> Array:
     """`x` where it isn't negative, else `negative_slope * x`.
+
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype. `negative_slope` is broadcast with `x`.
+    Raises: DtypeError for PRNG keys, ValueError for a slope that does not fit, ArgumentTypeError for lists and strings.
 
     >>> leaky_relu(jnp.array([1.0, -1.0]))
     Array([ 1.  , -0.01], dtype=float32)
@@ -188,6 +239,9 @@ def leaky_relu(x: Any, negative_slope: ArrayLike = 1e-2) -> Array:
 def hard_tanh(x: Any) -> Array:
     """`x` cut to between -1 and 1.
 
+    The result has the shape and dtype of `x`, int32 for bool.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for strings.
+
     >>> hard_tanh(jnp.array([-2.0, 0.5]))
     Array([-1. ,  0.5], dtype=float32)
     """
@@ -198,6 +252,11 @@ def hard_tanh(x: Any) -> Array:
 @numpy_function
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """`max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1)`.
+
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype. `alpha` is broadcast with `x`.
+    Raises: DtypeError for PRNG keys, ShapeError for an `alpha` that does not fit, ArgumentTypeError for lists and
+    strings. Source: Barron, Continuously differentiable exponential linear units, 2017.
 
     >>> celu(jnp.array([1.0, 0.0]))
     Array([1., 0.], dtype=float32)
@@ -210,6 +269,10 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 def selu(x: ArrayLike) -> Array:
     """`scale * elu(x, alpha)` with the constants that keep mean 0 and variance 1 (Klambauer et al., 2017).
 
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> selu(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
@@ -220,6 +283,9 @@ def selu(x: ArrayLike) -> Array:
 def gelu(x: Any, approximate: bool = True) -> Array:
     """`x` times the normal distribution's probability of at most `x`; with `approximate` by a tanh.
 
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
     Source: Hendrycks and Gimpel, "Gaussian error linear units", 2016.
 
     >>> gelu(jnp.array([0.0]))
@@ -238,6 +304,9 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 
     Raises: ArgumentValueError for an axis of odd size.
 
+    The result has the shape of `x` but half its size along `axis`, and its dtype if that is floating-point or complex.
+    Raises, too: AxisError for an axis out of bounds, DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> glu(jnp.array([3.0, 0.0]))
     Array([1.5], dtype=float32)
     """
@@ -253,6 +322,10 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """`(x + sqrt(x² + b)) / 2`.
 
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype. `b` is broadcast with `x`.
+    Raises: DtypeError for PRNG keys, ValueError for a `b` that does not fit, ArgumentTypeError for lists and strings.
+
     >>> squareplus(jnp.array([0.0]))
     Array([1.], dtype=float32)
     """
@@ -264,6 +337,10 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
 def hard_sigmoid(x: ArrayLike) -> Array:
     """`relu6(x + 3) / 6`.
 
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for strings.
+
     >>> hard_sigmoid(jnp.array([0.0]))
     Array([0.5], dtype=float32)
     """
@@ -273,6 +350,10 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 @numpy_function
 def hard_silu(x: ArrayLike) -> Array:
     """`x * hard_sigmoid(x)`, also called hard swish.
+
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for strings.
 
     >>> hard_silu(jnp.array([3.0]))
     Array([3.], dtype=float32)
@@ -296,6 +377,10 @@ _log1mexp.defjvps(lambda t, y, x: t / jnp.expm1(x))
 def log1mexp(x: ArrayLike) -> Array:
     """`log(1 - exp(-x))` of positive `x`, exact for small and large ones (Mächler, 2012).
 
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> log1mexp(jnp.array([1.0]))
     Array([-0.45867515], dtype=float32)
     """
@@ -307,6 +392,10 @@ def one_hot(
     x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
 ) -> Array:
     """Vectors of `num_classes` with a 1 at the numbers `x`, along the new `axis`; of numbers out of range all 0.
+
+    The result has the shape of `x` with the new axis, and `dtype`, by default the default floating one.
+    Raises: ShapeError for a `num_classes` that is no integer from 0, AxisError for an axis out of bounds, DtypeError
+    for bool and PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> one_hot(jnp.array([0, 2]), 3)
     Array([[1., 0., 0.],

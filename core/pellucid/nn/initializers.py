@@ -58,6 +58,10 @@ def zeros(
 ) -> Array:
     """Zeros; the key isn't used.
 
+    The result has the given `shape` and `dtype`, by default the default floating one.
+    Raises: ShapeError for negative sizes, ArgumentTypeError for sizes that are no integers, TypeError for what is no
+    dtype.
+
     >>> zeros(pl.random.key(0), (2,))
     Array([0., 0.], dtype=float32)
     """
@@ -72,6 +76,10 @@ def ones(
 ) -> Array:
     """Ones; the key isn't used.
 
+    The result has the given `shape` and `dtype`, by default the default floating one.
+    Raises: ShapeError for negative sizes, ArgumentTypeError for sizes that are no integers, TypeError for what is no
+    dtype.
+
     >>> ones(pl.random.key(0), (2,))
     Array([1., 1.], dtype=float32)
     """
@@ -80,6 +88,10 @@ def ones(
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer that gives `value` everywhere.
+
+    Called with (key, shape, dtype, out_sharding), it gives an array of that shape, and of that dtype or else of
+    `dtype`, by default the default floating one. The call raises ShapeError for negative sizes and for a `value` that
+    does not broadcast to the shape, ArgumentTypeError for sizes that are no integers.
 
     >>> constant(3.0)(pl.random.key(0), (2,))
     Array([3., 3.], dtype=float32)
@@ -98,6 +110,10 @@ def _scaled(samples: Array, factor: Any) -> Array:
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer of uniform numbers from 0 to before `scale`.
 
+    Called with (key, shape, dtype, out_sharding), it gives an array of that shape, and of that dtype or else of
+    `dtype`, by default the default floating one. The call raises ArgumentTypeError for what is no key, ShapeError for a
+    `shape` of anything but integers from 0, and ArgumentValueError for a dtype that is not floating-point.
+
     >>> uniform()(pl.random.key(0), (2, 3)).shape
     (2, 3)
     """
@@ -111,6 +127,10 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
 
 def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer of normal numbers of standard deviation `stddev`.
+
+    Called with (key, shape, dtype, out_sharding), it gives an array of that shape, and of that dtype or else of
+    `dtype`, by default the default floating one. The call raises ArgumentTypeError for what is no key, ShapeError for a
+    `shape` of anything but integers from 0, and ArgumentValueError for a dtype that is not floating-point or complex.
 
     >>> normal()(pl.random.key(0), (2, 3)).shape
     (2, 3)
@@ -130,6 +150,10 @@ def truncated_normal(
     upper: ArrayLike = 2.0,
 ) -> Initializer:
     """An initializer of normal numbers cut to between `lower` and `upper`, then multiplied by `stddev`.
+
+    Called with (key, shape, dtype, out_sharding), it gives an array of that shape, and of that dtype or else of
+    `dtype`, by default the default floating one. The call raises ArgumentTypeError for what is no key, ShapeError for a
+    `shape` of anything but integers from 0, and ArgumentValueError for a dtype that is not floating-point.
 
     >>> truncated_normal()(pl.random.key(0), (2, 3)).shape
     (2, 3)
@@ -261,6 +285,10 @@ def _family(
 
     initializer.__name__ = initializer.__qualname__ = name
     initializer.__doc__ = f"""{source}: `variance_scaling({scale}, {mode!r}, {distribution!r})` with these axes.
+
+    The initializer gives an array of the shape that it is called with, of `dtype` or the default floating one. Its
+    call raises ArgumentValueError for fewer than two dimensions and for sizes below 1, DtypeError for a dtype that is
+    neither floating-point nor complex, and ArgumentTypeError for what is no key.
 
     >>> print(f"{{{name}()(pl.random.key(0), (8, 4))[0, 0]:.4f}}")
     {number}

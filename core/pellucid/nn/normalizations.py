@@ -29,6 +29,10 @@ def standardize(
     `algorithm`: "fast" computes the variance as `mean(x²) - mean(x)²` in one pass, "compensated" from deviations.
     Raises: ArgumentValueError for another algorithm.
 
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype. Raises, too: AxisError for an axis out of bounds, DtypeError for PRNG keys, ArgumentTypeError for lists and
+    strings.
+
     >>> standardize(jnp.array([1.0, 3.0])).round(2)
     Array([-1.,  1.], dtype=float32)
     """

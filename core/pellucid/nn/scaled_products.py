@@ -31,6 +31,8 @@ def scaled_matmul(
     `lhs_scales` [B, M, K / block] and `rhs_scales` [B, N, K / block] multiply the elements of their blocks.
     Raises: ShapeError for scales that don't fit.
 
+    The result has dtype `preferred_element_type`. DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> x, scales = jnp.ones((1, 2, 4)), jnp.full((1, 2, 1), 2.0)
     >>> scaled_matmul(x, x, scales, scales)
     Array([[[16., 16.],
@@ -86,6 +88,8 @@ def get_scaled_dot_general_config(
     `global_scale` is one number that scales the whole operand with "nvfp4", by default 1.
     Raises: ArgumentValueError for another mode. Source: OCP Microscaling Formats Specification 1.0.
 
+    It describes operands of any shape; `scaled_dot_general` takes it.
+
     >>> get_scaled_dot_general_config("nvfp4").block_size
     16
     """
@@ -114,6 +118,8 @@ def scaled_dot_general(
     exactly, 0 where an operand exceeds the largest number of its format; else both factors of it are quantized along the
     axes which it contracts. `implementation` has no effect.
     Raises: ShapeError where a block doesn't divide the contracted size, DtypeError for a result of more than 32 bits or of integers.
+
+    The result has the shape that `lax.dot_general` gives, and dtype `preferred_element_type`.
 
     >>> x = jnp.ones((2, 64))
     >>> config = get_scaled_dot_general_config("mxfp8")

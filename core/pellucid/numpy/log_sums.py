@@ -33,6 +33,11 @@ def logsumexp(
     Elements where `where` is false are left out. A negative sum gives NaN; with `return_sign` the result is
     (logarithm of the absolute value, sign).
 
+    Results have the shape of `a` without `axis`, or with size 1 there if `keepdims`, and the floating-point or complex
+    dtype that `a` and `b` promote to.
+    Raises: AxisError for an axis out of bounds, ShapeError for a `b` or `where` that does not fit, DtypeError for PRNG
+    keys, ArgumentTypeError for lists and strings.
+
     >>> logsumexp(jnp.array([0.0, 0.0]))
     Array(0.6931472, dtype=float32)
     """
@@ -76,6 +81,11 @@ def logmeanexp(
 ) -> Array:
     """`log(mean(exp(x)))` along `axis`, computed relative to the largest element.
 
+    The result has the shape of `x` without `axis`, or with size 1 there if `keepdims`, and its dtype if that is
+    floating-point or complex, else the default floating dtype.
+    Raises: AxisError for an axis out of bounds, ShapeError for a `where` that does not fit, DtypeError for PRNG keys,
+    ArgumentTypeError for lists and strings.
+
     >>> logmeanexp(jnp.array([1.0, 1.0]))
     Array(1., dtype=float32)
     """
@@ -95,6 +105,11 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     """`exp(x) / sum(exp(x))` along `axis`, computed relative to the largest element.
 
     Elements where `where` is false are left out, and 0.
+
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: AxisError for an axis out of bounds, ShapeError for a `where` that does not fit, DtypeError for PRNG keys,
+    ArgumentTypeError for lists and strings.
 
     >>> softmax(jnp.array([0.0, 0.0]))
     Array([0.5, 0.5], dtype=float32)
@@ -124,6 +139,11 @@ def _softmax(x: ArrayLike, where: ArrayLike | None, axis: Axis) -> Any:
 
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """`log(softmax(x))` along `axis`; -inf where `where` is false.
+
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: AxisError for an axis out of bounds, ShapeError for a `where` that does not fit, DtypeError for PRNG keys,
+    ArgumentTypeError for lists and strings.
 
     >>> log_softmax(jnp.array([0.0, 0.0]))
     Array([-0.6931472, -0.6931472], dtype=float32)
