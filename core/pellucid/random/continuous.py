@@ -68,6 +68,10 @@ def exponential(
 ) -> Array:
     """Numbers of the exponential distribution, with density exp(-x) for x ≥ 0.
 
+    The result has the given `shape` and `dtype`, by default the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for a `shape` of anything but
+    integers from 0, ArgumentValueError for a dtype that is not floating-point.
+
     >>> pl.random.exponential(pl.random.key(0), (2,)).shape
     (2,)
     """
@@ -91,6 +95,10 @@ def cauchy(
 ) -> Array:
     """Numbers of the Cauchy distribution, with density 1 / (π (1 + x²)).
 
+    The result has the given `shape` and `dtype`, by default the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for a `shape` of anything but
+    integers from 0, ArgumentValueError for a dtype that is not floating-point.
+
     >>> pl.random.cauchy(pl.random.key(0), (2,)).shape
     (2,)
     """
@@ -113,6 +121,10 @@ def laplace(
 ) -> Array:
     """Numbers of the Laplace distribution, with density ½ exp(-|x|).
 
+    The result has the given `shape` and `dtype`, by default the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for a `shape` of anything but
+    integers from 0, ArgumentValueError for a dtype that is not floating-point.
+
     >>> pl.random.laplace(pl.random.key(0), (2,)).shape
     (2,)
     """
@@ -133,6 +145,10 @@ def logistic(
     out_sharding: Sharding | PartitionSpec | None = None,
 ) -> Array:
     """Numbers of the logistic distribution, with density exp(-x) / (1 + exp(-x))².
+
+    The result has the given `shape` and `dtype`, by default the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for a `shape` of anything but
+    integers from 0, ArgumentValueError for a dtype that is not floating-point.
 
     >>> pl.random.logistic(pl.random.key(0), (2,)).shape
     (2,)
@@ -156,6 +172,12 @@ def pareto(
 ) -> Array:
     """Numbers of the Pareto distribution, with density b / x^(b + 1) for x ≥ 1.
 
+    The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
+    the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
+
     >>> pl.random.pareto(pl.random.key(0), 2.0, (2,)).shape
     (2,)
     """
@@ -178,6 +200,12 @@ def rayleigh(
     out_sharding: Sharding | PartitionSpec | None = None,
 ) -> Array:
     """Numbers of the Rayleigh distribution, with density x / s² exp(-x² / 2s²) for x ≥ 0 and scale s.
+
+    The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
+    the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
 
     >>> pl.random.rayleigh(pl.random.key(0), 2.0, (2,)).shape
     (2,)
@@ -203,6 +231,11 @@ def weibull_min(
 ) -> Array:
     """Numbers of the Weibull distribution, with density c / s (x / s)^(c - 1) exp(-(x / s)^c) for x ≥ 0.
 
+    The result has the given `shape`, to which parameters broadcast, and `dtype`, by default the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
+
     >>> pl.random.weibull_min(pl.random.key(0), 1.0, 2.0, (2,)).shape
     (2,)
     """
@@ -226,6 +259,12 @@ def triangular(
     key: Array, left: ArrayLike, mode: ArrayLike, right: ArrayLike, shape: int | Ints | None = None, dtype: DTypeLike | None = None, *, out_sharding: Sharding | PartitionSpec | None = None
 ) -> Array:  # fmt: skip
     """Numbers between `left` and `right` whose density rises linearly up to `mode`, and falls beyond it.
+
+    The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
+    the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
 
     >>> pl.random.triangular(pl.random.key(0), 0.0, 1.0, 3.0, (2,)).shape
     (2,)
@@ -253,6 +292,12 @@ def lognormal(
 ) -> Array:
     """Exponentials of normal numbers with standard deviation `sigma`.
 
+    The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
+    the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
+
     >>> pl.random.lognormal(pl.random.key(0), 2.0, (2,)).shape
     (2,)
     """
@@ -273,6 +318,10 @@ def maxwell(
     out_sharding: Sharding | PartitionSpec | None = None,
 ) -> Array:
     """Numbers of the Maxwell distribution: lengths of vectors of three normal numbers.
+
+    The result has the given `shape` and `dtype`, by default the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for a `shape` of anything but
+    integers from 0, ArgumentValueError for a dtype that is not floating-point.
 
     >>> pl.random.maxwell(pl.random.key(0), (2,)).shape
     (2,)
@@ -299,6 +348,11 @@ def double_sided_maxwell(
     """Numbers of the double-sided Maxwell distribution: `loc` plus or minus `scale` times one of Maxwell's.
 
     Their shape is `shape` with that of `loc` and `scale` behind it.
+
+    Their dtype is `dtype`, by default the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not broadcast, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
 
     >>> pl.random.double_sided_maxwell(pl.random.key(0), 0.0, 2.0, (2,)).shape
     (2,)
@@ -332,6 +386,11 @@ def wald(
 ) -> Array:
     """Numbers of the Wald (inverse Gaussian) distribution with scale 1.
 
+    The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
+    the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
     Source: Michael, Schucany and Haas, Generating Random Variates Using Transformations with Multiple Roots, 1976.
 
     >>> pl.random.wald(pl.random.key(0), 2.0, (2,)).shape

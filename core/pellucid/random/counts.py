@@ -54,6 +54,12 @@ def geometric(
 ) -> Array:
     """Numbers of trials up to the first success, whose probability in each is `p`.
 
+    The result has the given `shape`, by default that of `p`, which broadcasts to it, and the integer `dtype`, by
+    default int32, or int64 with 64-bit dtypes.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not integer, ArgumentTypeError
+    for parameters that are lists or strings.
+
     >>> pl.random.geometric(pl.random.key(0), 0.3, (2,)).shape
     (2,)
     """
@@ -170,6 +176,9 @@ def poisson(
     """Integers of the Poisson distribution with rate `lam`; -1 where the rate is negative or NaN.
 
     Raises: UnsupportedError for keys of other generators than threefry2x32, whose bits depend on the batch.
+
+    The result has the given `shape`, by default that of `lam`, which broadcasts to it, and the integer `dtype`, by
+    default int32, or int64 with 64-bit dtypes.
 
     >>> pl.random.poisson(pl.random.key(0), 20.0, (2,)).shape
     (2,)
@@ -289,6 +298,12 @@ def binomial(
 
     NaN where `n` is negative or NaN, or `p` is no probability.
 
+    The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
+    the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
+
     >>> pl.random.binomial(pl.random.key(0), 10.0, 0.3, (2,)).shape
     (2,)
     """
@@ -330,6 +345,11 @@ def multinomial(
     """Numbers of each outcome in `n` trials; `p` has their probabilities along its last axis.
 
     `unroll` is that of the `scan` over outcomes. `shape` is that of the result.
+
+    The result has the dtype `dtype`, by default the default floating one; without `shape`, `n` broadcasts with `p` but
+    for its last axis.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for shapes that do not fit,
+    AxisError for a `p` without axes, ArgumentValueError for a dtype that is not floating-point.
 
     >>> pl.random.multinomial(pl.random.key(0), 10.0, np.ones(3, np.float32) / 3).shape
     (3,)

@@ -166,6 +166,12 @@ def gamma(
 
     Differentiable by `a`. Below 1 most numbers are tiny: `loggamma` gives those that would be 0.
 
+    The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
+    the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
+
     >>> pl.random.gamma(pl.random.key(0), 2.0)
     Array(1.5897877, dtype=float32)
     """
@@ -181,6 +187,12 @@ def loggamma(
     out_sharding: Sharding | PartitionSpec | None = None,
 ) -> Array:
     """Logarithms of numbers of the gamma distribution; differentiable by `a`.
+
+    The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
+    the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
 
     >>> pl.random.loggamma(pl.random.key(0), 2.0).shape
     ()
@@ -212,6 +224,12 @@ def beta(
     """Numbers of the beta distribution, with density proportional to x^(a - 1) (1 - x)^(b - 1) for 0 ≤ x ≤ 1.
 
     Differentiable by `a` and `b`.
+
+    The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
+    the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
 
     >>> pl.random.beta(pl.random.key(0), 2.0, 3.0, (2,)).shape
     (2,)
@@ -275,6 +293,12 @@ def chisquare(
 ) -> Array:
     """Numbers of the χ² distribution with `df` degrees of freedom.
 
+    The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
+    the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
+
     >>> pl.random.chisquare(pl.random.key(0), 2.0, (2,)).shape
     (2,)
     """
@@ -293,6 +317,12 @@ def f(
     key: Array, dfnum: ArrayLike, dfden: ArrayLike, shape: int | Ints | None = None, dtype: DTypeLike | None = None, *, out_sharding: Sharding | PartitionSpec | None = None
 ) -> Array:  # fmt: skip
     """Numbers of the F distribution: quotients of two of χ², each divided by its degrees of freedom.
+
+    The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
+    the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
 
     >>> pl.random.f(pl.random.key(0), 2.0, 3.0, (2,)).shape
     (2,)
@@ -318,6 +348,11 @@ def t(
 ) -> Array:
     """Numbers of Student's t distribution with `df` degrees of freedom.
 
+    The result has the given `shape`, to which parameters broadcast, and `dtype`, by default the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
+
     >>> pl.random.t(pl.random.key(0), 3.0, (2,)).shape
     (2,)
     """
@@ -340,6 +375,11 @@ def generalized_normal(
     out_sharding: Sharding | PartitionSpec | None = None,
 ) -> Array:
     """Numbers of the generalized normal distribution, with density proportional to exp(-|x|^p).
+
+    The result has the given `shape`, to which parameters broadcast, and `dtype`, by default the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
 
     >>> pl.random.generalized_normal(pl.random.key(0), 2.0, (2,)).shape
     (2,)
@@ -369,6 +409,10 @@ def ball(
 ) -> Array:
     """Points in the unit ball of the p-norm in `d` dimensions, an array of shape `(*shape, d)`.
 
+    Its dtype is `dtype`, by default the default floating one; `p` is a scalar.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `p` that is no scalar and for a
+    `shape` of anything but integers from 0, ArgumentValueError for a `d` that is no integer from 0 and for a dtype that
+    is not floating-point.
     Source: Barthe, Guédon, Mendelson and Naor, A probabilistic approach to the geometry of the lₚⁿ-ball, 2005.
 
     >>> pl.random.ball(pl.random.key(0), 3, shape=(2,)).shape

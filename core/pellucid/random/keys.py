@@ -143,6 +143,10 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) ->
 def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
     """The words of `key(seed)`, an array of uint32; a typed key under the option `enable_custom_prng`.
 
+    The result has shape [2] for threefry2x32, [4] for rbg.
+    Raises: ArgumentTypeError for lists and strings, ShapeError for a seed that is no scalar, DtypeError for one that is
+    no integer, IntegerRangeError for one of more than 64 bits, ArgumentValueError for an unknown `impl`.
+
     >>> PRNGKey(42)
     Array([ 0, 42], dtype=uint32)
     """
@@ -161,6 +165,9 @@ def _like_given(keys: Array, typed: Any) -> Array:
 
 def key_data(keys: Array) -> Array:
     """The words of typed keys: an array of uint32 whose last axes are those of a key.
+
+    The result has the shape of `keys` with that of a key behind it, [2] for threefry2x32.
+    Raises: ArgumentTypeError for what is no key.
 
     >>> key_data(key(42))
     Array([ 0, 42], dtype=uint32)
@@ -189,6 +196,9 @@ def wrap_key_data(
 def key_impl(keys: Array) -> Any:
     """The name of the generator of `keys`; the generator itself if it has none.
 
+    Keys may have any shape.
+    Raises: ArgumentTypeError for what is no key.
+
     >>> key_impl(key(0))
     'threefry2x32'
     """
@@ -201,6 +211,8 @@ def key_impl(keys: Array) -> Any:
 
 def key_dtype(impl_spec: Any = None) -> Any:
     """The dtype of keys of a generator, by default of the default one.
+
+    Raises: ArgumentValueError for an unknown generator, ArgumentTypeError for what names none.
 
     >>> key_dtype("rbg")
     key<rbg>
@@ -227,6 +239,8 @@ def fold_in(key: Array, data: ArrayLike) -> Array:
     """A new key of `key` and the number `data`, of which 32 bits count; in the form of `key`.
 
     Raises: IntegerRangeError for Python integers that uint32 can't hold, ShapeError for arrays.
+
+    The result has the shape and dtype of `key`.
 
     >>> fold_in(PRNGKey(0), 1)
     Array([ 928981903, 3453687069], dtype=uint32)
@@ -257,6 +271,9 @@ def fold_in(key: Array, data: ArrayLike) -> Array:
 
 def clone(key: Array) -> Array:
     """The same key, which a check of reuse counts as a new one.
+
+    Shape and dtype stay.
+    Raises: ArgumentTypeError for what is no key.
 
     >>> clone(key(1)) == key(1)
     Array(True, dtype=bool)

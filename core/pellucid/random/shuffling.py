@@ -81,6 +81,10 @@ def gumbel(
     In mode "high" large numbers, of low probability, are as likely as they should be; that takes twice as many bits.
     The default, "low", is chosen by the option `high_dynamic_range_gumbel`.
 
+    The result has the given `shape` and `dtype`, by default the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for a `shape` of anything but
+    integers from 0, ArgumentValueError for a dtype that is not floating-point, and for another mode.
+
     >>> pl.random.gumbel(pl.random.key(0))
     Array(2.9233725, dtype=float32)
     """

@@ -257,6 +257,12 @@ def truncated_normal(
 ) -> Array:  # fmt: skip
     """Normal numbers between `lower` and `upper`, which broadcast to `shape`.
 
+    The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
+    the default floating one.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
+    ArgumentTypeError for parameters that are lists or strings.
+
     >>> pl.random.truncated_normal(pl.random.key(0), -1.0, 1.0)
     Array(0.8618594, dtype=float32)
     """
@@ -333,6 +339,10 @@ def rademacher(
     out_sharding: Sharding | PartitionSpec | None = None,
 ) -> Array:
     """-1 or 1 with equal probability, by default integers.
+
+    The result has the given `shape` and `dtype`.
+    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for a `shape` of anything but
+    integers from 0, ArgumentValueError for a dtype of no numbers.
 
     >>> pl.random.rademacher(pl.random.key(0), (4,))
     Array([-1, -1,  1,  1], dtype=int32)
