@@ -22,7 +22,6 @@ from pellucid.base import (
     Function,
     Names,
     PassFinished,
-    PellucidError,
     Symbol,
     UnsupportedError,
     config,
@@ -134,9 +133,9 @@ def run_pass(name: str, function: Function, *arguments: Any) -> Any:
     start = time.perf_counter()
     try:
         result = function(*arguments)
-    except PellucidError:
-        raise
-    except (JaxRuntimeError, ValueError, RuntimeError) as error:
+    except Exception as error:
+        if type(error) not in (JaxRuntimeError, ValueError, RuntimeError):
+            raise  # a message of ours, or of a user's rule or hook
         text = str(error)
         failure = (
             callback_failure(text)

@@ -222,3 +222,14 @@ def test_containers_are_refused_with_what_is_wrong_of_them() -> None:
     check_message(
         lambda: pl.vmap(lambda c: c, in_axes=0)(Columns(X, X)), ArgumentTypeError, "Columns"
     )
+
+
+def test_what_a_lowering_raises_is_not_reworded() -> None:
+    primitive = new("raising")
+
+    def lower(ctx, x):
+        raise NotImplementedError("no such device")
+
+    mlir.register_lowering(primitive, lower)
+    with pytest.raises(NotImplementedError, match="^no such device$"):
+        pl.jit(primitive.bind)(1.0)
