@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from pellucid.base import Names
+from pellucid.base import Names, NameStack
 from pellucid.base.late import late
 
 from .avals import AbstractRef, AbstractValue
@@ -128,6 +128,9 @@ class SourceInfo(NamedTuple):
     name_stack: Any
 
 
+_NO_NAMES = NameStack(None, "")
+
+
 class JaxprEqn:
     """An equation as interpreters written for the reference read it: `params` is a dict.
 
@@ -149,7 +152,7 @@ class JaxprEqn:
         self.primitive = equation.primitive
         self.params: dict[str, Any] = equation.params._asdict()
         self.effects = equation.effects
-        self.source_info = SourceInfo(equation.source, equation.scope)
+        self.source_info = SourceInfo(equation.source, equation.scope or _NO_NAMES)
 
     def replace(
         self,

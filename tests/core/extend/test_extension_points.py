@@ -114,3 +114,10 @@ def test_traces_of_users_say_what_they_lack_or_return() -> None:
         pytest.raises(NotImplementedError, match="custom_vjp_call"),
     ):
         squared(1.0)
+
+
+def test_equations_outside_of_scopes_have_an_empty_name_stack() -> None:
+    (eqn,) = pl.make_jaxpr(pl.lax.sin)(1.0).eqns
+    assert str(eqn.source_info.name_stack) == ""
+    names = source_info_util.new_name_stack("model") + eqn.source_info.name_stack
+    assert str(names) == "model"
