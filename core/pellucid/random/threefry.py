@@ -103,7 +103,7 @@ class Iota2x32Shape(Primitive[Iota2x32ShapeParams]):
     """Positions in row-major order as numbers of 64 bits, in two words, also where 64-bit types are off."""
 
     name = "iota_2x32_shape"
-    traits = Traits(kind="creation", flops=0.0)
+    traits = Traits(kind="creation", flops=0.0, returns_list=True)
 
     def abstract_eval(self, avals, params):
         return [shaped_array(params.shape, _WORD)] * 2
