@@ -80,16 +80,20 @@ def reshape(
     """The elements of `a`, in row-major order ("C") or column-major order ("F"), with `shape`.
 
     One size may be -1: it follows from the others.
-    Result: shape `shape`; dtype of `a`. `copy` has no effect: arrays don't change. `out_sharding` lays the result out.
+    Result: shape `shape`; dtype of `a`; NumPy arrays and scalars give NumPy arrays, also while functions are traced.
+    `copy` has no effect: arrays don't change. `out_sharding` lays the result out.
     Raises: ArgumentTypeError for lists and other values that are no arrays and for sizes that are no ints, ShapeError
     for another number of elements, ArgumentValueError for an unknown `order`.
 
     >>> reshape(np.arange(6), (2, -1)).shape
     (2, 3)
     """
-    del copy  # arrays can't be changed, so nobody can tell a copy from a view
+    del copy  # nobody can tell a copy of an Array from a view
     aval = aval_of("reshape", a)
     sizes = movement.inferred_sizes("jnp.reshape", aval.shape, listed(shape))
+    if isinstance(a, (np.ndarray, np.generic)) and out_sharding is None:
+        view: Any = a.reshape(sizes, order=order)
+        return view
     if order == "F":
         reversed_axes = tuple(range(aval.ndim))[::-1]
         turned = _reshape(transpose(a, reversed_axes), sizes[::-1], out_sharding)

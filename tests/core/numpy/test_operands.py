@@ -205,3 +205,19 @@ def test_axes_and_lengths_are_ints(call, bad):
 def test_sizes_along_axes_that_arrays_lack():
     with pytest.raises(AxisError, match="out of bounds for an array with 1 dimension"):
         jnp.size(X, 1)
+
+
+def test_reshape_keeps_numpy_arrays():
+    x = np.arange(6.0)
+    for reshaped in (jnp.reshape(x, (2, -1)), jnp.reshape(x, (2, 3), "C", copy=False)):
+        assert type(reshaped) is np.ndarray
+        assert reshaped.dtype == np.float64
+        np.testing.assert_array_equal(reshaped, x.reshape(2, 3))
+    np.testing.assert_array_equal(jnp.reshape(x, (2, 3), "F"), x.reshape(2, 3, order="F"))
+    assert type(jnp.reshape(np.float32(1), 1)) is np.ndarray
+    sizes = pl.jit(lambda: jnp.zeros(jnp.reshape(np.array([[2], [3]]), -1)))()
+    assert sizes.shape == (2, 3)
+    for function in (jnp.ravel, jnp.atleast_2d):
+        assert isinstance(function(x), pl.Array)
+    with pytest.raises(ValueError, match="size"):
+        jnp.reshape(x, (4, 2))
