@@ -11,6 +11,7 @@ late.origins.update(
         "load ahead": "pellucid.compilation.disk_cache:programs_of_session",  # when devices are there
         "relaid": "pellucid.compilation.eager:relaid",  # large arrays are laid out anew by a program
         "text": "pellucid.ir.printing:text",
+        "use trace": "pellucid.tracing.current:use_trace",  # libraries bind primitives under traces
         # The transformations and the pipeline lie below calls.
         "with layers called": "pellucid.higher_order.repeated_layers:with_layers_called",
         # Values that consist of arrays are lowered to them.

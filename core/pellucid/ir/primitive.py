@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 from pellucid.base import ArgumentTypeError, MissingRule, cached, strict_zip
+from pellucid.base.late import late
 from pellucid.sharding import NamedSharding
 from pellucid.sharding.explicit_types import (
     Operation,
@@ -88,7 +89,8 @@ class Interpreted:
         >>> pl.lax.add_p.bind_with_trace(trace, [np.float32(1), np.float32(2)], None, {})
         Array(3., dtype=float32)
         """
-        results = trace.interpret(self, tuple(args), params_of(self, params))
+        with late("use trace")(trace):
+            results = binder(self, *args, params=params_of(self, params))
         return list(results) if self.multiple_results else results[0]
 
     def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:

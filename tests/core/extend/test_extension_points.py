@@ -121,3 +121,26 @@ def test_equations_outside_of_scopes_have_an_empty_name_stack() -> None:
     assert str(eqn.source_info.name_stack) == ""
     names = source_info_util.new_name_stack("model") + eqn.source_info.name_stack
     assert str(names) == "model"
+
+
+def test_traces_of_libraries_interpret_whole_operations_on_keys() -> None:
+    names = []
+
+    class Listing(core.Trace):
+        def __init__(self, parent):
+            super().__init__()
+            self.parent = parent
+
+        def process_primitive(self, primitive, tracers, params):
+            names.append(primitive.name)
+            return primitive.bind_with_trace(self.parent, tracers, None, params)
+
+    key = pl.random.key(0)
+    with (
+        extend_core.take_current_trace() as parent,
+        extend_core.set_current_trace(Listing(parent)),
+    ):
+        first, _ = pl.random.split(key)
+    assert names[0] == "random_split"
+    assert "threefry2x32" not in names
+    assert (first == pl.random.split(key)[0]).all()
