@@ -92,8 +92,9 @@ def reshape(
     aval = aval_of("reshape", a)
     sizes = movement.inferred_sizes("jnp.reshape", aval.shape, listed(shape))
     if isinstance(a, (np.ndarray, np.generic)) and out_sharding is None:
-        view: Any = a.reshape(sizes, order=order)
-        return view
+        # `Any`, as NumPy's stubs want a literal of `order`, and an annotation of ours an array.
+        numpy_array: Any = a
+        return numpy_array.reshape(sizes, order=order)
     if order == "F":
         reversed_axes = tuple(range(aval.ndim))[::-1]
         turned = _reshape(transpose(a, reversed_axes), sizes[::-1], out_sharding)

@@ -270,7 +270,7 @@ register_pytree_node(
         (view.ref, *(operands for _, operands in view.steps)),
         tuple([step for step, _ in view.steps]),
     ),
-    lambda steps, children: RefView(children[0], tuple(strict_zip(steps, children[1:]))),
+    lambda steps, children: RefView(children[0], tuple(strict_zip(steps, children[1:]))),  # pyright: ignore[reportArgumentType]
 )
 
 

@@ -231,5 +231,5 @@ def test_what_a_lowering_raises_is_not_reworded() -> None:
         raise NotImplementedError("no such device")
 
     mlir.register_lowering(primitive, lower)
-    with pytest.raises(NotImplementedError, match="^no such device$"):
+    with pytest.raises(NotImplementedError, match=r"^no such device$"):
         pl.jit(primitive.bind)(1.0)
