@@ -12,7 +12,6 @@ import functools
 import hashlib
 import json
 import os
-import pathlib
 import platform
 import re
 import stat
@@ -21,9 +20,10 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from pellucid.base import CacheError, cached, clearing, config, logger, strict_zip
+from pellucid.base import CacheError, Function, cached, clearing, config, logger, strict_zip
 from pellucid.lowering.module import Origin
 from pellucid.runtime.executable import FromDisk
 from pellucid.runtime.platforms import clients_by_platform, platform_of
@@ -63,7 +63,7 @@ def reset_cache() -> None:
     _session.clear()
 
 
-def folder() -> pathlib.Path | None:
+def folder() -> Path | None:
     """The cache's folder, or None while the cache is off or its folder can't be trusted."""
     path = config.compilation_cache_dir.value
     if not path or not config.enable_compilation_cache.value:
@@ -72,8 +72,8 @@ def folder() -> pathlib.Path | None:
 
 
 @cached(8)
-def _usable_folder(path: str) -> pathlib.Path | None:
-    home = pathlib.Path(path).expanduser()
+def _usable_folder(path: str) -> Path | None:
+    home = Path(path).expanduser()
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = home.stat()
@@ -106,14 +106,15 @@ def _warn(text: str) -> None:
 # Keys -----------------------------------------------------------------------------------------------
 
 
-def key_of(lowered: Any, options: Any) -> str | None:
-    """The name of a program's entry: a hash of all that decides its executable; None if it can't be kept.
+def entry_of(lowered: Any, options: Any) -> Path | None:
+    """The file of a program's entry, named by a hash of all that decides its executable; None if it can't be kept.
 
     A program that holds addresses of this process's objects, or that a function of the user transforms, can't be kept;
     host callbacks are found by number.
     """
     module, placement = lowered.module, lowered.request.placement
-    if folder() is None or module.keep_alive:
+    home = folder()
+    if home is None or module.keep_alive:
         return None
     if hlo_transformations.any_for(platform_of(placement.client)):
         return None
@@ -127,7 +128,7 @@ def key_of(lowered: Any, options: Any) -> str | None:
         else mlir.bytecode_without_locations
     )
     digest.update(as_bytecode(module.module))
-    return digest.hexdigest()
+    return home / f"{digest.hexdigest()}{_SUFFIX}"
 
 
 def _environment(client: Client, devices: Sequence[Device]) -> str:
@@ -149,7 +150,7 @@ def _processor() -> str:
     """The processor's model and instruction sets, for which code was generated."""
     facts = [platform.machine(), platform.processor()]
     with contextlib.suppress(OSError):
-        text = pathlib.Path("/proc/cpuinfo").read_text()
+        text = Path("/proc/cpuinfo").read_text()
         for name in ("model name", "flags", "Features"):
             line = re.search(rf"^{name}\s*:.*$", text, re.MULTILINE)
             facts.append(line.group() if line else "")
@@ -168,17 +169,17 @@ class _Opened(NamedTuple):
     program: bytes
 
 
-def load(key: str, lowered: Any, options: Any) -> tuple[LoadedExecutable, FromDisk] | None:
-    """The executable stored under `key`, loaded, and its facts; None if there is none that can be used."""
+def load(path: Path, lowered: Any, options: Any) -> tuple[LoadedExecutable, FromDisk] | None:
+    """The executable of the entry at `path`, loaded, and its facts; None if there is none that can be used."""
     placement, callbacks = lowered.request.placement, lowered.module.host_callbacks
     programs = programs_of_session()
-    opened = programs.take(key) if programs is not None else None
+    opened = programs.take(path.stem) if programs is not None else None
     opened = opened or _opened(
-        key, lambda _: _Target(placement.client, placement.devices, options, callbacks)
+        path, lambda _: _loader(placement.client, placement.devices, options, callbacks)
     )
     if opened is None:
         return None
-    _note_use(key)
+    _note_use(path)
     loaded, header, content, program = opened
     origins = lowered.module.origins
     is_known = header["primitives"] == _primitives(origins)
@@ -186,21 +187,17 @@ def load(key: str, lowered: Any, options: Any) -> tuple[LoadedExecutable, FromDi
     return loaded, FromDisk(equations, header["program_id"], content, program)
 
 
-class _Target(NamedTuple):
-    """Where an executable is loaded, by which options it was compiled, and what it calls on the host."""
+def _loader(
+    client: Client, devices: Sequence[Device], options: Any, host_callbacks: Sequence[Any]
+) -> Function:
+    """Function that loads an executable onto `devices`, from its bytes."""
+    return functools.partial(
+        deserialize, client, devices=devices, options=options, host_callbacks=host_callbacks
+    )
 
-    client: Client
-    devices: Sequence[Device]
-    options: Any
-    host_callbacks: Sequence[Any]
 
-
-def _opened(key: str, target_of: Callable[[dict[str, Any]], _Target | None]) -> _Opened | None:
-    """The entry under `key`, loaded where `target_of` its header says; None without one that can be used."""
-    home = folder()
-    if home is None:
-        return None
-    path = home / f"{key}{_SUFFIX}"
+def _opened(path: Path, loader_of: Callable[[dict[str, Any]], Function | None]) -> _Opened | None:
+    """The entry at `path`, loaded by what `loader_of` its header gives; None without one that can be used."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -209,14 +206,10 @@ def _opened(key: str, target_of: Callable[[dict[str, Any]], _Target | None]) -> 
         _warn(f"an entry of the compilation cache can't be read ({error}); it is compiled anew")
         return None
     try:
-        header, content, program = _taken_apart(key, data)
-        target = target_of(header)
-        if target is None:
+        header, content, program = _taken_apart(path.stem, data)
+        load = loader_of(header)
+        if load is None:
             return None
-        load = functools.partial(
-            deserialize, target.client, devices=target.devices, options=target.options,
-            host_callbacks=target.host_callbacks,
-        )  # fmt: skip
         try:
             loaded = load(zlib.decompress(content))
         except JaxRuntimeError:
@@ -244,10 +237,9 @@ def _taken_apart(key: str, data: bytes) -> tuple[dict[str, Any], bytes, bytes]:
     return header, content[:size], content[size:]
 
 
-def store(key: str, lowered: Any, options: Any, loaded: LoadedExecutable, seconds: float) -> None:
+def store(path: Path, lowered: Any, options: Any, loaded: LoadedExecutable, seconds: float) -> None:
     """Keep `loaded`, which took `seconds` to compile, for other processes, unless it is too quick or too small."""
-    home = folder()
-    if home is None or seconds < config.persistent_cache_min_compile_time_secs.value:
+    if seconds < config.persistent_cache_min_compile_time_secs.value:
         return
     try:
         payload = loaded.serialize()
@@ -262,7 +254,7 @@ def store(key: str, lowered: Any, options: Any, loaded: LoadedExecutable, second
     executable = zlib.compress(payload, 1)
     content = executable + (program and zlib.compress(program, 1))
     header = {
-        "key": key,
+        "key": path.stem,
         "name": lowered.request.name,
         "seconds": round(seconds, 3),
         "sha256": hashlib.sha256(content).hexdigest(),
@@ -281,15 +273,15 @@ def store(key: str, lowered: Any, options: Any, loaded: LoadedExecutable, second
     if 0 <= limit < len(data):
         return
     try:
-        _write(home / f"{key}{_SUFFIX}", data)
-        _note_use(key)
+        _write(path, data)
+        _note_use(path)
         if limit >= 0:
-            _evict(home, limit)
+            _evict(path.parent, limit)
     except OSError as error:
         _warn(f"an executable can't be stored in the compilation cache ({error})")
 
 
-def _write(path: pathlib.Path, data: bytes) -> None:
+def _write(path: Path, data: bytes) -> None:
     """Make a file appear with all of its content."""
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".temporary", delete=False) as file:
         try:
@@ -302,7 +294,7 @@ def _write(path: pathlib.Path, data: bytes) -> None:
             raise
 
 
-def _evict(home: pathlib.Path, limit: int) -> None:
+def _evict(home: Path, limit: int) -> None:
     """Delete the entries and sessions that were not used for longest, until the rest fits into `limit` bytes.
 
     Other processes may do the same at the same time; a file that is gone already is no error.
@@ -353,13 +345,13 @@ def programs_of_session() -> SessionPrograms[_Opened] | None:
             path = home / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}{_SESSION_SUFFIX}"
             _session[name] = SessionPrograms(
                 _keys_of(path),
-                lambda key: _opened(key, _target_here),
+                lambda key: _opened(home / f"{key}{_SUFFIX}", _loader_here),
                 lambda keys: _write(path, json.dumps(keys).encode()),
             )
         return _session[name]
 
 
-def _keys_of(path: pathlib.Path) -> list[str]:
+def _keys_of(path: Path) -> list[str]:
     """The keys in a session's file that have an entry, as many as are loaded ahead."""
     try:
         keys = json.loads(path.read_bytes())
@@ -374,8 +366,8 @@ def _keys_of(path: pathlib.Path) -> list[str]:
     return usable
 
 
-def _target_here(header: dict[str, Any]) -> _Target | None:
-    """Where the executable of an entry is loaded in this process; None where it wouldn't be asked for."""
+def _loader_here(header: dict[str, Any]) -> Function | None:
+    """Function that loads the executable of an entry in this process; None where it wouldn't be asked for."""
     client = clients_by_platform().get(header["platform"])
     if client is None or header["host_callbacks"]:
         return None
@@ -386,18 +378,16 @@ def _target_here(header: dict[str, Any]) -> _Target | None:
     if header["environment"] != _environment(client, devices):
         return None
     options = CompileOptions.ParseFromString(bytes.fromhex(header["options"]))
-    return _Target(client, devices, options, ())
+    return _loader(client, devices, options, ())
 
 
-def _note_use(key: str) -> None:
-    """The entry under `key` is used, here and in this session."""
-    home, programs = folder(), programs_of_session()
+def _note_use(path: Path) -> None:
+    """The entry at `path` is used, here and in this session."""
+    programs = programs_of_session()
     with contextlib.suppress(OSError):
-        if home is not None:
-            # The file system's own times of use can't be relied on.
-            os.utime(home / f"{key}{_SUFFIX}")
+        os.utime(path)  # the file system's own times of use can't be relied on
         if programs is not None:
-            programs.note(key)
+            programs.note(path.stem)
 
 
 @clearing

@@ -237,8 +237,8 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
     options = _compile_options(lowered, placement.platform, placement.devices)
 
     def build(_: LoweredProgram) -> tuple[Any, str, FromDisk | None]:
-        key = disk_cache.key_of(lowered, options)
-        cached = disk_cache.load(key, lowered, options) if key is not None else None
+        path = disk_cache.entry_of(lowered, options)
+        cached = disk_cache.load(path, lowered, options) if path is not None else None
         if cached is not None:
             return cached[0], "disk", cached[1]
         before = time.perf_counter()
@@ -249,8 +249,8 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
             )  # fmt: skip
         for check in module.checks:
             check(loaded)
-        if key is not None:
-            disk_cache.store(key, lowered, options, loaded, time.perf_counter() - before)
+        if path is not None:
+            disk_cache.store(path, lowered, options, loaded, time.perf_counter() - before)
         return loaded, "miss", None
 
     loaded, cache, facts = run_pass("compile with XLA", build, lowered)

@@ -320,6 +320,8 @@ def _different_devices(name: str, names: Sequence[str], claims: Sequence[_Claim]
     shown = list(
         dict.fromkeys(f"{claim.text(names)} on {devices_text(claim.devices)}" for claim in claims)
     )
+    if (n_more := len(shown) - 3) > 0:
+        shown[3:] = [f"and {n_more} more"]
     if len({frozenset(claim.devices) for claim in claims}) == 1:
         do = "The order of devices differs: use one mesh for all placements of a program."
     elif any(len(claim.devices) > 1 for claim in claims):
@@ -332,7 +334,7 @@ def _different_devices(name: str, names: Sequence[str], claims: Sequence[_Claim]
         f"`{name}` got arrays that are committed to different devices."
         if all(isinstance(claim.origin, int) for claim in claims)
         else f"`{name}` can't run on several sets of devices at once.",
-        got=[*shown[:3], *([f"and {len(shown) - 3} more"] if len(shown) > 3 else [])],
+        got=shown,
         do=do,
     )
 

@@ -156,14 +156,9 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
         if (rows != rows[0]).any()
     ]
     if lines:
-        more = (
-            [f"and {len(lines) - MAX_QUOTED_LEAVES} leaves more"]
-            if len(lines) > MAX_QUOTED_LEAVES
-            else []
-        )
-        raise AgreementError(
-            f"{name}: the processes have different values.", got=[*lines[:MAX_QUOTED_LEAVES], *more]
-        )
+        if (n_more := len(lines) - MAX_QUOTED_LEAVES) > 0:
+            lines[MAX_QUOTED_LEAVES:] = [f"and {n_more} leaves more"]
+        raise AgreementError(f"{name}: the processes have different values.", got=lines)
 
 
 def _who_has_what(value: np.ndarray, digests: np.ndarray) -> str:

@@ -94,12 +94,11 @@ def shard_map(
     >>> double(np.arange(4))
     Array([0, 2, 4, 6], dtype=int32)
     """
-    options = {
-        "out_specs": out_specs, "in_specs": in_specs, "mesh": mesh, "axis_names": axis_names,
-        "check_vma": check_vma,
-    }  # fmt: skip
     if f is None:
-        return functools.partial(shard_map, **options)
+        return functools.partial(
+            shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
+            check_vma=check_vma,
+        )  # fmt: skip
     check_callable(f, "shard_map")
 
     @wraps(f, "Form for one position along mesh axes")

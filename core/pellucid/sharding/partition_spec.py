@@ -203,8 +203,6 @@ class PartitionSpec(Interned):
         return [self]
 
 
-P = PartitionSpec
-
 _specs: InternTable[PartitionSpec] = InternTable()
 
 

@@ -366,9 +366,9 @@ def test_programs_with_addresses_in_them_are_not_kept(folder):
     lowered = program().lower(X)._lowered
     placement = lowered.request.placement
     built = compile_options(placement.devices)
-    assert disk_cache.key_of(lowered, built) is not None
+    assert disk_cache.entry_of(lowered, built) is not None
     holding = lowered._replace(module=lowered.module._replace(keep_alive=[object()]))
-    assert disk_cache.key_of(holding, built) is None
+    assert disk_cache.entry_of(holding, built) is None
 
 
 # The program beside the executable ------------------------------------------------------------------

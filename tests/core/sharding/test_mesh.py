@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pellucid.base import late
-from pellucid.sharding import mesh_context
+from pellucid.sharding import PartitionSpec as P, mesh_context
 from pellucid.sharding.current_mesh import (
     get_abstract_mesh,
     get_mesh,
@@ -25,7 +25,6 @@ from pellucid.sharding.errors import (
     ShardingArgumentError,
 )
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh, empty_mesh
-from pellucid.sharding.partition_spec import P
 from pellucid.sharding.stated import mesh_in_force
 from pellucid.sharding.topology import create_device_mesh, make_mesh
 from pellucid.xla import flags
