@@ -21,8 +21,7 @@ from pellucid.base import (
 )
 from pellucid.compilation import interception
 from pellucid.ir import Avals, ClosedJaxpr, DebugInfo, Effects, ShapedArray, Values
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.varying import vary
+from pellucid.primitives import convert_element_type, vary
 from pellucid.sharding import PartitionSpec
 from pellucid.tracing import (
     Tracer,

@@ -48,8 +48,7 @@ from pellucid.ir import (
     remove_dead_equations,
 )
 from pellucid.lowering.custom_calls import typed_attribute
-from pellucid.primitives.logical import select_n
-from pellucid.primitives.movement import broadcast_in_dim
+from pellucid.primitives import broadcast_in_dim, select_n
 from pellucid.tracing import Cell, Tracer, bind, discharged, held, type_of, types_of
 from pellucid.transforms import (
     WORTH_AN_EQUATION,

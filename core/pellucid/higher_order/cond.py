@@ -45,12 +45,17 @@ from pellucid.ir import (
 )
 from pellucid.lowering.loops import case
 from pellucid.lowering.module import ordered
-from pellucid.primitives.conversion import convert_element_type, stop_gradient
-from pellucid.primitives.creation import zeros
-from pellucid.primitives.logical import clamp, eq
-from pellucid.primitives.movement import aligned_at
-from pellucid.primitives.staging import stage
-from pellucid.primitives.varying import pvary_p, vary
+from pellucid.primitives import (
+    aligned_at,
+    clamp,
+    convert_element_type,
+    eq,
+    pvary_p,
+    stage,
+    stop_gradient,
+    vary,
+    zeros,
+)
 from pellucid.tracing import (
     Tracer,
     bind,

@@ -47,9 +47,7 @@ from pellucid.ir import (
     Zero,
     derived_types,
 )
-from pellucid.primitives.conversion import stop_gradient
-from pellucid.primitives.movement import brought_to, reduce_sum
-from pellucid.primitives.varying import vary
+from pellucid.primitives import brought_to, reduce_sum, stop_gradient, vary
 from pellucid.tracing import Tracer, bind, is_reference, name_of, type_of, types_of
 from pellucid.transforms import (
     add_tangents,

@@ -42,8 +42,7 @@ from pellucid.ir import (
     Zero,
     remove_dead_equations,
 )
-from pellucid.primitives.creation import zeros
-from pellucid.primitives.movement import brought_to
+from pellucid.primitives import brought_to, zeros
 from pellucid.tracing import (
     bottom,
     context,

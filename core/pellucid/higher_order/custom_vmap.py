@@ -32,9 +32,7 @@ from pellucid.ir import (
     is_linear,
     rearranged,
 )
-from pellucid.primitives.assembly import stack
-from pellucid.primitives.movement import aligned_at, broadcast, move_axis
-from pellucid.primitives.slicing import index_in_dim
+from pellucid.primitives import aligned_at, broadcast, index_in_dim, move_axis, stack
 from pellucid.tracing import bind, name_of, type_of, types_of
 from pellucid.transforms import (
     Derived,

@@ -26,8 +26,7 @@ from pellucid.ir import (
     consecutive,
     is_linear,
 )
-from pellucid.primitives.arithmetic import neg
-from pellucid.primitives.movement import aligned_at
+from pellucid.primitives import aligned_at, neg
 from pellucid.tracing import bind, bottom, context, name_of, replay, type_of, types_of
 from pellucid.transforms import (
     add_tangents,

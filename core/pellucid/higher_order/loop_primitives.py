@@ -49,9 +49,7 @@ from pellucid.lowering.loops import (
     with_element_at,
 )
 from pellucid.lowering.module import ordered
-from pellucid.primitives.creation import zeros
-from pellucid.primitives.movement import aligned_at, move_axis
-from pellucid.primitives.reduction import reduce_or
+from pellucid.primitives import aligned_at, move_axis, reduce_or, zeros
 from pellucid.tracing import bind, replay, type_of
 from pellucid.transforms import (
     WORTH_AN_EQUATION,

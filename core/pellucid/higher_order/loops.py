@@ -26,15 +26,24 @@ from pellucid.base import (
     tree_map,
 )
 from pellucid.ir import Avals, ClosedJaxpr, Literal, Operands, Values, Var, rearranged
-from pellucid.primitives.arithmetic import add
-from pellucid.primitives.assembly import concatenate, stack
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.creation import iota
-from pellucid.primitives.families import INTEGER, REAL, constant_like, kind_of
-from pellucid.primitives.logical import lt
-from pellucid.primitives.movement import canonical_axis, reshape, rev
-from pellucid.primitives.reduction import prefixes
-from pellucid.primitives.slicing import index_in_dim, slice_in_dim
+from pellucid.primitives import (
+    INTEGER,
+    REAL,
+    add,
+    canonical_axis,
+    concatenate,
+    constant_like,
+    convert_element_type,
+    index_in_dim,
+    iota,
+    kind_of,
+    lt,
+    prefixes,
+    reshape,
+    rev,
+    slice_in_dim,
+    stack,
+)
 from pellucid.tracing import bind, check_carry_is_values, is_reference, name_of, type_of, types_of
 from pellucid.transforms import check_callable, checked_leaves, concrete_value, flat_arguments
 from pellucid.transforms.vmap import vmap

@@ -31,9 +31,7 @@ from pellucid.ir import (
     with_known,
     without_forwarded,
 )
-from pellucid.primitives.movement import IdentityOfValues
-from pellucid.primitives.placement import device_put
-from pellucid.primitives.staging import stage
+from pellucid.primitives import IdentityOfValues, device_put, stage
 from pellucid.sharding.memory import space_of_kind
 from pellucid.tracing import (
     Call as FunctionCall,

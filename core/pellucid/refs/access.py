@@ -17,15 +17,16 @@ from pellucid.base import (
 )
 from pellucid.higher_order.bodies import widens
 from pellucid.ir import AbstractRef, shaped_array
-from pellucid.primitives.conversion import bitcast_convert_type, convert_element_type
-from pellucid.primitives.creation import zeros
-from pellucid.primitives.movement import (
+from pellucid.primitives import (
+    bitcast_convert_type,
     broadcast_to,
     canonical_axis,
+    convert_element_type,
     inferred_sizes,
     inverse_permutation,
     reshape,
     transpose,
+    zeros,
 )
 from pellucid.tracing import bind, bind1, is_array_like, is_reference, type_of, types_of
 

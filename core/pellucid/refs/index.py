@@ -17,19 +17,28 @@ from pellucid.base import (
     strict_zip,
 )
 from pellucid.ir import Avals, Operands, Values
-from pellucid.primitives.arithmetic import add, mul
-from pellucid.primitives.assembly import concatenate, slice as static_slice
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.creation import iota
-from pellucid.primitives.gather_scatter import gather, scatter, scatter_add
-from pellucid.primitives.index_dims import (
+from pellucid.primitives import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
+    Slice,
+    add,
+    broadcast_in_dim,
+    broadcast_shapes,
+    clamp,
+    concatenate,
+    convert_element_type,
+    dynamic_slice,
+    dynamic_update_slice,
+    gather,
+    iota,
+    mul,
+    reshape,
+    scatter,
+    scatter_add,
+    slice as static_slice,
+    wrapped,
 )
-from pellucid.primitives.logical import clamp
-from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes, reshape
-from pellucid.primitives.slicing import Slice, dynamic_slice, dynamic_update_slice, wrapped
 from pellucid.tracing import is_array_like, type_of, types_of
 
 Shape = tuple[int, ...]

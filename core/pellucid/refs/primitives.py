@@ -48,10 +48,17 @@ from pellucid.ir import (
     shaped_array,
     write_effect,
 )
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.creation import empty, instantiate, iota
-from pellucid.primitives.families import zero_of
-from pellucid.primitives.movement import broadcast, broadcast_to, move_axis, reshape
+from pellucid.primitives import (
+    broadcast,
+    broadcast_to,
+    convert_element_type,
+    empty,
+    instantiate,
+    iota,
+    move_axis,
+    reshape,
+    zero_of,
+)
 from pellucid.runtime.transfer import copied, from_host
 from pellucid.tracing import Cell, bind, bind1, type_of, types_of
 from pellucid.xla import ARRAY_TYPES

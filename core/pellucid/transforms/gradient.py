@@ -22,7 +22,7 @@ from pellucid.base import (
     tree_flatten,
 )
 from pellucid.ir import Avals, DebugInfo, Jaxpr, Operands, Values, Zero
-from pellucid.primitives.varying import marks_of
+from pellucid.primitives import marks_of
 from pellucid.sharding import AxisType
 from pellucid.tracing import (
     indices,

@@ -9,12 +9,16 @@ import numpy as np
 
 from pellucid.base import Function, Shape, dtypes, strict_zip
 from pellucid.ir import Avals, BatchAxis, Values
-from pellucid.primitives.assembly import split
-from pellucid.primitives.conversion import convert_element_type, real
-from pellucid.primitives.creation import broadcasted_iota
-from pellucid.primitives.logical import eq
-from pellucid.primitives.movement import brought_to, reshape
-from pellucid.primitives.slicing import index_in_dim
+from pellucid.primitives import (
+    broadcasted_iota,
+    brought_to,
+    convert_element_type,
+    eq,
+    index_in_dim,
+    real,
+    reshape,
+    split,
+)
 from pellucid.tracing import type_of, use_transformation
 
 from .arguments import (

@@ -6,10 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, dtypes, strict_zip
-from pellucid.primitives.assembly import concatenate, split
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.creation import full
-from pellucid.primitives.movement import reshape
+from pellucid.primitives import concatenate, convert_element_type, full, reshape, split
 from pellucid.tracing import type_of, types_of
 from pellucid.xla import flatten
 

@@ -33,9 +33,7 @@ from pellucid.ir import (
     axis_names,
     is_always_transformed,
 )
-from pellucid.primitives.creation import iota
-from pellucid.primitives.movement import aligned_at, brought_to, reduce_sum
-from pellucid.primitives.placement import ReshardParams, reshard_p
+from pellucid.primitives import ReshardParams, aligned_at, brought_to, iota, reduce_sum, reshard_p
 from pellucid.sharding import NamedSharding, PartitionSpec
 from pellucid.tracing import (
     StagingTracer,

@@ -7,10 +7,16 @@ from typing import Any
 
 from pellucid.base import strict_zip
 from pellucid.ir import Avals, Mask, Operands, Results, Values, Zero, is_linear, registry
-from pellucid.primitives.creation import instantiate, ones, zeros
-from pellucid.primitives.families import add_tangents, zero_of
-from pellucid.primitives.placement import ReshardParams, reshard_p
-from pellucid.primitives.varying import recast
+from pellucid.primitives import (
+    ReshardParams,
+    add_tangents,
+    instantiate,
+    ones,
+    recast,
+    reshard_p,
+    zero_of,
+    zeros,
+)
 from pellucid.sharding import NamedSharding, PartitionSpec
 from pellucid.tracing import bind1, type_of, types_of
 
