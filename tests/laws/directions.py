@@ -9,11 +9,11 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.ir.rules import Zero
+from pellucid.primitives.creation import instantiate
 from pellucid.tracing.trace import type_of
 from pellucid.transforms.jvp import jvp_flat
 from pellucid.transforms.linearize import linearize_flat
 from pellucid.transforms.transpose import backward_pass
-from pellucid.transforms.zeros import instantiate
 from tests.laws.sample import Sample
 
 

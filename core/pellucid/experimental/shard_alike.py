@@ -9,9 +9,9 @@ from pellucid.base.functional import strict_zip
 from pellucid.ir.factors import words
 from pellucid.ir.primitive import NoParams, Primitive
 from pellucid.ir.rules import Traits
+from pellucid.primitives.creation import instantiate
 from pellucid.primitives.movement import brought_to, move_axis
 from pellucid.tracing.trace import as_operand, bind, type_of
-from pellucid.transforms.zeros import instantiate
 
 
 class ShardAlike(Primitive[NoParams]):

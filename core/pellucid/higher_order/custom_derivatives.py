@@ -47,10 +47,17 @@ from pellucid.ir import (
     Zero,
     derived_types,
 )
-from pellucid.primitives import brought_to, reduce_sum, stop_gradient, vary
+from pellucid.primitives import (
+    add_tangents,
+    brought_to,
+    instantiate,
+    reduce_sum,
+    stop_gradient,
+    vary,
+    zero_of,
+)
 from pellucid.tracing import Tracer, bind, is_reference, name_of, type_of, types_of
 from pellucid.transforms import (
-    add_tangents,
     backward_pass,
     batch_flat,
     batch_jaxpr,
@@ -58,7 +65,6 @@ from pellucid.transforms import (
     check_callable,
     described,
     flat_arguments,
-    instantiate,
     nonzero,
     nonzero_mask,
     result_leaves,
@@ -66,7 +72,6 @@ from pellucid.transforms import (
     stage_open,
     structure_lines,
     with_aux,
-    zero_of,
 )
 from pellucid.xla import flatten, flatten_with_path, treedef_tuple
 

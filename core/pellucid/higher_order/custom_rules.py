@@ -42,7 +42,7 @@ from pellucid.ir import (
     Zero,
     remove_dead_equations,
 )
-from pellucid.primitives import brought_to, zeros
+from pellucid.primitives import brought_to, instantiate, zeros
 from pellucid.tracing import (
     bottom,
     context,
@@ -60,7 +60,6 @@ from pellucid.transforms import (
     check_callable,
     described,
     flat_arguments,
-    instantiate,
     nonzero,
     nonzero_mask,
     result_leaves,

@@ -32,7 +32,7 @@ from pellucid.ir import (
     is_linear,
     rearranged,
 )
-from pellucid.primitives import aligned_at, broadcast, index_in_dim, move_axis, stack
+from pellucid.primitives import aligned_at, broadcast, index_in_dim, instantiate, move_axis, stack
 from pellucid.tracing import bind, name_of, type_of, types_of
 from pellucid.transforms import (
     Derived,
@@ -41,7 +41,6 @@ from pellucid.transforms import (
     check_callable,
     cotangents_of,
     flat_arguments,
-    instantiate,
     jvp_flat,
     jvp_jaxpr,
     linear_parts,

@@ -26,21 +26,18 @@ from pellucid.ir import (
     consecutive,
     is_linear,
 )
-from pellucid.primitives import aligned_at, neg
+from pellucid.primitives import add_tangents, aligned_at, instantiate, neg, zero_of
 from pellucid.tracing import bind, bottom, context, name_of, replay, type_of, types_of
 from pellucid.transforms import (
-    add_tangents,
     batch_jaxpr,
     check_callable,
     checked_leaves,
     cotangents_of,
     flat_arguments,
-    instantiate,
     jvp_flat,
     nonzero_mask,
     result_leaves,
     with_aux,
-    zero_of,
 )
 from pellucid.transforms.gradient import linear_transpose
 from pellucid.transforms.linearize import linearize

@@ -49,17 +49,15 @@ from pellucid.lowering.loops import (
     with_element_at,
 )
 from pellucid.lowering.module import ordered
-from pellucid.primitives import aligned_at, move_axis, reduce_or, zeros
+from pellucid.primitives import add_tangents, aligned_at, instantiate, move_axis, reduce_or, zeros
 from pellucid.tracing import bind, replay, type_of
 from pellucid.transforms import (
     WORTH_AN_EQUATION,
     Derived,
     Source,
     Worth,
-    add_tangents,
     batch_jaxpr,
     cotangents_of,
-    instantiate,
     jvp_jaxpr,
     linearize_flat,
     linearize_jaxpr,

@@ -43,6 +43,7 @@ from pellucid.primitives.assembly import concatenate, pad, slice
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.counts import combinations, window_combinations
 from pellucid.primitives.creation import zeros
+from pellucid.primitives.families import zero_of
 from pellucid.primitives.gather_scatter import Scatter, ScatterParams, gathered_updates, scatter_p
 from pellucid.primitives.index_dims import (
     GatherScatterMode,
@@ -77,14 +78,7 @@ from pellucid.primitives.windows import (
     window_shape,
 )
 from pellucid.tracing import Tracer, bind, bind1, name_of, replay, stage, type_of, types_of
-from pellucid.transforms import (
-    batch_flat,
-    check_callable,
-    checked_leaves,
-    concrete_value,
-    jvp_flat,
-    zero_of,
-)
+from pellucid.transforms import batch_flat, check_callable, checked_leaves, concrete_value, jvp_flat
 from pellucid.xla import flatten, treedef_tuple
 
 from .bodies import Body, body_of, differing_types, stand_in

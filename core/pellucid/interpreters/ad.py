@@ -21,11 +21,10 @@ from pellucid.ir.rules import (
     Zero,
     is_linear as is_undefined_primal,
 )
-from pellucid.primitives.creation import zeros as zeros_like_aval
-from pellucid.primitives.families import add_any_p as add_jaxvals_p
+from pellucid.primitives.creation import instantiate as instantiate_zeros, zeros as zeros_like_aval
+from pellucid.primitives.families import add_any_p as add_jaxvals_p, add_tangents
 from pellucid.tracing.trace import type_of
 from pellucid.transforms.jvp import JvpTrace as JVPTrace, JvpTracer as JVPTracer
-from pellucid.transforms.zeros import add_tangents, instantiate as instantiate_zeros
 
 
 def add_jaxvals(x: Any, y: Any) -> Any:

@@ -11,10 +11,10 @@ from pellucid.higher_order.loops import scan
 from pellucid.ir import NoParams, Traits, Zero, real_operations, size_of
 from pellucid.primitives.arithmetic import add, div, mul, sqrt, sub
 from pellucid.primitives.creation import iota
+from pellucid.primitives.families import add_tangents
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.slicing import dynamic_index_in_dim
 from pellucid.tracing import bind1, type_of
-from pellucid.transforms import add_tangents
 from pellucid.xla.arrays import Array
 
 from .matrices import MatrixPrimitive, T, decomposition, product, tril

@@ -18,14 +18,4 @@ from .linearize import LinearizedJaxpr, Source, linearize_flat, linearize_jaxpr
 from .recomputation import WORTH_AN_EQUATION, Worth
 from .transpose import backward_pass, transpose_jaxpr
 from .vmap import batch_flat, batch_jaxpr, batch_size, batched_aval, input_dims
-from .zeros import (
-    add_tangents,
-    cotangents_of,
-    instantiate,
-    linear_parts,
-    nonzero,
-    nonzero_mask,
-    paired,
-    spread,
-    zero_of,
-)
+from .zeros import cotangents_of, linear_parts, nonzero, nonzero_mask, paired, spread

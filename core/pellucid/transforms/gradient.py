@@ -22,7 +22,7 @@ from pellucid.base import (
     tree_flatten,
 )
 from pellucid.ir import Avals, DebugInfo, Jaxpr, Operands, Values, Zero
-from pellucid.primitives import marks_of
+from pellucid.primitives import instantiate, marks_of, ones
 from pellucid.sharding import AxisType
 from pellucid.tracing import (
     indices,
@@ -51,7 +51,7 @@ from .arguments import (
 )
 from .linearize import Derivative, linearize_flat, linearized_call
 from .transpose import backward_pass
-from .zeros import instantiate, ones, spread
+from .zeros import spread
 
 Argnums = int | Sequence[int]
 

@@ -15,6 +15,7 @@ from pellucid.primitives import (
     convert_element_type,
     eq,
     index_in_dim,
+    instantiate,
     real,
     reshape,
     split,
@@ -33,7 +34,6 @@ from .gradient import Argnums, ChosenArguments
 from .jvp import jvp_flat
 from .linearize import linearize_flat
 from .vmap import batch_flat, vmap
-from .zeros import instantiate
 
 
 def jacfwd(

@@ -26,7 +26,8 @@ from pellucid.primitives.arithmetic import (
     square_p,
     sub,
 )
-from pellucid.primitives.families import constant_like
+from pellucid.primitives.creation import instantiate
+from pellucid.primitives.families import constant_like, zero_of
 from pellucid.primitives.transcendental import (
     cos,
     cos_p,
@@ -59,7 +60,6 @@ from .arguments import (
     result_leaves,
 )
 from .jvp import jvp_flat
-from .zeros import instantiate, zero_of
 
 Coefficients = list[Any]
 """Of t^0, t^1, ...: the value, then the k-th derivative divided by k!; None for what is known to be zero."""

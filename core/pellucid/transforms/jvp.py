@@ -6,6 +6,7 @@ from typing import Any
 
 from pellucid.base import ArgumentTypeError, DtypeError, Function, ShapeError, strict_zip
 from pellucid.ir import Jaxpr, Mask, Operands, Primitive, Values, Zero, is_always_transformed
+from pellucid.primitives import instantiate, zero_of
 from pellucid.tracing import Trace, Tracer, context, plumbing, replay, type_of, types_of, use_trace
 from pellucid.xla import flatten
 
@@ -19,7 +20,6 @@ from .arguments import (
     structure_lines,
 )
 from .derived import Derived, derivation, listed, stage_open
-from .zeros import instantiate, zero_of
 
 
 def jvp_flat(

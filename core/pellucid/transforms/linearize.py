@@ -46,6 +46,7 @@ from pellucid.ir import (
     constants_as_inputs,
     remove_dead_equations,
 )
+from pellucid.primitives import instantiate, zero_of, zeros
 from pellucid.tracing import (
     Draft,
     Plan,
@@ -80,7 +81,7 @@ from .jvp import JvpTrace, JvpTracer
 from .recomputation import Worth, with_fewer_residuals
 from .transpose import backward_pass
 from .vmap import BatchTrace
-from .zeros import instantiate, nonzero as nonzero_of, nonzero_mask, spread, zero_of, zeros
+from .zeros import nonzero as nonzero_of, nonzero_mask, spread
 
 MIN_LAYERED_EQUATIONS = 40
 """Minimum number of a program's equations for which repeated layers are searched for."""

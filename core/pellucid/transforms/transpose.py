@@ -20,10 +20,11 @@ from pellucid.ir import (
     Zero,
     programs_of,
 )
+from pellucid.primitives import add_tangents, instantiate
 from pellucid.tracing import run_equations, use_facts, without_references
 
 from .derived import Derived, derivation, listed, stage_open, unnamed
-from .zeros import add_tangents, as_cotangent_of, instantiate
+from .zeros import as_cotangent_of
 
 
 def backward_pass(

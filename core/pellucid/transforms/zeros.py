@@ -9,13 +9,8 @@ from pellucid.base import strict_zip
 from pellucid.ir import Avals, Mask, Operands, Results, Values, Zero, is_linear, registry
 from pellucid.primitives import (
     ReshardParams,
-    add_tangents,
-    instantiate,
-    ones,
     recast,
     reshard_p,
-    zero_of,
-    zeros,
 )
 from pellucid.sharding import NamedSharding, PartitionSpec
 from pellucid.tracing import bind1, type_of, types_of
@@ -78,9 +73,3 @@ def as_cotangent_of(aval: Any, ct: Any) -> Any:
             aval, recast(registry["unreduced_psum"], ct, sorted(summed, key=repr))
         )
     return bind1(reshard_p, ct, params=ReshardParams(NamedSharding(mesh, spec)))
-
-
-__all__ = [
-    "add_tangents", "as_cotangent_of", "cotangents_of", "instantiate", "nonzero", "nonzero_mask", "ones", "paired",
-    "spread", "zero_of", "zeros",
-]  # fmt: skip

@@ -6,8 +6,8 @@ of arrays. What a value's derivative is, its type and its primitives say.
 
 from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
 from pellucid.ir.rules import Zero, is_linear as is_undefined_primal
+from pellucid.primitives.creation import instantiate as instantiate_zeros
 from pellucid.refs.access import RefView as TransformedRef
-from pellucid.transforms.zeros import instantiate as instantiate_zeros
 
 from .primitives import HiPrimitive, VJPHiPrimitive, cur_qdd
 from .types import (

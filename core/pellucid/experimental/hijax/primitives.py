@@ -14,8 +14,9 @@ from pellucid.base.tree import tree_flatten, tree_leaves, tree_map
 from pellucid.higher_order.custom_derivatives import custom_jvp, custom_vjp
 from pellucid.higher_order.custom_vmap import custom_vmap
 from pellucid.numpy.manipulation import moveaxis
+from pellucid.primitives.creation import instantiate
+from pellucid.primitives.families import add_tangents
 from pellucid.tracing import Tracer, context, is_array_like, type_of
-from pellucid.transforms.zeros import add_tangents, instantiate
 from pellucid.xla.pytree import library_types
 
 from . import mutable
