@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,7 +36,7 @@ from .manipulation import (
     tile,
     where,
 )
-from .promotion import aval_of, convert, listed
+from .promotion import aval_of, convert, known_int, listed
 from .reductions import any, sum
 from .selection import take
 from .sorting import argsort
@@ -220,6 +219,10 @@ def delete(
         return _without(x, ravel(asarray(obj)), axis)
     else:
         numbers = np.asarray(obj)
+        if numbers.size and numbers.dtype.kind not in "iub":
+            raise ArgumentTypeError(
+                "jnp.delete needs positions of an integer dtype, or a mask.", got=f"got {obj!r:.60}"
+            )
         if numbers.ndim == 0 and numbers.dtype.kind in "iu" and not -n <= int(numbers) < n:
             raise AxisError(
                 "jnp.delete got a position out of bounds.", got=f"{int(numbers)}, {n} elements"
@@ -260,7 +263,7 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     """
     aval = aval_of("resize", a)
     sizes = listed(new_shape)
-    if builtins.any(operator.index(size) < 0 for size in sizes):
+    if builtins.any(known_int("resize", "new_shape", size) < 0 for size in sizes):
         raise ArgumentValueError("jnp.resize needs sizes that aren't negative.", got=f"got {sizes}")
     shape = canonical_shape(sizes, "resize")
     total = math.prod(shape)

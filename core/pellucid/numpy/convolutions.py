@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from .creation import asarray, full
 from .elementwise import absolute, clip, conjugate, sqrt
 from .manipulation import atleast_2d, concatenate, diagonal, expand_dims, flip
 from .products import matmul
-from .promotion import aval_of, convert, promote_dtypes_inexact
+from .promotion import aval_of, convert, known_int, promote_dtypes_inexact
 from .reductions import static_dtype, sum
 from .statistics import average
 
@@ -162,7 +161,7 @@ def cov(
         raise ArgumentValueError("jnp.cov needs a whole number `ddof`.", got=f"got {ddof!r}")
     return _cov(
         m, y, fweights, aweights, bool(rowvar),
-        (0 if bias else 1) if ddof is None else operator.index(ddof), static_dtype("cov", dtype),
+        (0 if bias else 1) if ddof is None else known_int("cov", "ddof", ddof), static_dtype("cov", dtype),
     )  # fmt: skip
 
 

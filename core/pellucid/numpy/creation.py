@@ -47,7 +47,15 @@ from pellucid.xla.shardings import Device
 
 from .annotations import DeviceLike, OutSharding, ShapeLike
 from .compiled import numpy_function
-from .promotion import aval_of, broadcast_arrays, canonical, convert, listed, promote_dtypes_inexact
+from .promotion import (
+    aval_of,
+    broadcast_arrays,
+    canonical,
+    convert,
+    known_int,
+    listed,
+    promote_dtypes_inexact,
+)
 
 # From Python values ---------------------------------------------------------------------------------
 
@@ -572,7 +580,7 @@ def linspace(
     >>> linspace(0, 1, 3)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
-    num = canonical_size(num)
+    num = known_int("linspace", "num", num, canonical_size)
     if num < 0:
         raise ArgumentValueError(
             f"jnp.linspace needs a number of samples that is not negative, got {num}."

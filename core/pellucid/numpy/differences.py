@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from .creation import asarray
 from .cumulative import cumsum
 from .elementwise import absolute, clip, not_equal, remainder
 from .manipulation import broadcast_to, canonical_axes, concatenate, moveaxis, ravel, stack, where
-from .promotion import aval_of, convert, promote_dtypes, promote_dtypes_inexact
+from .promotion import aval_of, convert, known_int, promote_dtypes, promote_dtypes_inexact
 from .reductions import sum
 from .searching import searchsorted
 from .sorting import argsort
@@ -48,7 +47,7 @@ def diff(
     Array([2, 3], dtype=int32)
     """
     aval = aval_of("diff", a)
-    n = operator.index(n)
+    n = known_int("diff", "n", n)
     if not aval.ndim:
         raise ArgumentValueError("jnp.diff needs an array with axes.", got=f"got {aval.text()}")
     if n < 0:
@@ -213,6 +212,7 @@ def unwrap(
     if aval.dtype.kind == "c":
         raise ArgumentValueError("jnp.unwrap needs real numbers.", got=f"got {aval.text()}")
     axis = canonical_axis(axis, aval.ndim)
+    aval_of("unwrap", period, 3)
     return _unwrap(p, period / 2 if discont is None else discont, period, axis)
 
 

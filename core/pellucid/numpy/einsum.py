@@ -194,9 +194,12 @@ def _contract_path(
         tuple([size.evaluate(stand_ins) if isinstance(size, Symbol) else size for size in shape])
         for shape in shapes
     ]
-    return _opt_einsum().contract_path(
-        notation.text(), *shapes_of_numbers, shapes=True, optimize=optimize
-    )
+    try:
+        return _opt_einsum().contract_path(
+            notation.text(), *shapes_of_numbers, shapes=True, optimize=optimize
+        )
+    except KeyError as error:
+        raise ArgumentValueError("einsum: opt_einsum has no such search.", got=str(error)) from None
 
 
 def _path(notation: Notation, shapes: Sequence[Shape], optimize: Any) -> Sequence[tuple[int, ...]]:

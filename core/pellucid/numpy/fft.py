@@ -8,7 +8,6 @@ Lengths and axes are known when tracing. Real input of single precision gives co
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,7 +29,7 @@ from .annotations import Axis, DeviceLike
 from .compiled import numpy_function
 from .creation import asarray
 from .manipulation import canonical_axes, roll
-from .promotion import aval_of, canonical, convert
+from .promotion import aval_of, canonical, convert, known_int, listed
 
 _INVERSE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
@@ -352,7 +351,7 @@ def _transformed(
 ) -> Any:
     a, aval = canonical(name, a)
     norm = _checked_norm(name, norm)
-    lengths = None if s is None else tuple([_size(name, n) for n in s])
+    lengths = None if s is None else tuple([_size(name, n) for n in listed(s)])
     if axes is None:
         axes = tuple(range(aval.ndim) if lengths is None else range(-len(lengths), 0))
     axes = canonical_axes(axes, aval.ndim)
@@ -490,12 +489,7 @@ def _frequencies(name: str, counts: np.ndarray, n: int, d: Any, dtype: Any, devi
 
 
 def _size(name: str, n: Any) -> int:
-    try:
-        return operator.index(n)
-    except TypeError:
-        raise ArgumentTypeError(
-            f"jnp.fft.{name} needs lengths that are ints known when tracing.", got=f"got {n!r}"
-        ) from None
+    return known_int(f"fft.{name}", "n", n)
 
 
 def _checked_norm(name: str, norm: str | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +13,6 @@ from pellucid.base import (
     ArgumentValueError,
     ArrayLike,
     DTypeLike,
-    canonical_shape,
     dtypes,
 )
 from pellucid.tracing import Tracer, type_of
@@ -25,7 +23,7 @@ from .compiled import numpy_function
 from .creation import arange, array, asarray, linspace, meshgrid, ones
 from .elementwise import clip, remainder
 from .manipulation import concatenate, expand_dims, nonzero, ravel, reshape, stack
-from .promotion import aval_of, listed, promote_dtypes
+from .promotion import aval_of, known_int, listed, promote_dtypes
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
@@ -36,7 +34,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     >>> diag_indices(3)
     (Array([0, 1, 2], dtype=int32), Array([0, 1, 2], dtype=int32))
     """
-    n, ndim = operator.index(n), operator.index(ndim)
+    n, ndim = known_int("diag_indices", "n", n), known_int("diag_indices", "ndim", ndim)
     if n < 0 or ndim < 0:
         raise ArgumentValueError(
             "jnp.diag_indices needs a size and a number of dimensions that aren't negative.",
@@ -73,7 +71,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     >>> tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    return _where_known(np.tri(n, m, k, dtype=bool))
+    return _where_known(_lower_triangle("tril_indices", n, m, k))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
@@ -85,7 +83,14 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     >>> triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return _where_known(~np.tri(n, m, k - 1, dtype=bool))
+    return _where_known(~_lower_triangle("triu_indices", n, m, k, below=1))
+
+
+def _lower_triangle(name: str, n: int, m: int | None, k: int, *, below: int = 0) -> np.ndarray:
+    """Mask [n, m] of the elements on and below the diagonal number `k` minus `below`."""
+    rows = known_int(name, "n", n)
+    columns = rows if m is None else known_int(name, "m", m)
+    return np.tri(rows, columns, known_int(name, "k", k) - below, dtype=bool)
 
 
 def _where_known(mask: np.ndarray) -> tuple[Any, Any]:
@@ -183,7 +188,7 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Any, ...]:
         raise ArgumentTypeError(
             "jnp.unravel_index needs indices of an integer dtype.", got=f"got {aval.text()}"
         )
-    sizes = canonical_shape(listed(shape))
+    sizes = tuple([known_int("unravel_index", "shape", n) for n in listed(shape)])
     return tuple(_unravel_index(indices, sizes))
 
 
@@ -219,7 +224,10 @@ def ravel_multi_index(
     >>> ravel_multi_index((jnp.array([1, 1]), jnp.array([0, 2])), (2, 3))
     Array([3, 5], dtype=int32)
     """
-    positions, sizes = list(multi_index), tuple(map(operator.index, dims))
+    positions, sizes = (
+        list(multi_index),
+        tuple([known_int("ravel_multi_index", "dims", n) for n in dims]),
+    )
     if len(positions) != len(sizes):
         raise ArgumentValueError(
             "jnp.ravel_multi_index needs a position for each dimension.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +25,7 @@ from .creation import asarray, linspace, ones_like, zeros
 from .elementwise import clip
 from .grids import ravel_multi_index
 from .manipulation import ravel, reshape, stack, where
-from .promotion import aval_of, promote_dtypes_inexact
+from .promotion import aval_of, known_int, promote_dtypes_inexact
 from .reductions import max, min, sum
 from .searching import searchsorted
 
@@ -61,9 +60,9 @@ def bincount(
                 do="Give `length=`, the number of counts.",
             )
         largest = int(np.asarray(x).max()) + 1 if aval.size else 0
-        length = builtins.max(largest, operator.index(minlength))
+        length = builtins.max(largest, known_int("bincount", "minlength", minlength))
     else:
-        length = operator.index(length)
+        length = known_int("bincount", "length", length)
     if weights is None:
         weights = np.asarray(1, dtypes.default_int_dtype())[()]
     elif aval_of("bincount", weights, 1).shape != aval.shape:
@@ -111,7 +110,7 @@ def histogram_bin_edges(
     is_point = low == high
     half = np.asarray(0.5, dtype)[()]
     low, high = where(is_point, low - half, low), where(is_point, high + half, high)
-    return linspace(low, high, operator.index(bins) + 1, dtype=dtype)
+    return linspace(low, high, known_int("histogram_bin_edges", "bins", bins) + 1, dtype=dtype)
 
 
 def _bin_numbers(x: ArrayLike, edges: Array) -> Any:

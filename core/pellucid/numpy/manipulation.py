@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,6 +39,7 @@ from .promotion import (
     broadcast_arrays as _broadcast_arrays,
     check_arrays,
     convert,
+    known_int,
     listed,
     number_type,
     promote_dtypes,
@@ -575,7 +575,7 @@ def array_split(ary: ArrayLike, indices_or_sections: ArrayLike | Ints, axis: int
 
 def _sizes(name: str, size: int, sections: Any, *, uneven: bool) -> tuple[int, ...]:
     if np.ndim(sections) == 0:
-        n = operator.index(sections)
+        n = known_int(name, "indices_or_sections", sections)
         if n <= 0 or (size % n and not uneven):
             raise ArgumentValueError(
                 f"jnp.{name} can't cut an axis of size {size} into {n} equal parts.",
@@ -584,7 +584,10 @@ def _sizes(name: str, size: int, sections: Any, *, uneven: bool) -> tuple[int, .
         return tuple(size // n + (i < size % n) for i in range(n))
     edges = [
         0,
-        *(int(np.clip(i + size if i < 0 else i, 0, size)) for i in map(operator.index, sections)),
+        *(
+            int(np.clip(i + size if i < 0 else i, 0, size))
+            for i in [known_int(name, "indices_or_sections", i) for i in sections]
+        ),
         size,
     ]
     return tuple(max(0, b - a) for a, b in itertools.pairwise(edges))
@@ -715,8 +718,10 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     Array([[2, 4],
            [1, 3]], dtype=int32)
     """
-    first, second = canonical_axes(axes, aval_of("rot90", m).ndim)
-    k %= 4
+    ndim = aval_of("rot90", m).ndim
+    with expecting("axes are two ints", axes):
+        first, second = canonical_axes(axes, ndim)
+    k = known_int("rot90", "k", k) % 4
     if k == 0:
         return asarray(m)
     if k == 2:
@@ -734,7 +739,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Ints, axis: Axis = None) -> Array:
     `shift` may be traced.
     Result: shape and dtype of `a`. If `axis` is None, `a` is raveled meanwhile; several shifts along one axis add up.
     Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
-    DtypeError for shifts that are no integers.
+    DtypeError for shifts that are no integers, ShapeError for other numbers of shifts than of axes.
 
     >>> roll(np.arange(5), 2)
     Array([3, 4, 0, 1, 2], dtype=int32)
@@ -746,6 +751,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Ints, axis: Axis = None) -> Array:
     if isinstance(shift, (int, np.integer)) or (
         isinstance(shift, tuple) and all(isinstance(s, (int, np.integer)) for s in shift)
     ):
+        movement.broadcast_shapes(np.shape(shift), np.shape(axes))
         pairs = np.broadcast(shift, axes)
         shifts, axes = (
             zip(*((int(s), int(i)) for s, i in pairs), strict=True) if pairs.size else ((), ())
@@ -801,7 +807,8 @@ def repeat(
     beyond it is left out, and where there is less the last element is repeated.
     Result: shape of `a`, longer along `axis`, or a vector if it is None; dtype of `a`. `out_sharding` lays the result
     out.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that are no arrays and for `repeats` that are no integers,
+    AxisError for axes out of bounds, ShapeError for other numbers of `repeats` than of elements,
     ConcretizationError for traced `repeats` without `total_repeat_length`.
 
     >>> repeat(np.array([5, 6]), np.array([1, 2]), total_repeat_length=5)
@@ -822,9 +829,12 @@ def repeat(
     size = aval.shape[axis]
     from_axis = (slice(None),) * axis
     if total_repeat_length is not None:
+        total_repeat_length = known_int(
+            "repeat", "total_repeat_length", total_repeat_length, canonical_size
+        )
         if size == 0 or total_repeat_length == 0:
             return asarray(a)[(*from_axis, slice(0))]
-        order = _repeated_order(asarray(repeats), size, canonical_size(total_repeat_length))
+        order = _repeated_order(asarray(repeats), size, total_repeat_length)
         return asarray(a)[(*from_axis, order)]
     if isinstance(repeats, Tracer):
         raise ConcretizationError(
@@ -832,8 +842,13 @@ def repeat(
             got=f"repeats: {repeats.aval.text()}",
             do="Give `total_repeat_length`, or repeats that are known when tracing.",
         )
-    counts: Any = np.broadcast_to(np.asarray(repeats), (size,))
-    order = np.repeat(np.arange(size), counts)
+    counts: Any = np.asarray(repeats)
+    movement.broadcast_shapes(counts.shape, (size,))
+    if counts.size and counts.dtype.kind not in "iub":
+        raise ArgumentTypeError(
+            "jnp.repeat needs whole numbers as `repeats`.", got=f"got {counts.dtype}"
+        )
+    order = np.repeat(np.arange(size), np.broadcast_to(counts.astype(int), (size,)))
     return asarray(a)[(*from_axis, order)]
 
 
@@ -929,7 +944,7 @@ def nonzero(
             )
         host = np.nonzero(np.asarray(as_operand(a)))
         return tuple(asarray(index.astype(dtypes.default_int_dtype())) for index in host)
-    return sized_nonzero(a, size, fill_value)
+    return sized_nonzero(a, known_int("nonzero", "size", size, canonical_size), fill_value)
 
 
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
@@ -944,6 +959,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     """
     aval = aval_of("diagonal", a)
     i, j = canonical_axis(axis1, aval.ndim), canonical_axis(axis2, aval.ndim)
+    offset = known_int("diagonal", "offset", offset)
     a = moveaxis(a, (i, j), (-2, -1))
     rows, columns = _shape(a)[-2:]
     length = larger(smaller(rows + min(offset, 0), columns - max(offset, 0)), 0)
@@ -970,7 +986,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         return diagonal(v, k)
     if aval.ndim != 1:
         raise ShapeError("jnp.diag needs a vector or a matrix.", got=f"got {aval.text()}")
-    return _diag(v, operator.index(k))
+    return _diag(v, known_int("diag", "k", k))
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
@@ -983,7 +999,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    return _diag(ravel(v), operator.index(k))
+    return _diag(ravel(v), known_int("diagflat", "k", k))
 
 
 @numpy_function(static="k")

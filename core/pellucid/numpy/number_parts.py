@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +35,7 @@ from .padding import pad
 from .promotion import (
     aval_of,
     convert,
+    known_int,
     number_type,
     promote_dtypes,
     promote_dtypes_inexact,
@@ -307,7 +307,9 @@ def unpackbits(
         raise ArgumentTypeError("jnp.unpackbits needs elements of dtype uint8.", got=aval.text())
     _check_order("unpackbits", bitorder)
     chosen = None if axis is None else canonical_axis(axis, aval.ndim)
-    return _unpackbits(a, chosen, None if count is None else operator.index(count), bitorder)
+    return _unpackbits(
+        a, chosen, None if count is None else known_int("unpackbits", "count", count), bitorder
+    )
 
 
 @numpy_function(static=("axis", "count", "bitorder"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,12 @@ from pellucid.base import (
     ArgumentValueError,
     ArrayLike,
     ConcretizationError,
+    ShapeError,
     dtypes,
 )
 from pellucid.higher_order.loops import scan
 from pellucid.primitives.movement import broadcast_shapes
-from pellucid.tracing import Tracer, type_of
+from pellucid.tracing import Tracer, operand_lines, type_of
 from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
@@ -28,8 +29,20 @@ from .linalg.decompositions import eigvals
 from .linalg.equations import inv, lstsq
 from .manipulation import atleast_1d, broadcast_to, concatenate, expand_dims
 from .products import matmul, outer
-from .promotion import aval_of, promote_dtypes, promote_dtypes_inexact
+from .promotion import aval_of, known_int, promote_dtypes, promote_dtypes_inexact
 from .reductions import sum
+
+
+def _coefficients(name: str, promote: Callable[..., list[Any]], *operands: ArrayLike) -> list[Any]:
+    """`operands`, converted by `promote`; raises ShapeError unless they are vectors."""
+    promoted = promote(name, *operands)
+    if any(type_of(x).ndim != 1 for x in promoted):
+        raise ShapeError(
+            f"jnp.{name} needs vectors of coefficients.",
+            got=operand_lines(promoted),
+            do="Use `jnp.atleast_1d` for a constant.",
+        )
+    return promoted
 
 
 def _padded(a1: Array, a2: Array) -> tuple[Any, ...]:
@@ -50,7 +63,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     >>> polyadd(jnp.array([1, 2]), jnp.array([1, 2, 3]))
     Array([1, 3, 5], dtype=int32)
     """
-    left, right = _padded(*promote_dtypes("polyadd", a1, a2))
+    left, right = _padded(*_coefficients("polyadd", promote_dtypes, a1, a2))
     return left + right
 
 
@@ -65,7 +78,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     >>> polysub(jnp.array([1, 2]), jnp.array([1, 2, 3]))
     Array([-1, -1, -1], dtype=int32)
     """
-    left, right = _padded(*promote_dtypes("polysub", a1, a2))
+    left, right = _padded(*_coefficients("polysub", promote_dtypes, a1, a2))
     return left - right
 
 
@@ -93,7 +106,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     >>> polymul(jnp.array([1, 2]), jnp.array([1, 3]))
     Array([1., 5., 6.], dtype=float32)
     """
-    a1, a2 = promote_dtypes_inexact("polymul", a1, a2)
+    a1, a2 = _coefficients("polymul", promote_dtypes_inexact, a1, a2)
     if trim_leading_zeros:
         a1, a2 = map(_without_leading_zeros, (a1, a2))
     a1, a2 = (x if type_of(x).size else zeros((1,), type_of(x).dtype) for x in (a1, a2))
@@ -111,7 +124,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     >>> polydiv(jnp.array([1.0, 5.0, 6.0]), jnp.array([1.0, 2.0]))
     (Array([1., 3.], dtype=float32), Array([0., 0., 0.], dtype=float32))
     """
-    u, v = promote_dtypes_inexact("polydiv", u, v)
+    u, v = _coefficients("polydiv", promote_dtypes_inexact, u, v)
     quotient, remainder = _divided(u, v)
     return quotient, _without_leading_zeros(remainder) if trim_leading_zeros else remainder
 
@@ -141,11 +154,15 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """
     aval_of("polyval", x, 1)
     p, x = promote_dtypes("polyval", p, x)
+    if not type_of(p).ndim:
+        raise ShapeError("jnp.polyval needs a vector of coefficients.", got=operand_lines([p]))
     shape = broadcast_shapes(type_of(p).shape[1:], type_of(x).shape)
     start = broadcast_to(zeros((), type_of(p).dtype), shape)
     if not type_of(p).shape[0]:
         return start
-    return scan(lambda y, c: (y * x + c, None), start, p, unroll=operator.index(unroll))[0]
+    return scan(
+        lambda y, c: (y * x + c, None), start, p, unroll=known_int("polyval", "unroll", unroll)
+    )[0]
 
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:
@@ -158,8 +175,8 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     >>> polyder(jnp.array([1, 2, 3]))
     Array([2., 2.], dtype=float32)
     """
-    [coefficients] = promote_dtypes_inexact("polyder", p)
-    m = operator.index(m)
+    [coefficients] = _coefficients("polyder", promote_dtypes_inexact, p)
+    m = known_int("polyder", "m", m)
     if m < 0:
         raise ArgumentValueError("jnp.polyder needs an order that isn't negative.", got=f"m={m}")
     if not m:
@@ -181,11 +198,12 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     >>> polyint(jnp.array([2.0, 2.0]))
     Array([1., 2., 0.], dtype=float32)
     """
-    m = operator.index(m)
+    m = known_int("polyint", "m", m)
     if m < 0:
         raise ArgumentValueError("jnp.polyint needs an order that isn't negative.", got=f"m={m}")
-    p, constants = promote_dtypes_inexact("polyint", p, 0 if k is None else k)
-    constants = atleast_1d(constants)
+    p, constants = _coefficients(
+        "polyint", promote_dtypes_inexact, p, atleast_1d(0 if k is None else k)
+    )
     if type_of(constants).shape == (1,):
         constants = broadcast_to(constants, (m,))
     elif type_of(constants).shape != (m,):
@@ -290,7 +308,7 @@ def polyfit(
     >>> polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
     Array([2., 1.], dtype=float32)
     """
-    order = operator.index(deg) + 1
+    order = known_int("polyfit", "deg", deg) + 1
     avals = [aval_of("polyfit", each, i) for i, each in enumerate((x, y))]
     if order < 1:
         raise ArgumentValueError(
@@ -353,7 +371,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     aval = aval_of("vander", x)
     if aval.ndim != 1:
         raise ArgumentValueError("jnp.vander needs a vector.", got=f"got {aval.text()}")
-    count = aval.shape[0] if N is None else operator.index(N)
+    count = aval.shape[0] if N is None else known_int("vander", "N", N)
     if count < 0:
         raise ArgumentValueError("jnp.vander needs a number of columns.", got=f"N={count}")
     powers = arange(count, dtype=aval.dtype if aval.dtype in dtypes.KINDS["integral"] else np.int32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,6 @@ from pellucid.base import (
     ShapeError,
     UnsupportedError,
     dtypes,
-    expecting,
 )
 from pellucid.ir import ShapedArray
 from pellucid.primitives import arithmetic, logical
@@ -37,7 +35,7 @@ from pellucid.xla.arrays import Array
 from .annotations import OutSharding
 from .compiled import numpy_function
 from .manipulation import canonical_axes
-from .promotion import convert, number_type, promote_dtypes
+from .promotion import convert, known_int, number_type, promote_dtypes
 
 Axes = tuple[int, ...]
 
@@ -222,8 +220,7 @@ def tensordot(
         return ShapeError(f"jnp.tensordot {what}", got=[*operand_lines((a, b)), f"axes: {axes}"])
 
     if not isinstance(axes, Sequence):
-        with expecting("axes is an int or two sequences of ints", axes):
-            n = operator.index(axes)
+        n = known_int("tensordot", "axes", axes)
         if not 0 <= n <= min(first.ndim, second.ndim):
             raise refused(f"can't sum over {n} axes of these.")
         left, right = tuple(range(first.ndim - n, first.ndim)), tuple(range(n))
@@ -364,7 +361,7 @@ def vecdot(
     Array([3., 3., 3., 3.], dtype=float32)
     """
     static = _static("vecdot", precision, preferred_element_type)
-    return _vecdot(x1, x2, operator.index(axis), *static)
+    return _vecdot(x1, x2, known_int("vecdot", "axis", axis), *static)
 
 
 @numpy_function

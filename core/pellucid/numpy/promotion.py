@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from pellucid.base import (
     UnsupportedError,
     config,
     dtypes,
+    expecting,
 )
 from pellucid.ir import Operands, ShapedArray
 from pellucid.primitives.conversion import convert_element_type, converted
@@ -169,6 +171,12 @@ def refuse_out(name: str, out: Any, where: ArrayLike | None = None) -> None:
             f"jnp.{name} can't leave elements of a result unwritten, as `where` demands.",
             do=f"Use `jnp.where(mask, jnp.{name}(…), other)`.",
         )
+
+
+def known_int(name: str, what: str, x: Any, convert: Callable[[Any], Any] = operator.index) -> Any:
+    """`x`, the argument `what` of the function `name`, as a Python int; raises ArgumentTypeError for what is none."""
+    with expecting(f"jnp.{name} needs `{what}` to be an int that is known when tracing", x):
+        return convert(x)
 
 
 def note_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,7 +27,7 @@ from .compiled import numpy_function
 from .creation import asarray, zeros
 from .elementwise import isnan
 from .manipulation import expand_dims, flip, where
-from .promotion import aval_of, convert, number_type, promote_dtypes, promote_shapes
+from .promotion import aval_of, convert, known_int, number_type, promote_dtypes, promote_shapes
 from .reductions import sum
 from .sorting import argsort, sort
 
@@ -150,7 +149,7 @@ def _kth(name: str, a: ArrayLike, kth: int, axis: int) -> None:
     if aval.dtype.kind == "c":
         raise UnsupportedError(f"jnp.{name} has no order for complex elements.", got=aval.text())
     size = aval.shape[canonical_axis(axis, aval.ndim)]
-    if np.ndim(kth) or not -size <= operator.index(kth) < size:
+    if np.ndim(kth) or not -size <= known_int(name, "kth", kth) < size:
         raise ArgumentValueError(
             f"jnp.{name} needs one position along the axis.", got=f"kth={kth}, {size} elements"
         )

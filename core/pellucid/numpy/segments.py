@@ -16,6 +16,7 @@ from pellucid.xla.arrays import Array
 from .annotations import OutSharding
 from .creation import asarray, full
 from .manipulation import stack
+from .promotion import known_int
 from .reductions import max as max_of, min as min_of, prod as prod_of, sum as sum_of
 
 
@@ -123,8 +124,9 @@ def _segments(
 ) -> Any:
     count, indices_are_sorted, unique_indices, bucket_size, mode = options
     data, segment_ids = asarray(data), asarray(segment_ids)
-    if count is None:
-        count = _count(caller, segment_ids)
+    count = (
+        _count(caller, segment_ids) if count is None else known_int(caller, "num_segments", count)
+    )
     if count < 0:
         raise ArgumentValueError(f"{caller}: num_segments can't be negative.", got=f"got {count}")
     start: Any = initial(data.dtype) if callable(initial) else initial

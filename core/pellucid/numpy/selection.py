@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, UnsupportedError, dtypes
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ArrayLike,
+    UnsupportedError,
+    dtypes,
+    expecting,
+)
 from pellucid.primitives.movement import broadcast_shapes, canonical_axis
 from pellucid.tracing import Tracer, type_of
 from pellucid.transforms.vmap import vmap
@@ -397,8 +404,10 @@ def choose(
     """
     refuse_out("choose", out)
     _check_integers("choose", a)
-    listed = list(choices)
-    count = len(listed)
+    with expecting("jnp.choose: `choices` is a sequence of arrays", choices):
+        listed = list(choices)
+    if not (count := len(listed)):
+        raise ArgumentValueError("jnp.choose needs at least one array to choose from.")
     if mode == "raise":
         if isinstance(a, Tracer):
             raise ArgumentValueError(

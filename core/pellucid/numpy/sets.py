@@ -7,7 +7,6 @@ fills the rest.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from .creation import arange, asarray, full
 from .cumulative import cumsum
 from .elementwise import clip, isnan, minimum
 from .manipulation import concatenate, expand_dims, moveaxis, ravel, reshape, where
-from .promotion import aval_of, promote_dtypes
+from .promotion import aval_of, known_int, promote_dtypes
 from .reductions import any, sum
 from .searching import lexsort, searchsorted
 from .sorting import argsort, sized_nonzero
@@ -83,13 +82,17 @@ def _inverse(order: Any, is_first: ArrayLike) -> Any:
     return asarray(numbers * 0).at[order].set(numbers, unique_indices=True)
 
 
-def _known(name: str, x: ArrayLike, size: int | None) -> None:
-    if size is None and isinstance(x, Tracer):
+def _known(name: str, x: ArrayLike, size: int | None) -> int | None:
+    """`size`, an int or None; raises where the size of the result can't be known without it."""
+    if size is not None:
+        return known_int(name, "size", size)
+    if isinstance(x, Tracer):
         raise ConcretizationError(
             f"jnp.{name} can't know the size of its result: the array is traced.",
             got=f"got {x.aval.text()}",
             do="Give `size=`, the number of elements to return.",
         )
+    return None
 
 
 def _distinct(
@@ -102,8 +105,7 @@ def _distinct(
 ) -> tuple[Any, Any, Any, Any]:
     """(values, indices, inverse, counts) of the distinct slices of `ar` along `axis`."""
     aval = aval_of(name, ar)
-    size = None if size is None else operator.index(size)
-    _known(name, ar, size)
+    size = _known(name, ar, size)
     x = asarray(ar)
     if axis is None:
         flat, axis, inverse_shape = ravel(x), 0, aval.shape
@@ -326,7 +328,7 @@ def _chosen(mask: Array, size: int | None, fills: Sequence[Any], *columns: Array
     """
     if size is None:
         return [x[mask] for x in columns]
-    count, length = operator.index(size), type_of(mask).size
+    count, length = size, type_of(mask).size
     [places] = sized_nonzero(mask, count, length)
     results = []
     for x, fill in zip(columns, fills, strict=True):

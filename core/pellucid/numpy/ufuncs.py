@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ from . import cumulative, elementwise, guarded_formulas, reductions
 from .annotations import Axis
 from .creation import arange, asarray, full
 from .manipulation import broadcast_to, concatenate, moveaxis, ravel, reshape, where
-from .promotion import aval_of, refuse_out
+from .promotion import aval_of, known_int, refuse_out
 from .vectorized import vectorize
 
 
@@ -55,7 +54,7 @@ class ufunc(metaclass=_UfuncType):
         at: Callable[..., Any] | None = None,
         reduceat: Callable[..., Any] | None = None,
     ) -> None:
-        self.nin, self.nout = operator.index(nin), operator.index(nout)
+        self.nin, self.nout = known_int("ufunc", "nin", nin), known_int("ufunc", "nout", nout)
         self.nargs = self.nin if nargs is None else nargs
         self.identity = identity
         self.__name__ = name or getattr(func, "__name__", "ufunc")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, dtypes, expecting
+from pellucid.base import ArgumentValueError, ArrayLike, dtypes
 from pellucid.primitives.special import bessel_i0e
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
@@ -15,12 +14,11 @@ from pellucid.xla.arrays import Array
 from .compiled import numpy_function
 from .creation import arange, linspace, ones
 from .elementwise import absolute, cos, exp, sqrt
-from .promotion import aval_of, promote_dtypes_inexact
+from .promotion import aval_of, known_int, promote_dtypes_inexact
 
 
 def _length(name: str, M: int) -> int:
-    with expecting(f"jnp.{name}: the length M is an int known when tracing", M):
-        return max(operator.index(M), 0)
+    return max(known_int(name, "M", M), 0)
 
 
 def _phases(count: int) -> Any:

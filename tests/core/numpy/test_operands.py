@@ -8,9 +8,17 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentTypeError, AxisError, DtypeError, UnsupportedError
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    AxisError,
+    DtypeError,
+    ShapeError,
+    UnsupportedError,
+)
 
 X = jnp.arange(4.0)
+MATRIX = jnp.eye(2)
 OPERATORS = {
     "==": lambda x, y: x == y,
     "!=": lambda x, y: x != y,
@@ -198,8 +206,53 @@ def test_results_are_not_written_into_arguments(call):
 ])  # fmt: skip
 @pytest.mark.parametrize("bad", [1.5, 1j])
 def test_axes_and_lengths_are_ints(call, bad):
-    with pytest.raises(ArgumentTypeError, match=r"(is an int|are ints)"):
+    with pytest.raises(ArgumentTypeError, match=r"(is an int|are ints|to be an int)"):
         call(bad)
+
+
+@pytest.mark.parametrize("call", [
+    lambda bad: jnp.split(X, bad), lambda bad: jnp.split(X, [bad]), lambda bad: jnp.diag(X, bad), lambda bad: jnp.rot90(MATRIX, bad),
+    lambda bad: jnp.nonzero(X, size=bad), lambda bad: jnp.unique(X, size=bad), lambda bad: jnp.union1d(X, X, size=bad),
+    lambda bad: jnp.linspace(0, 1, bad), lambda bad: jnp.partition(X, bad), lambda bad: jnp.polyder(X, bad),
+    lambda bad: jnp.tril_indices(3, bad), lambda bad: jnp.triu_indices(bad), lambda bad: jnp.unravel_index(3, bad),
+    lambda bad: jnp.vecdot(X, X, axis=bad), lambda bad: jnp.linalg.tensorinv(MATRIX, bad), lambda bad: jnp.vander(X, bad),
+    lambda bad: jnp.linalg.matrix_power(MATRIX, bad), lambda bad: jnp.fft.fft(X, bad), lambda bad: jnp.diff(X, bad),
+    lambda bad: jnp.repeat(X, 2, total_repeat_length=bad), lambda bad: jnp.diagonal(MATRIX, bad),
+    lambda bad: pl.ops.segment_max(X, jnp.arange(4), bad), lambda bad: jnp.bincount(jnp.arange(3), length=bad),
+])  # fmt: skip
+@pytest.mark.parametrize("bad", [1.5, "one"])
+def test_sizes_and_orders_are_ints(call, bad):
+    with pytest.raises(
+        ArgumentTypeError, match=r"needs `\w+` to be an int that is known when tracing"
+    ):
+        call(bad)
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: jnp.repeat(X, 1.5), ArgumentTypeError, "whole numbers"),
+    (lambda: jnp.repeat(X, np.ones(4)), ArgumentTypeError, "whole numbers"),
+    (lambda: jnp.repeat(X, [1, 2]), ShapeError, "can't be broadcast"),
+    (lambda: jnp.roll(MATRIX, (1, 2, 3), (0, 1)), ShapeError, "can't be broadcast"),
+    (lambda: jnp.rot90(MATRIX, axes=(0,)), ArgumentTypeError, "two ints"),
+    (lambda: jnp.polyadd(1, 2), ShapeError, "vectors of coefficients"),
+    (lambda: jnp.polydiv(X, 2), ShapeError, "vectors of coefficients"),
+    (lambda: jnp.polyder(MATRIX), ShapeError, "vectors of coefficients"),
+    (lambda: jnp.polyint(1), ShapeError, "vectors of coefficients"),
+    (lambda: jnp.polyval(1, 2), ShapeError, "vector of coefficients"),
+    (lambda: jnp.choose(jnp.arange(2), [], mode="clip"), ArgumentValueError, "at least one array"),
+    (lambda: jnp.choose(jnp.arange(2), 5, mode="clip"), ArgumentTypeError, "sequence of arrays"),
+    (lambda: jnp.delete(X, 1.5), ArgumentTypeError, "integer dtype"),
+    (lambda: jnp.linalg.tensorsolve(MATRIX, X[:2], axes=(5,)), AxisError, "out of bounds"),
+    (lambda: jnp.einsum("i,i,i", X, X, X, optimize="best"), ArgumentValueError, "no such search"),
+    (lambda: jnp.unwrap(X, period="one"), ArgumentTypeError, "needs arrays or numbers"),
+])  # fmt: skip
+def test_arguments_that_fit_nothing(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_answers_about_other_shapes_are_arrays():
+    assert isinstance(jnp.array_equiv(X, jnp.ones((3, 2))), pl.Array)
 
 
 def test_sizes_along_axes_that_arrays_lack():

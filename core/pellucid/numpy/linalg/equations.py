@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -44,9 +43,10 @@ from pellucid.numpy.manipulation import (
     where,
 )
 from pellucid.numpy.products import matmul
-from pellucid.numpy.promotion import aval_of
+from pellucid.numpy.promotion import aval_of, known_int
 from pellucid.numpy.reductions import max as greatest, prod, sum as total
 from pellucid.primitives.contraction import Precision
+from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
@@ -125,7 +125,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     >>> tensorinv(np.eye(4).reshape(2, 2, 4)).shape
     (4, 2, 2)
     """
-    ind = operator.index(ind)
+    ind = known_int("linalg.tensorinv", "ind", ind)
     if ind < 1:
         raise ArgumentValueError("jnp.linalg.tensorinv needs a positive `ind`.", got=f"ind: {ind}")
     aval = aval_of("linalg.tensorinv", a)
@@ -153,7 +153,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     a, b = inexact("tensorsolve", a, b)
     ndim = type_of(a).ndim
     if axes is not None:
-        moved = [operator.index(i) % ndim for i in axes]
+        moved = [canonical_axis(i, ndim) for i in axes]
         a = asarray(a).transpose([*(i for i in range(ndim) if i not in moved), *moved])
     shape = type_of(a).shape[type_of(b).ndim :]
     n = math.prod(shape)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, DTypeLike, ShapeError
+from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, ShapeError
 from pellucid.linalg.matrices import eye_like
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import asarray
@@ -23,7 +22,7 @@ from pellucid.numpy.products import (
     tensordot as tensordot,  # noqa: PLC0414
     vecdot as vecdot,  # noqa: PLC0414
 )
-from pellucid.numpy.promotion import aval_of, promote_dtypes_numeric
+from pellucid.numpy.promotion import aval_of, known_int, promote_dtypes_numeric
 from pellucid.numpy.reductions import trace as numpy_trace
 from pellucid.primitives.contraction import Precision, PrecisionLike
 from pellucid.primitives.movement import canonical_axis
@@ -118,7 +117,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     >>> cross(np.array([1, 0, 0]), np.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
     """
-    return _cross(x1, x2, operator.index(axis))
+    return _cross(x1, x2, known_int("linalg.cross", "axis", axis))
 
 
 def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Array:
@@ -177,10 +176,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     Array([[1, 3],
            [0, 1]], dtype=int32)
     """
-    try:
-        n = operator.index(n)
-    except TypeError:
-        raise ArgumentTypeError("jnp.linalg.matrix_power needs an int.", got=f"n: {n!r}") from None
+    n = known_int("linalg.matrix_power", "n", n)
     return _matrix_power(inv(a), -n) if n < 0 else _matrix_power(a, n)
 
 
