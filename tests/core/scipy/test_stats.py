@@ -11,7 +11,7 @@ from rotation import rotating
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError, UnsupportedError
 from pellucid.scipy import stats
 
 SHAPES = {
@@ -187,3 +187,8 @@ def test_functions_have_signatures_and_definitions() -> None:
     )
     assert stats.norm.logpdf(1).aval.weak_type
     assert stats.norm.pdf(jnp.ones(2, "bfloat16")).dtype == jnp.bfloat16
+
+
+def test_errors_name_the_distribution() -> None:
+    with pytest.raises(DtypeError, match=r"scipy\.stats\.norm\.pdf needs real numbers"):
+        stats.norm.pdf(1j)

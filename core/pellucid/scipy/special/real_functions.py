@@ -32,17 +32,15 @@ Formula = Callable[..., Any]
 
 
 def promoted_reals(name: str, *operands: Any) -> list[Any]:
-    """`operands` of one real floating dtype and one shape.
+    """`operands` of one real floating dtype and one shape; `name` is one of `special`, or `distribution.function`.
 
     Raises: DtypeError for complex numbers.
     """
-    operands = tuple(promote_dtypes_inexact(f"scipy.special.{name}", *operands))
+    name = f"scipy.{'stats' if '.' in name else 'special'}.{name}"
+    operands = tuple(promote_dtypes_inexact(name, *operands))
     if any(type_of(x).dtype.kind == "c" for x in operands):
-        raise DtypeError(
-            f"scipy.special.{name} needs real numbers.",
-            got=operand_lines(operands),
-        )
-    return broadcast_arrays(f"scipy.special.{name}", *operands)
+        raise DtypeError(f"{name} needs real numbers.", got=operand_lines(operands))
+    return broadcast_arrays(name, *operands)
 
 
 def evaluated(formula: Formula, operands: Sequence[Any]) -> Any:
