@@ -52,6 +52,8 @@ def i1_of(x: Term) -> Term:
 def i0(x: Term) -> Term:
     """Modified Bessel function of the first kind of order 0.
 
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
     Source: DLMF 10.25.
 
     >>> print(f"{float(i0(1.0)):.4f}")
@@ -64,6 +66,10 @@ def i0(x: Term) -> Term:
 def i0e(x: Term) -> Term:
     """Modified Bessel function of the first kind of order 0, times `exp(-|x|)`.
 
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
+    Source: DLMF 10.25.2.
+
     >>> print(f"{float(i0e(1.0)):.4f}")
     0.4658
     """
@@ -74,6 +80,10 @@ def i0e(x: Term) -> Term:
 def i1(x: Term) -> Term:
     """Modified Bessel function of the first kind of order 1.
 
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
+    Source: DLMF 10.25.2.
+
     >>> print(f"{float(i1(1.0)):.5f}")
     0.56516
     """
@@ -83,6 +93,10 @@ def i1(x: Term) -> Term:
 @real_function
 def i1e(x: Term) -> Term:
     """Modified Bessel function of the first kind of order 1, times `exp(-|x|)`.
+
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
+    Source: DLMF 10.25.2.
 
     >>> print(f"{float(i1e(1.0)):.5f}")
     0.20791

@@ -100,6 +100,8 @@ _wofz.defjvps(lambda t, w, z: t * (2j / _ROOT_PI - 2 * z * w).astype(w.dtype))
 def wofz(z: ArrayLike) -> Array:
     """Faddeeva's function exp(-z²) erfc(-iz); complex also for real `z`.
 
+    The result has the shape of `z`, and complex64, or complex128 for arguments of 64 bits.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
     Source: DLMF 7.2.3.
 
     >>> print(f"{complex(wofz(1.0)):.4f}")
@@ -121,6 +123,11 @@ def _complex_erfcx(z: Array) -> Array:
 @real_function(complex=_complex_erfcx)
 def erfcx(x: Term) -> Term:
     """Scaled complementary error function exp(x²) erfc(x), also of complex numbers.
+
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+    Source: DLMF 7.2.3.
 
     >>> print(f"{float(erfcx(100.0)):.6f}")
     0.005642

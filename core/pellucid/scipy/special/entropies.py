@@ -72,6 +72,9 @@ def expit_of(x: Term) -> Term:
 def entr(x: Term) -> Term:
     """Entropy `-x log(x)` of one probability: 0 at 0, -∞ below.
 
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> entr(jnp.array([0.0, 0.5]))
     Array([0.       , 0.3465736], dtype=float32)
     """
@@ -82,6 +85,11 @@ def entr(x: Term) -> Term:
 def kl_div(p: Term, q: Term) -> Term:
     """Kullback-Leibler divergence `p log(p / q) - p + q` of one pair; ∞ where it isn't defined.
 
+    The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
+    Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
+    lists and strings.
+    Source: Kullback and Leibler, On Information and Sufficiency, 1951.
+
     >>> kl_div(jnp.array([0.0, 1.0]), 1.0)
     Array([1., 0.], dtype=float32)
     """
@@ -91,6 +99,10 @@ def kl_div(p: Term, q: Term) -> Term:
 @real_function
 def rel_entr(p: Term, q: Term) -> Term:
     """Relative entropy `p log(p / q)` of one pair: 0 for p = 0, ∞ where it isn't defined.
+
+    The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
+    Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
+    lists and strings.
 
     >>> rel_entr(jnp.array([0.0, 1.0]), 1.0)
     Array([0., 0.], dtype=float32)
@@ -122,6 +134,10 @@ _xlog1py = _product_with(jnp.log1p, 0, lambda y: 1 + y)
 def xlogy(x: Any, y: Any) -> Array:
     """`x log(y)`, 0 where `x` is 0 and `y` isn't NaN; also of complex numbers.
 
+    The result has the shape to which the arguments broadcast, and the floating-point or complex dtype to which they
+    promote.
+    Raises: DtypeError for PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for lists and strings.
+
     >>> xlogy(jnp.array([0.0, 2.0]), jnp.array([0.0, 1.0]))
     Array([0., 0.], dtype=float32)
     """
@@ -131,6 +147,10 @@ def xlogy(x: Any, y: Any) -> Array:
 @numpy_function
 def xlog1py(x: Any, y: Any) -> Array:
     """`x log(1 + y)`, 0 where `x` is 0 and `y` isn't NaN; also of complex numbers.
+
+    The result has the shape to which the arguments broadcast, and the floating-point or complex dtype to which they
+    promote.
+    Raises: DtypeError for PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for lists and strings.
 
     >>> xlog1py(jnp.array([0.0, 2.0]), jnp.array([-1.0, 0.0]))
     Array([0., 0.], dtype=float32)
@@ -146,6 +166,10 @@ def _complex_logit(x: Array) -> Array:
 def logit(x: Term) -> Term:
     """Logarithm of the odds, `log(x / (1 - x))`, also of complex numbers.
 
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> logit(jnp.array([0.0, 0.5]))
     Array([-inf,   0.], dtype=float32)
     """
@@ -155,6 +179,10 @@ def logit(x: Term) -> Term:
 @real_function(complex=transcendental.logistic)
 def expit(x: Term) -> Term:
     """Logistic function `1 / (1 + exp(-x))`, also of complex numbers.
+
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> expit(jnp.array([-jnp.inf, 0.0]))
     Array([0. , 0.5], dtype=float32)
@@ -175,6 +203,11 @@ def _power_of(log_x: Array, lmbda: Any) -> Array:
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """Box and Cox's transformation `(x**lmbda - 1) / lmbda`, for `lmbda` 0 its limit `log(x)`.
 
+    The result has the shape to which the arguments broadcast, and the floating-point or complex dtype to which they
+    promote.
+    Raises: DtypeError for PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for lists and strings.
+    Source: Box and Cox, An Analysis of Transformations, 1964.
+
     >>> boxcox(jnp.array([1.0, 4.0]), 0.5)
     Array([0., 2.], dtype=float32)
     """
@@ -186,6 +219,11 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """Box and Cox's transformation of `1 + x`, accurate for small `x`.
 
+    The result has the shape to which the arguments broadcast, and the floating-point or complex dtype to which they
+    promote.
+    Raises: DtypeError for PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for lists and strings.
+    Source: Box and Cox, An Analysis of Transformations, 1964.
+
     >>> boxcox1p(jnp.array([0.0, 3.0]), 0.5)
     Array([0., 2.], dtype=float32)
     """
@@ -196,6 +234,10 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 def softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
     """`exp(x) / sum(exp(x))`, the sum along `axis`, by default of all elements.
 
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: AxisError for an axis out of bounds, DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> softmax(jnp.array([0.0, 0.0]))
     Array([0.5, 0.5], dtype=float32)
     """
@@ -204,6 +246,10 @@ def softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
 
 def log_softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
     """`log(softmax(x, axis=axis))`.
+
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: AxisError for an axis out of bounds, DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> log_softmax(jnp.array([0.0, 0.0]))
     Array([-0.6931472, -0.6931472], dtype=float32)

@@ -282,6 +282,9 @@ def poch_of(z: Term, m: Term) -> Term:
 def gamma(x: Term) -> Term:
     """Gamma function, also of complex numbers; NaN at negative whole numbers.
 
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
     Source: DLMF 5.2.1.
 
     >>> gamma(jnp.array([0.5, 5.0]))
@@ -294,6 +297,10 @@ def gamma(x: Term) -> Term:
 def gammaln(x: Term) -> Term:
     """Logarithm of the absolute value of the gamma function.
 
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
+    Source: DLMF 5.2.1.
+
     >>> gammaln(jnp.array([2.0, 5.0]))
     Array([0.       , 3.1780536], dtype=float32)
     """
@@ -304,6 +311,9 @@ def gammaln(x: Term) -> Term:
 def loggamma(x: Term) -> Term:
     """Logarithm of the gamma function, continued from the positive numbers; NaN for negative real `x`.
 
+    The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
+    dtype.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
     Source: DLMF 5.11; Hare, Computing the Principal Branch of log-Gamma, 1997.
 
     >>> print(f"{complex(loggamma(1 + 1j)):.4f}")
@@ -316,6 +326,9 @@ def loggamma(x: Term) -> Term:
 def gammasgn(x: Term) -> Term:
     """Sign of the gamma function: 1 or -1; NaN at its poles but 0, where that of `x` counts.
 
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> gammasgn(jnp.array([-0.5, 0.5]))
     Array([-1.,  1.], dtype=float32)
     """
@@ -326,6 +339,8 @@ def gammasgn(x: Term) -> Term:
 def digamma(x: Term) -> Term:
     """Derivative of the logarithm of the gamma function.
 
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
     Source: DLMF 5.2.2.
 
     >>> digamma(jnp.array([1.0, 2.0]))
@@ -343,6 +358,11 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """Derivative of order `n` of the digamma function at `x`; `n` are integers of at least 0.
 
     There is no derivative by `n`. Raises: ArgumentValueError for `n` that are no integers.
+
+    The result has the shape to which the arguments broadcast, and the dtype of `x` if that is floating-point, else the
+    default floating dtype. Raises, too: DtypeError for complex numbers, ShapeError for shapes that do not fit,
+    ArgumentTypeError for lists and strings.
+    Source: DLMF 5.15.
 
     >>> polygamma(1, jnp.array([1.0]))
     Array([1.644934], dtype=float32)
@@ -370,6 +390,10 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
 
     That of Hurwitz is NaN for `x` below 1. Source: DLMF 25.2, 25.11.
 
+    The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
+    Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
+    lists and strings.
+
     >>> zeta(jnp.array([2.0, 4.0]), 1.0)
     Array([1.644934 , 1.0823233], dtype=float32)
     """
@@ -380,6 +404,9 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
 def beta(a: Term, b: Term) -> Term:
     """Beta function Γ(a) Γ(b) / Γ(a + b).
 
+    The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
+    Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
+    lists and strings.
     Source: DLMF 5.12.1.
 
     >>> print(f"{float(beta(2.0, 3.0)):.5f}")
@@ -392,6 +419,11 @@ def beta(a: Term, b: Term) -> Term:
 def betaln(a: Term, b: Term) -> Term:
     """Logarithm of the absolute value of `beta(a, b)`.
 
+    The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
+    Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
+    lists and strings.
+    Source: DLMF 5.12.1.
+
     >>> print(f"{float(betaln(2.0, 3.0)):.5f}")
     -2.48491
     """
@@ -402,6 +434,9 @@ def betaln(a: Term, b: Term) -> Term:
 def betainc(a: Term, b: Term, x: Term) -> Term:
     """Regularized incomplete beta function; there is no derivative by `a` or `b`.
 
+    The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
+    Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
+    lists and strings.
     Source: DLMF 8.17.2.
 
     >>> print(f"{float(betainc(1.0, 2.0, 0.5)):.4f}")
@@ -414,6 +449,9 @@ def betainc(a: Term, b: Term, x: Term) -> Term:
 def gammainc(a: Term, x: Term) -> Term:
     """Regularized lower incomplete gamma function P(a, x).
 
+    The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
+    Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
+    lists and strings.
     Source: DLMF 8.2.4.
 
     >>> print(f"{float(gammainc(1.0, 2.0)):.4f}")
@@ -426,6 +464,11 @@ def gammainc(a: Term, x: Term) -> Term:
 def gammaincc(a: Term, x: Term) -> Term:
     """Regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).
 
+    The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
+    Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
+    lists and strings.
+    Source: DLMF 8.2.4.
+
     >>> print(f"{float(gammaincc(1.0, 2.0)):.4f}")
     0.1353
     """
@@ -436,6 +479,9 @@ def gammaincc(a: Term, x: Term) -> Term:
 def poch(z: Term, m: Term) -> Term:
     """Pochhammer's symbol Γ(z + m) / Γ(z), the rising factorial.
 
+    The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
+    Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
+    lists and strings.
     Source: DLMF 5.2.5.
 
     >>> print(f"{float(poch(2.0, 3)):.1f}")
@@ -453,6 +499,9 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """`n!` as a floating-point number, Γ(n + 1) also between whole numbers; 0 for negative `n`.
 
     Raises: UnsupportedError for `exact`: arrays have no integers of any size.
+
+    The result has the shape of `n`, and its dtype if that is floating-point, else the default floating dtype. Raises,
+    too: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> factorial(jnp.array([0, 5]))
     Array([  1., 120.], dtype=float32)
@@ -474,6 +523,11 @@ def _comb(N: Term, k: Term) -> Term:
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """Number of ways to choose `k` of `N` things, with `repetition` each any number of times; 0 outside 0 ≤ k ≤ N.
 
+    The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
+    Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
+    lists and strings.
+    Source: DLMF 1.2.1.
+
     >>> comb(5, 2)
     Array(10., dtype=float32, weak_type=True)
     """
@@ -483,6 +537,8 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
 def multigammaln(a: Any, d: Any) -> Any:
     """Logarithm of the multivariate gamma function of dimension `d`, a Python integer of at least 0.
 
+    The result has the shape of `a`, and its dtype if that is floating-point, else the default floating dtype. Raises,
+    too: DtypeError for complex numbers, ArgumentTypeError for lists and strings.
     Source: DLMF 35.3.4. Raises: ArgumentValueError for another `d`.
 
     >>> print(f"{float(multigammaln(3.0, 2)):.4f}")
@@ -501,6 +557,7 @@ def multigammaln(a: Any, d: Any) -> Any:
 def bernoulli(n: int) -> Array:
     """The Bernoulli numbers B₀, …, Bₙ [n + 1], with B₁ = -1/2.
 
+    The result has the default floating dtype. TypeError for an `n` that is no integer.
     Source: DLMF 24.2. Raises: ArgumentValueError for negative `n`.
 
     >>> bernoulli(2)

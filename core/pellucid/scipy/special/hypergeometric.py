@@ -150,6 +150,9 @@ def hyp2f1_of(a: Term, b: Term, c: Term, x: Term) -> Term:
 def hyp1f1(a: Term, b: Term, x: Term) -> Term:
     """Kummer's confluent hypergeometric function M(a, b, x).
 
+    The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
+    Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
+    lists and strings.
     Source: DLMF 13.2.2.
 
     >>> print(f"{float(hyp1f1(1.0, 2.0, 1.0)):.5f}")
@@ -163,6 +166,10 @@ def hyp2f1(a: Term, b: Term, c: Term, x: Term) -> Term:
     """Gauss's hypergeometric function F(a, b; c; x); ∞ for `x` above 1 unless it is a polynomial.
 
     NaN where its series needs more than 20 000 terms: `x` above 0.998 with a whole `c - a - b`. Source: DLMF 15.2.1.
+
+    The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
+    Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
+    lists and strings.
 
     >>> print(f"{float(hyp2f1(1.0, 1.0, 2.0, 0.5)):.5f}")
     1.38629

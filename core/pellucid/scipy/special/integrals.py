@@ -234,6 +234,8 @@ def _log_by_one_less(x: Term) -> Term:
 def exp1(x: Term) -> Term:
     """Exponential integral E₁: the integral of exp(-t) / t from `x` to ∞; NaN for negative `x`.
 
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
     Source: DLMF 6.2.1.
 
     >>> exp1(jnp.array([0.5, 1.0]))
@@ -246,6 +248,8 @@ def exp1(x: Term) -> Term:
 def expi(x: Term) -> Term:
     """Exponential integral Ei: the principal value of the integral of exp(t) / t from -∞ to `x`.
 
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
     Source: DLMF 6.2.5.
 
     >>> expi(jnp.array([-1.0, 1.0]))
@@ -260,6 +264,10 @@ def expn(n: Term, x: Term) -> Term:
 
     NaN for other `n` and for negative `x`. There is no derivative by `n`. Source: DLMF 8.19.
 
+    The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
+    Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
+    lists and strings.
+
     >>> print(f"{float(expn(2, 1.0)):.5f}")
     0.14850
     """
@@ -272,6 +280,9 @@ def sici(x: Term) -> tuple[Term, Term]:
 
     For negative `x`, Ci is that of `-x`. Source: DLMF 6.2.9, 6.2.13.
 
+    Both results have the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> si, ci = sici(1.0)
     >>> print(f"{float(si):.5f} {float(ci):.5f}")
     0.94608 0.33740
@@ -283,6 +294,8 @@ def sici(x: Term) -> tuple[Term, Term]:
 def fresnel(x: Term) -> tuple[Term, Term]:
     """Fresnel integrals (S, C): those of sin(πt²/2) and cos(πt²/2) from 0 to `x`.
 
+    Both results have the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
     Source: DLMF 7.2.7, 7.2.8.
 
     >>> s, c = fresnel(1.0)
@@ -296,6 +309,8 @@ def fresnel(x: Term) -> tuple[Term, Term]:
 def spence(x: Term) -> Term:
     """Spence's function, the dilogarithm Li₂(1 - `x`): the integral of log(t) / (1 - t) from 1 to `x`; NaN below 0.
 
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
     Source: DLMF 25.12.
 
     >>> spence(jnp.array([0.0, 1.0]))

@@ -141,6 +141,8 @@ def owens_t_of(h: Term, a: Term) -> Term:
 def erf(x: Term) -> Term:
     """Error function: 2/√π times the integral of exp(-t²) from 0 to `x`.
 
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
     Source: DLMF 7.2.1.
 
     >>> erf(jnp.array([0.0, 1.0]))
@@ -153,6 +155,10 @@ def erf(x: Term) -> Term:
 def erfc(x: Term) -> Term:
     """`1 - erf(x)`, with all digits where it is small.
 
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
+    Source: DLMF 7.2.2.
+
     >>> print(f"{float(erfc(9.0)):.4e}")
     4.1370e-37
     """
@@ -162,6 +168,10 @@ def erfc(x: Term) -> Term:
 @real_function
 def erfinv(x: Term) -> Term:
     """The number whose error function is `x`; NaN if there is none.
+
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
+    Source: DLMF 7.17.1.
 
     >>> erfinv(jnp.array([0.0, 0.5]))
     Array([0.       , 0.4769363], dtype=float32)
@@ -173,6 +183,8 @@ def erfinv(x: Term) -> Term:
 def dawsn(x: Term) -> Term:
     """Dawson's integral: exp(-x²) times the integral of exp(t²) from 0 to `x`.
 
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
     Source: DLMF 7.2.5.
 
     >>> dawsn(jnp.array([0.0, 1.0]))
@@ -184,6 +196,10 @@ def dawsn(x: Term) -> Term:
 @real_function
 def ndtr(x: Term) -> Term:
     """Distribution function of the normal distribution: the probability of a number of at most `x`.
+
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
+    Source: DLMF 7.20(iii).
 
     >>> ndtr(jnp.array([-1.0, 0.0]))
     Array([0.15865526, 0.5       ], dtype=float32)
@@ -202,6 +218,10 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     `series_order` has no effect: no asymptotic series is cut.
     Raises: ArgumentValueError for a negative `series_order`, as the reference does.
 
+    The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype. Raises,
+    too: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
+    Source: DLMF 7.20(iii).
+
     >>> log_ndtr(jnp.array([-20.0, 0.0]))
     Array([-203.91716  ,   -0.6931472], dtype=float32)
     """
@@ -216,6 +236,10 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
 def ndtri(p: Term) -> Term:
     """Quantile of the normal distribution: the number whose `ndtr` is `p`; NaN outside of [0, 1].
 
+    The result has the shape of `p`, and its dtype if that is floating-point, else the default floating dtype.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
+    Source: DLMF 7.20(iii), 7.17.1.
+
     >>> ndtri(jnp.array([0.025, 0.5]))
     Array([-1.959964,  0.      ], dtype=float32)
     """
@@ -226,6 +250,9 @@ def ndtri(p: Term) -> Term:
 def owens_t(h: Term, a: Term) -> Term:
     """Owen's T function: the integral of exp(-h²(1 + t²)/2) / (1 + t²) from 0 to `a`, over 2π.
 
+    The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
+    Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
+    lists and strings.
     Source: Owen, Tables for Computing Bivariate Normal Probabilities, 1956.
 
     >>> owens_t(jnp.array([0.0, 1.0]), 1.0)

@@ -104,13 +104,30 @@ class Distribution:
         if kind in ("ppf", "isf"):
             notes = "NaN for probabilities outside of [0, 1] and where parameters are none of the distribution's."
         elif kind in _OUTSIDE:
-            notes = "Numbers outside of its support are allowed. " + notes
+            notes = f"{self._support_text(kind, argument, optional)} {notes}"
         function.__doc__ = (
             f"{_TITLES[kind].format(argument, self.title)}\n\n"
-            f"Arguments are real arrays, which are broadcast; integers count as floats. {notes}\n\n"
+            "The result has the shape to which the arguments broadcast, and the floating-point dtype to which they\n"
+            f"promote; integers count as floats.\n{notes}\n"
+            "Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit,\n"
+            "ArgumentTypeError for lists and strings.\n\n"
             f'>>> print(f"{{pl.scipy.stats.{name}({example_arguments}):.4f}}")\n{example_result}\n'
         )
         return numpy_function(function)
+
+    def _support_text(self, kind: str, argument: str, optional: list[str]) -> str:
+        """A sentence on the support; `optional` are the parameters that move and stretch it."""
+        if kind.removeprefix("log") not in ("pdf", "pmf"):
+            return "Numbers outside of the support are allowed."
+        ends = self.support(*self.parameters) if callable(self.support) else self.support
+        if ends == (-np.inf, np.inf):
+            return "Support: all numbers."
+        low, high = (f"{end:.5g}" if isinstance(end, float) else end for end in ends)
+        z = f"`{argument}`" + " - `loc`" * ("loc" in optional)
+        z = f"({z}) / `scale`" if "scale" in optional else z
+        numbers = "whole numbers " * kind.endswith("pmf")
+        outside = "-inf" if kind.startswith("log") else 0
+        return f"Support: {numbers}{z} from {low} to {high}, beyond which the result is {outside}."
 
     def _value(self, kind: str, x: Term, *others: Term) -> Term:
         count = len(self.parameters)

@@ -20,6 +20,10 @@ def logpmf(x: Any, n: Any, p: Any) -> Array:
 
     -inf unless the counts are whole numbers of at least 0 whose sum is `n`; NaN for negative probabilities.
 
+    The result has the broadcast shape [...], and a floating-point dtype.
+    Raises: DtypeError for complex numbers, ShapeError for shapes that do not fit, ArgumentTypeError for lists and
+    strings.
+
     >>> print(f"{logpmf(np.array([1, 2]), 3, np.array([0.5, 0.5])):.4f}")
     -0.9808
     """
@@ -33,6 +37,9 @@ def logpmf(x: Any, n: Any, p: Any) -> Array:
 @numpy_function
 def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Probability of counts `x` [..., k] of `n` draws with probabilities `p` [..., k]; see `logpmf`.
+
+    The result has the broadcast shape [...], and a floating-point dtype.
+    Raises: as `logpmf`.
 
     >>> print(f"{pmf(np.array([1, 2]), 3, np.array([0.5, 0.5])):.4f}")
     0.3750

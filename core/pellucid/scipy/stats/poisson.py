@@ -43,6 +43,10 @@ def entropy(mu: Any, loc: ArrayLike = 0) -> Array:
 
     It is summed for means up to 100, beyond an expansion in 1/μ (Evans and Boersma, SIAM Review 30, 1988).
 
+    The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
+    Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
+    lists and strings.
+
     >>> print(f"{float(entropy(1.0)):.4f}")
     1.3048
     """

@@ -72,6 +72,9 @@ def mode(
 
     Raises: UnsupportedError for a `nan_policy` other than "propagate".
 
+    Both results have the shape of `a` without `axis`, or with size 1 there if `keepdims`; elements have the dtype of
+    `a`, counts int32, or int64 with 64-bit dtypes. AxisError for an axis out of bounds, DtypeError for PRNG keys.
+
     >>> value, count = mode(jnp.array([1, 2, 2, 3]))
     >>> print(value, count)
     2 2
@@ -142,6 +145,11 @@ def sem(
     """Standard error of the mean along `axis` (`None`: of all): the standard deviation over the root of the count.
 
     `ddof` is subtracted from the count in the variance; with the `nan_policy` "omit", NaN are left out.
+
+    The result has the shape of `a` without `axis`, or with size 1 there if `keepdims`, and its dtype if that is
+    floating-point, else the default floating dtype.
+    Raises: UnsupportedError for the `nan_policy` "raise", ArgumentValueError for others, AxisError for an axis out of
+    bounds, DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> sem(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
