@@ -152,6 +152,11 @@ def idct(
 ) -> Array:
     """Inverse of `dct` along `axis`.
 
+    The result has the shape of `x` with `n` elements along `axis`, and a floating-point or complex dtype of at least 32
+    bits.
+    Raises: AxisError for an axis out of bounds, ShapeError for an `n` below 1, ArgumentValueError for another `norm`,
+    UnsupportedError for another `type` than 2, DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> idct(jnp.array([8.0, 0.0, 0.0, 0.0])).round(4)
     Array([1., 1., 1., 1.], dtype=float32)
     """
@@ -166,6 +171,11 @@ def dctn(
     norm: str | None = None,
 ) -> Array:
     """`dct` along each of `axes`: by default all, or the last ones for which `s` has sizes.
+
+    The result has the shape of `x` with the sizes `s`, and a floating-point or complex dtype of at least 32 bits.
+    Raises: AxisError for axes out of bounds, ShapeError for sizes below 1, ArgumentValueError for another `norm` and
+    for another number of sizes than axes, UnsupportedError for another `type` than 2, DtypeError for PRNG keys,
+    ArgumentTypeError for lists and strings.
 
     >>> dctn(jnp.ones((2, 2))).round(4) + 0
     Array([[16.,  0.],
@@ -182,6 +192,9 @@ def idctn(
     norm: str | None = None,
 ) -> Array:
     """Inverse of `dctn`.
+
+    The result has the shape of `x` with the sizes `s`, and a floating-point or complex dtype of at least 32 bits.
+    Raises: as `dctn`.
 
     >>> idctn(jnp.array([[16.0, 0.0], [0.0, 0.0]])).round(4)
     Array([[1., 1.],

@@ -60,6 +60,10 @@ def _columns(name: str, a: Array, b: Array) -> tuple[Any, Any, bool]:
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Determinants of matrices of shape [..., n, n], as `numpy.linalg.det` gives them.
 
+    The result has shape [...] and a floating-point or complex dtype.
+    Raises: ShapeError for matrices that are not square, DtypeError for PRNG keys, ArgumentTypeError for lists and
+    strings.
+
     >>> det(np.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
     """
@@ -68,6 +72,11 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Inverses of matrices of shape [..., n, n], as `numpy.linalg.inv` gives them.
+
+    The result has the shape of `a`, and its floating-point or complex dtype; where `a` is singular it holds infinities
+    or NaN.
+    Raises: ShapeError for matrices that are not square, DtypeError for other dtypes than float32, float64, complex64
+    and complex128 (integers count as floats), ArgumentTypeError for lists and strings.
 
     >>> inv(np.array([[2.0, 0.0], [0.0, 4.0]]))
     Array([[0.5 , 0.  ],
@@ -127,6 +136,10 @@ def cholesky(
 
     NaN where `a`, of shape [..., n, n], is not positive definite.
 
+    The result has the shape of `a`, and its floating-point or complex dtype.
+    Raises: ShapeError for matrices that are not square, DtypeError for other dtypes than float32, float64, complex64
+    and complex128 (integers count as floats), ArgumentTypeError for lists and strings.
+
     >>> cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 1.],
            [0., 2.]], dtype=float32)
@@ -138,6 +151,10 @@ def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
     """(Cholesky factor, `lower`) of Hermitian matrices of shape [..., n, n], for `cho_solve`.
+
+    The factor has the shape of `a`, and its floating-point or complex dtype.
+    Raises: ShapeError for matrices that are not square, DtypeError for other dtypes than float32, float64, complex64
+    and complex128 (integers count as floats), ArgumentTypeError for lists and strings.
 
     >>> cho_factor(np.array([[4.0]]))[0]
     Array([[2.]], dtype=float32)
@@ -163,6 +180,10 @@ def cho_solve(
 ) -> Array:
     """The solutions x of a x = b, for `a` whose factor `cho_factor` gave.
 
+    The result has the shape of `b`, [n] or [n, k], and the dtype to which factor and `b` promote.
+    Raises: ShapeError for shapes that do not fit, TypeError for a first argument that is no pair, DtypeError for PRNG
+    keys, ArgumentTypeError for lists and strings.
+
     >>> cho_solve(cho_factor(np.array([[4.0]])), np.array([8.0]))
     Array([2.], dtype=float32)
     """
@@ -183,6 +204,11 @@ def lu_factor(
     a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array]:
     """(both LU factors in one matrix, pivots) of matrices of shape [..., m, n]; row i was exchanged with row pivots[i].
+
+    Factors have the shape of `a`, and its floating-point or complex dtype; pivots are int32[..., k] for the smaller k
+    of m and n.
+    Raises: ShapeError for fewer than two axes, DtypeError for other dtypes than float32, float64, complex64 and
+    complex128 (integers count as floats), ArgumentTypeError for lists and strings.
 
     >>> lu_factor(np.array([[0.0, 1.0], [2.0, 3.0]]))[1]
     Array([1, 1], dtype=int32)
@@ -211,6 +237,10 @@ def lu_solve(
 ) -> Array:
     """The solutions x of a x = b (aᵀ x, aᴴ x with `trans` 1, 2), for `a` whose factors `lu_factor` gave.
 
+    The result has the shape of `b`, [n] or [n, k], and the dtype to which factors and `b` promote.
+    Raises: ShapeError for shapes that do not fit, ArgumentValueError for another `trans`, DtypeError for pivots that
+    are no integers, ArgumentTypeError for lists and strings.
+
     >>> lu_solve(lu_factor(np.array([[0.0, 1.0], [2.0, 0.0]])), np.array([3.0, 4.0]))
     Array([2., 3.], dtype=float32)
     """
@@ -236,6 +266,11 @@ def lu(
     a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, ...]:
     """(P, L, U) with a = P L U for matrices of shape [..., m, n]; (P L, U) with `permute_l`.
+
+    P has shape [..., m, m], L [..., m, k] and U [..., k, n] for the smaller k of m and n; all have the floating-point
+    or complex dtype of `a`.
+    Raises: ShapeError for fewer than two axes, DtypeError for other dtypes than float32, float64, complex64 and
+    complex128 (integers count as floats), ArgumentTypeError for lists and strings.
 
     >>> lu(np.array([[0.0, 1.0], [2.0, 3.0]]))[0]
     Array([[0., 1.],
@@ -369,6 +404,10 @@ def svd(
     lapack_driver: str = "gesdd",
 ) -> Any:
     """(U, s, Vᴴ) of matrices of shape [..., m, n], or s alone without `compute_uv`; see `jnp.linalg.svd`.
+
+    U and Vᴴ have the floating-point or complex dtype of `a`, s the dtype of its parts.
+    Raises: ShapeError for fewer than two axes, DtypeError for other dtypes than float32, float64, complex64 and
+    complex128 (integers count as floats), ArgumentTypeError for lists and strings.
 
     >>> svd(np.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
     Array([4., 3.], dtype=float32)

@@ -103,6 +103,9 @@ def expm_frechet(
 
     There is one `method`, the derivative of `expm`. Raises: ArgumentValueError for an unknown one.
 
+    Both have the shape [n, n] of `A` and `E`, and the dtype to which they promote. ShapeError for matrices that are not
+    square or not of one shape, DtypeError for float16 and bfloat16, ArgumentTypeError for lists and strings.
+
     >>> expm_frechet(np.zeros((1, 1)), np.ones((1, 1)))[1]
     Array([[1.]], dtype=float32)
     """
@@ -184,6 +187,9 @@ def _rsf2csf(T: Any, Z: Any) -> tuple[Array, Array]:
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """The complex Schur form, upper triangular, of a real one: T and Z of shape [n, n].
 
+    Results have the shape of `T`, and a complex dtype.
+    Raises: ShapeError for matrices that are not square or not of one shape, DtypeError for PRNG keys, ArgumentTypeError
+    for lists and strings.
     Source: Golub and Van Loan, Matrix Computations, 7.4: one Givens rotation for each subdiagonal element.
 
     >>> rsf2csf(np.array([[0.0, -1.0], [1.0, 0.0]]), np.eye(2))[0].imag.diagonal().round(3) ** 2
@@ -215,6 +221,10 @@ def hessenberg(
     """The Hessenberg form h of matrices of shape [..., n, n], zero below its subdiagonal; (h, q) with `calc_q`: a = q h qᴴ.
 
     CPUs have it.
+
+    Results have the shape of `a`, and its floating-point or complex dtype.
+    Raises: ShapeError for matrices that are not square, DtypeError for other dtypes than float32, float64, complex64
+    and complex128 (integers count as floats), ArgumentTypeError for lists and strings.
 
     >>> hessenberg(np.eye(2))
     Array([[1., 0.],
@@ -280,6 +290,8 @@ def _one_square(name: str, a: Array) -> Array:
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """The principal square root of a matrix [n, n], complex. CPUs have it. `blocksize` has no effect.
 
+    Raises: ShapeError for matrices that are not square, DtypeError for PRNG keys, ArgumentTypeError for lists and
+    strings.
     Source: Björck and Hammarling, A Schur method for the square root of a matrix (1983).
 
     >>> sqrtm(np.array([[4.0, 0.0], [0.0, 9.0]])).real
@@ -294,6 +306,9 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
 
     Eigenvalues must differ. CPUs have it. Source: Parlett, A recurrence among the elements of functions of triangular
     matrices (1976).
+
+    Raises: ShapeError for matrices that are not square, TypeError for a `func` that cannot be called, DtypeError for
+    PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> funm(np.array([[4.0, 0.0], [0.0, 9.0]]), lambda x: x**0.5).real
     Array([[2., 0.],
@@ -357,6 +372,10 @@ def solve_sylvester(
     """The solution X of A X + X B = C, for matrices A [m, m], B [n, n] and C [m, n].
 
     NaN where an eigenvalue of A and one of -B are closer than `tol`. CPUs have it. There is one `method`.
+
+    The result has shape [m, n], and the floating-point or complex dtype to which the matrices promote.
+    Raises: ShapeError for shapes that do not fit, ArgumentValueError for another `method`, DtypeError for PRNG keys,
+    ArgumentTypeError for lists and strings.
     Source: Bartels and Stewart, Solution of the matrix equation AX + XB = C (1972).
 
     >>> solve_sylvester(np.eye(1), np.eye(1), np.full((1, 1), 4.0))

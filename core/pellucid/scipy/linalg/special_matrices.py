@@ -69,6 +69,9 @@ def toeplitz(c: Any, r: Any = None) -> Array:
 
     r[0] isn't read. Arrays of several axes are flattened.
 
+    The result has shape [c.size, r.size] and the dtype to which `c` and `r` promote.
+    Raises: DtypeError for dtypes that do not promote, ArgumentTypeError for strings.
+
     >>> toeplitz(np.array([1, 2]), np.array([1, 3]))
     Array([[1, 3],
            [2, 1]], dtype=int32)
@@ -83,6 +86,9 @@ def hankel(c: Any, r: Any = None) -> Array:
 
     r[0] isn't read.
 
+    The result has shape [c.size, r.size] and the dtype to which `c` and `r` promote.
+    Raises: DtypeError for dtypes that do not promote, ArgumentTypeError for strings.
+
     >>> hankel(np.array([1, 2]), np.array([2, 3]))
     Array([[1, 2],
            [2, 3]], dtype=int32)
@@ -96,6 +102,9 @@ def hankel(c: Any, r: Any = None) -> Array:
 def circulant(c: Any) -> Any:
     """The matrix whose columns are `c`, each turned one further down. `c` has shape [..., n].
 
+    The result has shape [..., n, n] and the dtype of `c`.
+    Raises: ArgumentTypeError for strings.
+
     >>> circulant(np.array([1, 2, 3]))
     Array([[1, 3, 2],
            [2, 1, 3],
@@ -108,6 +117,10 @@ def circulant(c: Any) -> Any:
 
 def companion(a: ArrayLike) -> Array:
     """The companion matrix of the polynomial with coefficients `a` [n], the highest power first.
+
+    The result has shape [n - 1, n - 1], and the dtype of `a`, floating-point for integers.
+    Raises: ShapeError for what is no vector of at least two elements, DtypeError for bool and PRNG keys,
+    ArgumentTypeError for lists and strings.
 
     >>> companion(np.array([1.0, -3.0, 2.0]))
     Array([[ 3., -2.],
@@ -148,6 +161,9 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """The n×n matrix of the discrete Fourier transform; `scale` "sqrtn" or "n" divides by √n or n.
 
+    The result has dtype `dtype`, by default the default complex one; it is empty for a negative `n`.
+    Raises: ArgumentValueError for another `scale`, TypeError for an `n` that is no integer.
+
     >>> dft(2).real
     Array([[ 1.,  1.],
            [ 1., -1.]], dtype=float32)
@@ -165,6 +181,9 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
 def fiedler(a: Any) -> Array:
     """The matrix of absolute differences of the elements of `a`, of shape [..., n].
 
+    The result has shape [..., n, n], and the dtype of `a` or, for complex numbers, that of their parts.
+    Raises: DtypeError for bool and PRNG keys, ArgumentTypeError for strings.
+
     >>> fiedler(np.array([1, 4]))
     Array([[0, 3],
            [3, 0]], dtype=int32)
@@ -175,6 +194,9 @@ def fiedler(a: Any) -> Array:
 
 def fiedler_companion(a: ArrayLike) -> Array:
     """A matrix with five diagonals whose characteristic polynomial has coefficients `a` [n], the highest power first.
+
+    The result has shape [n - 1, n - 1], and the dtype of `a`, floating-point for integers.
+    Raises: ShapeError for what is no vector, DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> fiedler_companion(np.array([1.0, -3.0, 2.0]))
     Array([[ 3., -2.],
@@ -220,6 +242,9 @@ def _bit_counts(x: np.ndarray) -> np.ndarray:
 def helmert(n: int, full: bool = False) -> Array:
     """Helmert's orthogonal matrix, n×n, without its first row unless `full`.
 
+    The result has the default floating dtype.
+    Raises: ArgumentValueError for an `n` below 1, TypeError for an `n` that is no integer.
+
     >>> helmert(2)
     Array([[ 0.70710677, -0.70710677]], dtype=float32)
     """
@@ -237,6 +262,9 @@ def helmert(n: int, full: bool = False) -> Array:
 def hilbert(n: int) -> Array:
     """Hilbert's matrix, n×n: 1 / (i + j + 1).
 
+    The result has the default floating dtype.
+    Raises: ShapeError for an `n` that is no integer from 0.
+
     >>> hilbert(2)
     Array([[1.        , 0.5       ],
            [0.5       , 0.33333334]], dtype=float32)
@@ -248,6 +276,8 @@ def hilbert(n: int) -> Array:
 
 def invhilbert(n: int) -> Array:
     """The inverse of Hilbert's matrix, n×n, whose elements are integers, rounded to the default float.
+
+    Raises: ShapeError for a negative `n`, TypeError for an `n` that is no integer.
 
     >>> invhilbert(2)
     Array([[ 4., -6.],
@@ -267,6 +297,9 @@ def invhilbert(n: int) -> Array:
 
 def leslie(f: Any, s: Any) -> Array:
     """The Leslie matrix of fecundities `f` [..., n] and survival rates `s` [..., n - 1].
+
+    The result has shape [..., n, n] and the dtype to which `f` and `s` promote.
+    Raises: ShapeError for sizes that do not fit, DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> leslie(np.array([1.0, 2.0]), np.array([0.5]))
     Array([[1. , 2. ],
@@ -296,6 +329,10 @@ def _pascal(name: str, n: int, kind: str | None) -> tuple[int, str]:
 def pascal(n: int, kind: str | None = None) -> Array:
     """Pascal's matrix, n×n, of binomial coefficients: (i + j over i), or triangular with `kind` "lower" or "upper".
 
+    The result has the default floating dtype.
+    Raises: ArgumentValueError for another `kind`, ShapeError for a negative `n`, TypeError for an `n` that is no
+    integer.
+
     >>> pascal(3, "lower")
     Array([[1., 0., 0.],
            [1., 1., 0.],
@@ -314,6 +351,10 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
 def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of Pascal's matrix, n×n, of integers in floats; see `pascal`.
+
+    The result has the default floating dtype.
+    Raises: ArgumentValueError for another `kind`, ShapeError for a negative `n`, TypeError for an `n` that is no
+    integer.
 
     >>> invpascal(2)
     Array([[ 2., -1.],

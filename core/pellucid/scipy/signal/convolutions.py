@@ -109,6 +109,11 @@ def correlate(
 ) -> Array:
     """Cross-correlation of two arrays of one rank: the convolution with `conj(in2)` reversed. See `convolve`.
 
+    The result has the shape that `mode` gives, as for `convolve`, and the floating-point or complex dtype to which both
+    promote.
+    Raises: ShapeError for arrays of different ranks, ArgumentValueError for another `mode` or `method`, DtypeError for
+    PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> correlate(jnp.array([1, 2, 3]), jnp.array([0, 1]))
     Array([1., 2., 3., 0.], dtype=float32)
     """
@@ -160,6 +165,9 @@ def correlate2d(
     """Cross-correlation of two matrices; see `correlate` and `convolve2d`.
 
     In mode "same" element [0, 0] is that at `in2[m // 2, n // 2]`, for `in2` of shape [m, n], as in SciPy.
+
+    Raises: ShapeError for what is no matrix, ArgumentValueError for another `mode`, UnsupportedError for another
+    `boundary` or `fillvalue`, DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> correlate2d(jnp.ones((2, 2)), jnp.ones((2, 2)), "valid")
     Array([[4.]], dtype=float32)

@@ -272,6 +272,9 @@ def welch(
 ) -> tuple[Array, Array]:
     """(frequencies [f], power spectrum of `x`) by Welch's method; see `csd`.
 
+    Raises: ArgumentValueError for sizes that do not fit and for an unknown window, AxisError for an axis out of bounds,
+    DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+
     >>> frequencies, power = welch(jnp.array([1.0, 0, -1, 0, 1, 0, -1, 0]), nperseg=4)
     >>> int(power.argmax())
     1

@@ -24,6 +24,9 @@ def detrend(
     Lines are fitted to each piece between two of the sorted breakpoints `bp`. `overwrite_data` is not supported.
     Raises: ArgumentValueError for another `type` and for breakpoints out of bounds.
 
+    The result has the shape of `data`, and its dtype if that is floating-point or complex, else the default floating
+    dtype. AxisError for an axis out of bounds, DtypeError for PRNG keys, UnsupportedError for `overwrite_data`.
+
     >>> detrend(jnp.array([1.0, 2.0, 3.0, 8.0]), type="constant")
     Array([-2.5, -1.5, -0.5,  4.5], dtype=float32)
     """

@@ -213,6 +213,10 @@ def bicgstab(
 
     Ends early where the method breaks down, with the best x so far.
 
+    The result has the structure, the shapes and the dtypes of `b`.
+    Raises: ShapeError for shapes that do not fit, ArgumentTypeError for an `A` that is neither a matrix nor a function,
+    ArgumentValueError for an `x0` unlike `b`.
+
     >>> x, _ = bicgstab(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([3.0, 4.0]))
     >>> x.round(4)
     Array([1., 1.], dtype=float32)
@@ -285,6 +289,9 @@ def gmres(
     `maxiter` counts restarts. `solve_method` "batched" builds each space whole and solves one problem of least squares,
     faster on accelerators; "incremental" updates a QR factorization and ends within a space. Both find one solution.
     For other arguments see `cg`. Raises: ArgumentValueError for another `solve_method`.
+
+    The result has the structure, the shapes and the dtypes of `b`. ShapeError for shapes that do not fit,
+    ArgumentTypeError for an `A` that is neither a matrix nor a function, DtypeError for float16 and bfloat16.
 
     >>> x, _ = gmres(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([3.0, 4.0]))
     >>> x.round(4)
