@@ -43,6 +43,7 @@ const LIGHT: Readonly<Record<string, string>> = {
   random: '#b58900',
   creation: '#5b9bb5',
   host: '#b3261e',
+  custom: '#6b8e14',
 };
 
 const DARK: Readonly<Record<string, string>> = {
@@ -85,6 +86,7 @@ const DARK: Readonly<Record<string, string>> = {
   random: '#e0bb48',
   creation: '#83bcd3',
   host: '#ff8a80',
+  custom: '#b2d05c',
 };
 
 function declarations(tokens: Readonly<Record<string, string>>): string {

@@ -11,6 +11,7 @@ export const FAMILIES = [
   'random',
   'creation',
   'host',
+  'custom', // what a library defines: primitives of users, native calls
 ] as const;
 
 export type Family = (typeof FAMILIES)[number];

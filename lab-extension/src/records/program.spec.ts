@@ -52,6 +52,8 @@ describe('a program', () => {
       program.family(program.ids.findIndex((_, each) => program.primitive(each) === name));
     expect(first(new Program(record), 'dot_general')).toBe('contraction');
     expect(first(new Program(record), 'tanh')).toBe('elementwise');
+    const users = { ...record, kinds: { ...record.kinds, tanh: 'custom' } };
+    expect(first(new Program(users), 'tanh')).toBe('custom');
     const older = { ...record, kinds: undefined } as unknown as ProgramRecord;
     expect(first(new Program(older), 'dot_general')).toBe('elementwise');
     const hostile = { ...record, kinds: { dot_general: '__proto__', tanh: 'of the future' } };
