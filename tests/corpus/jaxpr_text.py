@@ -366,6 +366,54 @@ def scatters(jax, x, indices, updates):
     return jax.lax.scatter_add(x, indices, updates, numbers)
 
 
+def of_device(jax, value):
+    """A scalar array that was made before the program was traced."""
+    with jax.ensure_compile_time_eval():
+        return jax.numpy.float32(value)
+
+
+@program(X)
+def scalars_of_devices(jax, x):
+    a, b = of_device(jax, 2), of_device(jax, 3)
+    return x * a + a, jax.lax.sin(b), b
+
+
+@program(X)
+def scalars_of_numpy(jax, x):
+    return (
+        x * np.float32(2),
+        x + np.array(3, np.float32),
+        x - np.float64(4),
+        x * np.int32(2),
+        x + True,
+    )
+
+
+@program(X)
+def scalars_made_while_tracing(jax, x):
+    a, b = jax.numpy.array(2, np.float32), jax.numpy.zeros((), np.float32)
+    return x * a, x + b, x - jax.numpy.asarray(np.float32(3)), jax.numpy.full_like(x[0], 4) * x, a
+
+
+@program(f32())
+def bodies_that_close_over_scalars(jax, x):
+    local, device = jax.numpy.float32(2), of_device(jax, 3)
+
+    def body(carry, _):
+        return carry * local + device, None
+
+    y, _ = jax.lax.scan(body, x, None, 2)
+    y = jax.lax.while_loop(lambda c: c < device, lambda c: c + local, y)
+    y = jax.lax.cond(y > 0, lambda y: y * local, lambda y: y - 1, y)
+    return jax.vmap(lambda v: v * local + device)(jax.numpy.stack([y, y]))
+
+
+@program(f32())
+def gradient_with_a_scalar_of_a_device(jax, x):
+    scale = of_device(jax, 3)
+    return jax.grad(lambda x: jax.lax.sin(x) * scale)(x), jax.jvp(lambda x: x * scale, (x,), (x,))
+
+
 def text_of(jax, name):
     """The text of a program's jaxpr, without calls of the library's own functions."""
     function, args = PROGRAMS[name]

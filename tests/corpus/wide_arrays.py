@@ -30,5 +30,10 @@ AS_THE_REFERENCE = [
     "jnp.tril(a[None])", "a + np.float64(1)", "a + np.arange(3.0)", "a.sum() + a", "jnp.einsum('i,i', a, b)",
     "jax.eval_shape(lambda x: x + 1, a)", "jax.checkpoint(lambda x: x * 2)(a)", "jnp.roll(a, 1)", "lax.add(a, a)",
     "jax.vmap(jnp.sum)(a[None])", "a.astype(float)", "jnp.array(a, dtype=float)", "jnp.repeat(a, 2)",
+    "jnp.sort(c)", "jnp.sort(i)", "jnp.argsort(a)", "jnp.argsort(c)", "jnp.lexsort((c, a))", "jax.jit(jnp.sort)(c)",
+    "jax.vmap(jnp.sort)(c[None])", "lax.sort((c, i), num_keys=2)", "lax.sort([a, c, b], num_keys=2)", "jnp.median(a)",
+    "jnp.unique(a)", "lax.top_k(a, 2)", "lax.cummax(a)", "lax.cumlogsumexp(a)", "a.at[0].max(1)",
+    "lax.reduce_window(a, a[0] - a[0], lambda x, y: x + y, (2,), (1,), 'VALID')",
+    "lax.reduce_window(a, a[0] - a[0], lax.max, (2,), (1,), 'VALID')",
     "jnp.fft.rfft(a)", "jnp.fft.ihfft(a)", "jnp.fft.rfftn(a)",
 ]  # fmt: skip

@@ -35,6 +35,7 @@ from pellucid.tracing import (
     bind,
     check_alive,
     computes_known,
+    note_scalar,
     stage,
     types_of,
 )
@@ -87,7 +88,9 @@ class EvalTrace(Trace):
 
     def scalar(self, value: Any, aval: Any) -> Any:
         """The scalar `value` of type `aval` on the default device; equal ones are one array."""
-        return _scalar(value, aval, default_sharding())
+        array = _scalar(value, aval, default_sharding())
+        note_scalar(array, value)
+        return array
 
 
 @cached(256)

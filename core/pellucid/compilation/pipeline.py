@@ -57,7 +57,14 @@ from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.mesh import AnyMesh
 from pellucid.sharding.placement import replicated_on
 from pellucid.tracing import without_references
-from pellucid.xla import ARRAY_TYPES, Device, JaxRuntimeError, OpSharding, compile as xla_compile
+from pellucid.xla import (
+    ARRAY_TYPES,
+    ArrayImpl,
+    Device,
+    JaxRuntimeError,
+    OpSharding,
+    compile as xla_compile,
+)
 from pellucid.xla.compile import LoadedExecutable, compile_only, compile_options
 from pellucid.xla.gpu_targets import GPU_TARGETS, gpu_target
 from pellucid.xla.mlir import bytecode_without_locations
@@ -167,18 +174,16 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
         prune = functools.partial(remove_dead_equations, keep_inputs=request.keep_unused)
         jaxpr, used = run_pass("remove dead equations", prune, jaxpr)
         live = set(jaxpr.constvars)
-        consts: Values = [c for var, c in all_consts if var in live]
+        all_consts = [(var, c) for var, c in all_consts if var in live]
+        embedded = {v: np.asarray(c) for v, c in all_consts if request.is_portable or _is_number(c)}
+        consts: Values = [c for var, c in all_consts if var not in embedded]
         if not request.is_portable and not request.is_partitioned:
             jaxpr = run_pass("call repeated layers", late("with layers called"), jaxpr)
-        embedded: Values = []
-        if request.is_portable:
-            embedded, consts = [np.asarray(c) for c in consts], []
-        else:
-            jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr)
+        jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr, embedded)
         const_shardings = tuple(_const_sharding(c, request) for c in consts)
         dumps.warn_of_large_constants(request.name, consts)
         options = _module_options(jaxpr, const_shardings, used, request)._replace(
-            constants=tuple(embedded), identifies_equations=not request.is_portable,
+            constants=tuple(embedded.values()), identifies_equations=not request.is_portable,
             equations=_equations(jaxpr, request) if is_symbolic else None,
         )  # fmt: skip
         shardy = shardy_attributes(request)
@@ -444,6 +449,11 @@ def _sharding_of_type(aval, request: Request):
     space = getattr(aval, "memory_space", None)
     kind = None if space is None else space.memory_kind
     return NamedSharding(mesh, spec.padded(getattr(aval, "ndim", 0)), kind)
+
+
+def _is_number(const) -> bool:
+    """Whether a constant is a scalar whose value this process knows: XLA folds it, and no call has to pass it."""
+    return type(const) is ArrayImpl and const.shape == () and const.is_fully_addressable
 
 
 def _const_sharding(const, request: Request):

@@ -166,6 +166,11 @@ def _arguments(caller: str, names: Sequence[str], operands, init_values, computa
         if s.dtype != a.dtype:
             initial[i] = convert_element_type(initial[i], a.dtype)
     combined = combination(caller, computation, tree, avals)
+    program, consts, _ = combined
+    if not any(isinstance(c, Tracer) or type_of(c).shape for c in consts):
+        n, jaxpr = len(consts), program.jaxpr
+        closed = jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:])
+        combined = combined._replace(program=ClosedJaxpr(closed, consts), consts=[])
     return Arguments(tree, arrays, avals, initial, combined, _monoid(combined, avals, initial))
 
 
@@ -179,9 +184,19 @@ class CombiningReduction(Programs[P]):
         """The shape of the result for an operand of shape `shape`."""
         raise NotImplementedError(type(self))
 
-    def decomposed(self, values: Operands, params: P) -> Values:
-        """The results by operations that can be differentiated and batched."""
+    def decomposed(self, values: Operands, params: P, consts: Operands = ()) -> Values:
+        """The results by operations that can be differentiated and batched; the program takes `consts` first."""
         raise NotImplementedError(type(self))
+
+    def results(self, arguments: Arguments, params: P) -> Any:
+        """The results, in the structure of the operands; by other operations if the program takes values from outside."""
+        tree, arrays, _, initial, (_, consts, _), _ = arguments
+        values = [*arrays, *initial]
+        return tree.unflatten(
+            self.decomposed(values, params, consts)
+            if consts
+            else bind(self, *values, params=params)
+        )
 
     def batched(self, params: P) -> P:
         """Params for operands with a batch axis in front."""
@@ -226,8 +241,8 @@ class Reduce(CombiningReduction[ReduceParams]):
     def shape(self, shape, params):
         return reduced_shape(shape, params.dimensions, "reduce")
 
-    def decomposed(self, values, params):
-        return _halved(params.jaxpr, values, params.dimensions)
+    def decomposed(self, values, params, consts=()):
+        return _halved(params.jaxpr, values, params.dimensions, consts)
 
     def batched(self, params):
         return with_batch_dim(params, ["dimensions"], 0)
@@ -237,16 +252,14 @@ class Reduce(CombiningReduction[ReduceParams]):
             "stablehlo.reduce", ctx.types(ctx.avals_out), operands,
             {"dimensions": params.dimensions}, regions=1,
         )  # fmt: skip
-        ctx.jaxpr_body(op.regions[0], params.jaxpr.jaxpr)
+        ctx.jaxpr_body(op.regions[0], params.jaxpr)
         return list(op.results)
 
 
 reduce_p = Reduce()
 
 
-def _halved(
-    jaxpr: ClosedJaxpr, values: Operands, dimensions: Ints, consts: Operands = ()
-) -> Values:
+def _halved(jaxpr: ClosedJaxpr, values: Operands, dimensions: Ints, consts: Operands) -> Values:
     """The reduction written as combinations of halves, so that it can be differentiated and batched."""
     n = len(values) // 2
     shape = type_of(values[0]).shape
@@ -254,7 +267,8 @@ def _halved(
     starts = [broadcast_in_dim(x, rest, ()) for x in values[n:]]
     if math.prod(shape[d] for d in dimensions) == 0:
         return starts
-    combined = functools.partial(_on_arrays, lambda *xs: replay(jaxpr.jaxpr, (), *consts, *xs))
+    function = functools.partial(replay, jaxpr.jaxpr, jaxpr.consts, *consts)
+    combined = functools.partial(_on_arrays, function)
     return combined(starts, by_halves(combined, values[:n], tuple(dimensions)))
 
 
@@ -288,16 +302,12 @@ def reduce(
     names = ("operands", "init_values")
     arguments = _arguments("reduce", names, operands, init_values, computation)
     axes = ints(dimensions)
-    jaxpr, consts, _ = arguments.combination
-    values = [*arguments.arrays, *arguments.initial]
     if arguments.monoid is not None:
         more = {"out_sharding": out_sharding} if arguments.monoid == "sum" else {}
-        results = [_BY_MONOID[arguments.monoid](arguments.arrays[0], axes, **more)]
-    elif consts:
-        results = _halved(jaxpr, values, axes, consts)
-    else:
-        results = bind(reduce_p, *values, params=ReduceParams(computation, axes, jaxpr))
-    return arguments.tree.unflatten(results)
+        result = _BY_MONOID[arguments.monoid](arguments.arrays[0], axes, **more)
+        return arguments.tree.unflatten([result])
+    params = ReduceParams(computation, axes, arguments.combination.program)
+    return reduce_p.results(arguments, params)
 
 
 _BY_MONOID: dict[str, Function] = {
@@ -345,13 +355,13 @@ class ReduceWindow(CombiningReduction[ReduceWindowParams]):
     def shape(self, shape, params):
         return window_shape(shape, params.window, "reduce_window")
 
-    def decomposed(self, values, params):
+    def decomposed(self, values, params, consts=()):
         # The elements of each window lie along a new leading axis.
         n = len(values) // 2
         windows = [
             _windows(x, start, params.window) for x, start in strict_zip(values[:n], values[n:])
         ]
-        return _halved(params.jaxpr, [*windows, *values[n:]], (0,))
+        return _halved(params.jaxpr, [*windows, *values[n:]], (0,), consts)
 
     def batched(self, params):
         return params.with_window(batched_window(params.window, 0))
@@ -359,7 +369,7 @@ class ReduceWindow(CombiningReduction[ReduceWindowParams]):
     def lower(self, ctx, operands, params):
         return lowered_reduce_window(
             ctx, ctx.avals_out, operands, window_attributes(ctx, params.window),
-            lambda region: ctx.jaxpr_body(region, params.jaxpr.jaxpr),
+            lambda region: ctx.jaxpr_body(region, params.jaxpr),
         )  # fmt: skip
 
 
@@ -397,8 +407,7 @@ def reduce_window(
     `init_value`: 'VALID', 'SAME', 'SAME_LOWER', or (low, high) for each dimension. Dilations spread array or window.
     Known operations (add, max, min) become their own primitives.
 
-    Raises: ArgumentTypeError for a computation that captures arrays or changes types, ShapeError for arrays of different
-    shapes.
+    Raises: ArgumentTypeError for a computation that changes types, ShapeError for arrays of different shapes.
 
     >>> reduce_window(np.arange(4.0), 0.0, lambda x, y: x + y, (2,))
     Array([1., 3., 5.], dtype=float32)
@@ -406,18 +415,14 @@ def reduce_window(
     arguments = _arguments(
         "reduce_window", ("operand", "init_value"), operand, init_value, computation
     )
-    tree, arrays, avals, initial, (jaxpr, consts, _), monoid = arguments
     settings = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
-    if monoid in REDUCE_WINDOW:
-        return tree.unflatten([reduce_window_by(monoid, arrays[0], *settings)])
-    if consts:
-        raise ArgumentTypeError(
-            f"reduce_window: `{name_of(computation)}` can't capture arrays.",
-            got=", ".join(type_of(c).text() for c in consts),
-        )
-    window = window_params(avals[0].shape, *settings, "reduce_window")
-    params = ReduceWindowParams(consts=(), jaxpr=jaxpr, **window._asdict())
-    return tree.unflatten(bind(reduce_window_p, *arrays, *initial, params=params))
+    if arguments.monoid in REDUCE_WINDOW:
+        result = reduce_window_by(arguments.monoid, arguments.arrays[0], *settings)
+        return arguments.tree.unflatten([result])
+    window = window_params(arguments.avals[0].shape, *settings, "reduce_window")
+    program = arguments.combination.program
+    params = ReduceWindowParams(consts=(), jaxpr=program, **window._asdict())
+    return reduce_window_p.results(arguments, params)
 
 
 # scatter_apply --------------------------------------------------------------------------------------

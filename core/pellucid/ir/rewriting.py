@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from pellucid.base import strict_zip
@@ -57,14 +57,14 @@ def remove_dead_equations(
     return pruned, used_inputs
 
 
-def constants_as_inputs(jaxpr: Jaxpr) -> Jaxpr:
-    """The program whose constants have become its first inputs."""
-    if not jaxpr.constvars:
+def constants_as_inputs(jaxpr: Jaxpr, retained: Collection[Var] = ()) -> Jaxpr:
+    """The program whose constants, but for `retained`, have become its first inputs."""
+    passed = [v for v in jaxpr.constvars if v not in retained]
+    if not passed:
         return jaxpr
     n = len(jaxpr.invars)
-    positions = [*[None] * len(jaxpr.constvars), *range(n)]
-    debug = jaxpr.debug and jaxpr.debug.rearranged(n, positions)
-    return jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars), debug=debug)
+    debug = jaxpr.debug and jaxpr.debug.rearranged(n, [*[None] * len(passed), *range(n)])
+    return jaxpr.replace(constvars=tuple(retained), invars=(*passed, *jaxpr.invars), debug=debug)
 
 
 def forget_sources(jaxpr: Jaxpr) -> Jaxpr:

@@ -15,6 +15,7 @@ import numpy as np
 from pellucid.base import Function, Names, NameStack, is_user_file, strict_zip
 from pellucid.ir import (
     Avals,
+    ClosedJaxpr,
     Effect,
     Equation,
     Jaxpr,
@@ -24,7 +25,7 @@ from pellucid.ir import (
     abstract_token,
     shaped_array,
 )
-from pellucid.tracing import stage, use_lineage
+from pellucid.tracing import stage_closed, use_lineage
 from pellucid.xla.mlir import ir, location_cache, new_context
 
 from .addends import compute_with_addends
@@ -401,12 +402,15 @@ class LoweringContext(OperationBuilder):
         key = (function, params, self.avals_in)
         program = self.python_programs.get(key)
         if program is None:
-            program = stage(lambda *xs: _listed(function(*xs, *params)), self.avals_in)
+            program = stage_closed(lambda *xs: _listed(function(*xs, *params)), self.avals_in)
             self.python_programs[key] = program
-        jaxpr, consts = program
-        return self.inline(jaxpr, [self.constant(c) for c in consts], operands)
+        return self.inline_closed(program, operands)
 
     # Equations ------------------------------------------------------------------------------------
+
+    def inline_closed(self, program: ClosedJaxpr, operands: Values) -> list[ir.Value]:
+        """Lower `program` as `inline` does, with its constants embedded."""
+        return self.inline(program.jaxpr, [self.constant(c) for c in program.consts], operands)
 
     def inline(self, jaxpr: Jaxpr, consts: Values, operands: Values) -> list[ir.Value]:
         """Lower each equation of `jaxpr` at the insertion point; the values of its results."""
@@ -443,10 +447,10 @@ class LoweringContext(OperationBuilder):
         self.prefix, self.path, self.leaf, self.equation, self.source = outer_names
         return [self.literal(a) if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
-    def jaxpr_body(self, region: ir.Region, jaxpr: Any, consts: Values = ()) -> None:
-        """Fill `region` with the program `jaxpr` (its arguments are the block's) and return its results."""
-        with self.inside(region, jaxpr.in_avals) as operands:
-            self.op("stablehlo.return", [], self.inline(jaxpr, consts, operands))
+    def jaxpr_body(self, region: ir.Region, program: ClosedJaxpr) -> None:
+        """Fill `region` with `program`, whose arguments are those of the block, and return its results."""
+        with self.inside(region, program.in_avals) as operands:
+            self.op("stablehlo.return", [], self.inline_closed(program, operands))
 
     def _lower_for_platforms(self, equation: Equation, inputs: Values) -> Values:
         """Lower an equation once if its rule doesn't ask for the platform, else as a choice between all platforms."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -80,8 +78,7 @@ class CustomPartitioning(OneProgram[CustomPartitioningParams]):
 
     def lower(self, ctx, operands, params):
         if ctx.sharding_attributes is None or ctx.manual is not None:
-            consts = [ctx.constant(np.asarray(c)) for c in params.call.consts]
-            return ctx.inline(params.call.jaxpr, consts, operands)
+            return ctx.inline_closed(params.call, operands)
         mesh = ctx.sharding_attributes.mesh
         partition = Partition(params, mesh, ctx.platform)
         ctx.keep_alive.append(partition)

@@ -347,9 +347,8 @@ def filled(aval: Any, value: int) -> Any:
     if shown is not None and shown.spec.unreduced:
         return _filled_addends(aval, value)
     element = shaped_array((), aval.dtype, aval.weak_type)
-    x = scalar_of(element, value)
-    if context.trace.is_eager:
-        x = bottom().scalar(x, element)
+    is_eager = context.trace.is_eager
+    x = bottom().scalar(value, element) if is_eager else scalar_of(element, value)
     repeated = broadcast_in_dim(x, aval.shape, (), out_sharding=shown)
     return vary(repeated, aval.varying)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid.base import Function, dtypes
 from pellucid.ir import Operands, ShapedArray, shaped_array
-from pellucid.tracing import stage, type_of
+from pellucid.tracing import stage_closed, type_of
 
 from . import arithmetic, logical, transcendental
 from .families import constant_like, full_as
@@ -200,5 +200,5 @@ def inlined(
     ctx: Any, function: Callable[..., Sequence[Term]], operands: Operands, avals: Avals
 ) -> tuple[list[Any], list[Any]]:
     """Lowered results of a function of terms, and their types."""
-    jaxpr, consts = stage(lambda *xs: [term.value for term in function(*map(Term, xs))], avals)
-    return ctx.inline(jaxpr, [ctx.constant(c) for c in consts], operands), list(jaxpr.out_avals)
+    program = stage_closed(lambda *xs: [term.value for term in function(*map(Term, xs))], avals)
+    return ctx.inline_closed(program, operands), list(program.out_avals)

@@ -408,7 +408,6 @@ class Scatter(Shown, Primitive[ScatterParams]):
         }
         [result] = ctx.avals_out
         program = self.update_program(physical(aval).dtype, params)
-        consts = [ctx.constant(np.asarray(c)) for c in program.consts]
         indices = ctx.in_even_parts(UNEVEN_SCATTER, indices, indices_aval)
         updates = ctx.in_even_parts(UNEVEN_SCATTER, updates, updates_aval)
         is_one_window = math.prod(indices_aval.shape[:-1]) == 1  # XLA makes slices of it
@@ -418,7 +417,7 @@ class Scatter(Shown, Primitive[ScatterParams]):
         op = ctx.op(
             "stablehlo.scatter", [ctx.type(result)], [x, indices, updates], attributes, regions=1
         )
-        ctx.jaxpr_body(op.regions[0], program.jaxpr, consts)
+        ctx.jaxpr_body(op.regions[0], program)
         if is_one_window:
             fields = (self.combine, *params)
             checked_update(

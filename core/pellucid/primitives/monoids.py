@@ -105,7 +105,7 @@ def combined(ctx: Any, monoid: Monoid, x: ir.Value, y: ir.Value, aval: ShapedArr
     compare = {"max": gt, "min": lt}.get(monoid.name)
     if aval.dtype.kind == "c" and compare is not None:
         program = stage_closed(lambda x, y: [select_n(ordered(compare, x, y), y, x)], [aval, aval])
-        return ctx.inline(program.jaxpr, (), [x, y])[0]
+        return ctx.inline_closed(program, [x, y])[0]
     return ctx.op1(monoid.hlo, aval, [x, y])
 
 

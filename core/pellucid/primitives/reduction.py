@@ -263,7 +263,7 @@ class CumulativeLogSumExp(Scanned):
 
     def fill(self, ctx, region, dtype):
         program = scalar_program(lambda x, y: [log_sum_of_two(x, y)], dtype, dtype)
-        ctx.jaxpr_body(region, program.jaxpr)
+        ctx.jaxpr_body(region, program)
 
 
 def _cumulative(primitive: Cumulative, doc: str) -> Function:
@@ -632,7 +632,7 @@ class ArgExtreme(OfOneArray[ArgExtremeParams]):
             [operands[0], places, ctx.constant(self.worst(x.dtype)), ctx.constant(params.index_dtype.type(0))],
             {"dimensions": [axis]}, regions=1,
         )  # fmt: skip
-        ctx.jaxpr_body(reduction.regions[0], self._first_of_two(x.dtype, params.index_dtype).jaxpr)
+        ctx.jaxpr_body(reduction.regions[0], self._first_of_two(x.dtype, params.index_dtype))
         return [reduction.results[1]]
 
     @cached(64)

@@ -111,7 +111,7 @@ class Sort(Primitive[SortParams]):
         attributes = {"dimension": params.dimension, "is_stable": params.is_stable}
         op = ctx.op("stablehlo.sort", ctx.types(ctx.avals_out), operands, attributes, regions=1)
         comparator = _comparator(tuple([a.dtype for a in ctx.avals_in]), params.num_keys)
-        ctx.jaxpr_body(op.regions[0], comparator.jaxpr)
+        ctx.jaxpr_body(op.regions[0], comparator)
         return list(op.results)
 
 

@@ -589,7 +589,7 @@ class SelectAndGatherAdd(_Selecting[GatherParams]):
         program = scalar_program(prefer, *(operand.dtype, tangents.dtype) * 2)
         return reduce_window(
             ctx, [result.update(dtype=operand.dtype), result], [operands[1], operands[0], worst, zero],
-            window_attributes(ctx, _windows(params)), lambda region: ctx.jaxpr_body(region, program.jaxpr),
+            window_attributes(ctx, _windows(params)), lambda region: ctx.jaxpr_body(region, program),
         )[1:]  # fmt: skip
 
 
@@ -630,7 +630,7 @@ class SelectAndScatterAdd(_Selecting[ScatterParams]):
         )  # fmt: skip
         select = functools.partial(bind1, params.select_prim)
         prefers = scalar_program(lambda x, y: [ordered(select, x, y)], operand.dtype, operand.dtype)
-        ctx.jaxpr_body(op.regions[0], prefers.jaxpr)
+        ctx.jaxpr_body(op.regions[0], prefers)
         ctx.scalar_body(op.regions[1], "stablehlo.add", source.dtype)
         return [op.result]
 

@@ -42,7 +42,7 @@ from pellucid.sharding.memory import MemorySpace
 from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.sharding.placement import addressable_parts
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
-from pellucid.tracing import Tracer, as_operand, type_of, type_of_numpy, types_of
+from pellucid.tracing import Tracer, as_operand, note_scalar, type_of, type_of_numpy, types_of
 from pellucid.xla import (
     ARRAY_TYPES,
     ArrayImpl,
@@ -113,8 +113,14 @@ def put_host(
     put = lambda: arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
     if not explicit and type(value) in (bool, int, float, complex):
         with guards.passed("host_to_device", aval, sharding, explicit=False):
-            return put()
-    return guards.transferred("host_to_device", data.nbytes, aval, sharding, put, explicit=explicit)
+            array = put()
+    else:
+        array = guards.transferred(
+            "host_to_device", data.nbytes, aval, sharding, put, explicit=explicit
+        )
+    if data.ndim == 0:
+        note_scalar(array, data[()], value)  # a NumPy scalar can't change, unlike an array
+    return array
 
 
 def _as_numpy(value, dtype) -> np.ndarray:

@@ -45,6 +45,7 @@ from .staging import (
     StagingTrace,
     StagingTracer,
     check_alive,
+    note_scalar,
     replay,
     run_equations,
     stage,

@@ -39,7 +39,6 @@ from pellucid.ir import (
     no_effects,
     values_of,
 )
-from pellucid.xla import ArrayImpl
 
 from .current import bottom, computes_known, context, use_facts, use_no_scope, use_trace
 from .leaks import check_no_leaks
@@ -93,11 +92,15 @@ class StagingTracer(Tracer):
         return dict(zip(self._trace.invars, names, strict=False))
 
 
+_LITERALS = (bool, int, float, complex, np.generic, np.ndarray)
+"""Types of scalars that are literals; an array on a device is a constant, unless it was made while the program was traced."""
+
+
 class StagingTrace(Trace):
     """Writes equations. Everything bound while it is current becomes part of the program."""
 
     __slots__ = (
-        "alive", "const_values", "const_vars", "debug", "effects", "equations", "invars", "parent", "superseded",
+        "alive", "constants", "debug", "effects", "equations", "invars", "parent", "superseded",
     )  # fmt: skip
     is_heard = True
     """Whether its equations are published."""
@@ -105,8 +108,8 @@ class StagingTrace(Trace):
     def __init__(self, debug: DebugInfo | None = None) -> None:
         self.equations: list[Equation] = []
         self.invars: list[Var] = []
-        self.const_vars: dict[int, Var] = {}
-        self.const_values: Values = []
+        self.constants: dict[int, tuple[Var | Literal, Any]] = {}
+        """By identity of a value from outside its variable, or the literal of a scalar made meanwhile, and the value."""
         self.effects = no_effects
         self.debug = debug
         self.alive = True
@@ -190,9 +193,9 @@ class StagingTrace(Trace):
         kind = type(x)
         if kind is StagingTracer and x._trace is self:
             return x.variable
-        var = self.const_vars.get(id(x))
-        if var is not None:
-            return var
+        constant = self.constants.get(id(x))
+        if constant is not None:
+            return constant[0]
         if isinstance(x, Tracer):
             check_alive(x)
             aval = x.aval
@@ -204,33 +207,27 @@ class StagingTrace(Trace):
             if operand is not x:
                 return self.atom(operand)
             aval = type_of(x)
-            if getattr(aval, "shape", None) == () and self.is_literal(x):
+            if getattr(aval, "shape", None) == () and isinstance(x, _LITERALS):
                 return Literal(x, aval)
         var = Var(aval)
-        self.const_vars[id(x)] = var
-        self.const_values.append(x)
+        self.constants[id(x)] = var, x
         return var
-
-    def is_literal(self, x: Any) -> bool:
-        """Whether the scalar `x` may stand in an equation as a literal."""
-        if type(x) is ArrayImpl:
-            return x.is_fully_addressable and not x.is_deleted()
-        return isinstance(x, (bool, int, float, complex, np.generic, np.ndarray))
 
     def finish(self, results: Results) -> tuple[Jaxpr, Values]:
         """The program that computes `results`, and the values of its constants."""
         outvars = [self.atom(x) for x in results]
         if self.superseded:
             self._drop_superseded(outvars)
+        constants = [(v, x) for v, x in self.constants.values() if type(v) is Var]
         jaxpr = Jaxpr(
-            tuple(self.const_vars.values()),
+            [v for v, _ in constants],
             self.invars,
             self.equations,
             outvars,
             self.effects,
             self.debug,
         )
-        return jaxpr, self.const_values
+        return jaxpr, [x for _, x in constants]
 
     def _drop_superseded(self, outvars: Sequence[Var | Literal]) -> None:
         used: set[Any] = {*outvars}
@@ -252,6 +249,21 @@ class Draft(StagingTrace):
 
     __slots__ = ()
     is_heard = False
+
+
+def note_scalar(array: Any, *values: Any) -> None:
+    """Make `array`, a scalar that was put on a device for the program traced now, if there is one, a literal of it.
+
+    The literal's value is the first of `values`, equal numbers of the host, that has the array's type, else the array.
+    """
+    trace = None if computes_known.value else context.trace
+    while trace is not None and not trace.is_eager:
+        if isinstance(trace, StagingTrace):
+            aval = array.aval
+            value = next((x for x in values if type_of(x) is aval), array)
+            trace.constants.setdefault(id(array), (Literal(value, aval), array))
+            return
+        trace = getattr(trace, "parent", None)
 
 
 def _all_known(operands: Operands) -> bool:

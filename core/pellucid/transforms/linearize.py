@@ -127,7 +127,7 @@ def linearize_flat(
     while isinstance(staged_by, (BatchTrace, JvpTrace)):
         staged_by = staged_by.parent
     if type(staged_by) is not StagingTrace or not config.call_repeated_layers.value:
-        return _linearized(function, primals, nonzero, LinearizeTrace(parent, LinearTrace()))
+        return _linearized(function, primals, nonzero, LinearizeTrace(parent, Draft()))
     with_calls = None
 
     def logged(*arguments: Any) -> tuple[Values, Values]:
@@ -136,11 +136,11 @@ def linearize_flat(
         with_calls = trace.with_layers_called(arguments, results, aux)
         return results, aux
 
-    trace = LoggedLinearizeTrace(parent, LinearTrace(), staged_by)
+    trace = LoggedLinearizeTrace(parent, Draft(), staged_by)
     linearized = _linearized(logged, primals, nonzero, trace)
     if with_calls is None:
         return linearized
-    return _linearized(with_calls, primals, nonzero, LinearizeTrace(parent, LinearTrace()))
+    return _linearized(with_calls, primals, nonzero, LinearizeTrace(parent, Draft()))
 
 
 def _linearized(
@@ -255,15 +255,6 @@ class Derivative(NamedTuple):
             return self.out_tree.unflatten([*map(instantiate, out_tangents)])
 
 
-class LinearTrace(Draft):
-    """Writes the linear program. Scalars on a device are residuals like other arrays, not literals."""
-
-    __slots__ = ()
-
-    def is_literal(self, x):
-        return type(x) is not ArrayImpl and super().is_literal(x)
-
-
 class _Split(NamedTuple):
     """A plan, linearized."""
 
@@ -281,7 +272,7 @@ def _split(plan: Plan, nonzero: Mask, avals: Avals) -> _Split | None:
     if len({*plan.results}.difference(range(len(avals)))) < len(plan.results):
         return None  # a result that is an operand, or another result, is the same tracer
     trace = Draft()
-    linearizing = LinearizeTrace(trace, LinearTrace())
+    linearizing = LinearizeTrace(trace, Draft())
     arguments = [trace.new_argument(aval) for aval in avals]
     try:
         with use_trace(trace), use_lineage(None):

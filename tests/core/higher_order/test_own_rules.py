@@ -106,6 +106,61 @@ def test_windows_reduced_by_a_function_have_derivatives_in_both_modes():
     np.testing.assert_array_equal(starts[2], [3.0, 3.0, 3.0])
 
 
+@pytest.mark.parametrize("kind", ["device", "NumPy", "array", "traced"])
+def test_reducers_may_close_over_values(kind):
+    """The reference refuses arrays on a device when it evaluates, and traced values when it traces."""
+    scale = {"NumPy": np.float32(2), "array": jnp.full((1,), 2.0)}.get(kind, jnp.float32(2))
+    x = jnp.arange(6.0).reshape(2, 3)
+
+    def reduced(x, s):
+        s = s if s.ndim == 0 else s[0]
+        return lax.reduce(x, np.float32(0), lambda a, b: jnp.maximum(a, b) + s - s, (1,))
+
+    def windows(x, s):
+        s = s if s.ndim == 0 else s[0]
+        largest = lambda a, b: jnp.where(a * s > b * s, a, b)
+        return lax.reduce_window(x, -9.0, largest, (1, 2), (1, 1), "VALID")
+
+    def pairs(x, s):
+        s = s if s.ndim == 0 else s[0]
+        combine = lambda a, b: (a[0] + b[0] + s - s, jnp.maximum(a[1] * s, b[1] * s) / s)
+        return lax.reduce((x, x), (np.float32(0), np.float32(-9)), combine, (0,))
+
+    def each(function, *args):
+        if kind == "traced":
+            return pl.jit(function)(*args, scale)
+        eager, jitted = function(*args, scale), pl.jit(lambda *args: function(*args, scale))(*args)
+        pl.tree.map(np.testing.assert_array_equal, eager, jitted)
+        return jitted
+
+    np.testing.assert_array_equal(each(reduced, x), [2, 5])
+    np.testing.assert_array_equal(each(windows, x), [[1, 2], [4, 5]])
+    np.testing.assert_array_equal(each(pairs, x), [[3, 5, 7], [3, 4, 5]])
+    slope = lambda f: lambda x, s: pl.grad(lambda x: f(x, s).sum())(x)
+    np.testing.assert_array_equal(each(slope(reduced), x), [[0, 0, 1], [0, 0, 1]])
+    np.testing.assert_array_equal(each(slope(windows), x), [[0, 1, 1], [0, 1, 1]])
+    batched = lambda x, s: pl.vmap(lambda x: windows(x, s))(x[None])[0]
+    np.testing.assert_array_equal(each(batched, x), [[1, 2], [4, 5]])
+
+
+def test_reducers_of_equal_text_keep_the_scalars_that_they_close_over():
+    numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    for value in (2.0, 3.0, 2.0):
+        s = jnp.float32(value)
+        product = lambda x, s=s: lax.reduce_window(
+            x, np.float32(0), lambda a, b: a + b * s, (1,), (1,), "VALID"
+        )
+        applied = lambda x, s=s: lax.scatter_apply(
+            x, np.array([[1]]), lambda e: e * s, numbers, update_shape=(1,)
+        )
+        program = pl.make_jaxpr(product)(X)
+        assert program.consts == []
+        assert program.eqns[0].params["jaxpr"].consts == [s]
+        for run in (lambda f: f, pl.jit):
+            np.testing.assert_array_equal(run(product)(X), X * value)
+            np.testing.assert_array_equal(run(applied)(X), X * [1, value, 1])
+
+
 def test_a_linear_call_has_the_transpose_that_it_was_given():
     f = lambda r, x: linear_call(lambda r, x: x * r, lambda r, ct: ct * r * 10.0, r, x)
     assert f(3.0, 2.0) == 6.0

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pellucid as pl
+import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid.base.errors import (
     LeakError,
@@ -17,7 +18,7 @@ from pellucid.ir.avals import shaped_array
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.transcendental import sin
 from pellucid.tracing.current import context
-from pellucid.tracing.staging import stage
+from pellucid.tracing.staging import replay, stage
 
 VECTOR = shaped_array((3,), np.dtype(np.float32))
 SCALAR = shaped_array((), np.dtype(np.float32))
@@ -29,6 +30,89 @@ def test_scalars_become_literals_and_arrays_constants() -> None:
     assert len(consts) == 1
     assert consts[0] is weights
     assert [type(a).__name__ for a in jaxpr.equations[0].operands] == ["Var", "Literal"]
+
+
+def test_scalars_on_a_device_are_constants_as_other_arrays_there_are() -> None:
+    """So that a program has as many constants when they are traced values: libraries compare such programs."""
+    scalar = jnp.array(2.0)
+    assert pl.make_jaxpr(lambda x: x * scalar)(1.0).consts == [scalar]
+    counts = []
+    pl.jit(lambda s: counts.append(len(pl.make_jaxpr(lambda x: x * s)(1.0).consts)) or s)(scalar)
+    assert counts == [1]
+
+
+def test_scalars_made_while_tracing_are_literals_of_that_program() -> None:
+    host = np.array(2.0, np.float32)
+
+    def function(x):
+        scalars = [jnp.array(2.0), jnp.zeros(()), jnp.float32(3), jnp.asarray(host)]
+        host[()] = 5  # the program has the value of its tracing
+        inner, captured = stage(lambda y: [mul(y, scalars[2])], [SCALAR])
+        assert len(inner.constvars) == len(captured) == 1
+        return [
+            mul(x, scalars[2]),
+            mul(scalars[3], x),
+            *scalars,
+            *pl.vmap(lambda v: v * scalars[3])(x[None]),
+        ]
+
+    jaxpr, consts = stage(function, [SCALAR])
+    assert consts == []
+    literals = [type(v).__name__ == "Literal" for v in jaxpr.outvars]
+    assert literals == [False, False, True, True, True, True, False]
+    assert [float(x) for x in replay(jaxpr, (), jnp.float32(7))] == [21, 14, 2, 0, 3, 2, 14]
+
+
+def test_a_scalar_made_at_once_while_tracing_is_a_constant() -> None:
+    def function(x):
+        with pl.ensure_compile_time_eval():
+            scalar = jnp.array(2.0) + 1
+        return [mul(x, scalar)]
+
+    assert stage(function, [SCALAR])[1] == [3.0]
+
+
+def test_a_zero_that_many_programs_use_is_a_literal_of_each() -> None:
+    f = pl.custom_jvp(lambda x, y: x * y)
+    f.defjvp(lambda primals, tangents: (primals[0], tangents[0] + 2 * tangents[1]))
+    for _ in range(2):
+        program = pl.make_jaxpr(lambda x: pl.jvp(lambda x: f(x, 2.0), (x,), (x,)))(1.0)
+        assert program.consts == []
+        assert replay(program.jaxpr, program.consts, 3.0) == [3.0, 3.0]
+
+
+def test_transformations_take_scalars_of_a_device_as_constants() -> None:
+    s, x = jnp.float32(3), jnp.float32(2)
+    cubed = pl.custom_vjp(lambda x: x * s)
+    cubed.defvjp(lambda x: (x * s, x), lambda x, g: (g * s * x,))
+    loop = lambda x: lax.scan(lambda c, _: (c * s, c), x, None, 3)[0]
+    branch = lambda x: lax.cond(x > s, lambda x: x, lambda x: x * s, x)
+    for transformed in (lambda f: f, pl.jit, lambda f: lambda x: pl.vmap(f)(x[None])[0]):
+        assert transformed(lambda x: x * s)(x) == 6
+        assert transformed(pl.grad(lambda x: x * x * s))(x) == 12
+        assert transformed(pl.grad(cubed))(x) == 6
+        assert transformed(pl.grad(loop))(x) == 27
+        assert transformed(pl.grad(branch))(x) == 3
+        assert transformed(pl.hessian(lambda x: s * x**3))(x) == 36
+        assert transformed(pl.grad(pl.checkpoint(lambda x: x * x * s)))(x) == 12
+        assert transformed(lambda x: lax.while_loop(lambda c: c < 9, lambda c: c * s, x))(x) == 18
+    out, linear = pl.linearize(lambda x: x * x * s, x)
+    assert (out, linear(jnp.float32(1))) == (12, 12)
+    assert pl.closure_convert(lambda x: x * s, x)[1] == []
+
+
+def test_a_compiled_program_keeps_the_scalar_that_it_closed_over() -> None:
+    scale = jnp.float32(2)
+    f = pl.jit(lambda x: x * scale)
+    text = f.lower(jnp.float32(1)).as_text()
+    assert "stablehlo.constant dense<2.0" in text
+    assert text.count("%arg") - text.count("%arg0") == 0  # no call passes it
+    assert f(jnp.float32(3)) == 6
+    scale.delete()
+    assert f(jnp.float32(4)) == 8
+    scale = jnp.float32(5)
+    assert f(jnp.float32(4)) == 8  # traced before
+    assert pl.jit(lambda x: x * scale)(jnp.float32(4)) == 20
 
 
 def test_a_constant_used_twice_is_one_variable() -> None:
