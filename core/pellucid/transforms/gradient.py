@@ -451,7 +451,7 @@ def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = 
         except MissingRule as error:
             raise MissingRule(
                 f"linear_transpose: `{name}` is not linear, or its transpose is not known.",
-                got=error.what,
+                got=[error.what, *filter(None, [error.do])],
                 do="Use `vjp` for the derivative of a function that is not linear.",
             ) from error
         return in_tree.unflatten(cotangents)

@@ -54,6 +54,11 @@ def test_a_missing_rule_says_how_to_add_it(rule) -> None:
     assert isinstance(caught.value, NotImplementedError)
 
 
+def test_linear_transpose_says_how_to_add_a_missing_rule() -> None:
+    with pytest.raises(MissingRule, match=r"To add one: .*primitive_transposes\[new_p\]"):
+        pl.linear_transpose(new().bind, X)(X)
+
+
 def registered(table, rule):
     primitive = new()
     table[primitive] = rule
