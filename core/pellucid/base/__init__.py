@@ -71,6 +71,7 @@ from .tree import (
     is_none,
     keystr,
     leaf_paths,
+    leaf_type,
     register_pytree_node,
     register_pytree_node_class,
     shown_path,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import source
 from .errors import PellucidError
@@ -33,34 +33,36 @@ class InconclusiveSizeError(PellucidError, ValueError):
 class Symbol:
     """Base class of symbolic sizes.
 
-    Subclasses define `+`, `-`, `*`, `//`, `%` (also reversed), `==`, `hash`, and the methods that raise here.
+    Subclasses define `+`, `-`, `*`, `//`, `%` (also reversed), `==`, `hash`, and the methods that are only declared here.
     """
 
     __slots__ = ()
 
-    def bounds(self) -> tuple[int | None, int | None]:
-        """The least and the largest value of the size; None where it has no bound."""
-        raise NotImplementedError(type(self))
+    if TYPE_CHECKING:
 
-    def as_value(self) -> Any:
-        """The size as an integer scalar of the program that is being traced."""
-        raise NotImplementedError(type(self))
+        def bounds(self) -> tuple[int | None, int | None]:
+            """The least and the largest value of the size; None where it has no bound."""
+            ...
 
-    def evaluate(self, values: Mapping[str, Any]) -> Any:
-        """The size by the values of its variables, which may be anything that computes with integers."""
-        raise NotImplementedError(type(self))
+        def as_value(self) -> Any:
+            """The size as an integer scalar of the program that is being traced."""
+            ...
 
-    def equations(self, shapes: Sequence[Sequence[Size]], names: Sequence[str]) -> Any:
-        """Equations that give all variables in `shapes`, of arguments called `names`, from sizes at run time."""
-        raise NotImplementedError(type(self))
+        def evaluate(self, values: Mapping[str, Any]) -> Any:
+            """The size by the values of its variables, which may be anything that computes with integers."""
+            ...
 
-    def maximum(self, other: Size) -> Size:
-        """The larger one of two sizes."""
-        raise NotImplementedError(type(self))
+        def equations(self, shapes: Sequence[Sequence[Size]], names: Sequence[str]) -> Any:
+            """Equations that give all variables in `shapes`, of arguments called `names`, from sizes at run time."""
+            ...
 
-    def minimum(self, other: Size) -> Size:
-        """The smaller one of two sizes."""
-        raise NotImplementedError(type(self))
+        def maximum(self, other: Size) -> Size:
+            """The larger one of two sizes."""
+            ...
+
+        def minimum(self, other: Size) -> Size:
+            """The smaller one of two sizes."""
+            ...
 
     def __jax_array__(self) -> Any:
         return self.as_value()

@@ -22,6 +22,7 @@ from pellucid.base import (
     cached,
     config,
     keystr,
+    leaf_type,
     strict_zip,
     tree_flatten,
     tree_leaves_with_path,
@@ -64,13 +65,10 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 def _types_of(tree) -> str:
     """The structure of `tree` with the types of its leaves."""
     leaves, structure = tree_flatten(tree)
-    types = ", ".join([x.aval.text() if _spans_processes(x) else _type(x) for x in leaves])
+    types = ", ".join(
+        [x.aval.text() if _spans_processes(x) else leaf_type(np.asarray(x)) for x in leaves]
+    )
     return types if structure == _ONE_LEAF else f"{structure}: {types}"
-
-
-def _type(leaf) -> str:
-    value = np.asarray(leaf)
-    return f"{value.dtype}[{','.join(map(str, value.shape))}]"
 
 
 def _gathered(leaf, *, tiled: bool) -> np.ndarray:
@@ -151,7 +149,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     digests = [list(bytes.fromhex(peers.digest([value]))) for _, value in values]
     by_leaf = process_allgather(np.array(digests, np.uint8)).swapaxes(0, 1)
     lines = [
-        f"{keystr(path) or 'the value'}, {_type(value)}: {_who_has_what(value, rows)}"
+        f"{keystr(path) or 'the value'}, {leaf_type(value)}: {_who_has_what(value, rows)}"
         for (path, value), rows in strict_zip(values, by_leaf)
         if (rows != rows[0]).any()
     ]

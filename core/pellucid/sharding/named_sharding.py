@@ -20,9 +20,7 @@ from .partition_spec import (
     check_axes_are_used_once,
     rank_error,
 )
-from .placement import GSPMDSharding, checked_memory_kind
-
-_WHOLE = HloSharding.replicate()
+from .placement import WHOLE, GSPMDSharding, checked_memory_kind
 
 
 class NamedSharding(GSPMDSharding):
@@ -66,7 +64,7 @@ class NamedSharding(GSPMDSharding):
             devices = mesh._internal_device_list
             if devices is not None:
                 # C++ counts the devices here; the parts it asks of `_to_xla_hlo_sharding`, for the rank at hand.
-                GSPMDSharding.__init__(sharding, devices, _WHOLE, memory_kind)
+                GSPMDSharding.__init__(sharding, devices, WHOLE, memory_kind)
             made(
                 sharding, mesh=mesh, spec=spec, memory_kind=memory_kind, _internal_device_list=devices
             )  # fmt: skip

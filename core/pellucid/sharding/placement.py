@@ -19,7 +19,7 @@ from .hlo_shardings import Tiles, means_the_same, tiles_of
 from .memory import MEMORY_KINDS
 
 Index = tuple[slice, ...]
-_WHOLE = HloSharding.replicate()
+WHOLE = HloSharding.replicate()
 
 
 @shardings.extending(shardings.Sharding)
@@ -257,7 +257,7 @@ class SingleDeviceSharding(_SingleDeviceBase):
         return make_single_device_sharding(self._device, memory_kind=kind)
 
     def _to_xla_hlo_sharding(self, ndim: int) -> HloSharding:
-        return _WHOLE
+        return WHOLE
 
 
 @shardings.extending(shardings.GSPMDSharding)
@@ -287,7 +287,7 @@ class GSPMDSharding(_GSPMDBase):
         device_assignment: Sequence[Device] | DeviceList, *, memory_kind: str | None = None
     ) -> GSPMDSharding:
         """The whole value on each of the devices."""
-        return GSPMDSharding(DeviceList(tuple(device_assignment)), _WHOLE, memory_kind)
+        return GSPMDSharding(DeviceList(tuple(device_assignment)), WHOLE, memory_kind)
 
     @property
     def is_fully_replicated(self) -> bool:
