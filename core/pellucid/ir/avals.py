@@ -323,14 +323,19 @@ class AbstractRef(AbstractValue):
     )  # fmt: skip
     weak_type = False
 
-    @staticmethod
-    def _of_array(name: str) -> Any:
-        """The method `name` of `ShapedArray`, whose result here is the type of references to such arrays."""
-        return lambda self, *args, **changes: abstract_ref(
-            getattr(self.inner_aval, name)(*args, **changes)
-        )
+    def update(self, **changes: Any) -> AbstractRef:
+        """The type of references to arrays of another type."""
+        return abstract_ref(self.inner_aval.update(**changes))
 
-    update, with_dim, without_dim = map(_of_array, ("update", "with_dim", "without_dim"))
+    def with_dim(
+        self, dim: int, size: int, axes: Any = None, explicit: NamedSharding | None = None
+    ) -> AbstractRef:
+        """The type of references to arrays with a new dimension, as `ShapedArray.with_dim` gives them."""
+        return abstract_ref(self.inner_aval.with_dim(dim, size, axes, explicit))
+
+    def without_dim(self, dim: int) -> AbstractRef:
+        """The type of references to arrays without the dimension `dim`."""
+        return abstract_ref(self.inner_aval.without_dim(dim))
 
     def strip_weak_type(self) -> AbstractRef:
         """This type: what a reference holds is never weak."""
