@@ -10,14 +10,13 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import compilation
 import recorded
 import rotation
 from oracle import Oracle, is_available, oracle_for
 from recorded import RecordedOracle
 
 BROWSER = Path(__file__).parent / "browser"
-QUICK_COMPILATION = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
-"""XLA's flags by which programs compile in a third of the time; compilations are most of what tests cost."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -72,8 +71,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     part = rotation.part_of_run()
     os.environ[rotation.VARIABLE] = rotation.ALL if part is None else str(part)
-    if part != rotation.OPTIMIZED_PART and config.option.references == "read":
-        os.environ.setdefault("XLA_FLAGS", QUICK_COMPILATION)
+    if config.option.references == "read" and "XLA_FLAGS" not in os.environ:
+        os.environ["XLA_FLAGS"] = compilation.QUICK
+    if os.environ.get("XLA_FLAGS") == compilation.QUICK:  # set by the process that starts workers
+        config.pluginmanager.register(compilation.Compilation(), compilation.NAME)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -367,18 +367,19 @@ def oracle_for(*, x64: bool = False, devices: int = 1) -> Oracle:
     return oracle
 
 
+@atexit.register
+def close_all() -> None:
+    """End the workers of all oracles of this process; the next questions start others."""
+    for oracle in _oracles.values():
+        oracle.close()
+
+
 def is_available() -> bool:
     """Whether a Python with `jax` is at hand."""
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         importlib.metadata.version("jax")  # not looked for as a module: pellucid forbids that
         return True
     return INTERPRETER_VARIABLE in os.environ
-
-
-@atexit.register
-def _close_all() -> None:
-    for oracle in _oracles.values():
-        oracle.close()
 
 
 def _interpreter() -> str:

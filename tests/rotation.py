@@ -18,8 +18,6 @@ import numpy as np
 import pytest
 
 PARTS = 8
-OPTIMIZED_PART = 0
-"""Part whose run compiles as users do; the others compile quickly."""
 VARIABLE = "PELLUCID_TEST_PART"
 ALL = "all"
 ROTATING = ("rotates", "slow")
