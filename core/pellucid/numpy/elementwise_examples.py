@@ -83,9 +83,10 @@ def docstring(
     for word in promotion.split("_") if dtype is None else ():
         if word in _WIDENED:
             result += (".\n" if is_binary else ". ") + _WIDENED[word]
-    arguments, shown = EXAMPLES[name]
+    arguments, shown = EXAMPLES.get(name, ("", ""))
+    example = f"\n\n>>> jnp.{name}({arguments})\n{shown}" if shown else ""
     return (
         f"{summary}\n\nResult: {shape}; dtype {result}.\n"
         f"Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for {refused},\n"
-        f"{mismatch}UnsupportedError for `out` and `where`.\n\n>>> jnp.{name}({arguments})\n{shown}"
+        f"{mismatch}UnsupportedError for `out` and `where`.{example}"
     )

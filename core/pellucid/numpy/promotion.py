@@ -173,7 +173,7 @@ def refuse_out(name: str, out: Any, where: ArrayLike | None = None) -> None:
         )
 
 
-def known_int(name: str, what: str, x: Any, convert: Callable[[Any], Any] = operator.index) -> Any:
+def known_int(name: str, what: str, x: Any, convert: Callable[[Any], Any] = operator.index) -> int:
     """`x`, the argument `what` of the function `name`, as a Python int; raises ArgumentTypeError for what is none."""
     with expecting(f"jnp.{name} needs `{what}` to be an int that is known when tracing", x):
         return convert(x)
