@@ -30,12 +30,14 @@ from pellucid.numpy.grids import *
 from pellucid.numpy.guarded_formulas import *
 from pellucid.numpy.histograms import *
 from pellucid.numpy.imports import *
+from pellucid.numpy.joining import *
 from pellucid.numpy.manipulation import *
 from pellucid.numpy.namespace import (
     __array_api_version__ as __array_api_version__,
     __array_namespace_info__ as __array_namespace_info__,
 )
 from pellucid.numpy.nan_reductions import *
+from pellucid.numpy.number_kinds import *
 from pellucid.numpy.number_parts import *
 from pellucid.numpy.padding import *
 from pellucid.numpy.polynomials import *

@@ -26,9 +26,9 @@ from pellucid.xla.arrays import Array
 from .annotations import ShapeLike
 from .compiled import numpy_function
 from .creation import arange, asarray, canonical_shape, zeros
+from .joining import concatenate
 from .manipulation import (
     broadcast_to,
-    concatenate,
     expand_dims,
     moveaxis,
     ravel,

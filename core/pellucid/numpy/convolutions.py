@@ -15,8 +15,10 @@ from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import asarray, full
-from .elementwise import absolute, clip, conjugate, sqrt
-from .manipulation import atleast_2d, concatenate, diagonal, expand_dims, flip
+from .elementwise import absolute, clip, sqrt
+from .joining import concatenate
+from .manipulation import atleast_2d, diagonal, expand_dims, flip
+from .number_kinds import conjugate
 from .products import matmul
 from .promotion import aval_of, convert, known_int, promote_dtypes_inexact
 from .reductions import static_dtype, sum

@@ -16,7 +16,8 @@ from .compiled import numpy_function
 from .creation import asarray
 from .cumulative import cumsum
 from .elementwise import absolute, clip, not_equal, remainder
-from .manipulation import broadcast_to, canonical_axes, concatenate, moveaxis, ravel, stack, where
+from .joining import concatenate, stack
+from .manipulation import broadcast_to, canonical_axes, moveaxis, ravel, where
 from .promotion import aval_of, convert, known_int, promote_dtypes, promote_dtypes_inexact
 from .reductions import sum
 from .searching import searchsorted

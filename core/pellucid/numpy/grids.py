@@ -22,7 +22,8 @@ from .annotations import ShapeLike
 from .compiled import numpy_function
 from .creation import arange, array, asarray, linspace, meshgrid, ones
 from .elementwise import clip, remainder
-from .manipulation import concatenate, expand_dims, nonzero, ravel, reshape, stack
+from .joining import concatenate, stack
+from .manipulation import expand_dims, nonzero, ravel, reshape
 from .promotion import aval_of, known_int, listed, promote_dtypes
 
 

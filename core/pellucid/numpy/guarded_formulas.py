@@ -14,7 +14,8 @@ from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
-from .elementwise import check_real, is_complex, selected, signbit
+from .elementwise import check_real, is_complex, selected
+from .number_kinds import signbit
 from .promotion import convert, promote_arguments_inexact, promote_dtypes_inexact, refuse_out
 
 

@@ -24,7 +24,8 @@ from .annotations import OutSharding
 from .creation import asarray, linspace, ones_like, zeros
 from .elementwise import clip
 from .grids import ravel_multi_index
-from .manipulation import ravel, reshape, stack, where
+from .joining import stack
+from .manipulation import ravel, reshape, where
 from .promotion import aval_of, known_int, promote_dtypes_inexact
 from .reductions import max, min, sum
 from .searching import searchsorted

@@ -14,8 +14,9 @@ from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
-from .elementwise import absolute, exp, isfinite, log, sign
+from .elementwise import absolute, exp, log, sign
 from .manipulation import broadcast_arrays, broadcast_to, canonical_axes, where as choose
+from .number_kinds import isfinite
 from .promotion import promote_dtypes_inexact
 from .reductions import Axis, max, static_axis, sum
 

@@ -19,18 +19,16 @@ from .creation import asarray
 from .elementwise import (
     absolute,
     bitwise_and,
-    isfinite,
-    isnan,
     left_shift,
     maximum,
     minimum,
     power,
     remainder,
     right_shift,
-    signbit,
     trunc,
 )
 from .manipulation import broadcast_arrays, moveaxis, ravel, reshape, where
+from .number_kinds import isfinite, isnan, signbit
 from .padding import pad
 from .promotion import (
     aval_of,

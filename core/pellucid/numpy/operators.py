@@ -31,7 +31,9 @@ from . import (
     elementwise,
     index_update,
     indexing,
+    joining,
     manipulation,
+    number_kinds,
     products,
     reductions,
     searching,
@@ -144,7 +146,7 @@ def astype(
 def _converted(x: Array, dtype: Any) -> Any:
     aval = type_of(x)
     if aval.dtype.kind == "c" and dtype.kind != "c" and dtype != np.bool_:
-        x = elementwise.real(x)
+        x = number_kinds.real(x)
         aval = type_of(x)
     if dtype == np.bool_ and aval.dtype != np.bool_:
         return elementwise.not_equal(x, scalar(0, aval.dtype))
@@ -155,7 +157,7 @@ def _iterate(x: Array) -> Any:
     if not x.shape:
         raise TypeError("iteration over a 0-dimensional array")
     if isinstance(x, Tracer):
-        return iter(manipulation.unstack(x))
+        return iter(joining.unstack(x))
     shown = x.aval.shown_sharding
     if shown is not None and shown.spec.axes_per_dim[0]:
         # Rows of an array that is cut along its first dimension can't be told apart in their types.
@@ -163,9 +165,9 @@ def _iterate(x: Array) -> Any:
         x = reshard(x, x.sharding.with_spec(spec.update((None, *spec.partitions[1:]))))
     n = x.shape[0]
     if n <= _MAX_UNSTACKED_ROWS or not context.trace.is_eager:
-        return iter(manipulation.unstack(x))
+        return iter(joining.unstack(x))
     blocks = (x[i : i + _MAX_UNSTACKED_ROWS] for i in range(0, n, _MAX_UNSTACKED_ROWS))
-    return itertools.chain.from_iterable(map(manipulation.unstack, blocks))
+    return itertools.chain.from_iterable(map(joining.unstack, blocks))
 
 
 _MAX_UNSTACKED_ROWS = 20
@@ -228,8 +230,8 @@ def _viewed(x: ArrayLike, dtype: Any) -> Any:
     if aval.dtype == np.bool_:
         return _viewed(convert(x, aval, np.dtype(np.uint8)), dtype)
     if aval.dtype.kind == "c":
-        parts = [elementwise.real(x), elementwise.imag(x)]
-        return _viewed(manipulation.stack(parts, -1).reshape(*aval.shape[:-1], -1), dtype)
+        parts = [number_kinds.real(x), number_kinds.imag(x)]
+        return _viewed(joining.stack(parts, -1).reshape(*aval.shape[:-1], -1), dtype)
     if dtype == np.bool_:
         return elementwise.not_equal(_viewed(x, np.dtype(np.uint8)), 0)
     if dtype.kind == "c":
@@ -296,7 +298,7 @@ def _array_namespace(x: Any, /, *, api_version: str | None = None) -> Any:
 
 
 METHODS: dict[str, Any] = {
-    "astype": astype, "byteswap": _byteswap, "clip": elementwise.clip, "conj": elementwise.conjugate, "conjugate": elementwise.conjugate,
+    "astype": astype, "byteswap": _byteswap, "clip": elementwise.clip, "conj": number_kinds.conjugate, "conjugate": number_kinds.conjugate,
     "copy": _copy, "diagonal": manipulation.diagonal,
     "flatten": manipulation.ravel, "nonzero": manipulation.nonzero, "ravel": manipulation.ravel,
     "repeat": manipulation.repeat, "reshape": _reshape, "round": elementwise.round, "squeeze": manipulation.squeeze,
@@ -312,8 +314,8 @@ METHODS: dict[str, Any] = {
     "to_device": _to_device, "trace": reductions.trace, "var": statistics.var,
 }  # fmt: skip
 PROPERTIES: dict[str, Any] = {
-    "T": _transpose, "mT": manipulation.matrix_transpose, "real": elementwise.real,
-    "imag": elementwise.imag, "at": index_update.indexer,
+    "T": _transpose, "mT": manipulation.matrix_transpose, "real": number_kinds.real,
+    "imag": number_kinds.imag, "at": index_update.indexer,
 }  # fmt: skip
 
 

@@ -25,7 +25,8 @@ from .axes import apply_along_axis
 from .compiled import numpy_function
 from .creation import arange, asarray, linspace
 from .elementwise import clip, minimum, round
-from .manipulation import broadcast_to, concatenate
+from .joining import concatenate
+from .manipulation import broadcast_to
 from .promotion import aval_of
 from .quantiles import median
 from .reductions import max, min

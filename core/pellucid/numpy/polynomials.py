@@ -25,9 +25,10 @@ from .compiled import numpy_function
 from .convolutions import convolve
 from .creation import arange, asarray, eye, zeros
 from .elementwise import sqrt
+from .joining import concatenate
 from .linalg.decompositions import eigvals
 from .linalg.equations import inv, lstsq
-from .manipulation import atleast_1d, broadcast_to, concatenate, expand_dims
+from .manipulation import atleast_1d, broadcast_to, expand_dims
 from .products import matmul, outer
 from .promotion import aval_of, known_int, promote_dtypes, promote_dtypes_inexact
 from .reductions import sum

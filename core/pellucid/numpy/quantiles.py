@@ -17,8 +17,9 @@ from .annotations import OutSharding
 from .compiled import numpy_function
 from .creation import asarray, full
 from .cumulative import cumsum
-from .elementwise import ceil, clip, floor, isnan
+from .elementwise import ceil, clip, floor
 from .manipulation import broadcast_to, canonical_axes, expand_dims, reshape, where
+from .number_kinds import isnan
 from .promotion import aval_of, canonical, convert, refuse_out
 from .reductions import Axis, any, argmax, static_axis, sum
 from .selection import take_along_axis

@@ -15,8 +15,8 @@ from . import operators
 from .annotations import DeviceLike
 from .compiled import numpy_function
 from .creation import array, asarray
-from .elementwise import imag
 from .manipulation import canonical_axes
+from .number_kinds import imag
 from .promotion import aval_of
 
 

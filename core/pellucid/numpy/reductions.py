@@ -42,7 +42,7 @@ from pellucid.primitives.reduction import (
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
-from . import elementwise
+from . import elementwise, number_kinds
 from .compiled import numpy_function
 from .creation import asarray
 from .manipulation import canonical_axes, diagonal
@@ -577,7 +577,7 @@ def allclose(
     >>> allclose(np.ones(2), np.ones(2))
     Array(True, dtype=bool)
     """
-    return all(elementwise.isclose(a, b, rtol, atol, equal_nan))
+    return all(number_kinds.isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
@@ -600,7 +600,7 @@ def _array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool) -> Any:
     same = elementwise.equal(a1, a2)
     if equal_nan:
         same = elementwise.logical_or(
-            same, elementwise.logical_and(elementwise.isnan(a1), elementwise.isnan(a2))
+            same, elementwise.logical_and(number_kinds.isnan(a1), number_kinds.isnan(a2))
         )
     return all(same)
 

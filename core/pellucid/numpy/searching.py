@@ -25,8 +25,8 @@ from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import asarray, zeros
-from .elementwise import isnan
 from .manipulation import expand_dims, flip, where
+from .number_kinds import isnan
 from .promotion import aval_of, convert, known_int, number_type, promote_dtypes, promote_shapes
 from .reductions import sum
 from .sorting import argsort, sort

@@ -15,7 +15,7 @@ from pellucid.xla.arrays import Array
 
 from .annotations import OutSharding
 from .creation import asarray, full
-from .manipulation import stack
+from .joining import stack
 from .promotion import known_int
 from .reductions import max as max_of, min as min_of, prod as prod_of, sum as sum_of
 

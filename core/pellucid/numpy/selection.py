@@ -24,16 +24,15 @@ from .compiled import numpy_function
 from .creation import arange, asarray
 from .cumulative import cumsum
 from .elementwise import clip, remainder
+from .joining import concatenate, stack
 from .manipulation import (
     atleast_1d,
     broadcast_arrays,
     broadcast_to,
-    concatenate,
     moveaxis,
     nonzero,
     ravel,
     reshape,
-    stack,
     tile,
     where,
 )

@@ -20,8 +20,10 @@ from pellucid.xla.arrays import Array
 from .compiled import numpy_function
 from .creation import arange, asarray, full
 from .cumulative import cumsum
-from .elementwise import clip, isnan, minimum
-from .manipulation import concatenate, expand_dims, moveaxis, ravel, reshape, where
+from .elementwise import clip, minimum
+from .joining import concatenate
+from .manipulation import expand_dims, moveaxis, ravel, reshape, where
+from .number_kinds import isnan
 from .promotion import aval_of, known_int, promote_dtypes
 from .reductions import any, sum
 from .searching import lexsort, searchsorted

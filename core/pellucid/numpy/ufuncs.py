@@ -14,7 +14,8 @@ from pellucid.xla.arrays import Array
 from . import cumulative, elementwise, guarded_formulas, reductions
 from .annotations import Axis
 from .creation import arange, asarray, full
-from .manipulation import broadcast_to, concatenate, moveaxis, ravel, reshape, where
+from .joining import concatenate
+from .manipulation import broadcast_to, moveaxis, ravel, reshape, where
 from .promotion import aval_of, known_int, refuse_out
 from .vectorized import vectorize
 

@@ -31,10 +31,10 @@ from pellucid.linalg.triangular import triangular_solve
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import arange, asarray, ones_like, zeros_like
 from pellucid.numpy.cumulative import cumprod
-from pellucid.numpy.elementwise import abs as absolute, conj, log, real
+from pellucid.numpy.elementwise import abs as absolute, log
+from pellucid.numpy.joining import concatenate
 from pellucid.numpy.manipulation import (
     broadcast_to,
-    concatenate,
     diag,
     expand_dims,
     flip,
@@ -42,6 +42,7 @@ from pellucid.numpy.manipulation import (
     squeeze,
     where,
 )
+from pellucid.numpy.number_kinds import conj, real
 from pellucid.numpy.products import matmul
 from pellucid.numpy.promotion import aval_of, known_int
 from pellucid.numpy.reductions import max as greatest, prod, sum as total

@@ -12,8 +12,9 @@ from pellucid.linalg.solve import solve
 from pellucid.linalg.svd import svd
 from pellucid.numpy.annotations import Axis
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.elementwise import abs as absolute, conj, isnan, real, sqrt
+from pellucid.numpy.elementwise import abs as absolute, sqrt
 from pellucid.numpy.manipulation import canonical_axes, expand_dims, moveaxis, where
+from pellucid.numpy.number_kinds import conj, isnan, real
 from pellucid.numpy.reductions import max as greatest, min as least, static_axis, sum as total
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array

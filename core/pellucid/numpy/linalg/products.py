@@ -10,11 +10,11 @@ from pellucid.linalg.matrices import eye_like
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import asarray
 from pellucid.numpy.einsum import einsum
+from pellucid.numpy.joining import stack
 from pellucid.numpy.manipulation import (
     diagonal as numpy_diagonal,
     matrix_transpose as matrix_transpose,  # noqa: PLC0414  (public here, too)
     moveaxis,
-    stack,
 )
 from pellucid.numpy.products import (
     matmul as numpy_matmul,
