@@ -194,12 +194,9 @@ def _contract_path(
         tuple([size.evaluate(stand_ins) if isinstance(size, Symbol) else size for size in shape])
         for shape in shapes
     ]
-    try:
-        return _opt_einsum().contract_path(
-            notation.text(), *shapes_of_numbers, shapes=True, optimize=optimize
-        )
-    except KeyError as error:
-        raise ArgumentValueError("einsum: opt_einsum has no such search.", got=str(error)) from None
+    return _opt_einsum().contract_path(
+        notation.text(), *shapes_of_numbers, shapes=True, optimize=optimize
+    )
 
 
 def _path(notation: Notation, shapes: Sequence[Shape], optimize: Any) -> Sequence[tuple[int, ...]]:
@@ -400,7 +397,8 @@ def einsum_path(
     Operands matter by their shapes only. `optimize`: a name of opt_einsum's search, a path, True for the optimal one,
     or False for the order of the operands.
     Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for subscripts that don't fit
-    the shapes, ArgumentValueError for a letter of the result that no operand has.
+    the shapes, ArgumentValueError for a letter of the result that no operand has, KeyError of opt_einsum for a search
+    that it doesn't have.
 
     >>> einsum_path("ij,jk,kl->il", np.ones((2, 9)), np.ones((9, 9)), np.ones((9, 1)))[0]
     [(1, 2), (0, 1)]
