@@ -90,8 +90,10 @@ def source_of(distribution: str) -> Path:
     """The unpacked source distribution of the installed version, which pip downloads if it isn't there."""
     version = importlib.metadata.version(distribution)
     stem = f"{distribution.replace('-', '_')}-{version}"
+    SOURCES.mkdir(parents=True, exist_ok=True)
+    # Where a library has no configuration, pytest would take ours, and fixtures of ours that import pellucid.
+    (SOURCES / "pytest.ini").touch()
     if not (SOURCES / stem).is_dir():
-        SOURCES.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:"]
         requirement = f"{distribution}=={version}"
         subprocess.run([*command, "--dest", SOURCES, requirement], check=True)
@@ -110,7 +112,7 @@ def run(suite: Suite, selection: str, seconds: float, with_jax: bool = False) ->
     command = [
         sys.executable, "-m", *runner, suite.tests, "-q", "-p", Path(__file__).stem, "-p", "no:cacheprovider",
         "-p", "no:xdist", "--import-mode=importlib", "-W", "ignore", "--continue-on-collection-errors",
-        "--color=no", "--tb=short", f"--timeout={TIMEOUT_OF_ONE_TEST_SECONDS}",
+        "--rootdir=.", "--color=no", "--tb=short", f"--timeout={TIMEOUT_OF_ONE_TEST_SECONDS}",
         *(f"--ignore={path}" for path in suite.ignored),
     ]  # fmt: skip
     path, folder = str(Path(__file__).parent), source / suite.tests

@@ -26,11 +26,12 @@ def test_has_a_fixture_that_fails(broken): pass
 
 @pytest.fixture
 def suite(tmp_path, monkeypatch) -> library_suites.Suite:
-    tests = tmp_path / "library-1.0" / "tests"
+    tests = tmp_path / "build" / "library-1.0" / "tests"
     tests.mkdir(parents=True)
+    (tmp_path / "conftest.py").write_text("raise AssertionError('the configuration of pellucid')")
     (tests / "suite_test.py").write_text(TESTS)
     suite = library_suites.Suite("library", "tests")
-    monkeypatch.setattr(library_suites, "SOURCES", tmp_path)
+    monkeypatch.setattr(library_suites, "SOURCES", tmp_path / "build")
     monkeypatch.setattr(library_suites, "SUITES", {"library": suite})
     monkeypatch.setattr("importlib.metadata.version", lambda name: "1.0")
     return suite
