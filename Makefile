@@ -36,7 +36,7 @@ references: environment ## record what jax answers to tests where that is missin
 	PELLUCID_TEST_PART=all $(PYTEST) --references=renew $(RECORDED)
 
 test-browser: environment ## drive JupyterLab in Chromium
-	$(PYTEST) -m browser tests/browser
+	$(PYTEST) -m browser -n $(WORKERS) --dist loadfile tests/browser
 
 bench: environment ## run every benchmark once; each prints one record
 	@for question in benchmarks/[0-9]*.py; do echo "# $$question"; $(BIN)/python "$$question" || exit 1; done

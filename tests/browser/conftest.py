@@ -1,4 +1,4 @@
-"""One JupyterLab server and one Chromium for all browser tests; a fresh page for each."""
+"""One JupyterLab server and one Chromium for each process of browser tests; a fresh page for each test."""
 
 from collections.abc import Iterator
 from pathlib import Path

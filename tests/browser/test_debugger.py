@@ -313,7 +313,10 @@ def test_a_stop_outlives_a_change_of_notebook(lab: Lab) -> None:
     )
     tabs.filter(has_text="other.ipynb").wait_for()
     # JupyterLab brings the stopped notebook back to the front by itself, some time after the other one's kernel has begun.
-    lab.page.wait_for_timeout(10_000)
+    for name in ("other.ipynb", "stopped.ipynb"):
+        lab.page.wait_for_function(
+            "name => window.jupyterapp.shell.currentWidget?.context?.path === name", arg=name
+        )
     expect(debugger.place).to_contain_text("before")
     debugger.press("pellucid:step-back")
     debugger.at(BODY - 1)
