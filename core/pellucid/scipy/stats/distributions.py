@@ -119,7 +119,7 @@ class Distribution:
         """A sentence on the support; `optional` are the parameters that move and stretch it."""
         if kind.removeprefix("log") not in ("pdf", "pmf"):
             return "Numbers outside of the support are allowed."
-        ends = self.support(*self.parameters) if callable(self.support) else self.support
+        ends: Any = self.support(*self.parameters) if callable(self.support) else self.support
         if ends == (-np.inf, np.inf):
             return "Support: all numbers."
         low, high = (f"{end:.5g}" if isinstance(end, float) else end for end in ends)
