@@ -265,13 +265,17 @@ def view_of(caller: str, ref: Any, index: Any) -> RefView:
     return RefView(ref.ref, steps)
 
 
+def _unflattened(steps, children) -> RefView:
+    return RefView(children[0], tuple(strict_zip(steps, children[1:])))
+
+
 register_pytree_node(
     RefView,
     lambda view: (
         (view.ref, *(operands for _, operands in view.steps)),
         tuple([step for step, _ in view.steps]),
     ),
-    lambda steps, children: RefView(children[0], tuple(strict_zip(steps, children[1:]))),  # pyright: ignore[reportArgumentType]
+    _unflattened,
 )
 
 
