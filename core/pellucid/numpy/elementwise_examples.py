@@ -63,7 +63,7 @@ _WIDENED = {
     "inexact": "Integers and bools become float32 (64-bit ones float64)",
     "numeric": "Bools become int32",
 }
-"""What a promotion does to integers and bools, by a word of its name."""
+"""Dtypes that a promotion gives integers and bools, by a word of its name."""
 
 
 def docstring(

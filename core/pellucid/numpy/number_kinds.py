@@ -1,4 +1,4 @@
-"""What the elements of an array are, one by one: NaN, infinite, close to others; and the parts of complex ones."""
+"""Classification of elements, one by one: NaN, infinite, close to others; and the parts of complex ones."""
 
 from __future__ import annotations
 
