@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 from pellucid.base.errors import ArgumentValueError
 from pellucid.base.functional import strict_zip
@@ -14,6 +16,7 @@ from pellucid.sharding import PartitionSpec, Sharding, mesh_context
 from pellucid.sharding.hlo_shardings import tiles_of
 from pellucid.sharding.mesh import Mesh, empty_mesh
 from pellucid.xla.arrays import assemble, shards_of
+from pellucid.xla.compile import compile_options
 from pellucid.xla.shardings import HloSharding, OpSharding
 
 Index = tuple[slice, ...]
@@ -180,8 +183,48 @@ def global_avals_to_results_handler(
     return ResultsHandler(handlers, shardings, global_out_avals)
 
 
+def create_compile_options(
+    computation: Any,
+    tuple_args: bool,
+    allow_prop_to_inputs: Sequence[bool],
+    allow_prop_to_outputs: Sequence[bool],
+    backend: Any,
+    np_dev: Any,
+    compiler_options: Mapping[str, Any] | None,
+) -> Any:
+    """Options of XLA for a program that is partitioned over all devices in the array `np_dev`.
+
+    `allow_prop_to_inputs` and `allow_prop_to_outputs` have for each input and result whether the partitioner chooses its
+    sharding. `computation` and `backend` change nothing: options depend on neither.
+
+    >>> options = create_compile_options(None, False, (False,), (True,), None, np.array(pl.devices()[:2]), {})
+    >>> options.num_partitions
+    2
+    """
+    overrides = tuple((compiler_options or {}).items())
+    options = compile_options(np.ravel(np_dev).tolist(), overrides, is_partitioned=True)
+    options.parameter_is_tupled_arguments = tuple_args
+    build = options.executable_build_options
+    build.allow_spmd_sharding_propagation_to_parameters = list(allow_prop_to_inputs)
+    build.allow_spmd_sharding_propagation_to_output = list(allow_prop_to_outputs)
+    return options
+
+
+_STAGES = {
+    "MeshComputation": "`jit(f).lower(*args)`, a `stages.Lowered` with `compile` and `compiler_ir`",
+    "MeshExecutable": "`jit(f).lower(*args).compile()`, a `stages.Compiled` with `call`, `input_shardings` and `runtime_executable`",
+}
+"""Public stages that replace the reference's deprecated classes, by the name of the class."""
+
+
+def __getattr__(name: str) -> NoReturn:
+    advice = _STAGES.get(name)
+    text = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(f"{text}\n  Use {advice}." if advice else text)
+
+
 __all__ = [
     "ArrayMapping", "Index", "MeshAxisName", "are_hlo_shardings_equal", "array_mapping_to_axis_resources",
-    "global_aval_to_result_handler", "global_avals_to_results_handler", "global_result_handlers",
+    "create_compile_options", "global_aval_to_result_handler", "global_avals_to_results_handler", "global_result_handlers",
     "is_hlo_sharding_replicated", "op_sharding_to_indices", "thread_resources",
 ]  # fmt: skip

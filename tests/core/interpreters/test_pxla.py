@@ -8,6 +8,7 @@ import pellucid as pl
 from pellucid.base.errors import ArgumentValueError
 from pellucid.interpreters import pxla
 from pellucid.sharding import NamedSharding, PartitionSpec as P
+from pellucid.xla.compile import compile_module
 
 MESH = pl.make_mesh((2, 4), ("a", "b"))
 
@@ -75,3 +76,36 @@ def test_results_are_assembled_from_their_parts() -> None:
 def test_specs_of_array_mappings() -> None:
     assert pxla.array_mapping_to_axis_resources({"a": 1, "b": 1}) == P(None, ("a", "b"))
     assert pxla.array_mapping_to_axis_resources({}) == P()
+
+
+def test_options_of_a_partitioned_program_compile_and_run_it() -> None:
+    sharding = NamedSharding(MESH, P("a"))
+    lowered = pl.jit(lambda x: x * 2, in_shardings=sharding, out_shardings=sharding).lower(
+        np.ones(8, np.float32)
+    )
+    devices = np.array(MESH.devices)
+    options = pxla.create_compile_options(
+        lowered.compiler_ir(), False, (False,), (False,), None, devices,
+        {"xla_embed_ir_in_executable": True},
+    )  # fmt: skip
+    build = options.executable_build_options
+    assert (build.num_replicas, build.num_partitions) == (1, devices.size)
+    assert build.use_spmd_partitioning
+    assert list(build.allow_spmd_sharding_propagation_to_output) == [False]
+    assert options.env_option_overrides == [("xla_embed_ir_in_executable", True)]
+    executable = compile_module(
+        devices.flat[0].client, lowered.compiler_ir(), [*devices.flat], options, []
+    )
+    argument = pl.device_put(np.arange(8, dtype=np.float32), sharding)
+    [shards] = executable.execute_sharded([argument]).consume_with_handlers([lambda parts: parts])
+    np.testing.assert_array_equal(np.concatenate(shards)[:2], [0, 2])
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("MeshComputation", "lower"), ("MeshExecutable", "compile"), ("nothing", "no attribute")],
+)
+def test_classes_behind_the_stages_say_what_to_use(name, advice) -> None:
+    with pytest.raises(AttributeError, match=advice):
+        getattr(pxla, name)
+    assert not hasattr(pxla, name)
