@@ -140,6 +140,15 @@ def test_wide_arrays_with_64_bits_off(oracle, text) -> None:
     oracle.check(wide_arrays.evaluate, text, library=pl)
 
 
+def test_a_sort_of_wide_elements_with_64_bits_off_is_differentiated() -> None:
+    """The reference scatters zeros of 32 bits there, and fails."""
+    with pl.enable_x64(True):
+        a = jnp.array([2.5, 0.5, 1.5])
+    gradient = pl.grad(lambda x: (jnp.sort(x) * jnp.array([1.0, 2.0, 3.0])).sum())(a)
+    assert gradient.dtype == np.float64
+    np.testing.assert_array_equal(gradient, [3.0, 1.0, 2.0])
+
+
 @pytest.mark.parametrize(
     "function", [jnp.argsort, lambda x: jnp.nonzero(x)[0], jnp.argmax, lambda x: jnp.where(x)[0]]
 )

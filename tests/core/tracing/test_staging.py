@@ -106,7 +106,7 @@ def test_a_compiled_program_keeps_the_scalar_that_it_closed_over() -> None:
     f = pl.jit(lambda x: x * scale)
     text = f.lower(jnp.float32(1)).as_text()
     assert "stablehlo.constant dense<2.0" in text
-    assert text.count("%arg") - text.count("%arg0") == 0  # no call passes it
+    assert "%arg1" not in text  # no call passes it
     assert f(jnp.float32(3)) == 6
     scale.delete()
     assert f(jnp.float32(4)) == 8
