@@ -44,6 +44,7 @@ from pellucid.tracing import bind, bind1, type_of
 
 from .conversion import convert_element_type, real
 from .counts import dot_operations
+from .families import ANY, check_elements
 from .linear import JointlyLinear
 from .movement import inverse_permutation, other_axes, shifted, transpose
 
@@ -543,7 +544,8 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
 
 
 def check_dimensions(lhs: Any, rhs: Any, dims: CanonicalDimensions, caller: str) -> None:
-    """Raise unless `dims` pair axes that both operands have, each once and of equal size."""
+    """Raise unless operands are of numbers, and `dims` pair axes that both have, each once and of equal size."""
+    check_elements(caller, (lhs, rhs), ANY)
     contract, batch = dims
     got = [f"lhs: {lhs.text()}", f"rhs: {rhs.text()}"]
     for i, (side, aval) in enumerate((("lhs", lhs), ("rhs", rhs))):

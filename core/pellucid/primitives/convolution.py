@@ -38,7 +38,7 @@ from .contraction import (
 from .conversion import complex as complex_from_parts, imag, real, real_dtype
 from .counts import convolution_operations
 from .creation import broadcasted_iota, zero_like_elements, zeros
-from .families import INTEGER, kind_of
+from .families import ANY, INTEGER, check_elements, check_one_dtype, kind_of
 from .logical import eq
 from .movement import (
     broadcast_in_dim,
@@ -262,12 +262,10 @@ def _is_cut_right(ctx, kernel, params: ConvParams) -> bool:
 
 def _check_operands(lhs: ShapedArray, rhs: ShapedArray, params: ConvParams) -> None:
     got = [f"lhs: {lhs.text()}", f"rhs: {rhs.text()}"]
-    if lhs.dtype != rhs.dtype:
-        raise DtypeError(
-            "conv_general_dilated needs operands of one dtype.",
-            got=got,
-            do="Convert one with `lax.convert_element_type`.",
-        )
+    check_elements("conv_general_dilated", (lhs, rhs), ANY)
+    check_one_dtype(
+        "conv_general_dilated", (lhs, rhs), "Convert one with `lax.convert_element_type`."
+    )
     lhs_spec, rhs_spec, _ = params.dimension_numbers
     ndims = (lhs.ndim, rhs.ndim, lhs.ndim)
     for field, ndim, spec in strict_zip(

@@ -113,3 +113,14 @@ def test_dimensions_that_need_wider_indices():
         IntegerRangeError, match=r"needs 64 bits(.*\n)*.*size 2147483649, index i32"
     ):
         reading(2**31 + 1)
+
+
+@pytest.mark.parametrize("call", [
+    lambda keys: lax.dot(keys, keys),
+    lambda keys: lax.ragged_dot(keys[None], keys[None, :, None], I[:1]),
+    lambda keys: lax.conv(keys[None, None], keys[None, None], (1,), "SAME"),
+])  # fmt: skip
+@pytest.mark.parametrize("transform", [lambda f: f, pellucid.jit], ids=["eagerly", "jit"])
+def test_products_of_keys_are_refused(call, transform) -> None:
+    with pytest.raises(DtypeError, match="does not accept key<fry> elements"):
+        transform(call)(pellucid.random.split(pellucid.random.key(0), 3))
