@@ -1,4 +1,7 @@
-"""How long until the first result of a train step, how fast is it then, how much memory does it take?"""
+"""How long until the first result of a train step, how fast is it then, how much memory does it take?
+
+The number of distinct fusions is what the time to compile depends on most, and no other process has an influence on it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 import models
 import transformer
-from versus import Target, compare, per_call
+from versus import Target, compare, distinct_fusions, per_call
 
 
 def measurements(jax: Any) -> dict[str, Any]:
@@ -57,10 +60,15 @@ def _measurements(jax: Any, step_of: Callable[..., Any], p: Any, batch: Any) -> 
         step = steps[-1]
         return per_call(lambda: jax.block_until_ready(step(p, batch)), seconds=1.0)
 
-    def temporary() -> float:
-        return float(steps[-1].lower(p, batch).compile().memory_analysis().temp_size_in_bytes)
+    def compiled() -> Any:
+        return steps[-1].lower(p, batch).compile()
 
-    return {"first result": first_result, "steady state": steady, "temporary memory": temporary}
+    return {
+        "first result": first_result,
+        "steady state": steady,
+        "temporary memory": lambda: float(compiled().memory_analysis().temp_size_in_bytes),
+        "distinct fusions": lambda: float(distinct_fusions(compiled().as_text())),
+    }
 
 
 TARGETS = {
@@ -75,6 +83,10 @@ TARGETS = {
     **{f"first result, {name}": Target(0.9, "s") for name in ("ResNet", "U-Net")},
     **{f"steady state, {name}": Target(1.02, "ms") for name in models.MODELS},
     **{f"temporary memory, {name}": Target(1.0, "MiB") for name in ("ResNet", "U-Net")},
+    **{
+        f"distinct fusions{kind}": Target(1.0, "")
+        for kind in ("", ", plain loop", *(f", {name}" for name in models.MODELS))
+    },
 }
 
 if __name__ == "__main__":
