@@ -78,7 +78,7 @@ def kept_bytes(library, function, args):
     )
 
 
-def _of_floats(library, program, args):
+def of_floats(library, program, args):
     """(the floating results of `program` as a function of its floating arguments, these arguments)."""
     positions = [
         i
@@ -103,7 +103,7 @@ def sizes(library):
         name = program.__name__
         while name in found:
             name += "'"
-        function, xs = _of_floats(library, program, args)
+        function, xs = of_floats(library, program, args)
         measures = (
             lambda f=function, xs=xs: count(
                 without_dead_code(library, library.make_jaxpr(f)(*xs).jaxpr)
