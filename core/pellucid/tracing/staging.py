@@ -23,6 +23,7 @@ from pellucid.base import (
     stage_events,
     strict_zip,
 )
+from pellucid.base.late import late
 from pellucid.ir import (
     AbstractValue,
     ClosedJaxpr,
@@ -255,13 +256,15 @@ def note_scalar(array: Any, *values: Any) -> None:
     """Make `array`, a scalar that was put on a device for the program traced now, if there is one, a literal of it.
 
     The literal's value is the first of `values`, equal numbers of the host, that has the array's type, else the array.
+    Python numbers get a shape and a dtype, which rules of users read.
     """
     trace = None if computes_known.value else context.trace
     while trace is not None and not trace.is_eager:
         if isinstance(trace, StagingTrace):
             aval = array.aval
             value = next((x for x in values if type_of(x) is aval), array)
-            trace.constants.setdefault(id(array), (Literal(value, aval), array))
+            literal = Literal(late("typed number")(value), aval)
+            trace.constants.setdefault(id(array), (literal, array))
             return
         trace = getattr(trace, "parent", None)
 

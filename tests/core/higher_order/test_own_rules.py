@@ -279,3 +279,18 @@ def test_checks_and_references_inside_a_function_with_its_own_batching():
     error, values = pl.vmap(checked)(-X)  # the values by the rule, the errors by the function
     assert "mapped index 0: nan generated" in error.get()
     np.testing.assert_array_equal(values, -X)
+
+
+@pytest.mark.parametrize("number", [2, 2.0, np.int32(2)])
+def test_rules_read_shapes_of_scalars_made_in_a_jitted_function(number):
+    """Also in a rule that sees the program of the function, where the scalar is a literal."""
+
+    @pl.custom_vjp
+    def scaled(x, factor):
+        return x * factor
+
+    def forward(x, factor):
+        return x * jnp.ones(factor.shape) * factor, factor
+
+    scaled.defvjp(forward, lambda factor, ct: (ct * factor, None))
+    assert pl.grad(pl.jit(lambda x: scaled(x, jnp.asarray(number))))(3.0) == 2
