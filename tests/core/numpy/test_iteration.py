@@ -8,7 +8,7 @@ import pytest
 import pellucid as pl
 from pellucid import numpy as jnp
 from pellucid.base.errors import DeletedArrayError
-from pellucid.numpy import manipulation, operators
+from pellucid.numpy import joining, operators
 
 BLOCK = operators._MAX_UNSTACKED_ROWS
 
@@ -35,8 +35,8 @@ def test_rows_keep_type_and_place(n):
 
 def test_rows_are_computed_in_blocks_when_they_are_asked_for(monkeypatch):
     blocks = []
-    unstack = manipulation.unstack
-    monkeypatch.setattr(manipulation, "unstack", lambda x: (blocks.append(len(x)), unstack(x))[1])
+    unstack = joining.unstack
+    monkeypatch.setattr(joining, "unstack", lambda x: (blocks.append(len(x)), unstack(x))[1])
     rows = iter(jnp.arange(3 * BLOCK))
     assert blocks == []
     assert [int(row) for row in itertools.islice(rows, BLOCK)] == list(range(BLOCK))
