@@ -209,9 +209,14 @@ def _transfers(session: Session) -> Iterator[Finding]:
     rows = np.flatnonzero(np.array([name == _TRANSFER for name in session.names], bool)[spans.name])
     logged = [row for row in session.by_transfer() if row.direction == _TO_DEVICE]
     durations = spans.end_ns[rows] - spans.start_ns[rows]
-    # First calls place Python numbers in spans of the same name, which are shorter and in no log of transfers.
-    copies = np.argsort(durations)[-sum(row.count for row in logged) :]
-    rows, seconds = rows[copies], float(durations[copies].sum()) / 1e9
+    if len(
+        session.live_arrays.n_bytes
+    ):  # recordings of others have neither arrays nor a log of transfers
+        # First calls place Python numbers in spans of the same name, which are shorter and in no log of transfers.
+        n_numbers = max(0, len(rows) - sum(row.count for row in logged))
+        copies = np.argsort(durations)[n_numbers:]
+        rows, durations = rows[copies], durations[copies]
+    seconds = float(durations.sum()) / 1e9
     if len(rows) < MIN_TRANSFERS or seconds < MIN_SHARE * wall:
         return
     callers = enclosing(session.calls, spans.thread[rows], spans.start_ns[rows])

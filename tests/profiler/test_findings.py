@@ -144,6 +144,17 @@ def test_a_transfer_in_each_step_is_told_with_the_function_that_takes_it(every_s
     assert "copied from the host" not in texts(recorded.wait())
 
 
+def test_python_numbers_of_first_calls_are_no_copied_arrays(every_share) -> None:
+    functions = [pl.jit(lambda x, y, i=i: x * y + i) for i in range(4)]
+    x = pl.device_put(np.ones(3, np.float32))
+    with profile() as recorded:
+        for function in functions:
+            function(x, 2.0).block_until_ready()
+    session = recorded.wait()
+    assert len(session.live_arrays.n_bytes)
+    assert "copied from the host" not in texts(session)
+
+
 def session_of(operations: Operations, infos: dict[str, str]) -> Session:
     """A session of one program, whose instructions have the categories `infos`, by name."""
     instructions = {
