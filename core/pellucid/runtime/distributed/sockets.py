@@ -25,13 +25,17 @@ def listening_while(make: Callable[[], T], host: str) -> tuple[T, Address | None
 
 
 def cut(here: Address, there: set[Address]) -> int:
-    """Shut down this process's connections from `here` and to one of `there`; gives their number."""
+    """End what this process receives from `here` and from one of `there`; gives the number of connections.
+
+    Gloo closes a connection when it reads its end. A thread that sends before that, and fails, would wait for ever,
+    so the connection still sends.
+    """
     n_cut = 0
     for open_socket in _tcp_sockets():
         try:
             local, remote = open_socket.getsockname()[:2], open_socket.getpeername()[:2]
             if local == here or remote in there:
-                open_socket.shutdown(socket.SHUT_RDWR)
+                open_socket.shutdown(socket.SHUT_RD)
                 n_cut += 1
         except OSError:  # listening, or closed meanwhile
             continue
