@@ -7,10 +7,12 @@ import functools
 
 import numpy as np
 
+from corpus.explicit_programs import seen
 from corpus.transform_programs import submodule
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 W = np.array([1, 2, 5], np.float32)
+WIDE = np.arange(32, dtype=np.float32).reshape(8, 4)
 
 
 def _new(jax, name):
@@ -214,6 +216,39 @@ def containers(jax):
     )  # fmt: skip
     batching.unregister_vmappable(Columns)
     return results
+
+
+def over_explicit_axes(jax):
+    lax = jax.lax
+
+    def primitive(name, rule, function):
+        new_p, ad, batching, mlir = _new(jax, name)
+        new_p.def_abstract_eval(rule)
+        mlir.register_lowering(new_p, mlir.lower_fun(function, multiple_results=False))
+        ad.deflinear2(new_p, lambda ct, x: [ct])
+        batching.primitive_batchers[new_p] = lambda xs, dims: (new_p.bind(*xs), dims[0])
+        return new_p.bind
+
+    def turned_type(x):
+        sharding = x.sharding.update(spec=jax.P(*tuple(x.sharding.spec)[::-1]))
+        return x.update(shape=x.shape[::-1], sharding=sharding)
+
+    same = primitive("same", lambda x: x, lambda x: x * 1)
+    turned = primitive("turned", turned_type, lambda x: x.T)
+    whole = primitive("whole", lambda x: jax.core.ShapedArray(x.shape, x.dtype), lambda x: x * 2)
+
+    def results(x):
+        return (
+            same(x), turned(x), jax.vmap(same, 1, 1)(x), jax.grad(lambda x: (same(x) * x).sum())(x),
+            jax.vmap(same, spmd_axis_name="x")(x), lax.scan(lambda c, _: (same(c), c), x, length=2)[0],
+            x + whole(x), x + jax.pure_callback(lambda x: x, x, x), jax.jit(same)(turned(x)) + 1,
+        )  # fmt: skip
+
+    def noted(x):
+        jax.debug.callback(lambda x: None, x)
+        return x
+
+    return seen(jax, results, (WIDE, "x", "y")), seen(jax, noted, (WIDE, "x"))
 
 
 PROGRAMS = [several_results, linear, bilinear, axis_rules, effects, tables, containers]

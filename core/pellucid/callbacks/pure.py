@@ -51,6 +51,7 @@ class HostCall(Runs, Shown, Primitive[P]):
 
     traits = HOST
     types = derived_types  # not remembered, which would keep the callback alive
+    types_are_laid_out = True  # the function gets whole operands, and every device whole results
 
     calls_python = True
 

@@ -11,6 +11,7 @@ from pellucid.base.typing import Function
 from pellucid.ir.avals import AbstractValue
 from pellucid.ir.primitive import Primitive as BuiltIn
 from pellucid.ir.rules import Avals, Operands, Results, Runs, Traits, Values, no_effects
+from pellucid.sharding.explicit_types import check_divisible
 
 CUSTOM = Traits(kind="custom", flops=None)
 """An operation of which only its rules are known."""
@@ -91,6 +92,7 @@ class Primitive(Runs, BuiltIn[Keywords], metaclass=_CountsBuiltIns):
     params_type = Keywords  # pyright: ignore[reportAssignmentType]  # there it follows from a row
     multiple_results = False  # pyright: ignore[reportAssignmentType]  # an attribute that users set
     calls_python = True
+    types_are_laid_out = True
     impl: Function
     """The function of `def_impl`."""
     result_rule: Function | None = None
@@ -121,7 +123,12 @@ class Primitive(Runs, BuiltIn[Keywords], metaclass=_CountsBuiltIns):
         return impl
 
     def def_abstract_eval(self, rule: Function) -> Function:
-        """Types results by `rule(*avals, **params)`, which returns ShapedArrays; returns `rule`."""
+        """Types results by `rule(*avals, **params)`, which returns ShapedArrays; returns `rule`.
+
+        Over Explicit mesh axes a result has the sharding of the type that the rule returns: `x.update(dtype=...)` keeps
+        that of `x`, `x.update(shape=..., sharding=...)` states another, and every device has the whole of a
+        `ShapedArray(shape, dtype)`.
+        """
         _checked_function(rule, "def_abstract_eval", self)
         self.result_rule = lambda *avals, **params: (rule(*avals, **params), no_effects)
         return rule
@@ -162,6 +169,7 @@ class Primitive(Runs, BuiltIn[Keywords], metaclass=_CountsBuiltIns):
                     do="Return `core.ShapedArray(shape, dtype)`"
                     + (", or a list of them." if self.multiple_results else "."),
                 )
+            _check_layout(self, result)
         return tuple(self.typed(avals, results, params)), frozenset(answer[1])
 
     def abstract_eval(self, avals, params):
@@ -175,6 +183,21 @@ class Primitive(Runs, BuiltIn[Keywords], metaclass=_CountsBuiltIns):
             f"`{self.name}` has no {rule} rule.",
             do=f"To add one: {_HOW_TO_DEFINE[rule].format(f'{self.name}_p')}.",
         )
+
+
+def _check_layout(primitive: Primitive, result: Any) -> None:
+    sharding = getattr(result, "shown_sharding", None)
+    if sharding is None:
+        return
+    if len(sharding.spec) != result.ndim:
+        raise ArgumentTypeError(
+            f"the abstract_eval rule of `{primitive.name}` must return a sharding of its result's rank.",
+            got=f"{sharding.spec} for shape {result.shape}",
+            do="State it with the shape: `x.update(shape=shape, sharding=x.sharding.update(spec=spec))`.",
+        )
+    check_divisible(
+        result.shape, sharding.spec, sharding.mesh, f"abstract_eval rule of `{primitive.name}`: "
+    )
 
 
 _HOW_TO_DEFINE = {

@@ -14,6 +14,7 @@ from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, MissingR
 from pellucid.extend.core import Primitive
 from pellucid.interpreters import ad, batching, mlir, xla
 from pellucid.introspect.program import read_jaxpr
+from pellucid.sharding.errors import IndivisibleError
 
 X = np.array([1, 2, 5], np.float32)
 
@@ -21,6 +22,12 @@ X = np.array([1, 2, 5], np.float32)
 @pytest.mark.parametrize("program", user_primitives.PROGRAMS)
 def test_programs_do_what_the_reference_does(oracle, program) -> None:
     oracle.check(program, library=pl)
+
+
+def test_results_over_explicit_axes_have_the_layouts_that_types_state(oracle_8_devices) -> None:
+    oracle_8_devices.check(user_primitives.over_explicit_axes, library=pl)
+    with pytest.raises(IndivisibleError, match=r"abstract_eval rule of `new`: \[3@a,2\]"):
+        over_explicit_axes(lambda x: x.update(shape=(3, 2)))
 
 
 def new(name="new"):
@@ -99,11 +106,17 @@ BAD = {
         lambda: pl.jit(lowered(mlir.lower_fun(lambda x: x)).bind)(X),
         "multiple_results=True",
     ),
+    "rank": (lambda: over_explicit_axes(lambda x: x.update(shape=(3,))), "of its result's rank"),
     "defjvp": (
         lambda: pl.grad(lambda x: registered_defjvp().bind(x).sum())(X),
         "must return 1 values",
     ),
 }
+
+
+def over_explicit_axes(rule):
+    with pl.set_mesh(pl.make_mesh((4,), ("a",), devices=pl.devices()[:4])):
+        return pl.jit(typed(rule).bind)(pl.device_put(np.ones((4, 2)), pl.P("a")))
 
 
 def registered_defjvp():
