@@ -23,6 +23,7 @@ from pellucid.base import (
     strict_zip,
     tree_map,
 )
+from pellucid.base.late import late
 from pellucid.ir import (
     Avals,
     BatchAxis,
@@ -236,8 +237,9 @@ class CustomFunction(ForwardsDefinitions):
         args = self.signature.positional(args, kwargs)
         differentiated, others = self.signature.split(args)
         leaves, tree = flat_arguments(tuple(differentiated), type(self).__name__, self.fun, args)
+        leaves = tuple(map(late("typed number"), leaves))
         call = FlatCall(self, tree, others, types_of(leaves))
-        results = context.trace.custom_call(self._bound(call), tuple(leaves))
+        results = context.trace.custom_call(self._bound(call), leaves)
         return call.out_tree.unflatten(results)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -328,7 +330,7 @@ def batch_with_zeros(
     def run(*values):
         rest = iter(values)
         inputs = [
-            next(rest) if nz else Zero(unbatched(x.aval, d))
+            next(rest) if nz else Zero(x.aval if d is None else x.aval.without_dim(d))
             for x, d, nz in strict_zip(operands, dims, mask)
         ]
         elements[:] = function(*inputs)
@@ -385,11 +387,6 @@ class ResultPlaces:
                 got="a rule that captures a value over which vmap maps; the function doesn't use it",
                 do="Pass the value to the function as an argument.",
             )
-
-
-def unbatched(aval: Any, dim: BatchDim) -> Any:
-    """Type of one element of a batch of type `aval`."""
-    return aval if dim is None else aval.without_dim(dim)
 
 
 # The primitives -----------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from pellucid.base import (
     inserted,
     strict_zip,
 )
-from pellucid.higher_order.custom_rules import unbatched
 from pellucid.higher_order.jitted import jit
 from pellucid.ir import (
     INDEXING,
@@ -450,7 +449,8 @@ class Write(Shown, OfReference[PartParams]):
                 do="Give the batched function a reference with a batch axis as an argument, or reduce over the batch "
                 "outside, and write then.",
             )
-        elements = [unbatched(type_of(x), d) for x, d in strict_zip(rest, rest_dims)]
+        avals = strict_zip(types_of(rest), rest_dims)
+        elements = [a if d is None else a.without_dim(d) for a, d in avals]
         shape = params.index.result_shape(elements)
         index, rest, out = batched_index(axis, params.index, dim, rest, rest_dims)
         full = inserted(shape, out, axis.size)

@@ -282,15 +282,31 @@ def test_checks_and_references_inside_a_function_with_its_own_batching():
 
 
 @pytest.mark.parametrize("number", [2, 2.0, np.int32(2)])
-def test_rules_read_shapes_of_scalars_made_in_a_jitted_function(number):
-    """Also in a rule that sees the program of the function, where the scalar is a literal."""
+@pytest.mark.parametrize("make", [jnp.asarray, lambda number: number])
+@pytest.mark.parametrize("symbolic_zeros", [False, True])
+def test_rules_read_shapes_and_dtypes_of_numbers(number, make, symbolic_zeros):
+    """Eagerly, and in a rule that sees the program of a jitted function, where the number is a literal."""
 
     @pl.custom_vjp
     def scaled(x, factor):
         return x * factor
 
     def forward(x, factor):
-        return x * jnp.ones(factor.shape) * factor, factor
+        if symbolic_zeros:
+            x, factor = x.value, factor.value
+        return x * jnp.ones(factor.shape, factor.dtype) * factor, factor
 
-    scaled.defvjp(forward, lambda factor, ct: (ct * factor, None))
-    assert pl.grad(pl.jit(lambda x: scaled(x, jnp.asarray(number))))(3.0) == 2
+    scaled.defvjp(forward, lambda factor, ct: (ct * factor, None), symbolic_zeros=symbolic_zeros)
+
+    @pl.custom_jvp
+    def again(x, factor):
+        return x * jnp.ones(factor.shape, factor.dtype) * factor
+
+    def rule(primals, tangents):
+        assert (primals[1].shape, primals[1].dtype) == ((), pl.typeof(number).dtype)
+        return again(*primals), tangents[0] * primals[1]
+
+    again.defjvp(rule, symbolic_zeros=symbolic_zeros)
+    for f in (scaled, again):
+        assert pl.grad(lambda x, f=f: f(x, make(number)))(3.0) == 2
+        assert pl.grad(pl.jit(lambda x, f=f: f(x, make(number))))(3.0) == 2
