@@ -280,8 +280,13 @@ class Stage:
         return self._program.params.out_shardings, self._program.out_layouts
 
 
-def struct_of(aval: Any, sharding: Any = None, layout: Any = None) -> ShapeDtypeStruct:
-    """The ShapeDtypeStruct of an aval, placed as stated, or over Explicit mesh axes as its type shows."""
+def struct_of(aval: Any, sharding: Any = None, layout: Any = None) -> Any:
+    """The ShapeDtypeStruct of an aval, placed as stated, or over Explicit mesh axes as its type shows.
+
+    A type without shape, that of tokens, is its own description.
+    """
+    if not hasattr(aval, "shape"):
+        return aval
     if sharding is None:
         type_sharding = aval.sharding
         sharding = type_sharding if type_sharding.mesh.explicit_axes else aval.shown_sharding
@@ -304,7 +309,7 @@ class Traced(Stage):
     @property
     def out_avals(self) -> Any:
         """Types of the results, in their structure."""
-        return self.out_tree.unflatten(self._program.params.jaxpr.out_avals)
+        return self.out_tree.unflatten(self.flat_out_avals)
 
     @property
     def flat_out_avals(self) -> Sequence[Any]:
@@ -524,7 +529,7 @@ def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
         _, avals, tree = _traced(FunctionSpec(fun, name_of(fun)), args, kwargs)
     except LibraryValues:
         return late("shapes with values of libraries")(fun, args, kwargs)
-    return tree.unflatten([struct_of(a) for a in avals])
+    return tree.unflatten(map(struct_of, avals))
 
 
 def _traced(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> tuple[ClosedJaxpr, Any, Any]:
@@ -562,7 +567,7 @@ def make_jaxpr(
     def traced(*args: Any, **kwargs: Any) -> Any:
         with bound_axes(dict(axis_env or ())), config.call_repeated_layers(False):
             program, avals, tree = _traced(spec, args, kwargs)
-        return (program, tree.unflatten([struct_of(a) for a in avals])) if return_shape else program
+        return (program, tree.unflatten(map(struct_of, avals))) if return_shape else program
 
     traced.__name__ = f"make_jaxpr({spec.name})"
     return traced

@@ -294,3 +294,7 @@ def test_types_and_whatever_has_a_shape_and_a_dtype_stand_for_arguments():
     assert pl.jit(lambda x: x.T).trace(x).out_info.shape == (2, 4)
     with pytest.raises(TypeError, match="x: ShapedArray"):
         pl.jit(lambda x: x)(x)
+    token = lax.create_token()
+    types = pl.eval_shape(lambda token: (lax.after_all(token), 1.0), token)
+    assert types == (pl.typeof(token), pl.ShapeDtypeStruct((), np.float32, weak_type=True))
+    assert pl.jit(lax.after_all).trace(token).out_info is pl.typeof(token)
