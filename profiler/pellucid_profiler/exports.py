@@ -80,7 +80,7 @@ def speedscope(session: Session) -> dict[str, Any]:
     for info, seconds in zip(session.infos, session.seconds_of_infos, strict=True):
         for share in info.shares or [None]:
             part = 1.0 if share is None else share.share
-            weights[stack(share, info.name)] += float(seconds) * part
+            weights[stack(share, info.label)] += float(seconds) * part
     return {
         "$schema": SPEEDSCOPE_SCHEMA,
         "shared": {

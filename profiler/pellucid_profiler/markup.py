@@ -106,7 +106,10 @@ def _operations(session: Session) -> str:
             seconds_text(row.seconds),
             f"{percent_text(row.seconds / total, 1)}",
             str(row.count),
-            *map(html.escape, (row.program, row.instruction, row.category, places[row.info])),
+            *map(
+                html.escape,
+                (row.program, session.infos[row.info].label, row.category, places[row.info]),
+            ),
         ]
         for row in session.by_operation[:MAX_ROWS]
     )

@@ -87,7 +87,7 @@ def _collectives(session: Session, positions: Column, string: _Text) -> Collecti
     return CollectiveColumns(
         operation=[int(positions[row.info]) for row in rows],
         place=[string(session.place_texts_of_infos[row.info]) for row in rows],
-        name=[string(info.name) for info in infos],
+        name=[string(info.label) for info in infos],
         axes=[string(", ".join(info.axes)) for info in infos],
         group_size=[info.group_size for info in infos],
         count=[row.count for row in rows],

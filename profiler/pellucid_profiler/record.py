@@ -163,7 +163,7 @@ def _operation_columns(
 
     return OperationColumns(
         program=[string(session.program_name(int(i))) for i in shown],
-        name=[string(info.name) for info in infos],
+        name=[string(info.label) for info in infos],
         category=[string(info.category) for info in infos],
         attribution=[string(info.attribution) for info in infos],
         count=counts[shown].tolist(),

@@ -78,5 +78,5 @@ def _operations(session: Session) -> Iterator[str]:
         rate = "" if not row.flops else f", {row.flops / row.seconds / 1e9:.3g} GFLOP/s"
         yield (
             f"{seconds_text(row.seconds):>8}  {percent_text(row.seconds / total):>5}  {row.count:>6}"
-            f"  {row.program} %{row.instruction} ({row.category}{rate})"
+            f"  {row.program} %{session.infos[row.info].label} ({row.category}{rate})"
         )

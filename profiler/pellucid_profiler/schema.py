@@ -65,7 +65,7 @@ class OperationColumns(Record):
     program: list[int]
     """Text."""
     name: list[int]
-    """Text."""
+    """Text: the instruction's name, and the native function that it calls."""
     category: list[int]
     """Text."""
     attribution: list[int]

@@ -85,6 +85,13 @@ class InstructionInfo(NamedTuple):
     """Devices that exchange with each other."""
     sent_bytes: float = 0.0
     """That one device sends in one run."""
+    target: str = ""
+    """The native function that it calls."""
+
+    @property
+    def label(self) -> str:
+        """Its name, and the native function that it calls; callbacks call one of pellucid's own."""
+        return f"{self.name}: {self.target}" if self.target and not self.is_callback else self.name
 
     @property
     def is_measured(self) -> bool:
@@ -184,7 +191,7 @@ class ProgramReader:
             kernel.name, kernel.opcode, kernel.category, kernel.attribution, shares,
             *kernel.cost, kernel.runs_programs,
             axes=exchange.axes if exchange else (), group_size=exchange.group_size if exchange else 1,
-            sent_bytes=exchange.bytes if exchange else 0.0,
+            sent_bytes=exchange.bytes if exchange else 0.0, target=kernel.target,
         )  # fmt: skip
 
 

@@ -137,3 +137,17 @@ def test_only_the_longest_operations_are_listed(monkeypatch) -> None:
     closer = session_timeline(record.session, 0, 50_000, 1000)
     assert set(closer.tiles.operation) == {-1, 0, 1, 2, 3, 4}
     assert set(record.device_shares.operation) == {0, 1, 2, 3, 4}
+
+
+def test_native_calls_are_shown_with_their_functions() -> None:
+    f = pl.jit(lambda x: jnp.linalg.qr(pl.pure_callback(lambda x: x, x, x)))
+    with profile() as recorded:
+        pl.block_until_ready(f(np.eye(4, dtype=np.float32)))
+    session = recorded.wait()
+    labels = [info.label for info in session.infos if info.opcode == "custom-call"]
+    assert any(label.endswith(": lapack_sgeqrf_ffi") for label in labels)
+    assert any("callback" in label and ":" not in label for label in labels)
+    record = session.record()
+    shown = (record.strings, session.report(), session.to_html())
+    assert all(label in text for label in labels for text in shown)
+    assert session.by_operation[0].instruction in {info.name for info in session.infos}

@@ -75,6 +75,8 @@ class Kernel(NamedTuple):
     """Whether it is a loop, branch or call, whose parts are kernels themselves."""
     exchange: Exchange | None
     """Data sent to other devices; None where it sends nothing."""
+    target: str = ""
+    """The native function that a custom call calls."""
 
 
 def kernels(
@@ -104,11 +106,14 @@ def category_of(instruction: Instruction) -> Category:
     if is_exchange(opcode):
         return "collective"
     if opcode == "custom-call":
-        target = instruction.attributes.get("custom_call_target", "").strip('"')
-        return "library" if target.startswith(_LIBRARY_TARGETS) else "custom"
+        return "library" if _target_of(instruction).startswith(_LIBRARY_TARGETS) else "custom"
     if opcode in _LIBRARY_OPCODES:
         return "library"
     return "copy" if opcode in ("copy", "transpose") else "other"
+
+
+def _target_of(instruction: Instruction) -> str:
+    return instruction.attributes.get("custom_call_target", "").strip('"')
 
 
 def is_program(instruction: Instruction) -> bool:
@@ -192,6 +197,7 @@ class _Reader:
             [member._replace(share=weight / total) for member, weight in weights.items()],
             attribution, cost, is_program(instruction),
             exchange_of(instruction, self.by_name, self.meshes) if is_exchange(instruction.opcode) else None,
+            _target_of(instruction),
         )  # fmt: skip
 
     def members(self, instruction: Instruction) -> tuple[dict[Member, float], Cost]:

@@ -48,7 +48,7 @@ export interface ProfiledLineColumns {
 export interface OperationColumns {
   /** Text. */
   readonly program: readonly number[];
-  /** Text. */
+  /** Text: the instruction's name, and the native function that it calls. */
   readonly name: readonly number[];
   /** Text. */
   readonly category: readonly number[];
