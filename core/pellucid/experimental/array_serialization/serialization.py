@@ -1,7 +1,8 @@
 """Arrays in files of tensorstore: each shard is written by itself, and any sharding reads what it needs.
 
 The formats are tensorstore's (zarr by default, or OCDBT), which other programs read, too. tensorstore is an optional
-dependency: `pip install pellucid[checkpoints]`. Arrays over several processes are refused.
+dependency: `pip install pellucid[checkpoints]`. Of an array over several processes each writes and reads its own shards,
+in a folder that all of them see.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Shape
 from pellucid.higher_order.stages import ShapeDtypeStruct
 from pellucid.runtime.assembly import make_array_from_callback
+from pellucid.runtime.distributed.initialize import barrier
 from pellucid.runtime.extended import ExtendedArray
+from pellucid.runtime.platforms import process_index
 from pellucid.sharding.layout import Format
 from pellucid.sharding.placement import Sharding
 
@@ -99,12 +102,6 @@ def _check_array(array: Any) -> None:
             got=f"got {type(array).__name__}",
             do="Write the words of a key: `random.key_data(key)`.",
         )
-    if not array.is_fully_addressable:
-        raise UnsupportedError(
-            "an array over several processes can't be written by this module.",
-            got=str(array.sharding),
-            do="Gather it with `experimental.multihost_utils.process_allgather`, or use orbax, which coordinates them.",
-        )
 
 
 async def async_serialize(
@@ -117,16 +114,26 @@ async def async_serialize(
 ) -> None:
     """Write the shards of an array whose number among its replicas is `replica_id`; what is there is replaced.
 
+    Of an array over several processes each writes its own shards, over those of an array of the same shape and dtype
+    that may be there; the array is complete when all processes have returned (`multihost_utils.sync_global_devices`).
+
     With `commit_future`, a list, it returns when the array is copied, so that it may change, and appends what waits
     for the files; else when the files are there.
 
-    Raises: ArgumentTypeError for what is no array; UnsupportedError for an array over several processes, or without
-    tensorstore.
+    Raises: ArgumentTypeError for what is no array; UnsupportedError without tensorstore; ValueError of tensorstore for an
+    array over several processes where another array is stored.
     """
     _check_array(arr_inp)
     ts = _tensorstore()
     spec = tensorstore_spec if "schema" in tensorstore_spec else _described(tensorstore_spec, arr_inp)  # fmt: skip
-    store = await ts.open(ts.Spec(spec), create=True, delete_existing=True, transaction=transaction)
+    is_whole = arr_inp.is_fully_addressable  # else a process would delete what others write
+    store = await ts.open(
+        ts.Spec(spec),
+        create=True,
+        open=not is_whole,
+        delete_existing=is_whole,
+        transaction=transaction,
+    )
     writes = [
         store[shard.index].write(np.asarray(shard.data))
         for shard in arr_inp.addressable_shards
@@ -311,12 +318,16 @@ class AsyncManager:
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
-    def _start(self, futures: Sequence[Any], on_commit: Callable[[], None] | None) -> None:
+    def _start(
+        self, futures: Sequence[Any], on_commit: Callable[[], None] | None, is_of_job: bool
+    ) -> None:
         def wait() -> None:
             try:
                 for future in futures:
                     future.result(timeout=self.timeout_secs)
-                if on_commit is not None:
+                if is_of_job:
+                    barrier("array_serialization", self.timeout_secs)
+                if on_commit is not None and (not is_of_job or process_index() == 0):
                     on_commit()
             except BaseException as error:
                 self._error = error
@@ -357,7 +368,11 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
         on_commit_callback: Callable[[], None] | None = None,
         transaction: Any = None,
     ) -> None:
-        """Copy arrays, and write them in the background, after those of the last call."""
+        """Copy arrays, and write them in the background, after those of the last call.
+
+        With arrays over several processes, each process calls this; they wait for each other's files, and the callback is
+        called in process 0.
+        """
         self.wait_until_finished()
         _check_counts(arrays, tensorstore_specs)
         futures: list[Any] = []
@@ -371,7 +386,8 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
             )
 
         asyncio.run(copy())
-        self._start(futures, on_commit_callback)
+        is_of_job = not all(x.is_fully_addressable for x in arrays)
+        self._start(futures, on_commit_callback, is_of_job)
 
     def serialize_with_paths(
         self,
