@@ -364,6 +364,25 @@ def dead_code(jax):
     )
 
 
+def dead_code_of_calls(jax):
+    """Primitives of a user that call a program, open or with its constants."""
+    pe = submodule(jax, "interpreters.partial_eval")
+    program = jax.make_jaxpr(lambda x, y: (jax.numpy.sin(x), y * 2, y))(1.0, 2.0)
+    rows = []
+    for name, called, rule in (
+        ("called", program, pe.dce_jaxpr_closed_call_rule),
+        ("opened", program.jaxpr, pe.dce_jaxpr_call_rule),
+    ):
+        p = _primitive(jax, name, types=lambda *_, call_jaxpr: [v.aval for v in call_jaxpr.outvars])
+        p.multiple_results = True
+        pe.dce_rules[p] = rule
+        f = lambda x, y, p=p, called=called: p.bind(x, y, call_jaxpr=called)
+        for used in ([True, False, False], [False, False, True], [False] * 3, [True] * 3):
+            pruned, needed = pe.dce_jaxpr(jax.make_jaxpr(f)(1.0, 2.0).jaxpr, used)
+            rows.append([str(pruned), needed])
+    return rows
+
+
 def traced_functions(jax):
     """Programs of functions of flat values."""
     pe = submodule(jax, "interpreters.partial_eval")
@@ -522,5 +541,6 @@ FAIL = [unhashable_static_argument, axes_of_another_structure, static_and_donate
 PROGRAMS = [
     constructed_programs, traces_of_users,
     sizes, traces_in_force, at_once, calls, new_programs, types_of_values, arguments_in_part, names_of_operations, dead_code,
+    dead_code_of_calls,
     traced_functions, reducers, lowered_programs, values_of_constants, buffers, metadata_of_calls, structures_as_text, topologies, *FAIL,
 ]  # fmt: skip

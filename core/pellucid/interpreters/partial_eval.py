@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 from pellucid.base.functional import strict_zip
@@ -11,8 +12,8 @@ from pellucid.extend.linear_util import WrappedFun
 from pellucid.higher_order.calls import closed_call_p, jit_p
 from pellucid.higher_order.custom_derivatives import CustomJvpCall
 from pellucid.interpreters.tables import RuleTable, checked_list
-from pellucid.ir.jaxpr import Equation, Jaxpr, JaxprEqn
-from pellucid.ir.primitive import Primitive, called
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, JaxprEqn
+from pellucid.ir.primitive import Primitive, called, params_of
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.current import use_trace
@@ -105,6 +106,43 @@ dce_rules = RuleTable("dead_code", _adapted_dead_code, _stated_dead_code)
 
 Equations of primitives without a rule need all of their operands.
 """
+
+
+def dce_jaxpr_call_rule(
+    used_outputs: Sequence[bool], eqn: JaxprEqn
+) -> tuple[list[bool], JaxprEqn | None]:
+    """A rule of `dce_rules` for primitives that call the program of their param `call_jaxpr` once.
+
+    What the used results don't need leaves the program, and operands and results leave the equation.
+
+    >>> from pellucid.extend.core import Primitive
+    >>> p = Primitive("called")
+    >>> p.multiple_results = True
+    >>> _ = p.def_abstract_eval(lambda *avals, call_jaxpr: call_jaxpr.out_avals)
+    >>> dce_rules[p] = dce_jaxpr_call_rule
+    >>> program = pl.make_jaxpr(lambda x, y: (pl.lax.sin(x), pl.lax.cos(y)))(1.0, 2.0)
+    >>> jaxpr = pl.make_jaxpr(lambda x, y: p.bind(x, y, call_jaxpr=program))(1.0, 2.0).jaxpr
+    >>> dce_jaxpr(jaxpr, [False, True])[1]
+    [False, True]
+    """
+    equation, program = eqn.equation, eqn.params["call_jaxpr"]
+    is_closed = isinstance(program, ClosedJaxpr)
+    jaxpr, used_consts, used = dce_jaxpr_consts(
+        program.jaxpr if is_closed else program, used_outputs
+    )
+    if not any(used_outputs) and not jaxpr.effects:
+        return [False] * len(used), None
+    call = ClosedJaxpr(jaxpr, list(compress(program.consts, used_consts))) if is_closed else jaxpr
+    remaining = equation.replace(
+        operands=tuple(compress(equation.operands, used)),
+        results=tuple(compress(equation.results, used_outputs)),
+        params=params_of(equation.primitive, {**eqn.params, "call_jaxpr": call}),
+        effects=jaxpr.effects,
+    )
+    return used, JaxprEqn(remaining)
+
+
+dce_jaxpr_closed_call_rule = dce_jaxpr_call_rule
 
 
 class PartialVal(tuple[Any, Any]):
@@ -215,6 +253,6 @@ def trace_to_jaxpr_nounits(
 
 
 __all__ = [
-    "DynamicJaxprTracer", "PartialVal", "dce_jaxpr", "dce_jaxpr_consts", "dce_rules", "trace_to_jaxpr_dynamic",
-    "trace_to_jaxpr_nounits",
+    "DynamicJaxprTracer", "PartialVal", "dce_jaxpr", "dce_jaxpr_call_rule", "dce_jaxpr_closed_call_rule",
+    "dce_jaxpr_consts", "dce_rules", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
 ]  # fmt: skip

@@ -134,7 +134,7 @@ class ShapedArray(AbstractValue):
             )
             return self._tangent
 
-    to_tangent_aval = tangent
+    to_tangent_aval = at_least_vspace = tangent
 
     def cotangent(self) -> ShapedArray:
         """Type of a cotangent of a value of this type: `unreduced` and `reduced` change places."""

@@ -29,6 +29,7 @@ x = jax.jit(jnp.sin)(jnp.ones(3))
 assert isinstance(x, jax.Array) and isinstance(x, pellucid.Array)
 assert (pickle.loads(pickle.dumps(x)) == x).all()
 assert pickle.loads(pickle.dumps(jax.P("a"))) == jax.P("a")
+assert core.physical_aval(jax.typeof(jax.random.key(0))).shape == (2,)
 assert core.trace_state_clean() and not jax.jit(lambda: core.trace_state_clean())()
 from jax.extend import core as again, source_info_util
 import jax.extend.source_info_util as adapter, jax.extend.core

@@ -41,7 +41,7 @@ def test_text(dtype: str, text: str) -> None:
 def test_tangents_of_integers_hold_nothing() -> None:
     assert shaped_array((3,), np.dtype(np.int32)).tangent().dtype.names == ("float0",)
     floating = shaped_array((3,), np.dtype(np.float32))
-    assert floating.tangent() is floating
+    assert floating.tangent() is floating.at_least_vspace() is floating
 
 
 def test_size_and_bytes() -> None:

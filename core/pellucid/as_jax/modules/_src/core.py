@@ -1,6 +1,7 @@
 """Types and traces as `jax._src.core`."""
 
 from pellucid.core import AbstractValue, ShapedArray, Tracer
+from pellucid.ir import physical as physical_aval
 from pellucid.tracing.current import context
 
 
@@ -13,4 +14,4 @@ def trace_state_clean() -> bool:
     return context.trace.is_eager
 
 
-__all__ = ["AbstractValue", "ShapedArray", "Tracer", "trace_state_clean"]
+__all__ = ["AbstractValue", "ShapedArray", "Tracer", "physical_aval", "trace_state_clean"]
