@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pellucid.base import (
     ArgumentTypeError,
     DeviceError,
+    Function,
     TracedValueError,
     strict_zip,
     structure_differences,
@@ -45,15 +46,20 @@ def with_donated_arguments_deleted(
         return call
 
     def note(x: Any) -> None:
-        for leaf in (x,) if type(x) is ArrayImpl else flatten(x)[0]:
+        for leaf in flatten(x)[0]:
             if type(leaf) in ARRAY_TYPES and leaf.is_deleted():
                 note_donated(leaf, name)
 
     def donating(*args: Any, **kwargs: Any) -> Any:
-        results = call(*args, **kwargs)
+        # Unpacking a dict takes time even where it is empty.
+        results = call(*args, **kwargs) if kwargs else call(*args)
         for n in nums:
             if n < len(args):
-                note(args[n])
+                x = args[n]
+                if type(x) is not ArrayImpl:
+                    note(x)
+                elif x.is_deleted():
+                    note_donated(x, name)
         if kwargs:
             for key in names:
                 note(kwargs.get(key))
@@ -62,7 +68,7 @@ def with_donated_arguments_deleted(
     return donating
 
 
-def _nothing() -> None:
+def no_callable() -> None:
     """A reference to no callable."""
 
 
@@ -73,7 +79,7 @@ class _CompiledCall:
     jitted: Any
     program: Any
     executable: Executable
-    callable: Callable[[], Any] = _nothing
+    callable: Function = no_callable
     """The C++ callable, referred to weakly: it refers to this."""
 
     def cache_miss(self, *args: Any, **kwargs: Any) -> Any:
@@ -82,8 +88,7 @@ class _CompiledCall:
             return self._results(self.jitted.spec.call_of_dynamic(args, kwargs))
         except BaseException:
             # After an exception, C++ would call Python for all later calls of this kind.
-            if (callable_ := self.callable()) is not None:
-                clear_entries(callable_)
+            clear_entries(self.callable())
             raise
 
     def _results(self, call: Call):

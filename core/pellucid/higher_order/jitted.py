@@ -7,7 +7,7 @@ import functools
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from types import FunctionType
 from typing import Any
@@ -79,7 +79,7 @@ from pellucid.xla.calls import UNHASHABLE, CallCache, make_call as make_plain_ca
 
 from . import misses, stages
 from .calls import JitParams, jit_p
-from .compiled_calls import with_donated_arguments_deleted
+from .compiled_calls import no_callable, with_donated_arguments_deleted
 from .jit_shardings import (
     Layouts,
     Stated,
@@ -188,10 +188,6 @@ def _calls_python(jaxpr: Jaxpr) -> bool:
     )
 
 
-def _nothing() -> None:
-    """A reference to no callable."""
-
-
 def _is_traced(x) -> bool:
     return isinstance(x, Tracer)
 
@@ -230,7 +226,7 @@ class Jitted:
     share: bool = True
     """False for pellucid's own functions."""
     programs: dict[Key, Program] = field(default_factory=dict)
-    callable: Callable[[], Any] = _nothing
+    callable: Function = no_callable
     """The C++ callable, referred to weakly."""
     is_new: bool = True
     """Whether it wasn't called yet outside of traces."""
@@ -378,8 +374,7 @@ class Jitted:
 
     def clear_fast_paths(self) -> None:
         """Let the next calls of each kind come through Python; programs and executables stay."""
-        if (callable_ := self.callable()) is not None:
-            clear_entries(callable_)
+        clear_entries(self.callable())
 
     # Programs ---------------------------------------------------------------------------------
 
@@ -679,7 +674,8 @@ def _with_named_static_arguments(jitted: Jitted, call: Function):
 
     def checked(*args: Any, **kwargs: Any) -> Any:
         try:
-            return call(*args, **kwargs)
+            # Unpacking a dict takes time even where it is empty.
+            return call(*args, **kwargs) if kwargs else call(*args)
         except ValueError as error:
             if str(error).startswith(UNHASHABLE):
                 jitted.spec.call(args, kwargs)  # raises

@@ -93,6 +93,6 @@ def make_call(
 
 
 def clear_entries(call: Any) -> None:
-    """Let the next calls of each kind come through Python."""
-    for each in (call, *call.inner):
+    """Let the next calls of each kind come through Python; `call` is None where the callable is gone."""
+    for each in (call, *call.inner) if call else ():
         each._clear_cache()
