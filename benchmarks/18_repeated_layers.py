@@ -101,7 +101,7 @@ def main() -> None:
         a, b = map(min, seconds)
         ratios[name] = a / b
         (n_a, m_a), (n_b, m_b) = (
-            (distinct_fusions(c), c.memory_analysis().temp_size_in_bytes / 2**20)
+            (distinct_fusions(c.as_text()), c.memory_analysis().temp_size_in_bytes / 2**20)
             for c in (module.compile() for module in modules)
         )
         print(

@@ -34,7 +34,7 @@ _SCALES = {"us": 1e6, "ms": 1e3, "s": 1.0, "MiB": 2**-20, "": 1.0}
 
 
 def per_call(function: Callable[[], Any], *, seconds: float = 0.05, warm_up: int = 3) -> float:
-    """Best seconds of one call, over several loops of about `seconds` each."""
+    """Best seconds of one call, over four loops of about `seconds` together."""
     for _ in range(warm_up):
         function()
     start = time.perf_counter()
