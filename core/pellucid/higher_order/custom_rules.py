@@ -45,6 +45,7 @@ from pellucid.ir import (
 )
 from pellucid.primitives import brought_to, instantiate, zeros
 from pellucid.tracing import (
+    as_rule_operands,
     bottom,
     context,
     indices,
@@ -425,7 +426,7 @@ class DerivativeCall(Shown, CustomCall[P]):
         raise NotImplementedError(type(self))
 
     def jvp(self, primals, tangents, params):
-        return self.call_of(params).rule(primals, tangents)
+        return self.call_of(params).rule(as_rule_operands(primals), tangents)
 
     def batch(self, axis, operands, dims, params):
         call, out_dims = self.call_of(params).batched(axis, dims)

@@ -39,11 +39,9 @@ from pellucid.ir import (
     shaped_array,
 )
 from pellucid.lowering.dynamic_shapes import reduce_window as lowered_reduce_window
+from pellucid.primitives import convert_element_type, zero_of, zeros
 from pellucid.primitives.assembly import concatenate, pad, slice
-from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.counts import combinations, window_combinations
-from pellucid.primitives.creation import zeros
-from pellucid.primitives.families import zero_of
 from pellucid.primitives.gather_scatter import Scatter, ScatterParams, gathered_updates, scatter_p
 from pellucid.primitives.index_dims import (
     GatherScatterMode,

@@ -36,11 +36,8 @@ from pellucid.ir import (
     shaped_array,
 )
 from pellucid.lowering.collectives import Groups, all_reduce, device_groups, position_along
+from pellucid.primitives import constant_like, convert_element_type, eq, iota
 from pellucid.primitives.arithmetic import add, div, mul
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.creation import iota
-from pellucid.primitives.families import constant_like
-from pellucid.primitives.logical import eq
 from pellucid.primitives.monoids import MONOIDS, through_integers
 from pellucid.primitives.movement import (
     Movement,

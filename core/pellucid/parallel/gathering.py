@@ -18,11 +18,17 @@ from pellucid.base import (
 )
 from pellucid.ir import COLLECTIVE, Primitive, Shown, registry, words
 from pellucid.lowering.collectives import Groups, device_groups, global_attributes
-from pellucid.primitives.arithmetic import mul
-from pellucid.primitives.families import constant_like
-from pellucid.primitives.movement import brought_to, canonical_axis, move_axis, reduce_sum, reshape
+from pellucid.primitives import (
+    brought_to,
+    canonical_axis,
+    constant_like,
+    move_axis,
+    mul,
+    reduce_sum,
+    reshape,
+    vary,
+)
 from pellucid.primitives.slicing import dynamic_slice_in_dim
-from pellucid.primitives.varying import vary
 from pellucid.sharding import get_abstract_mesh
 from pellucid.tracing import bind1, context, type_of
 

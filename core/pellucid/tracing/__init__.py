@@ -44,6 +44,7 @@ from .staging import (
     Draft,
     StagingTrace,
     StagingTracer,
+    as_rule_operands,
     check_alive,
     note_scalar,
     replay,

@@ -23,7 +23,6 @@ from pellucid.base import (
     stage_events,
     strict_zip,
 )
-from pellucid.base.late import late
 from pellucid.ir import (
     AbstractValue,
     ClosedJaxpr,
@@ -256,17 +255,34 @@ def note_scalar(array: Any, *values: Any) -> None:
     """Make `array`, a scalar that was put on a device for the program traced now, if there is one, a literal of it.
 
     The literal's value is the first of `values`, equal numbers of the host, that has the array's type, else the array.
-    Python numbers get a shape and a dtype, which rules of users read.
     """
+    if trace := _current_staging():
+        aval = array.aval
+        value = next((x for x in values if type_of(x) is aval), array)
+        trace.constants.setdefault(id(array), (Literal(value, aval), array))
+
+
+def as_rule_operands(operands: Operands) -> Values:
+    """`operands` of an equation with numbers and NumPy arrays, which literals and constants are, as tracers.
+
+    Rules of users expect operands that are arrays. Outside of traced programs, and where known values are computed, the
+    operands stay as they are.
+    """
+    trace = _current_staging()
+    return [
+        StagingTracer(trace, trace.atom(x), None)  # pyright: ignore[reportArgumentType]
+        if trace and isinstance(x, _LITERALS)
+        else x
+        for x in operands
+    ]
+
+
+def _current_staging() -> StagingTrace | None:
+    """The innermost trace that writes a program; None where known values are computed."""
     trace = None if computes_known.value else context.trace
-    while trace is not None and not trace.is_eager:
-        if isinstance(trace, StagingTrace):
-            aval = array.aval
-            value = next((x for x in values if type_of(x) is aval), array)
-            literal = Literal(late("typed number")(value), aval)
-            trace.constants.setdefault(id(array), (literal, array))
-            return
+    while trace is not None and not isinstance(trace, StagingTrace):
         trace = getattr(trace, "parent", None)
+    return trace
 
 
 def _all_known(operands: Operands) -> bool:

@@ -285,7 +285,8 @@ def test_checks_and_references_inside_a_function_with_its_own_batching():
 @pytest.mark.parametrize("make", [jnp.asarray, lambda number: number])
 @pytest.mark.parametrize("symbolic_zeros", [False, True])
 def test_rules_read_shapes_and_dtypes_of_numbers(number, make, symbolic_zeros):
-    """Eagerly, and in a rule that sees the program of a jitted function, where the number is a literal."""
+    """Eagerly, and as an array in a rule that sees the program of a jitted function, where the number is a literal."""
+    seen = []
 
     @pl.custom_vjp
     def scaled(x, factor):
@@ -294,6 +295,7 @@ def test_rules_read_shapes_and_dtypes_of_numbers(number, make, symbolic_zeros):
     def forward(x, factor):
         if symbolic_zeros:
             x, factor = x.value, factor.value
+        seen.append(factor)
         return x * jnp.ones(factor.shape, factor.dtype) * factor, factor
 
     scaled.defvjp(forward, lambda factor, ct: (ct * factor, None), symbolic_zeros=symbolic_zeros)
@@ -303,6 +305,7 @@ def test_rules_read_shapes_and_dtypes_of_numbers(number, make, symbolic_zeros):
         return x * jnp.ones(factor.shape, factor.dtype) * factor
 
     def rule(primals, tangents):
+        seen.append(primals[1])
         assert (primals[1].shape, primals[1].dtype) == ((), pl.typeof(number).dtype)
         return again(*primals), tangents[0] * primals[1]
 
@@ -310,3 +313,4 @@ def test_rules_read_shapes_and_dtypes_of_numbers(number, make, symbolic_zeros):
     for f in (scaled, again):
         assert pl.grad(lambda x, f=f: f(x, make(number)))(3.0) == 2
         assert pl.grad(pl.jit(lambda x, f=f: f(x, make(number))))(3.0) == 2
+        assert isinstance(seen[-1], pl.Array)
