@@ -18,6 +18,9 @@ MAX_ULP = dict.fromkeys(("float16", "bfloat16", "float32", "float64", "complex64
 MAX_ULP["float16"] = (
     8  # a sample near 0 of a truncated normal differs by 5 on processors with other contractions
 )
+MAX_ULP["float64"] = (
+    32  # the reference's scalar log1p is 26 off the exact value, which vectors give on some processors
+)
 
 
 def distance(dtype: str, sample: bytes, expected: bytes) -> int:
