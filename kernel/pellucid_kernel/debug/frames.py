@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import uuid
 from collections.abc import Sequence
 from types import FrameType
 from typing import Any, NamedTuple
@@ -17,6 +18,8 @@ from pellucid_kernel.debug.stops import Stop
 from pellucid_kernel.debug.values import Parts, References, summary
 
 _numbers = itertools.count(1)
+_KERNEL = uuid.uuid4().hex
+"""Part of the keys of programs: a page keeps a program's view while it changes from kernel to kernel."""
 
 
 class ProgramFrame(NamedTuple):
@@ -222,7 +225,7 @@ class View:
 def _reading(jaxpr: Any) -> JaxprReading:
     """The record of a program; remembered."""
     if "debugged" not in jaxpr.memo:
-        jaxpr.memo["debugged"] = read_jaxpr(jaxpr, key=f"debugged:{next(_numbers)}")
+        jaxpr.memo["debugged"] = read_jaxpr(jaxpr, key=f"debugged:{_KERNEL}:{next(_numbers)}")
     return jaxpr.memo["debugged"]
 
 

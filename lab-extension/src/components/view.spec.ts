@@ -131,6 +131,26 @@ describe('the explorer', () => {
     }
   });
 
+  test('keeps the pane that was chosen before its width is known', async () => {
+    const resizes = new Map<Element, () => void>();
+    vi.stubGlobal(
+      'ResizeObserver',
+      class {
+        constructor(private readonly callback: (entries: unknown[]) => void) {}
+        observe(target: Element): void {
+          resizes.set(target, () => this.callback([{ contentRect: { width: 420 } }]));
+        }
+        disconnect(): void {}
+      },
+    );
+    const root = await show(sampleText('mlp'));
+    vi.unstubAllGlobals();
+    root.querySelector<HTMLElement>('.pl-tab-text')!.click();
+    resizes.get(root.querySelector('.pl-explorer')!)!();
+    expect(root.querySelector('.pl-narrow')).not.toBeNull();
+    expect(root.querySelector('[role=tab][aria-selected=true]')!.textContent).toBe('Text');
+  });
+
   test('finds, steps through and counts', async () => {
     const root = await show(sampleText('transformer'));
     const box = root.querySelector<HTMLInputElement>('.pl-search')!;

@@ -187,7 +187,7 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
       const asked = ++latest;
       if (!isStopped()) {
         stopped.move();
-        setTimeout(() => asked === latest && stopped.end(), STEP_MILLISECONDS);
+        setTimeout(() => asked === latest && stopped.hide(), STEP_MILLISECONDS);
         return;
       }
       const { shown } = stopped;

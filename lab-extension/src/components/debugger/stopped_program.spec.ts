@@ -111,7 +111,16 @@ test('keeps its graph from step to step', async () => {
   program.show({ ...STANDING, version: 'v2', record: null, equation: second!, position: 1 });
   expect(view(element)).toBe(before);
   expect(program.shown).toEqual({ program: 'p', version: 'v2' });
+  // A step that takes long.
+  program.move();
+  program.hide();
+  expect(status(element)).toContain('No program is stopped');
+  expect(program.shown).toEqual({ program: 'p', version: undefined });
+  program.show({ ...STANDING, version: 'v3', record: null, equation: second!, position: 1 });
+  expect(view(element)).toBe(before);
+  expect(status(element)).toContain('1 of 5');
   program.end();
+  expect(program.shown).toBeNull();
   expect(view(element)).toBeNull();
 });
 

@@ -120,6 +120,8 @@ export class StoppedProgram {
   private readonly stops = el('details', { class: 'pellucid-stopped-options', open: true });
   private readonly variables: VariablesPane;
   private mounted: Mounted | null = null;
+  /** Key of the program in the mounted view. */
+  private drawn = '';
   private standing: Standing | null = null;
   private isMoving = false;
 
@@ -159,10 +161,10 @@ export class StoppedProgram {
 
   /** What is drawn; null for none. */
   get shown(): Shown | null {
-    const { standing } = this;
-    return standing === null
+    const { standing, mounted, drawn, isMoving } = this;
+    return mounted === null
       ? null
-      : { program: standing.program, version: this.isMoving ? undefined : standing.version };
+      : { program: drawn, version: isMoving ? undefined : standing?.version };
   }
 
   show(standing: Standing): void {
@@ -181,6 +183,7 @@ export class StoppedProgram {
         ...this.options,
         edgeLabel: value => this.standing?.values[String(value)],
       });
+      this.drawn = standing.program;
     }
     this.place.textContent = this.describe(standing);
     this.setMoves(standing);
@@ -238,14 +241,19 @@ export class StoppedProgram {
     }
   }
 
-  /** Nothing is stopped. */
+  /** Nothing is stopped, and the kernel may be another one: programs are drawn anew. */
   end(): void {
-    this.standing = null;
-    this.stops.open = true;
-    this.isMoving = false;
+    this.hide();
     this.mounted?.dispose();
     this.mounted = null;
     this.graph.replaceChildren();
+  }
+
+  /** Nothing is stopped. The hidden graph stays as its user left it, for the next stop in the same program. */
+  hide(): void {
+    this.standing = null;
+    this.stops.open = true;
+    this.isMoving = false;
     this.variables.show([]);
     this.element.classList.remove('pellucid-is-stopped', 'pellucid-is-moving');
     this.place.textContent =

@@ -71,6 +71,8 @@ export class ProgramExplorer {
   private overlay: Overlay | null = null;
   private overlaySelect: HTMLSelectElement | null = null;
   private side: Pane = 'text';
+  /** Pane whose tab was clicked last. */
+  private chosen: Pane | null = null;
 
   constructor(
     root: HTMLElement,
@@ -526,7 +528,10 @@ export class ProgramExplorer {
           { type: 'button', role: 'tab', class: `pl-tab pl-tab-${pane}` },
           name,
         );
-        this.disposables.listen(tab, 'click', () => this.showPane(pane));
+        this.disposables.listen(tab, 'click', () => {
+          this.chosen = pane;
+          this.showPane(pane);
+        });
         this.tabs.set(pane, tab);
         return tab;
       }),
@@ -550,14 +555,15 @@ export class ProgramExplorer {
     this.lightTexts(this.graph.selected?.equations ?? [], null, pane);
   }
 
-  /** A narrow view shows one pane at a time, the graph first. */
+  /** A narrow view shows one pane at a time, the graph first, unless another one was chosen. */
   private setWidth(width: number): void {
     const isNarrow = width < 720;
     const wasNarrow = this.element.classList.contains('pl-narrow');
     this.element.classList.toggle('pl-narrow', isNarrow);
     this.element.classList.toggle('pl-tight', width < 480);
     if (isNarrow !== wasNarrow) {
-      this.showPane(isNarrow ? 'graph' : 'text');
+      const shown = this.chosen ?? 'graph';
+      this.showPane(isNarrow || shown !== 'graph' ? shown : 'text');
     }
   }
 
