@@ -14,6 +14,7 @@ from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
+    DtypeError,
     DTypeLike,
     Ints,
     ShapeError,
@@ -175,7 +176,10 @@ def parameter(
 
 
 def check_parameters(caller: str, **parameters: Any) -> list[Any]:
-    """Operands for parameters; raises ArgumentTypeError for what is no array or number."""
+    """Operands for parameters.
+
+    Raises ArgumentTypeError for what is no array or number, DtypeError for complex numbers and random keys.
+    """
     operands = []
     for name, x in parameters.items():
         operand = as_operand(x)
@@ -185,6 +189,9 @@ def check_parameters(caller: str, **parameters: Any) -> list[Any]:
                 got=f"{name}: {type(x).__name__}",
                 do="Convert with `jnp.asarray` first.",
             )
+        aval = type_of(operand)
+        if kind_of(aval.dtype) in ("complex", "key"):
+            raise DtypeError(f"{caller} takes real parameters.", got=f"{name}: {aval.text()}")
         operands.append(operand)
     return operands
 

@@ -177,6 +177,18 @@ def test_options() -> None:
         random.bits(np.zeros(2, np.uint32))
 
 
+@pytest.mark.parametrize("parameter", [1j, KEY], ids=["complex", "key"])
+@pytest.mark.parametrize("sample", [
+    lambda p: random.uniform(KEY, maxval=p), lambda p: random.randint(KEY, (), 0, p), lambda p: random.gamma(KEY, p),
+    lambda p: random.poisson(KEY, p), lambda p: random.truncated_normal(KEY, p, 2.0), lambda p: random.triangular(KEY, 0.0, p, 2.0),
+    lambda p: random.categorical(KEY, jnp.stack([p, p])), lambda p: random.choice(KEY, 2, p=jnp.stack([p, p])),
+    lambda p: random.binomial(KEY, 3, p), lambda p: random.weibull_min(KEY, p, 1.0), lambda p: random.multinomial(KEY, p, jnp.ones(2)),
+])  # fmt: skip
+def test_parameters_are_real(sample, parameter) -> None:
+    with pytest.raises(DtypeError, match="takes real parameters"):
+        sample(parameter)
+
+
 def test_permuted_keys() -> None:
     order = np.asarray(random.permutation(KEY, 8))
     np.testing.assert_array_equal(words(random.permutation(KEY, KEYS)), words(KEYS)[order])
