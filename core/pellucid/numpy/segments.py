@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base import ArgumentValueError, ArrayLike, ConcretizationError
 from pellucid.primitives.index_dims import GatherScatterMode
 from pellucid.primitives.monoids import highest, lowest
+from pellucid.primitives.placement import with_out_sharding
 from pellucid.tracing import Tracer
 from pellucid.xla.arrays import Array
 
@@ -34,13 +35,13 @@ def segment_sum(
 
     Result: shape `(num_segments, *data.shape[1:])`, by default one more than the largest number. Rows with a
     number outside are left out; a negative one counts from the end. With `bucket_size`, buckets of that many
-    rows are summed first and the sums then added, which is more exact.
+    rows are summed first and the sums then added, which is more exact. `out_sharding` lays it out over Explicit axes.
     Raises: ConcretizationError where `num_segments` must be given because `segment_ids` is traced.
 
     >>> segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 0, 2]))
     Array([3, 0, 3], dtype=int32)
     """
-    options = (num_segments, indices_are_sorted, unique_indices, bucket_size, mode)
+    options = (num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding)
     return _segments("segment_sum", data, segment_ids, options, "add", 0, sum_of)
 
 
@@ -63,7 +64,7 @@ def segment_prod(
     >>> segment_prod(jnp.array([1, 2, 3]), jnp.array([1, 1, 0]))
     Array([3, 2], dtype=int32)
     """
-    options = (num_segments, indices_are_sorted, unique_indices, bucket_size, mode)
+    options = (num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding)
     return _segments("segment_prod", data, segment_ids, options, "mul", 1, prod_of)
 
 
@@ -86,7 +87,7 @@ def segment_max(
     >>> segment_max(jnp.array([1.0, 5.0, 3.0]), jnp.array([0, 0, 1]))
     Array([5., 3.], dtype=float32)
     """
-    options = (num_segments, indices_are_sorted, unique_indices, bucket_size, mode)
+    options = (num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding)
     return _segments("segment_max", data, segment_ids, options, "max", lowest, max_of)
 
 
@@ -109,7 +110,7 @@ def segment_min(
     >>> segment_min(jnp.array([1.0, 5.0, 3.0]), jnp.array([0, 0, 1]))
     Array([1., 3.], dtype=float32)
     """
-    options = (num_segments, indices_are_sorted, unique_indices, bucket_size, mode)
+    options = (num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding)
     return _segments("segment_min", data, segment_ids, options, "min", highest, min_of)
 
 
@@ -122,7 +123,7 @@ def _segments(
     initial: Any,
     reduce: Callable[..., Any],
 ) -> Any:
-    count, indices_are_sorted, unique_indices, bucket_size, mode = options
+    count, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding = options
     data, segment_ids = asarray(data), asarray(segment_ids)
     count = (
         _count(caller, segment_ids) if count is None else known_int(caller, "num_segments", count)
@@ -138,17 +139,20 @@ def _segments(
             rows, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode
         )
 
-    if bucket_size is None:
-        return combined(data, segment_ids)
-    n_buckets = max(1, -(-segment_ids.size // bucket_size))
-    buckets = [
-        combined(
-            data[i * bucket_size : (i + 1) * bucket_size],
-            segment_ids[i * bucket_size : (i + 1) * bucket_size],
-        )
-        for i in range(n_buckets)
-    ]
-    return reduce(stack(buckets), axis=0)
+    def bucketed(data: Array, segment_ids: Array) -> Any:
+        if bucket_size is None:
+            return combined(data, segment_ids)
+        n_buckets = max(1, -(-segment_ids.size // bucket_size))
+        buckets = [
+            combined(
+                data[i * bucket_size : (i + 1) * bucket_size],
+                segment_ids[i * bucket_size : (i + 1) * bucket_size],
+            )
+            for i in range(n_buckets)
+        ]
+        return reduce(stack(buckets), axis=0)
+
+    return with_out_sharding(out_sharding, bucketed, data, segment_ids)
 
 
 def _count(caller: str, segment_ids: Array) -> int:

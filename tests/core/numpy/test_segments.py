@@ -34,6 +34,15 @@ def test_segments_are_reduced(function, bucket_size, count):
     np.testing.assert_array_equal(np.asarray(actual), expected(function, count or 6))
 
 
+@pytest.mark.parametrize("function", REDUCTIONS)
+@pytest.mark.parametrize("bucket_size", [None, 3])
+def test_results_are_laid_out_as_stated(function, bucket_size):
+    with pl.set_mesh(pl.make_mesh((8,), ("x",))):
+        actual = function(DATA, IDS, 8, bucket_size=bucket_size, out_sharding=pl.P("x", None))
+    assert actual.sharding.spec == pl.P("x", None)
+    np.testing.assert_array_equal(np.asarray(actual), expected(function, 8))
+
+
 def test_a_traced_call_needs_the_number_of_segments():
     jitted = pl.jit(ops.segment_sum, static_argnums=2)
     np.testing.assert_array_equal(np.asarray(jitted(DATA, IDS, 6)), expected(ops.segment_sum, 6))
