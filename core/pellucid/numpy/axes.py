@@ -277,7 +277,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
 
     Result: dtype of `filt`, smaller sizes along the axes.
     Raises: ConcretizationError under a trace: the shape of the result is known when programs run only; AxisError for
-    axes out of bounds.
+    axes out of bounds; ArgumentValueError for other letters in `trim`.
 
     >>> trim_zeros(jnp.array([0, 0, 1, 2, 0]))
     Array([1, 2], dtype=int32)
@@ -287,6 +287,10 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
         raise ConcretizationError(
             "jnp.trim_zeros can't know the size of its result: the array is traced.",
             got=f"got {x.aval.text()}",
+        )
+    if not isinstance(trim, str) or not {*trim.lower()} <= {"f", "b"}:
+        raise ArgumentValueError(
+            'jnp.trim_zeros takes "f", "b" or "fb" as `trim`.', got=f"trim: {trim!r:.60}"
         )
     is_nonzero = np.asarray(x) != 0
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis

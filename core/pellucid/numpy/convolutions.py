@@ -20,7 +20,7 @@ from .joining import concatenate
 from .manipulation import atleast_2d, diagonal, expand_dims, flip
 from .number_kinds import conjugate
 from .products import matmul
-from .promotion import aval_of, convert, known_int, promote_dtypes_inexact
+from .promotion import aval_of, convert, promote_dtypes_inexact
 from .reductions import static_dtype, sum
 from .statistics import average
 
@@ -156,19 +156,35 @@ def cov(
     >>> cov(jnp.array([1.0, 2.0, 4.0]))
     Array(2.3333333, dtype=float32)
     """
+    return _covariance(
+        "cov", m, y, rowvar, (0 if bias else 1) if ddof is None else ddof, fweights, aweights, dtype
+    )
+
+
+def _covariance(
+    caller: str,
+    m: ArrayLike,
+    y: ArrayLike | None,
+    rowvar: bool,
+    ddof: int = 1,
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Any:
     for i, x in enumerate([m] if y is None else [m, y]):
-        if aval_of("cov", x, i).ndim > 2:
-            raise ArgumentValueError("jnp.cov needs vectors or matrices.", got=type_of(x).text())
-    if ddof is not None and not isinstance(ddof, (int, np.integer)):
-        raise ArgumentValueError("jnp.cov needs a whole number `ddof`.", got=f"got {ddof!r}")
-    return _cov(
-        m, y, fweights, aweights, bool(rowvar),
-        (0 if bias else 1) if ddof is None else known_int("cov", "ddof", ddof), static_dtype("cov", dtype),
-    )  # fmt: skip
+        if aval_of(caller, x, i).ndim > 2:
+            raise ArgumentValueError(
+                f"jnp.{caller} needs vectors or matrices.", got=type_of(x).text()
+            )
+    if not isinstance(ddof, (int, np.integer)):
+        raise ArgumentValueError(f"jnp.{caller} needs a whole number `ddof`.", got=f"got {ddof!r}")
+    static = bool(rowvar), int(ddof), static_dtype(caller, dtype)
+    return _cov(caller, m, y, fweights, aweights, *static)
 
 
-@numpy_function(static=("rowvar", "ddof", "dtype"))
+@numpy_function(static=("caller", "rowvar", "ddof", "dtype"))
 def _cov(
+    caller: str,
     m: ArrayLike,
     y: ArrayLike | None,
     fweights: ArrayLike | None,
@@ -177,7 +193,7 @@ def _cov(
     ddof: int,
     dtype: np.dtype | None,
 ) -> Any:
-    arrays = promote_dtypes_inexact("cov", *([m] if y is None else [m, y]))
+    arrays = promote_dtypes_inexact(caller, *([m] if y is None else [m, y]))
     if dtype is not None:
         arrays = [convert(x, type_of(x), dtype) for x in arrays]
     rows = []
@@ -186,14 +202,14 @@ def _cov(
         rows.append(x.T if not rowvar and type_of(x).shape[0] != 1 else x)
         if i and type_of(rows[0]).shape[1] != type_of(rows[1]).shape[1]:
             raise ArgumentValueError(
-                "jnp.cov needs as many observations of `y` as of `m`.",
+                f"jnp.{caller} needs as many observations of `y` as of `m`.",
                 got=", ".join(type_of(each).text() for each in arrays),
             )
     x = rows[0] if y is None else concatenate(rows, axis=0)
     count, observations = type_of(x).shape
     if not count:
         return full((0, 0), 0, type_of(x).dtype)
-    weights = _weights(fweights, aweights, observations)
+    weights = _weights(caller, fweights, aweights, observations)
     mean, total = average(x, axis=1, weights=weights, returned=True)
     total = total[0]
     if weights is None:
@@ -210,19 +226,22 @@ def _cov(
     return result.squeeze()
 
 
-def _weights(fweights: ArrayLike | None, aweights: ArrayLike | None, observations: int) -> Any:
+def _weights(
+    caller: str, fweights: ArrayLike | None, aweights: ArrayLike | None, observations: int
+) -> Any:
     """The product of both kinds of weights, None without any."""
     weights = None
     for name, each in (("fweights", fweights), ("aweights", aweights)):
         if each is None:
             continue
-        aval = aval_of("cov", each)
+        aval = aval_of(caller, each)
         if aval.shape != (observations,):
             raise ArgumentValueError(
-                f"jnp.cov needs {name} for each of {observations} observations.", got=aval.text()
+                f"jnp.{caller} needs {name} for each of {observations} observations.",
+                got=aval.text(),
             )
         if name == "fweights" and aval.dtype not in dtypes.KINDS["integral"]:
-            raise ArgumentTypeError("jnp.cov needs integer fweights.", got=aval.text())
+            raise ArgumentTypeError(f"jnp.{caller} needs integer fweights.", got=aval.text())
         each = absolute(each)
         weights = each if weights is None else weights * each
     return weights
@@ -241,7 +260,7 @@ def corrcoef(
     Array([[ 0.99999994, -0.99999994],
            [-0.99999994,  0.99999994]], dtype=float32)
     """
-    result = cov(x, y, rowvar, dtype=dtype)
+    result = _covariance("corrcoef", x, y, rowvar, dtype=dtype)
     if not type_of(result).ndim:
         return result / result
     deviations = sqrt(diagonal(result).real)

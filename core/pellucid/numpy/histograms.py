@@ -16,6 +16,7 @@ from pellucid.base import (
     ShapeError,
     UnsupportedError,
     dtypes,
+    expecting,
 )
 from pellucid.tracing import Tracer, type_of
 from pellucid.xla.arrays import Array
@@ -101,7 +102,8 @@ def histogram_bin_edges(
         return promote_dtypes_inexact("histogram", a, asarray(bins))[1]
     a = ravel(asarray(a))
     if range is not None:
-        low, high = (asarray(x, dtype=dtype) for x in range)
+        with expecting("jnp.histogram_bin_edges needs `range` to be a pair of numbers", range):
+            low, high = (asarray(x, dtype=dtype) for x in range)
     elif not aval.size:
         raise ArgumentValueError(
             "jnp.histogram_bin_edges can't find the range of an empty array.", do="Give `range=`."
@@ -184,7 +186,8 @@ def histogramdd(
             got=f"weights: {type_of(weights).text()}",
         )
     listed = [bins] * dims if np.ndim(bins) == 0 and not isinstance(bins, Sequence) else list(bins)
-    ranges = [None] * dims if range is None else list(range)
+    with expecting("jnp.histogramdd needs `range` to be a sequence of pairs", range):
+        ranges = [None] * dims if range is None else list(range)
     if len(listed) != dims or len(ranges) != dims:
         raise ArgumentValueError(
             "jnp.histogramdd needs bins and a range for each dimension.",

@@ -35,12 +35,17 @@ def listed(sizes: Any) -> tuple[Any, ...]:
     return (sizes,) if np.ndim(sizes) == 0 else tuple(sizes)
 
 
+def written(name: str) -> str:
+    """A function as users write it: those of nn and scipy with their module's name, others as numpy's."""
+    return name if name.startswith(("nn.", "scipy.")) else f"jnp.{name}"
+
+
 def check_arrays(name: str, *operands: Any) -> None:
     """Raise ArgumentTypeError unless all `operands` are arrays or numbers (lists are not)."""
     for i, x in enumerate(operands):
         if not is_array_like(x):
             raise ArgumentTypeError(
-                f"jnp.{name} needs arrays or numbers.",
+                f"{written(name)} needs arrays or numbers.",
                 got=f"argument {i}: {type(x).__name__}",
                 do="Convert with `jnp.asarray` first."
                 if isinstance(x, (list, tuple))
@@ -97,7 +102,7 @@ def number_type(name: str, x: Any, position: int = 0) -> ShapedArray:
     aval = aval_of(name, x, position)
     if isinstance(aval.dtype, dtypes.ExtendedDType):
         raise DtypeError(
-            f"jnp.{name} needs numbers or bools.",
+            f"{written(name)} needs numbers or bools.",
             got=f"argument {position}: {aval.text()}",
             do="For random keys, use `random.key_data`.",
         )
@@ -164,18 +169,18 @@ def refuse_out(name: str, out: Any, where: ArrayLike | None = None) -> None:
     """Raise UnsupportedError for an array to write into, or a mask of elements to write: arrays don't change."""
     if out is not None:
         raise UnsupportedError(
-            f"jnp.{name} can't write into `out`: arrays don't change.", do="Use the result."
+            f"{written(name)} can't write into `out`: arrays don't change.", do="Use the result."
         )
     if where is not None:
         raise UnsupportedError(
-            f"jnp.{name} can't leave elements of a result unwritten, as `where` demands.",
-            do=f"Use `jnp.where(mask, jnp.{name}(…), other)`.",
+            f"{written(name)} can't leave elements of a result unwritten, as `where` demands.",
+            do=f"Use `jnp.where(mask, {written(name)}(…), other)`.",
         )
 
 
 def known_int(name: str, what: str, x: Any, convert: Callable[[Any], Any] = operator.index) -> int:
     """`x`, the argument `what` of the function `name`, as a Python int; raises ArgumentTypeError for what is none."""
-    with expecting(f"jnp.{name} needs `{what}` to be an int that is known when tracing", x):
+    with expecting(f"{written(name)} needs `{what}` to be an int that is known when tracing", x):
         return convert(x)
 
 
@@ -184,7 +189,7 @@ def note_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     mode = config.numpy_rank_promotion.value
     if mode == "allow":
         return
-    text = f"jnp.{name} promotes ranks: operands of shapes {', '.join(map(str, shapes))}."
+    text = f"{written(name)} promotes ranks: operands of shapes {', '.join(map(str, shapes))}."
     if mode == "raise":
         raise ShapeError(text, do="Add axes explicitly, or set `numpy_rank_promotion` to 'allow'.")
     warnings.warn(text, stacklevel=3)
@@ -214,7 +219,7 @@ def _common_shape(name: str, operands: Operands, shapes: list[Shape]) -> Shape:
         return broadcast_shapes(*shapes)
     except ShapeError as error:
         raise ShapeError(
-            f"jnp.{name} got shapes that can't be broadcast together.",
+            f"{written(name)} got shapes that can't be broadcast together.",
             got=operand_lines(operands),
             do=error.do,
         ) from None

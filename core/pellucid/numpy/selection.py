@@ -445,6 +445,9 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
     >>> select([x < 1, x > 2], [x, 10 * x], -1)
     Array([ 0, -1, -1, 30], dtype=int32)
     """
+    for name, arrays in (("condlist", condlist), ("choicelist", choicelist)):
+        with expecting(f"jnp.select needs `{name}` to be a sequence of arrays", arrays):
+            len(arrays)
     if len(condlist) != len(choicelist):
         raise ArgumentValueError(
             "jnp.select needs as many choices as conditions.",

@@ -244,6 +244,17 @@ def test_sizes_and_orders_are_ints(call, bad):
     (lambda: jnp.delete(X, 1.5), ArgumentTypeError, "integer dtype"),
     (lambda: jnp.linalg.tensorsolve(MATRIX, X[:2], axes=(5,)), AxisError, "out of bounds"),
     (lambda: jnp.unwrap(X, period="one"), ArgumentTypeError, "needs arrays or numbers"),
+    (lambda: jnp.select(1, 2), ArgumentTypeError, "`condlist` to be a sequence"),
+    (lambda: jnp.select([True], 2), ArgumentTypeError, "`choicelist` to be a sequence"),
+    (lambda: jnp.histogram(X, range=1), ArgumentTypeError, "a pair of numbers"),
+    (lambda: jnp.histogram2d(X, X, range=1), ArgumentTypeError, "a sequence of pairs"),
+    (lambda: jnp.histogram2d(X, X, range=[1, 2]), ArgumentTypeError, "a pair of numbers"),
+    (lambda: jnp.trim_zeros(X, trim="z"), ArgumentValueError, '"f", "b" or "fb"'),
+    (lambda: jnp.trim_zeros(X, trim=None), ArgumentValueError, '"f", "b" or "fb"'),
+    (lambda: jnp.corrcoef(jnp.ones((1, 2, 3))), ArgumentValueError, r"^jnp\.corrcoef needs"),
+    (lambda: jnp.corrcoef(X, X[:2]), ArgumentValueError, r"^jnp\.corrcoef needs"),
+    (lambda: pl.nn.gelu(None), ArgumentTypeError, r"^nn\.gelu needs"),
+    (lambda: pl.scipy.special.gammaln(None), ArgumentTypeError, r"^scipy\.special\.gammaln needs"),
 ])  # fmt: skip
 def test_arguments_that_fit_nothing(call, error, message):
     with pytest.raises(error, match=message):
