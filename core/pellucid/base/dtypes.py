@@ -451,9 +451,12 @@ def _supported(dtype: DTypeLike, caller: str) -> DType:
         )
     try:
         supported = np.dtype(dtype)
-    except TypeError as error:
-        got = repr(dtype) if isinstance(dtype, str) else type(dtype).__qualname__
-        raise DtypeError(f"{caller}: no dtype has this name.", got=got, do=do) from error
+    except (TypeError, ValueError):
+        raise DtypeError(
+            f"{caller}: no dtype has this name.",
+            got=repr(dtype) if isinstance(dtype, str) else type(dtype).__qualname__,
+            do=do,
+        ) from None
     if supported not in SUPPORTED or not supported.isnative:
         raise DtypeError(f"{caller}: no array can have this dtype.", got=str(supported), do=do)
     return supported

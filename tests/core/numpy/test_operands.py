@@ -244,6 +244,7 @@ def test_sizes_and_orders_are_ints(call, bad):
     (lambda: jnp.delete(X, 1.5), ArgumentTypeError, "integer dtype"),
     (lambda: jnp.linalg.tensorsolve(MATRIX, X[:2], axes=(5,)), AxisError, "out of bounds"),
     (lambda: jnp.unwrap(X, period="one"), ArgumentTypeError, "needs arrays or numbers"),
+    (lambda: jnp.zeros(2, pl.random.key(0)), DtypeError, "zeros: no dtype has this name"),
     (lambda: jnp.select(1, 2), ArgumentTypeError, "`condlist` to be a sequence"),
     (lambda: jnp.select([True], 2), ArgumentTypeError, "`choicelist` to be a sequence"),
     (lambda: jnp.histogram(X, range=1), ArgumentTypeError, "a pair of numbers"),
