@@ -17,6 +17,7 @@ from pellucid.base import (
     is_static,
     larger,
 )
+from pellucid.higher_order.loops import fori_loop
 from pellucid.primitives import creation, logical, sorting
 from pellucid.primitives.conversion import size_scalar
 from pellucid.primitives.movement import canonical_axis
@@ -45,8 +46,8 @@ def searchsorted(
     """Indices at which the elements of `v` go into the sorted vector `a` so that it stays sorted.
 
     `side`: "left" is before equal elements, "right" after. `sorter` are indices that sort `a`. NaN is the largest.
-    Result: shape of `v`, int32 (int64 for more than 2^31 elements). `method` chooses how: "scan" bisects,
-    "compare_all" compares with every element, "sort" sorts both; they give the same.
+    Result: shape of `v`, int32 (int64 for more than 2^31 elements). `method` chooses how: "scan" bisects
+    in a loop, "scan_unrolled" without one, "compare_all" compares with every element; all give the same.
     Raises: ArgumentValueError for an array `a` that is no vector, and for an unknown side or method.
 
     >>> searchsorted(jnp.array([1, 2, 2, 3]), jnp.array([2, 4]))
@@ -70,28 +71,32 @@ def searchsorted(
         )
     if sorter is not None:
         a = asarray(a)[sorter]
-    return _searchsorted(a, v, side == "left", method == "compare_all")
+    return _searchsorted(a, v, side == "left", method)
 
 
-@numpy_function(static=("left", "all_at_once"))
-def _searchsorted(a: Any, v: ArrayLike, left: bool, all_at_once: bool) -> Any:
-    a, v = (_ordered(x) for x in promote_dtypes("searchsorted", a, v))
+@numpy_function(static=("left", "method"))
+def _searchsorted(a: Any, v: ArrayLike, left: bool, method: str) -> Any:
+    a, v = promote_dtypes("searchsorted", a, v)
+    v = _ordered(v)
     size = type_of(a).shape[0]
     index = np.dtype(np.int32 if fits(size, 2**31 - 1) else np.int64)
     before = _is_before if left else _is_not_after
-    if all_at_once:
-        return sum(before(a, expand_dims(v, -1)), axis=-1, dtype=index)
-    zero = creation.full(type_of(v).shape, 0, index)
-    low, high = zero, zero + size_scalar(size, index)
-    last = size_scalar(larger(size - 1, 0), index)
     halvings = size.bit_length() if is_static((size,)) else 31
-    for _ in range(halvings):  # as many halvings as it takes; each a gather of one element
+    if method == "compare_all" or not halvings:
+        return sum(before(_ordered(a), expand_dims(v, -1)), axis=-1, dtype=index)
+    zero = creation.full(type_of(v).shape, 0, index)
+    last = size_scalar(larger(size - 1, 0), index)
+
+    def halve(_: Any, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
+        low, high = bounds
         middle = low + (high - low) // 2
-        element = a[where(middle < last, middle, last)]
+        element = _ordered(a[where(middle < last, middle, last)])
         is_open = low < high
         goes_right = before(element, v) & is_open
-        low, high = where(goes_right, middle + 1, low), where(goes_right | ~is_open, high, middle)
-    return low
+        return where(goes_right, middle + 1, low), where(goes_right | ~is_open, high, middle)
+
+    bounds = zero, zero + size_scalar(size, index)
+    return fori_loop(0, halvings, halve, bounds, unroll=method == "scan_unrolled")[0]
 
 
 def _ordered(x: ArrayLike) -> Any:

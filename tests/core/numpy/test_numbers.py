@@ -354,3 +354,13 @@ def test_indices_of_argsort_have_the_dtype_asked_for_if_it_holds_them() -> None:
     for size, dtype in ((129, "int8"), (2, float), (2, bool)):
         with pytest.raises(ValueError, match="integer dtype"):
             jnp.argsort(jnp.zeros(size), dtype=dtype)
+
+
+def test_searches_read_single_elements() -> None:
+    text = str(pl.make_jaxpr(jnp.searchsorted)(jnp.zeros(1000), 1.0))
+    assert text.count("f32[1000]") == 2  # operands of the program and of its loop
+    a = np.array([-np.inf, -1.0, -0.0, 0.0, 2.0, np.nan, -np.nan], np.float32)
+    for side in ("left", "right"):
+        places = [jnp.searchsorted(a, a, side, method=m) for m in ("scan", "scan_unrolled")]
+        np.testing.assert_array_equal(places, [np.searchsorted(a, a, side)] * 2)
+    assert not jnp.searchsorted(jnp.zeros(0), jnp.ones(3)).any()
