@@ -317,6 +317,10 @@ def test_a_stop_outlives_a_change_of_notebook(lab: Lab) -> None:
         lab.page.wait_for_function(
             "name => window.jupyterapp.shell.currentWidget?.context?.path === name", arg=name
         )
+    # JupyterLab then restores the debugger's state. Moves before that are lost, and where the cells have no editors
+    # yet, a copy of the source is opened.
+    lab.page.locator(".jp-CodeCell .cm-content:visible").nth(1).wait_for()
+    lab.page.wait_for_timeout(3000)
     expect(debugger.place).to_contain_text("before")
     debugger.press("pellucid:step-back")
     debugger.at(BODY - 1)
