@@ -18,9 +18,8 @@ MAX_ULP = dict.fromkeys(("float16", "bfloat16", "float32", "float64", "complex64
 MAX_ULP["float16"] = (
     8  # a sample near 0 of a truncated normal differs by 5 on processors with other contractions
 )
-MAX_ULP["float64"] = (
-    32  # the reference's scalar log1p is 26 off the exact value, which vectors give on some processors
-)
+MAX_LOG1P_ULP = 32
+"""Of Gumbel numbers in float64: the reference's scalar log1p is 26 off the exact value, which vectors give on some processors."""
 
 
 def distance(dtype: str, sample: bytes, expected: bytes) -> int:
@@ -57,4 +56,6 @@ def test_samples_are_those_of_the_reference(oracle, oracle_x64, text, wide) -> N
     assert not isinstance(ours, str), ours
     assert [(dtype, weak) for dtype, weak, _ in ours] == [(d, w) for d, w, _ in expected]
     for (dtype, _, sample), (_, _, target) in zip(ours, expected, strict=True):
-        assert distance(dtype, sample.tobytes(), target.tobytes()) <= MAX_ULP.get(dtype, 0)
+        is_log1p = text.startswith("random.gumbel(") and dtype == "float64"
+        allowed = MAX_LOG1P_ULP if is_log1p else MAX_ULP.get(dtype, 0)
+        assert distance(dtype, sample.tobytes(), target.tobytes()) <= allowed
