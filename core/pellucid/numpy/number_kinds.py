@@ -89,8 +89,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     >>> isposinf(np.array([np.inf, -np.inf, 1.0]))
     Array([ True, False, False], dtype=bool)
     """
-    refuse_out("isposinf", out)
-    return _equals("isposinf", x, np.inf)
+    return _equals("isposinf", x, np.inf, out)
 
 
 @numpy_function
@@ -104,11 +103,11 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     >>> isneginf(np.array([np.inf, -np.inf, 1.0]))
     Array([False,  True, False], dtype=bool)
     """
-    refuse_out("isneginf", out)
-    return _equals("isneginf", x, -np.inf)
+    return _equals("isneginf", x, -np.inf, out)
 
 
-def _equals(name: str, x: ArrayLike, infinity: float) -> Any:
+def _equals(name: str, x: ArrayLike, infinity: float, out: None) -> Any:
+    refuse_out(name, out)
     aval = aval_of(name, x)
     check_real(name, x)
     if not dtypes.is_inexact(aval.dtype):
