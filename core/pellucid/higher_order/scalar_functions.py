@@ -39,33 +39,33 @@ from pellucid.ir import (
     shaped_array,
 )
 from pellucid.lowering.dynamic_shapes import reduce_window as lowered_reduce_window
-from pellucid.primitives import convert_element_type, zero_of, zeros
-from pellucid.primitives.assembly import concatenate, pad, slice
-from pellucid.primitives.counts import combinations, window_combinations
-from pellucid.primitives.gather_scatter import Scatter, ScatterParams, gathered_updates, scatter_p
-from pellucid.primitives.index_dims import (
+from pellucid.primitives import (
     GatherScatterMode,
     ScatterDimensionNumbers,
-    with_int_fields,
-)
-from pellucid.primitives.monoids import monoid_of
-from pellucid.primitives.movement import (
     aligned_at,
     broadcast_in_dim,
-    reduce_sum,
-    reduced_shape,
-    reshape,
-    with_batch_dim,
-)
-from pellucid.primitives.reduction import (
     by_halves,
+    concatenate,
+    convert_element_type,
+    pad,
     reduce_and,
     reduce_max,
     reduce_min,
     reduce_or,
     reduce_prod,
+    reduce_sum,
     reduce_xor,
+    reduced_shape,
+    reshape,
+    slice,
+    with_batch_dim,
+    with_int_fields,
+    zero_of,
+    zeros,
 )
+from pellucid.primitives.counts import combinations, window_combinations
+from pellucid.primitives.gather_scatter import Scatter, ScatterParams, gathered_updates, scatter_p
+from pellucid.primitives.monoids import monoid_of
 from pellucid.primitives.windows import (
     REDUCE_WINDOW,
     WindowParams,

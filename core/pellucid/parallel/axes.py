@@ -36,20 +36,26 @@ from pellucid.ir import (
     shaped_array,
 )
 from pellucid.lowering.collectives import Groups, all_reduce, device_groups, position_along
-from pellucid.primitives import constant_like, convert_element_type, eq, iota
-from pellucid.primitives.arithmetic import add, div, mul
-from pellucid.primitives.monoids import MONOIDS, through_integers
-from pellucid.primitives.movement import (
+from pellucid.primitives import (
     Movement,
+    add,
     brought_to,
     canonical_axis,
+    constant_like,
+    convert_element_type,
+    div,
+    eq,
+    index_take,
+    iota,
     move_axis,
+    mul,
+    reduce_max,
+    reduce_min,
     reduce_sum,
     reshape,
     with_batch_dim,
 )
-from pellucid.primitives.reduction import reduce_max, reduce_min
-from pellucid.primitives.slicing import index_take
+from pellucid.primitives.monoids import MONOIDS, through_integers
 from pellucid.primitives.varying import (
     AxisNames,
     CollectiveParams,

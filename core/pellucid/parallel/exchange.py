@@ -40,21 +40,33 @@ from pellucid.lowering.collectives import (
     position_along,
     region_of,
 )
-from pellucid.primitives.arithmetic import add, mul, sub
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.creation import full_like, instantiate, iota
-from pellucid.primitives.logical import bitwise_and, clamp, eq, ge, lt, select
-from pellucid.primitives.movement import (
+from pellucid.primitives import (
+    CollectiveParams,
+    add,
+    bitwise_and,
     broadcast,
     broadcast_in_dim,
     brought_to,
     canonical_axis,
+    clamp,
+    convert_element_type,
+    dynamic_index_in_dim,
+    eq,
     expand_dims,
+    full_like,
+    ge,
+    index_in_dim,
+    index_take,
+    instantiate,
+    iota,
+    lt,
     move_axis,
+    mul,
+    select,
     squeeze,
+    sub,
+    vary,
 )
-from pellucid.primitives.slicing import dynamic_index_in_dim, index_in_dim, index_take
-from pellucid.primitives.varying import CollectiveParams, vary
 from pellucid.tracing import bind, bind1, bound_axes, context, stage, type_of, types_of
 from pellucid.transforms import backward_pass, batch_flat
 

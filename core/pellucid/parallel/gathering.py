@@ -22,13 +22,13 @@ from pellucid.primitives import (
     brought_to,
     canonical_axis,
     constant_like,
+    dynamic_slice_in_dim,
     move_axis,
     mul,
     reduce_sum,
     reshape,
     vary,
 )
-from pellucid.primitives.slicing import dynamic_slice_in_dim
 from pellucid.sharding import get_abstract_mesh
 from pellucid.tracing import bind1, context, type_of
 

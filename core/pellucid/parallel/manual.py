@@ -32,8 +32,7 @@ from pellucid.ir import (
     remove_dead_equations,
 )
 from pellucid.lowering.collectives import Parts, manual_computation
-from pellucid.primitives import constant_like, reshape
-from pellucid.primitives.arithmetic import div
+from pellucid.primitives import constant_like, div, reshape
 from pellucid.primitives.varying import CollectiveParams, Marks, marked, marks_of, unified, vary
 from pellucid.sharding import (
     AxisType,

@@ -24,8 +24,7 @@ from pellucid.base import (
 )
 from pellucid.higher_order.jitted import jit
 from pellucid.ir import Operands, Values
-from pellucid.primitives.movement import canonical_axis, expand_dims, move_axis, squeeze
-from pellucid.primitives.placement import device_put
+from pellucid.primitives import canonical_axis, device_put, expand_dims, move_axis, squeeze
 from pellucid.runtime import platforms
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec, get_abstract_mesh
 from pellucid.sharding.partition_spec import axes_text

@@ -1,15 +1,21 @@
 """First-order primitives: their params hold no programs. What other rooms use is shown here."""
 
-from .arithmetic import add, mul, neg
-from .assembly import concatenate, slice, split, stack
+from .arithmetic import add, div, mul, neg, sub
+from .assembly import concatenate, pad, slice, split, stack
 from .conversion import bitcast_convert_type, convert_element_type, real, stop_gradient
-from .creation import broadcasted_iota, empty, full, instantiate, iota, ones, zeros
+from .creation import broadcasted_iota, empty, full, full_like, instantiate, iota, ones, zeros
 from .families import INTEGER, REAL, add_tangents, constant_like, kind_of, zero_of
 from .gather_scatter import gather, scatter, scatter_add
-from .index_dims import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
-from .logical import clamp, eq, lt, select_n
+from .index_dims import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    with_int_fields,
+)
+from .logical import bitwise_and, clamp, eq, ge, lt, select, select_n
 from .movement import (
     IdentityOfValues,
+    Movement,
     aligned_at,
     broadcast,
     broadcast_in_dim,
@@ -17,16 +23,39 @@ from .movement import (
     broadcast_to,
     brought_to,
     canonical_axis,
+    expand_dims,
     inferred_sizes,
     inverse_permutation,
     move_axis,
     reduce_sum,
+    reduced_shape,
     reshape,
     rev,
+    squeeze,
     transpose,
+    with_batch_dim,
 )
 from .placement import ReshardParams, device_put, reshard_p
-from .reduction import prefixes, reduce_or
-from .slicing import Slice, dynamic_slice, dynamic_update_slice, index_in_dim, slice_in_dim, wrapped
+from .reduction import (
+    by_halves,
+    prefixes,
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_prod,
+    reduce_xor,
+)
+from .slicing import (
+    Slice,
+    dynamic_index_in_dim,
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_update_slice,
+    index_in_dim,
+    index_take,
+    slice_in_dim,
+    wrapped,
+)
 from .staging import stage
-from .varying import marks_of, pvary_p, recast, vary
+from .varying import CollectiveParams, marks_of, pvary_p, recast, vary

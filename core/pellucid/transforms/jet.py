@@ -14,6 +14,7 @@ from typing import Any
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, Function, strict_zip
 from pellucid.ir import Operands, Primitive, Values, Zero, called
+from pellucid.primitives import constant_like, instantiate, zero_of
 from pellucid.primitives.arithmetic import (
     add,
     div,
@@ -26,8 +27,6 @@ from pellucid.primitives.arithmetic import (
     square_p,
     sub,
 )
-from pellucid.primitives.creation import instantiate
-from pellucid.primitives.families import constant_like, zero_of
 from pellucid.primitives.transcendental import (
     cos,
     cos_p,
