@@ -30,6 +30,8 @@ def scroll_to(lab: Lab, cell: int) -> None:
 
 def test_views_and_the_lines_of_cells_point_at_each_other(lab: Lab) -> None:
     lab.page.set_viewport_size({"width": 1800, "height": 1000})
+    # The links outlive a notebook that was closed.
+    lab.open_notebook("closed.ipynb", ["1 + 1"])
     figures = [figure for figure, _ in VIEWS.values()]
     lab.open_notebook("links.ipynb", [START, LAYER, SECOND, *figures])
     pointed = lab.page.locator(".pellucid-pointed-line")

@@ -253,13 +253,17 @@ export const cellLines: JupyterFrontEndPlugin<void> = {
   activate: (app: JupyterFrontEnd, tracker: INotebookTracker) => {
     setCellLines(new NotebookCells(app.shell, tracker));
     // The other way round: programs light up what comes from the line with the cursor.
-    let followed: Cell | null = null;
-    const cursorMoved = (): void =>
-      pointAtEquations(followed === null ? null : cursorPlace(followed));
+    // A cell of a notebook that was closed has no model any more, and is left by what is kept of it here.
+    let leave: () => void = () => undefined;
     tracker.activeCellChanged.connect((_, cell) => {
-      followed?.model.selections.changed.disconnect(cursorMoved);
-      followed = cell;
-      cell?.model.selections.changed.connect(cursorMoved);
+      leave();
+      leave = () => undefined;
+      if (cell !== null) {
+        const { selections } = cell.model;
+        const cursorMoved = (): void => pointAtEquations(cursorPlace(cell));
+        selections.changed.connect(cursorMoved);
+        leave = () => selections.changed.disconnect(cursorMoved);
+      }
     });
   },
 };
