@@ -20,6 +20,29 @@ KERNEL_IS_READY = """() => {
     return kernel?.connectionStatus === 'connected' && kernel?.status === 'idle';
 }"""
 
+# A widget that a command gives would take seconds to be sent.
+RUN_COMMAND = "async ([id, args]) => void await window.jupyterapp.commands.execute(id, args)"
+
+IS_AT_REST = "'jupyterapp' in window && !document.querySelector('.jp-Dialog, .lm-Menu')"
+
+OPEN = """async path => {
+    const { commands, shell } = window.jupyterapp;
+    const launchers = [...shell.widgets('main')];
+    await commands.execute('docmanager:open', { path });
+    launchers.forEach(widget => widget.dispose());
+}"""
+
+# What is hidden goes first: JupyterLab's toolbars can't bear to be shown and disposed at once. Where the main area is
+# empty, it opens a launcher some time later.
+CLOSE_ALL = """async () => {
+    const { shell } = window.jupyterapp;
+    const open = [...shell.widgets('main'), ...shell.widgets('down')];
+    open.sort((a, b) => a.isVisible - b.isVisible).forEach(widget => widget.dispose());
+    shell.collapseRight();
+    shell.activateById('filebrowser');
+    while ([...shell.widgets('main')].length === 0) await new Promise(resolve => setTimeout(resolve, 20));
+}"""
+
 
 class Lab:
     """One page with JupyterLab."""
@@ -31,6 +54,8 @@ class Lab:
         self.path = path
         self.complaints: list[str] = []
         """Uncaught errors of the page's scripts."""
+        self.must_load = False
+        """Whether the next notebook needs a page of its own."""
         page.set_default_timeout(MILLISECONDS)
         page.on("pageerror", lambda error: self.complaints.append(error.stack or str(error)))
 
@@ -60,9 +85,22 @@ class Lab:
     def open_stored_notebook(self, name: str, notebook: nbformat.NotebookNode) -> None:
         """Write `notebook` into the server's folder and open it, without waiting for a kernel."""
         nbformat.write(notebook, self.server.root / name)
-        # `reset` forgets the layout that an earlier test left behind.
-        self.page.goto(f"{self.server.url}/{self.path}/{name}?reset&token={self.server.token}")
+        if self.can_be_cleared():
+            self.clear()
+            self.page.evaluate(OPEN, name)
+        else:
+            # `reset` forgets the layout that an earlier page left behind.
+            self.page.goto(f"{self.server.url}/{self.path}/{name}?reset&token={self.server.token}")
+            self.must_load = self.path != "lab/tree"
         self.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+
+    def can_be_cleared(self) -> bool:
+        """Whether the page has JupyterLab with the settings that now hold, and no dialog that waits for an answer."""
+        return not self.must_load and self.page.evaluate(IS_AT_REST)
+
+    def clear(self) -> None:
+        """Close all tabs, lose what they hold, and show the side bars as a new page does."""
+        self.page.evaluate(CLOSE_ALL)
 
     def wait_for_kernel(self) -> None:
         """Wait until the kernel can run a cell; one that is run earlier is silently dropped."""
@@ -104,8 +142,10 @@ class Lab:
         path = self.server.root.parent / "settings/@pellucid/lab/views.jupyterlab-settings"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(values))
+        self.must_load = True
         yield
         path.unlink()
+        self.must_load = True
 
     def output_of(self, cell: int) -> Locator:
         """The output area of a cell, counted from 0."""
@@ -117,9 +157,7 @@ class Lab:
 
     def command(self, command: str, **arguments: object) -> None:
         """Execute one of JupyterLab's commands."""
-        self.page.evaluate(
-            "([id, args]) => window.jupyterapp.commands.execute(id, args)", [command, arguments]
-        )
+        self.page.evaluate(RUN_COMMAND, [command, arguments])
 
     def set_theme(self, theme: str) -> None:
         """Switch to the theme "light" or "dark" and wait until it is drawn."""

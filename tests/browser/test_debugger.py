@@ -65,6 +65,8 @@ class Debugger:
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
+        # JupyterLab carries breakpoints over to the next notebook with the same cell.
+        lab.must_load = True
         self.page = lab.page
         self.frames = self.page.locator(".jp-DebuggerCallstackFrame-name")
         self.place = self.page.locator(".pellucid-stopped-place")
