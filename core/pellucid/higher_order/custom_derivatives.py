@@ -21,10 +21,10 @@ from pellucid.base import (
     UnexpectedTracerError,
     dtypes,
     filled,
+    is_none,
     leaf_paths,
     shown_path,
     strict_zip,
-    tree_flatten,
     tree_map,
 )
 from pellucid.base.late import late
@@ -73,7 +73,14 @@ from pellucid.transforms import (
     structure_lines,
     with_aux,
 )
-from pellucid.xla import flatten, flatten_with_path, treedef_tuple
+from pellucid.xla import (
+    flatten,
+    flatten_tangents,
+    treedef_tuple,
+    unflatten_apart,
+    unflatten_pairs,
+    unflatten_tangents,
+)
 
 from .bodies import body_of
 from .calls import ClosedCallParams, Defined, closed_call_p, with_common_consts
@@ -250,9 +257,8 @@ class custom_jvp(CustomFunction):
     ) -> PrimalsAndTangents:
         """Flat results and tangents of the user's rule."""
         arguments = [as_rule_argument(t, self.symbolic_zeros) for t in tangents]
-        trees = [call.in_tree.unflatten(leaves) for leaves in (primals, arguments)]
-        rule = call.rule_name("jvp", self.jvp)
-        pair = self.jvp(*call.others, *trees)  # pyright: ignore[reportOptionalCall]
+        tree, rule = call.in_tree, call.rule_name("jvp", self.jvp)
+        pair = self.jvp(*call.others, tree.unflatten(primals), unflatten_tangents(tree, arguments))  # pyright: ignore[reportOptionalCall]
         result, tangent = as_pair(pair, rule, "result, tangent")
         results = call.rule_results(rule, result)
         return results, _checked_tangents(rule, tangent, call.out_tree, types_of(results))
@@ -260,19 +266,19 @@ class custom_jvp(CustomFunction):
 
 def _checked_tangents(rule: str, tangent, tree, avals: Avals) -> Values:
     """Leaves of a tangent that a rule returned; raises DerivativeRuleError where it doesn't fit the result."""
-    pairs, tangent_tree = flatten_with_path(tangent, lambda path, x: isinstance(x, SymbolicZero))
+    leaves, tangent_tree = flatten_tangents(tree, tangent, lambda x: isinstance(x, SymbolicZero))
     if tangent_tree != tree:
         raise DerivativeRuleError(
             f"{rule} returned a tangent of another structure than the result.",
             got=structure_lines("tangent", tree, tangent_tree),
         )
     checked: Values = []
-    for (path, t), aval in strict_zip(pairs, avals):
+    for i, (t, aval) in enumerate(strict_zip(leaves, avals)):
         expected, tangent_aval = aval.tangent(), type_of(t)
         if tangent_aval.shape != expected.shape or tangent_aval.dtype != expected.dtype:
             raise DerivativeRuleError(
                 f"{rule} returned a tangent of another type than the result.",
-                got=f"{shown_path('tangent', path)}: got {tangent_aval.text()}, expected {expected.text()}",
+                got=f"{shown_path('tangent', leaf_paths(tree)[i])}: got {tangent_aval.text()}, expected {expected.text()}",
             )
         is_zero = isinstance(t, SymbolicZero) or expected.dtype == dtypes.float0
         checked.append(Zero(expected) if is_zero else t)
@@ -666,11 +672,13 @@ class _Rules(NamedTuple):
 
     def forward(self, operands: Operands, perturbed: Mask) -> Forward:
         """Results and residuals of the user's forward function; the form is the structures of both."""
-        call, leaves = self.call, operands
+        call = self.call
         if self.custom.symbolic_zeros:
-            leaves = [CustomVJPPrimal(x, p) for x, p in strict_zip(operands, perturbed)]
+            differentiated = unflatten_pairs(call.in_tree, operands, perturbed, CustomVJPPrimal)
+        else:
+            differentiated = call.in_tree.unflatten(operands)
         rule = call.rule_name("fwd", self.fwd)
-        pair = as_pair(self.fwd(*call.arguments(leaves)), rule, "result, residuals")
+        pair = as_pair(self.fwd(*call.arguments(differentiated)), rule, "result, residuals")
         results = call.rule_results(rule, pair[0])
         residuals, tree = result_leaves(pair[1], "custom_vjp", self.fwd, may_be_references=True)
         return Forward(results, residuals, (call.out_tree, tree))
@@ -680,7 +688,7 @@ class _Rules(NamedTuple):
         out_tree, residual_tree = form
         arguments = [as_rule_argument(ct, self.custom.symbolic_zeros) for ct in cotangents]
         saved = residual_tree.unflatten(map(late("typed number"), residuals))
-        result = self.bwd(*self.call.others, saved, out_tree.unflatten(arguments))
+        result = self.bwd(*self.call.others, saved, unflatten_tangents(out_tree, arguments))
         return _checked_cotangents(self.call, self.call.rule_name("bwd", self.bwd), result)
 
 
@@ -725,11 +733,11 @@ def _leaves_like(rule: str, position: int, part, tree) -> Values:
 
     There, None stands for whole subtrees, and an array for a subtree of one leaf.
     """
-    leaves, part_tree = tree_flatten(part, lambda x: x is None)
+    leaves, part_tree = flatten_tangents(tree, part, is_none)
     if part_tree == tree:
         return leaves
     try:
-        parts = part_tree.flatten_up_to(tree.unflatten([0] * tree.num_leaves))
+        parts = part_tree.flatten_up_to(unflatten_apart(tree, [0] * tree.num_leaves))
     except (TypeError, ValueError):
         parts = None
     subtrees = [] if parts is None else [flatten(p)[1] for p in parts]

@@ -266,14 +266,14 @@ class FlatCall:
         self.caller = type(self.custom).__name__
         self.name = self.custom.signature.name
 
-    def arguments(self, leaves: Operands) -> Values:
-        """The arguments of the user's function with these leaves."""
-        return self.custom.signature.joined(self.in_tree.unflatten(leaves), self.others)
+    def arguments(self, differentiated: Operands) -> Values:
+        """The arguments of the user's function, of those that are differentiated."""
+        return self.custom.signature.joined(differentiated, self.others)
 
     def function(self, *leaves: Any) -> Values:
         """Flat results of the user's function."""
-        fun = self.custom.fun
-        results, self.out_tree = result_leaves(fun(*self.arguments(leaves)), self.caller, fun)
+        fun, arguments = self.custom.fun, self.arguments(self.in_tree.unflatten(leaves))
+        results, self.out_tree = result_leaves(fun(*arguments), self.caller, fun)
         self.out_avals = types_of(results)
         return results
 

@@ -19,7 +19,6 @@ from pellucid.base import (
     is_none,
     register_pytree_node,
     strict_zip,
-    tree_flatten,
 )
 from pellucid.ir import Avals, DebugInfo, Jaxpr, Operands, Values, Zero
 from pellucid.primitives import instantiate, marks_of, ones
@@ -33,7 +32,13 @@ from pellucid.tracing import (
     types_of,
     use_transformation,
 )
-from pellucid.xla import flatten
+from pellucid.xla import (
+    flatten,
+    flatten_tangents,
+    leaves_outside,
+    unflatten_apart,
+    unflatten_tangents,
+)
 
 from .arguments import (
     FlatFunction,
@@ -103,8 +108,8 @@ class ChosenArguments:
         leaves, tree = flat_arguments(self.of(fun, args), flat.caller, fun, args, flat.kwargs)
         flat.arguments_of = lambda xs: self.put(args, tree.unflatten(xs))
         avals = types_of(leaves)
-        for i, aval in enumerate(avals):
-            check(aval, lambda i=i: self.path_of_leaf(fun, args, i))
+        for i in leaves_outside(tree):
+            check(avals[i], lambda i=i: self.path_of_leaf(fun, args, i))
         return leaves, avals, tree
 
 
@@ -196,8 +201,10 @@ def _differentiated(
         _check_addends(out_aval, (), "the result", name_of(fun))
         with plumbing("grad"), use_transformation("transpose"):
             cotangents = program.pulled_back([ones(out_aval)])
-            gradient = [*map(instantiate, spread(cotangents, nonzero, avals))]
-        return flat.with_aux((value, chosen.unwrapped(tree.unflatten(gradient))), aux)
+            gradient = unflatten_tangents(
+                tree, map(instantiate, spread(cotangents, nonzero, avals))
+            )
+        return flat.with_aux((value, chosen.unwrapped(gradient)), aux)
 
     return differentiated
 
@@ -289,8 +296,8 @@ class VJP:
         residuals = [next(opaque) if i is None else by_leaf[i] for i in self.sources]
         with plumbing("vjp"), use_transformation("transpose"):
             in_cotangents = program._replace(residuals=residuals).pulled_back(cotangents)
-            gradient = [*map(instantiate, spread(in_cotangents, program.nonzero_in, in_avals))]
-        return in_tree.unflatten(gradient)
+            gradient = spread(in_cotangents, program.nonzero_in, in_avals)
+            return unflatten_tangents(in_tree, map(instantiate, gradient))
 
     def with_refs(self, *refs: Any) -> Callable[[Any], Any]:
         """The backward pass that adds cotangents to references instead of giving them.
@@ -352,14 +359,14 @@ def vjp(
         opaque = [r for r, i in strict_zip(residuals, sources) if i is None]
         used = {*sources}
         arguments = [x if i in used else NotNeeded() for i, x in enumerate(leaves)]
-        return VJP(derivative, sources, derivative.in_tree.unflatten(arguments), opaque)
+        return VJP(derivative, sources, unflatten_apart(derivative.in_tree, arguments), opaque)
 
     return linearized_call(fun, "vjp", primals, has_aux, backward)
 
 
 def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: str) -> Values:
     """Leaves of a cotangent of a result; raises where structure, shapes or dtypes are not the result's."""
-    leaves, tree = tree_flatten(cotangent, lambda x: type(x) is Zero)
+    leaves, tree = flatten_tangents(out_tree, cotangent, lambda x: type(x) is Zero)
     if tree != out_tree:
         raise ArgumentValueError(
             f"the cotangent doesn't have the structure of the result of `{name}`.",
@@ -370,7 +377,7 @@ def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: st
         expected = out_aval.tangent()
         aval = ct.aval if type(ct) is Zero else type_of(ct)
         if aval.shape != expected.shape or expected.dtype not in (aval.dtype, dtypes.float0):  # pyright: ignore[reportAttributeAccessIssue]
-            path = argument_paths(lambda result: result, (out_tree.unflatten(leaves),))[i]
+            path = argument_paths(lambda result: result, (unflatten_apart(out_tree, leaves),))[i]
             raise ArgumentValueError(
                 f"a cotangent doesn't have the type of the result of `{name}`.",
                 got=f"{path}: got {aval.text()}, expected {expected.text()}, the result is {out_aval.text()}",

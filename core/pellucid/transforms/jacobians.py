@@ -21,6 +21,7 @@ from pellucid.primitives import (
     split,
 )
 from pellucid.tracing import type_of, use_transformation
+from pellucid.xla import unflatten_tangents
 
 from .arguments import (
     FlatFunction,
@@ -151,8 +152,8 @@ def _jacobian(
     call: FlatFunction, chosen: ChosenArguments, tree, rows: Iterable[Iterable[Any]], aux: Values
 ) -> Any:
     """The tree of blocks, from those for each result, with the auxiliary data if there are any."""
-    blocks = [chosen.unwrapped(tree.unflatten(row)) for row in rows]
-    jacobian = call.out_tree.unflatten(blocks)
+    blocks = [chosen.unwrapped(unflatten_tangents(tree, row)) for row in rows]
+    jacobian = unflatten_tangents(call.out_tree, blocks)
     return call.with_aux((jacobian,), aux) if call.has_aux else jacobian
 
 

@@ -8,7 +8,7 @@ from pellucid.base import ArgumentTypeError, DtypeError, Function, ShapeError, s
 from pellucid.ir import Jaxpr, Mask, Operands, Primitive, Values, Zero, is_always_transformed
 from pellucid.primitives import instantiate, zero_of
 from pellucid.tracing import Trace, Tracer, context, plumbing, replay, type_of, types_of, use_trace
-from pellucid.xla import flatten
+from pellucid.xla import flatten, flatten_tangents, unflatten_tangents
 
 from .arguments import (
     FlatFunction,
@@ -52,7 +52,7 @@ def jvp(fun: Function, primals: Operands, tangents: Operands, has_aux: bool = Fa
     check_callable(fun, "jvp")
     check_by_argument("jvp", primals=primals, tangents=tangents)
     leaves, tree = flatten(primals)
-    tangent_leaves, tangent_tree = flatten(tangents)
+    tangent_leaves, tangent_tree = flatten_tangents(tree, tangents)
     if tree != tangent_tree:
         raise ArgumentTypeError(
             "jvp: the tangents don't have the structure of the primals.",
@@ -79,7 +79,7 @@ def jvp(fun: Function, primals: Operands, tangents: Operands, has_aux: bool = Fa
     results, out_tangents, aux = jvp_flat(flat, leaves, live_tangents)
     with plumbing("jvp"):
         out_tangents = [instantiate(t) for t in out_tangents]
-    pair = flat.out_tree.unflatten(results), flat.out_tree.unflatten(out_tangents)
+    pair = flat.out_tree.unflatten(results), unflatten_tangents(flat.out_tree, out_tangents)
     return flat.with_aux(pair, aux)
 
 

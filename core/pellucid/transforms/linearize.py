@@ -67,7 +67,7 @@ from pellucid.tracing import (
     use_trace,
     without_references,
 )
-from pellucid.xla import ArrayImpl, flatten
+from pellucid.xla import ArrayImpl, flatten_tangents, unflatten_tangents
 
 from .arguments import (
     FlatFunction,
@@ -235,7 +235,7 @@ class Derivative(NamedTuple):
     __eq__ = object.__eq__
 
     def __call__(self, residuals: Values, *tangents: Any) -> Any:
-        leaves, tree = flatten(tangents)
+        leaves, tree = flatten_tangents(self.in_tree, tangents)
         if tree != self.in_tree:
             raise ArgumentTypeError(
                 f"the derivative of `{self.name}` got tangents that don't have the structure of its arguments.",
@@ -252,7 +252,7 @@ class Derivative(NamedTuple):
         nonzero = replay(self.program.jaxpr, residuals, *live)
         out_tangents = spread(nonzero, self.program.nonzero_out, self.program.out_avals)
         with plumbing("linearize"):
-            return self.out_tree.unflatten([*map(instantiate, out_tangents)])
+            return unflatten_tangents(self.out_tree, map(instantiate, out_tangents))
 
 
 class _Split(NamedTuple):

@@ -16,9 +16,14 @@ from .pytree import (
     PyTreeDef,
     SequenceKey,
     flatten,
+    flatten_tangents,
     flatten_with_path,
+    leaves_outside,
     library_types,
     treedef_tuple,
+    unflatten_apart,
+    unflatten_pairs,
+    unflatten_tangents,
 )
 from .shardings import Device, DeviceLayout, DeviceList, HloSharding, OpSharding, extend
 from .traceback import JaxRuntimeError

@@ -5,7 +5,8 @@ that types registered here are seen here only.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias
 
 from jaxlib import _jax
 
@@ -37,8 +38,20 @@ flatten_one_level: Callable[[Any], tuple[Iterable[Any], Any] | None] = (
 is_registered: Callable[[type], bool] = default_registry.is_node
 register_node = default_registry.register_node
 register_dataclass_node = default_registry.register_dataclass_node
-opaque_types: set[type] = set()
-"""Node classes whose instances public functions of trees take for leaves."""
+
+
+class TangentForm(NamedTuple):
+    """How a tangent of an opaque value is made of the tangents of its leaves, and these of it.
+
+    Both functions take the node's static data first.
+    """
+
+    joined: Callable[[Any, list[Any]], Any]
+    split: Callable[[Any, Any], list[Any]]
+
+
+opaque_types: dict[type, TangentForm] = {}
+"""Node classes whose instances public functions of trees take for leaves, and the form of tangents of these."""
 library_types: dict[type, Callable[[Any], Any]] = {}
 """For each class of values of libraries that consist of arrays, how to get their type; see `experimental.hijax`."""
 
@@ -76,4 +89,99 @@ def treedef_of_node(node_type: type, static_data: Any, children: Sequence[PyTree
     """Structure of a node of `node_type` with `static_data`, whose children have the structures `children`."""
     return PyTreeDef.from_node_data_and_children(
         default_registry, (node_type, static_data), children
+    )
+
+
+# Trees of tangents ------------------------------------------------------------------------------------------
+
+_LEAF = flatten(0)[1]
+
+
+def _opened(tree: PyTreeDef) -> tuple[PyTreeDef, list[tuple[Any, int]]]:
+    """`tree` with a leaf for each opaque value, and for each leaf (node data of the opaque value or None, its leaves)."""
+    node = tree.node_data()
+    if node is None:
+        return tree, [(None, 1)]
+    node_type, static_data = node
+    if node_type in opaque_types:
+        return _LEAF, [(node, tree.num_leaves)]
+    opened = [_opened(child) for child in tree.children()]
+    structure = treedef_of_node(node_type, static_data, [structure for structure, _ in opened])
+    return structure, [place for _, places in opened for place in places]
+
+
+def _joined(tree: PyTreeDef, leaves: Iterable[Any], value: Callable[[Any, list[Any]], Any]) -> Any:
+    """`tree.unflatten(leaves)`, but for each opaque value `value(node data, its leaves)`."""
+    if not opaque_types:
+        return tree.unflatten(leaves)
+    structure, places = _opened(tree)
+    rest = iter(leaves)
+    return structure.unflatten(
+        [next(rest) if node is None else value(node, [*islice(rest, n)]) for node, n in places]
+    )
+
+
+def unflatten_tangents(tree: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """The tangent, or cotangent, of a value of structure `tree`, of those of the value's leaves."""
+    return _joined(tree, leaves, lambda node, xs: opaque_types[node[0]].joined(node[1], xs))
+
+
+def flatten_tangents(
+    tree: PyTreeDef, tangents: Any, is_leaf: IsLeaf | None = None
+) -> tuple[list[Any], PyTreeDef]:
+    """Tangents of the leaves of a value of structure `tree`, and `tree`, of what `unflatten_tangents` gives.
+
+    Of other values, their leaves and structure. None that `is_leaf` makes a leaf stands for all leaves of an opaque value.
+    """
+    if not opaque_types:
+        return flatten(tangents, is_leaf)
+    leaves, structure = flatten(tangents, stopping(is_leaf))
+    expected, places = _opened(tree)
+    if structure != expected:
+        return leaves, structure
+    split: list[Any] = []
+    for x, (node, n) in zip(leaves, places, strict=True):
+        if node is None or x is None:
+            split += [x] * n
+        else:
+            split += opaque_types[node[0]].split(node[1], x)
+    return split, tree
+
+
+class _Apart(list[Any]):
+    """The leaves of an opaque value, in its place."""
+
+
+register_node(_Apart, lambda xs: (xs, None), lambda _, xs: _Apart(xs))
+
+
+def unflatten_apart(tree: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """`tree.unflatten(leaves)` for leaves of which opaque values can't be made: lists of leaves are in their places."""
+    return _joined(tree, leaves, lambda _, xs: _Apart(xs))
+
+
+def leaves_outside(tree: PyTreeDef) -> Sequence[int]:
+    """Positions of the leaves of `tree` that belong to no opaque value."""
+    if not opaque_types:
+        return range(tree.num_leaves)
+    positions = unflatten_apart(tree, range(tree.num_leaves))
+    return [x for x in flatten(positions, lambda x: type(x) is _Apart)[0] if type(x) is not _Apart]
+
+
+def unflatten_pairs(
+    tree: PyTreeDef, leaves: Iterable[Any], marks: Iterable[bool], pair: Callable[[Any, bool], Any]
+) -> Any:
+    """The tree of `pair(x, mark)`; of an opaque value, `x` is the value, and the mark whether one of its leaves has it."""
+
+    def of_opaque(node: Any, pairs: list[Any]) -> Any:
+        structure = treedef_of_node(node[0], node[1], [_LEAF] * len(pairs))
+        return pair(structure.unflatten([x for x, _ in pairs]), any(mark for _, mark in pairs))
+
+    structure, places = _opened(tree)
+    pairs = zip(leaves, marks, strict=True)
+    return structure.unflatten(
+        [
+            pair(*next(pairs)) if node is None else of_opaque(node, [*islice(pairs, n)])
+            for node, n in places
+        ]
     )

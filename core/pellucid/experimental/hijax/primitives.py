@@ -12,11 +12,13 @@ from pellucid.base.errors import ArgumentTypeError, MissingRule, UnsupportedErro
 from pellucid.base.functional import strict_zip
 from pellucid.base.tree import tree_flatten, tree_leaves, tree_map
 from pellucid.higher_order.custom_derivatives import custom_jvp, custom_vjp
+from pellucid.higher_order.custom_rules import SymbolicZero
 from pellucid.higher_order.custom_vmap import custom_vmap
 from pellucid.numpy.manipulation import moveaxis
 from pellucid.primitives.creation import instantiate
 from pellucid.primitives.families import add_tangents
 from pellucid.tracing import Tracer, context, is_array_like, type_of
+from pellucid.xla import pytree
 from pellucid.xla.pytree import library_types
 
 from . import mutable
@@ -25,10 +27,12 @@ from .types import (
     HiType,
     carrier_types,
     hi_type_of,
+    is_value,
     lowered,
-    own_types,
     raised,
-    tangent_type,
+    tangent_arrays,
+    tangent_of,
+    zero_tangent,
     zeros_of,
 )
 
@@ -146,11 +150,11 @@ class HiPrimitive:
 
         def rule(primals: Any, tangents: Any) -> Any:
             values = [raised(t, x) for t, x in strict_zip(types, primals)]
-            dots = [_tangent(t, x) for t, x in strict_zip(types, tangents)]
+            dots = [tangent_of(t, x) for t, x in strict_zip(types, tangents)]
             results, result_dots = self.jvp(tuple(values), tuple(dots), **params)
             dots = result_dots if self.multiple_results else [result_dots]
             return results_of(results), [
-                _tangent_arrays(t, x) for t, x in strict_zip(result_types, dots)
+                tangent_arrays(t, x) for t, x in strict_zip(result_types, dots)
             ]
 
         function = custom_jvp(compute)
@@ -161,36 +165,6 @@ class HiPrimitive:
         return self.name
 
 
-def _tangent(hi_type: Any, tangents: Any) -> Any:
-    """The tangent of a value, of tangents of its arrays and carriers."""
-    if not isinstance(hi_type, HiType):
-        return tangents[0]
-    kind = tangent_type(hi_type)
-    if kind is None:
-        raise MissingRule(
-            f"values of type {hi_type} have no tangents.",
-            do=f"Define `{type(hi_type).__name__}.to_tangent_aval()`.",
-        )
-    n = len(carrier_types(hi_type))
-    return raised(kind, tangents[len(tangents) - n :] if n else tangents)
-
-
-def _tangent_arrays(hi_type: Any, tangent: Any) -> list[Any]:
-    """Tangents of the arrays and carriers of a value, of its tangent."""
-    if not isinstance(hi_type, HiType):
-        return [instantiate(tangent)]
-    arrays = own_types(tangent_type(hi_type))
-    is_zero = type(tangent).__name__ == "Zero"
-    carried = [zeros_of(a) for a in arrays] if is_zero else tangent_type(hi_type).lower_val(tangent)
-    if not carrier_types(hi_type):
-        return carried
-    tangent_avals = [a.tangent() for a in own_types(hi_type)]
-    return [
-        *(np.zeros(a.shape, float0) if a.dtype == float0 else zeros_of(a) for a in tangent_avals),
-        *carried,
-    ]
-
-
 class _Accumulator:
     """Cotangent of an array, to which `accum(cotangent)` adds."""
 
@@ -199,7 +173,10 @@ class _Accumulator:
         self.total: Any = None
 
     def accum(self, cotangent: Any) -> None:
-        self.total = cotangent if self.total is None else add_tangents(self.total, cotangent)
+        if self.total is not None:
+            leaves, tree = pytree.flatten(cotangent)
+            cotangent = tree.unflatten(map(add_tangents, pytree.flatten(self.total)[0], leaves))
+        self.total = cotangent
 
 
 class VJPHiPrimitive:
@@ -291,14 +268,13 @@ class VJPHiPrimitive:
         """The result of the operation on `args`, trees of arrays whose types are `in_avals`."""
         leaves, tree = tree_flatten(args)
         avals, expected = tree_flatten(self.in_avals)
-        types = [type_of(x) for x in leaves if is_array_like(x)]
-        shapes = [(t.shape, t.dtype) for t in types]
-        if tree != expected or shapes != [(a.shape, a.dtype) for a in avals]:
+        types = [_compared(hi_type_of(x)) for x in leaves if is_value(x)]
+        if tree != expected or types != [*map(_compared, avals)]:
             raise ArgumentTypeError(
                 f"{type(self).__name__} takes arguments of the types `in_avals`.",
                 got=[
-                    f"got {tree_map(lambda x: type_of(x).text() if is_array_like(x) else x, args)}",
-                    f"in_avals: {tree_map(lambda a: a.text(), self.in_avals)}",
+                    f"got {tree_map(lambda x: _shown(hi_type_of(x)) if is_value(x) else x, args)}",
+                    f"in_avals: {tree_map(_shown, self.in_avals)}",
                 ],
             )
         return self._function()(*args)
@@ -326,7 +302,7 @@ class VJPHiPrimitive:
         accumulators = tree_map(_Accumulator, self.in_avals)
         self.vjp_bwd(residuals, cotangent, *accumulators)
         return tree_map(
-            lambda a: zeros_of(a.aval.tangent()) if a.total is None else a.total, accumulators
+            lambda a: zero_tangent(a.aval) if a.total is None else a.total, accumulators
         )
 
     def _linearized(self, primals: Any, tangents: Any) -> Any:
@@ -358,7 +334,16 @@ class AxisData:
 
 def instantiate_symbolic(cotangent: Any) -> Any:
     """`cotangent`, or zeros where it is known to be zero."""
-    return zeros_of(cotangent.aval) if type(cotangent).__name__ == "SymbolicZero" else cotangent
+    return zeros_of(cotangent.aval) if type(cotangent) is SymbolicZero else cotangent
+
+
+def _compared(hi_type: Any) -> Any:
+    """The type of an argument as it is compared with `in_avals`: without its weak type."""
+    return hi_type if isinstance(hi_type, HiType) else (hi_type.shape, hi_type.dtype)
+
+
+def _shown(hi_type: Any) -> str:
+    return str(hi_type) if isinstance(hi_type, HiType) else hi_type.text()
 
 
 def cur_qdd(x: Any) -> Any:

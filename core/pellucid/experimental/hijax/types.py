@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, UnsupportedError
+from pellucid.base.errors import ArgumentTypeError, MissingRule, UnsupportedError
 from pellucid.base.typing import Function
+from pellucid.higher_order.custom_rules import SymbolicZero
 from pellucid.ir.avals import AbstractValue, ShapedArray
-from pellucid.ir.rules import Effect
-from pellucid.tracing.trace import Tracer, type_of
+from pellucid.ir.rules import Effect, Zero
+from pellucid.primitives.creation import instantiate
+from pellucid.tracing.trace import Tracer, is_array_like, type_of
 from pellucid.xla import pytree
 
 _CARRIERS = "_pellucid_tangent_carriers"
@@ -168,7 +170,8 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) ->
     """Note that values of class `val_cls` have the type `typeof_fn(value)`.
 
     Traced functions, loops and branches take such values as arguments and give them as results, by the arrays that they
-    consist of; functions of trees take them for leaves. A class with a method `cur_qdd` or `type_state` is one of values
+    consist of; functions of trees take them for leaves. Their tangents and cotangents, which `jvp` takes and `grad` gives,
+    are of the type that `to_tangent_aval()` states. A class with a method `cur_qdd` or `type_state` is one of values
     that change in place: they may be arguments of jitted functions, and be captured by any.
 
     Raises: ArgumentTypeError for a class that is registered already, here or as a pytree node.
@@ -199,7 +202,7 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) ->
     pytree.library_types[val_cls] = typeof_fn
     if hasattr(val_cls, "cur_qdd") or hasattr(val_cls, "type_state"):
         return
-    pytree.opaque_types.add(val_cls)
+    pytree.opaque_types[val_cls] = pytree.TangentForm(tangent_of, tangent_arrays)
     pytree.register_node(val_cls, _children, _raised)
 
 
@@ -216,6 +219,11 @@ def hi_type_of(x: Any) -> Any:
     """The type of `x`, an array or a value of a registered class."""
     handler = pytree.library_types.get(type(x))
     return type_of(x) if handler is None else handler(x)
+
+
+def is_value(x: Any) -> bool:
+    """Whether `x` is an array or a value of a registered class."""
+    return type(x) in pytree.library_types or is_array_like(x)
 
 
 # Arrays of a value, and of its tangent --------------------------------------------------------------------
@@ -251,7 +259,7 @@ def carriers(value: Any, hi_type: Any) -> list[Any]:
 
 
 def zeros_of(aval: Any) -> np.ndarray:
-    """Zeros of a type, in the memory of one element."""
+    """Zeros of a type, of which float0 is one, in the memory of one element."""
     return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
 
 
@@ -281,3 +289,56 @@ def raised(hi_type: Any, arrays: Sequence[Any]) -> Any:
                 do="Give the class a `__dict__`: its `__slots__` leave no room for another attribute.",
             ) from None
     return value
+
+
+def tangent_of(hi_type: Any, tangents: Sequence[Any]) -> Any:
+    """The tangent of a value, of tangents of its arrays and carriers.
+
+    Raises: MissingRule where values of `hi_type` have no tangents.
+    """
+    if not isinstance(hi_type, HiType):
+        return tangents[0]
+    kind, n = _known_tangent_type(hi_type), len(carrier_types(hi_type))
+    return raised(kind, tangents[len(tangents) - n :] if n else tangents)
+
+
+def tangent_arrays(hi_type: Any, tangent: Any) -> list[Any]:
+    """Tangents of the arrays and carriers of a value, of its tangent, which may be a symbolic zero.
+
+    Raises: MissingRule where values of `hi_type` have no tangents; ArgumentTypeError for a tangent of another type.
+    """
+    if not isinstance(hi_type, HiType):
+        return [instantiate(tangent)]
+    kind = _known_tangent_type(hi_type)
+    if type(tangent) in (Zero, SymbolicZero):
+        arrays = [zeros_of(aval) for aval in own_types(kind)]
+    elif isinstance(kind, HiType) and is_value(tangent) and hi_type_of(tangent) == kind:
+        arrays = kind.lower_val(tangent)
+    elif not isinstance(kind, HiType) and is_array_like(tangent):
+        arrays = [tangent]
+    else:
+        raise ArgumentTypeError(
+            f"a tangent or cotangent doesn't have the type that {type(hi_type).__name__}.to_tangent_aval() states.",
+            got=f"got {type(tangent).__name__}, expected {kind if isinstance(kind, HiType) else kind.text()}",
+        )
+    if not carrier_types(hi_type):
+        return arrays
+    return [*(zeros_of(aval.tangent()) for aval in own_types(hi_type)), *arrays]
+
+
+def zero_tangent(hi_type: Any) -> Any:
+    """Zero tangent of values of `hi_type`, which may be that of an array."""
+    if not isinstance(hi_type, HiType):
+        return zeros_of(hi_type.tangent())
+    kind = _known_tangent_type(hi_type)
+    return raised(kind, [zeros_of(aval) for aval in own_types(kind)])
+
+
+def _known_tangent_type(hi_type: Any) -> Any:
+    kind = tangent_type(hi_type)
+    if kind is None:
+        raise MissingRule(
+            f"values of type {hi_type} have no tangents.",
+            do=f"Define `{type(hi_type).__name__}.to_tangent_aval()`.",
+        )
+    return kind

@@ -10,7 +10,12 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentTypeError, DtypeError, MissingRule, UnsupportedError
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    MissingRule,
+    UnsupportedError,
+)
 from pellucid.core import ShapedArray
 from pellucid.experimental import hijax
 from pellucid.extend.core import Effect
@@ -133,8 +138,128 @@ def test_a_missing_rule_is_no_zero_derivative() -> None:
     unruled = Unruled("unruled")
     with pytest.raises(MissingRule, match="`unruled` has no jvp rule"):
         pl.grad(lambda x: unruled.bind(quantize(x)).sum())(X)
-    with pytest.raises(DtypeError, match=r"i8\[4\]"):
-        pl.grad(lambda q: dequantize(q).sum())(quantize(X))
+
+
+def loss(q):
+    return (dequantize(q) ** 2).sum()
+
+
+Q, ONES = quantize(X), np.ones(4, np.float32)
+GRADIENT = 2 * dequantize(Q)
+
+
+def custom_gradient_of_q() -> Any:
+    @pl.custom_vjp
+    def f(q):
+        return dequantize(q)
+
+    f.defvjp(lambda q: (dequantize(q), q), lambda q, ct: (ct * dequantize(q),))
+    return pl.grad(lambda q: 2 * f(q).sum())(Q)
+
+
+def custom_tangent_of_q() -> Any:
+    @pl.custom_jvp
+    def f(q, scale):
+        return dequantize(q)
+
+    f.defjvp(lambda primals, tangents: (f(*primals), 2 * dequantize(primals[0]) * tangents[0]))
+    return pl.grad(lambda q: f(q, 1.0).sum())(Q)
+
+
+def gradient_through_scan(q: Any) -> Any:
+    return pl.lax.scan(lambda q, _: (quantize(dequantize(q)), loss(q)), q, None, length=1)[1].sum()
+
+
+@pytest.mark.parametrize(
+    "gradient",
+    [
+        lambda: pl.grad(loss)(Q),
+        lambda: pl.value_and_grad(loss)(Q)[1],
+        lambda: pl.grad(lambda tree: loss(tree["q"]) * tree["x"])({"q": Q, "x": 1.0})["q"],
+        lambda: pl.grad(lambda q: (loss(q), q), has_aux=True)(Q)[0],
+        lambda: pl.grad(pl.checkpoint(loss))(Q),
+        lambda: pl.jit(pl.grad(pl.jit(loss)))(Q),
+        lambda: pl.grad(gradient_through_scan)(Q),
+        lambda: pl.grad(lambda q: pl.lax.cond(True, loss, lambda q: 3 * loss(q), q))(Q),
+        lambda: pl.vmap(lambda s: pl.grad(lambda q: s * loss(q))(Q))(np.ones(1, np.float32))[0],
+        lambda: pl.vjp(loss, Q)[1](1.0)[0],
+        lambda: pl.jit(lambda q: pl.vjp(loss, q))(Q)[1](1.0)[0],
+        lambda: pl.vjp(lambda q: quantize(dequantize(q)), Q)[1](GRADIENT)[0],
+        lambda: pl.vjp(lambda q: {"q": q}, Q)[1]({"q": GRADIENT})[0],
+        lambda: pl.jvp(quantize, (X,), (GRADIENT,))[1],
+        lambda: pl.jvp(lambda q: q, (Q,), (GRADIENT,))[1],
+        lambda: pl.linearize(lambda q: quantize(dequantize(q)), Q)[1](GRADIENT),
+        lambda: pl.jacrev(loss)(Q),
+        lambda: pl.jacfwd(lambda q: quantize(loss(q)[None]))(Q)[0],
+        custom_gradient_of_q,
+        custom_tangent_of_q,
+    ],
+)
+def test_derivatives_by_values_are_of_the_type_of_their_tangents(gradient) -> None:
+    np.testing.assert_allclose(gradient(), GRADIENT, rtol=1e-6)
+
+
+def test_second_derivatives_by_values() -> None:
+    np.testing.assert_allclose(pl.grad(lambda q: pl.grad(loss)(q).sum())(Q), 2 * ONES)
+    np.testing.assert_allclose(pl.grad(lambda x, q: x, argnums=1)(2.0, Q), 0 * ONES)
+    np.testing.assert_allclose(pl.jvp(loss, (Q,), (ONES,))[1], GRADIENT.sum(), rtol=1e-6)
+    np.testing.assert_allclose(pl.linearize(loss, Q)[1](ONES), GRADIENT.sum(), rtol=1e-6)
+
+
+def test_tangents_of_other_types_are_refused() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"QuantizedType.to_tangent_aval.*\n.*f32\[4\]"):
+        pl.jvp(loss, (Q,), (Q,))
+    with pytest.raises(ArgumentTypeError, match=r"QuantizedType.to_tangent_aval.*\n.*f32\[4\]"):
+        pl.vjp(lambda q: q, Q)[1](Q)
+    with pytest.raises(ArgumentValueError, match=r"f32\[3\], expected f32\[4\]"):
+        pl.vjp(lambda q: q, Q)[1](np.ones(3, np.float32))
+    with pytest.raises(ArgumentTypeError, match="structure of the primals"):
+        pl.jvp(loss, (Q,), ((ONES,),))
+
+
+@dataclass
+class Point:
+    x: Any
+    y: Any
+
+
+@dataclass(frozen=True)
+class PointType(hijax.HiType):
+    has_tangents: bool
+
+    def lo_ty(self):
+        return [ShapedArray((), np.float32)] * 2
+
+    def lower_val(self, hi_val):
+        return [hi_val.x, hi_val.y]
+
+    def raise_val(self, *lo_vals):
+        return Point(*lo_vals)
+
+    def to_tangent_aval(self):
+        return self if self.has_tangents else super().to_tangent_aval()
+
+
+class Fixed(Point):
+    pass
+
+
+hijax.register_hitype(Point, lambda p: PointType(True))
+hijax.register_hitype(Fixed, lambda p: PointType(False))
+
+
+def test_tangents_may_be_such_values() -> None:
+    point = Point(jnp.float32(3), jnp.float32(4))
+    gradient = pl.grad(lambda p: p.x * p.y)(point)
+    assert (float(gradient.x), float(gradient.y)) == (4, 3)
+    (same,) = pl.vjp(lambda p: p, point)[1](gradient)
+    assert (float(same.x), float(same.y)) == (4, 3)
+    assert float(pl.jvp(lambda p: p.x * p.y, (point,), (gradient,))[1]) == 25
+
+
+def test_values_without_tangents_are_refused() -> None:
+    with pytest.raises(MissingRule, match=r"no tangents.*\n.*PointType.to_tangent_aval"):
+        pl.grad(lambda p: p.x)(Fixed(jnp.float32(3), jnp.float32(4)))
 
 
 def test_functions_of_trees_take_values_for_leaves() -> None:
@@ -447,6 +572,64 @@ def test_operations_with_derivatives_of_their_own(kind) -> None:
     np.testing.assert_allclose(pl.vmap(pl.grad(operation))(X), 100 * X)
     if kind in (Forward, Linear):
         assert pl.jvp(operation, (2.0,), (1.0,))[1] == 200
+
+
+class Scale(hijax.VJPHiPrimitive):
+    """The values of a quantized array by which an array is multiplied."""
+
+    def __init__(self, q):
+        self.in_avals, self.params = (q, ShapedArray(q.shape, np.float32)), {}
+        self.out_aval = self.in_avals[1]
+        super().__init__()
+
+    def expand(self, q, x):
+        return dequantize(q) * x
+
+    def vjp_fwd(self, nzs_in, q, x):
+        self.params["nzs_in"] = nzs_in
+        return self(q, x), (q, x)
+
+
+class ScaleBackward(Scale):
+    def vjp_bwd_retval(self, res, outgrad):
+        q, x = res
+        return outgrad * x, outgrad * dequantize(q)
+
+
+class ScaleAccumulating(Scale):
+    def vjp_bwd(self, res, outgrad, q_accumulator, x_accumulator):
+        q, x = res
+        q_accumulator.accum(outgrad * x / 2)
+        q_accumulator.accum(outgrad * x / 2)
+        x_accumulator.accum(outgrad * dequantize(q))
+
+
+class ScaleForward(Scale):
+    vjp_fwd = hijax.VJPHiPrimitive.vjp_fwd
+
+    def jvp(self, primals, tangents):
+        (q, x), (q_dot, x_dot) = primals, tangents
+        return self(q, x), q_dot * x + dequantize(q) * x_dot
+
+
+@pytest.mark.parametrize("kind", [ScaleBackward, ScaleAccumulating, ScaleForward])
+def test_operations_on_values_with_derivatives_of_their_own(kind) -> None:
+    operation = kind(QuantizedType((4,)))
+    by_q, by_x = pl.jit(pl.grad(lambda q, x: operation(q, x).sum(), argnums=(0, 1)))(Q, X)
+    np.testing.assert_allclose(by_q, X)
+    np.testing.assert_allclose(by_x, dequantize(Q))
+    np.testing.assert_allclose(pl.grad(lambda x: operation(Q, x).sum())(X), dequantize(Q))
+    if kind is not ScaleForward:
+        assert operation.params["nzs_in"] == (False, True)
+
+
+def test_accumulators_without_cotangents_are_zero() -> None:
+    class Silent(ScaleAccumulating):
+        def vjp_bwd(self, res, outgrad, *accumulators):
+            pass
+
+    gradient = pl.grad(lambda q: Silent(QuantizedType((4,)))(q, X).sum())(Q)
+    np.testing.assert_array_equal(gradient, 0 * ONES)
 
 
 def test_operations_with_a_batching_rule_of_their_own() -> None:
