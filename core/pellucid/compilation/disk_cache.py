@@ -27,10 +27,16 @@ from pellucid.base import CacheError, Function, cached, clearing, config, logger
 from pellucid.lowering.module import Origin
 from pellucid.runtime.executable import FromDisk
 from pellucid.runtime.platforms import clients_by_platform, platform_of
-from pellucid.xla import Device, JaxRuntimeError, hlo_transformations, mlir, serialized
-from pellucid.xla.client import Client
+from pellucid.xla import (
+    Client,
+    Device,
+    JaxRuntimeError,
+    hlo_transformations,
+    mlir,
+    module_id,
+    serialized,
+)
 from pellucid.xla.compile import CompileOptions, LoadedExecutable, deserialize, jaxlib_version
-from pellucid.xla.profiling import module_id
 
 from .loading_ahead import MAX_PROGRAMS, SessionPrograms
 

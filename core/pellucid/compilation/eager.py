@@ -24,7 +24,6 @@ from pellucid.runtime.array import default_sharding
 from pellucid.runtime.assembly import make_array_from_callback
 from pellucid.runtime.calls import clear_entries, make_call
 from pellucid.runtime.executable import Executable, is_wrapped
-from pellucid.runtime.tokens import Token
 from pellucid.runtime.transfer import device_put, from_host, put_host, put_leaf
 from pellucid.sharding import Sharding
 from pellucid.sharding.layout import Layout
@@ -39,8 +38,7 @@ from pellucid.tracing import (
     stage,
     types_of,
 )
-from pellucid.xla import ArrayImpl, flatten, trace_context
-from pellucid.xla.calls import CallCache
+from pellucid.xla import ArrayImpl, CallCache, flatten, trace_context
 
 from . import interception, key_reuse
 from .finite import check_results, is_checking
@@ -80,7 +78,6 @@ class EvalTrace(Trace):
     put_tree = staticmethod(device_put)
     from_host = staticmethod(from_host)
     from_callback = staticmethod(make_array_from_callback)
-    token = Token
 
     def number(self, value: Any, aval: Any) -> Any:
         """The NumPy scalar `value` of type `aval` on the default device."""

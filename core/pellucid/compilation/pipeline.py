@@ -59,16 +59,18 @@ from pellucid.sharding.placement import replicated_on
 from pellucid.tracing import without_references
 from pellucid.xla import (
     ARRAY_TYPES,
+    GPU_TARGETS,
     ArrayImpl,
     Device,
     JaxRuntimeError,
     OpSharding,
+    PluginMissingError,
     compile as xla_compile,
+    compile_only_gpus,
+    gpu_target,
 )
 from pellucid.xla.compile import LoadedExecutable, compile_only, compile_options
-from pellucid.xla.gpu_targets import GPU_TARGETS, gpu_target
 from pellucid.xla.mlir import bytecode_without_locations
-from pellucid.xla.plugins import PluginMissingError, compile_only_gpus
 
 from . import disk_cache, dumps, options as xla_options
 from .placement import Placement, Shardings, canonical, mesh_over_devices, over_devices

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import DeviceError, Ints, strict_zip
-from pellucid.ir import Avals, ShapedArray, element_shape
+from pellucid.ir import Avals, ShapedArray, abstract_token, element_shape
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 from pellucid.sharding.mesh import AnyMesh
 from pellucid.sharding.named_sharding import sharding_of_tiles
@@ -181,7 +181,7 @@ def chosen_inside(tiles: HloSharding, aval: ShapedArray, replicated: Any) -> Any
 def _chosen(
     tiles: HloSharding, kind: str | None, aval: ShapedArray, devices: DeviceList, mesh: Mesh | None
 ):
-    if mesh is None:
+    if mesh is None or aval is abstract_token:
         return GSPMDSharding(devices, tiles, kind)
     # Behind the dimensions of extended dtypes are those of their words, which are never sharded.
     sharding = sharding_of_tiles(tiles, mesh, aval.ndim + len(element_shape(aval)), kind)

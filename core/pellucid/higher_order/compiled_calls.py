@@ -120,7 +120,7 @@ class _CompiledCall:
         wrong = [
             (i, a, b)
             for i, (a, b) in enumerate(strict_zip(expected.avals, call.avals))
-            if (a.shape, a.dtype) != (b.shape, b.dtype)
+            if a is not b and (a.shape, a.dtype) != (b.shape, b.dtype)
         ]
         if wrong:
             names = spec.debug_info(expected).argument_names

@@ -47,6 +47,7 @@ from pellucid.primitives import (
     by_halves,
     concatenate,
     convert_element_type,
+    monoid_of,
     pad,
     reduce_and,
     reduce_max,
@@ -65,7 +66,6 @@ from pellucid.primitives import (
 )
 from pellucid.primitives.counts import combinations, window_combinations
 from pellucid.primitives.gather_scatter import Scatter, ScatterParams, gathered_updates, scatter_p
-from pellucid.primitives.monoids import monoid_of
 from pellucid.primitives.windows import (
     REDUCE_WINDOW,
     WindowParams,

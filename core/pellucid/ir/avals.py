@@ -371,6 +371,9 @@ class AbstractToken(AbstractValue):
 
     __slots__ = ()
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"a token has no `{name}`: it orders effects, and is no array.")
+
     def str_short(self, short_dtypes=False):
         return "Tok"
 
@@ -383,6 +386,8 @@ abstract_token = AbstractToken()
 
 def aval_at(aval: Any, sharding: Any) -> Any:
     """The type of an array like `aval` that is placed by `sharding`: it shows Explicit mesh axes and host memory."""
+    if aval is abstract_token:
+        return aval
     shown = type_sharding(sharding, aval.ndim)
     space = space_of_kind(sharding.memory_kind)
     if aval.shown_sharding is shown and aval.memory_space is space:

@@ -230,7 +230,7 @@ class LoweringContext(OperationBuilder):
 
     def _placement(self, aval, sharding, layout) -> Attributes:
         attributes = {}
-        if sharding is not None and self.sharding_attributes is not None:
+        if None not in (sharding, self.sharding_attributes) and aval is not abstract_token:
             attributes["sdy.sharding"] = self.sharding_attributes.attribute(sharding, aval)
         kind = None if sharding is None else sharding.memory_kind
         space = getattr(aval, "memory_space", None)

@@ -37,6 +37,7 @@ from pellucid.ir import (
 )
 from pellucid.lowering.collectives import Groups, all_reduce, device_groups, position_along
 from pellucid.primitives import (
+    MONOIDS,
     Movement,
     add,
     brought_to,
@@ -53,9 +54,9 @@ from pellucid.primitives import (
     reduce_min,
     reduce_sum,
     reshape,
+    through_integers,
     with_batch_dim,
 )
-from pellucid.primitives.monoids import MONOIDS, through_integers
 from pellucid.primitives.varying import (
     AxisNames,
     CollectiveParams,

@@ -32,8 +32,17 @@ from pellucid.ir import (
     remove_dead_equations,
 )
 from pellucid.lowering.collectives import Parts, manual_computation
-from pellucid.primitives import constant_like, div, reshape
-from pellucid.primitives.varying import CollectiveParams, Marks, marked, marks_of, unified, vary
+from pellucid.primitives import (
+    CollectiveParams,
+    Marks,
+    constant_like,
+    div,
+    marked,
+    marks_of,
+    reshape,
+    unified,
+    vary,
+)
 from pellucid.sharding import (
     AxisType,
     NamedSharding,

@@ -24,7 +24,7 @@ from pellucid.base import (
 )
 from pellucid.higher_order.bodies import Body, argument_names, body_of_flat, known_body
 from pellucid.ir import DebugInfo, Effects, Operands, Results, Values
-from pellucid.primitives.varying import Marks, marks_of, vary
+from pellucid.primitives import Marks, marks_of, vary
 from pellucid.refs.access import new_ref
 from pellucid.sharding import (
     AbstractMesh,

@@ -13,6 +13,7 @@ from .index_dims import (
     with_int_fields,
 )
 from .logical import bitwise_and, clamp, eq, ge, lt, select, select_n
+from .monoids import MONOIDS, monoid_of, through_integers
 from .movement import (
     IdentityOfValues,
     Movement,
@@ -58,4 +59,13 @@ from .slicing import (
     wrapped,
 )
 from .staging import stage
-from .varying import CollectiveParams, marks_of, pvary_p, recast, vary
+from .varying import (
+    CollectiveParams,
+    Marks,
+    marked,
+    marks_of,
+    pvary_p,
+    recast,
+    unified,
+    vary,
+)

@@ -11,14 +11,13 @@ from pellucid.ir import (
     Operands,
     P,
     Primitive,
-    Runs,
     Values,
     Zero,
     abstract_token,
     is_linear,
     no_dce_effect,
 )
-from pellucid.tracing import attribute_text, bind, bind1, bottom, types_of, xla_metadata
+from pellucid.tracing import attribute_text, bind, bind1, xla_metadata
 
 from .movement import IdentityOfValues
 
@@ -112,7 +111,7 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 # Tokens ---------------------------------------------------------------------------------------------
 
 
-class Token(Runs, Primitive):
+class Token(Primitive):
     """A token that waits for its operands, which are tokens."""
 
     traits = HOST.replace(flops=0.0, returns_list=False)
@@ -126,10 +125,6 @@ class Token(Runs, Primitive):
                 do="Make one with `create_token()`.",
             )
         return [abstract_token]
-
-    def run(self, operands, params):
-        self.abstract_eval(types_of(operands), params)
-        return [bottom().token()]
 
     def lower(self, ctx, operands, params):
         return [ctx.op1(f"stablehlo.{self.name}", abstract_token, operands)]

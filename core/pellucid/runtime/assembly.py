@@ -25,8 +25,7 @@ from pellucid.sharding import Sharding
 from pellucid.sharding.placement import tiles
 from pellucid.sharding.stated import check_fits, sharding_for
 from pellucid.tracing import type_of, types_of
-from pellucid.xla import ArrayImpl
-from pellucid.xla.arrays import assemble
+from pellucid.xla import ArrayImpl, assemble
 
 from .array import check_not_deleted
 from .transfer import put_shards

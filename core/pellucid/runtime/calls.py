@@ -10,9 +10,7 @@ from numpy import ndarray
 
 from pellucid.base import Function, Ints, tree_flatten, tree_map
 from pellucid.tracing import context
-from pellucid.xla import ARRAY_TYPES, ArrayImpl, calls
-from pellucid.xla.arrays import LARGE
-from pellucid.xla.calls import FastPath
+from pellucid.xla import ARRAY_TYPES, LARGE, ArrayImpl, FastPath, calls
 
 from .transfer import NUMPY_TYPES, shard_argument
 

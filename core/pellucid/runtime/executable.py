@@ -20,19 +20,21 @@ from pellucid.ir import (
     Results,
     ShapedArray,
     Values,
+    abstract_token,
     aval_at,
     physical,
 )
 from pellucid.sharding import Sharding
 from pellucid.xla import (
+    COPIED_BY_PYTHON,
     Device,
     DeviceLayout,
+    FastPath,
     JaxRuntimeError,
     arrays,
     serialized,
     transfers_watched,
 )
-from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
 from pellucid.xla.compile import (
     LoadedExecutable,
     allocated_bytes,
@@ -46,7 +48,7 @@ from .calls import is_copied
 from .extended import ExtendedArray
 from .failures import raise_runtime_error
 from .peers import LaunchPoint, SharedProgram
-from .tokens import tokens
+from .tokens import Token, tokens
 from .transfer import ordered_as, same_order, shard_argument
 
 MIN_LARGE_BYTES = 64 << 20
@@ -145,6 +147,7 @@ class Executable:
                 f"`{self.name}` has effects in an order, and can't choose the order of elements in memory too.",
                 do="Use unordered effects, or leave the layouts out of its formats.",
             )
+        self.has_tokens = self.effects or abstract_token in (*self.in_avals, *self.out_avals)
         n_consts = len(self.consts)
         self.const_sharding = self.in_shardings[:n_consts]
         with config.transfer_guard_host_to_device("allow"):  # they are a part of the program
@@ -259,7 +262,7 @@ class Executable:
 
         None for a device's own: XLA doesn't report layouts where there are tokens, and no other is asked for there.
         """
-        if self.effects:
+        if self.has_tokens:
             return [None] * len(self._kept_shardings)
         layouts = self.loaded.get_parameter_layouts()
         return layouts[len(layouts) - len(self._kept_shardings) :]
@@ -278,7 +281,7 @@ class Executable:
     @property
     def result_layouts(self) -> Results:
         """The layout in memory of each result, as `kept_layouts`."""
-        if self.effects:
+        if self.has_tokens:
             return [None] * len(self.out_avals)
         return self.loaded.get_output_layouts()
 
@@ -303,7 +306,7 @@ def _is_taken_as_it_is(argument, sharding: Sharding, layout: DeviceLayout) -> bo
 
 def is_wrapped(aval: ShapedArray) -> bool:
     """Whether values of this type are no arrays as C++ makes them."""
-    dtype = getattr(aval, "dtype", None)
+    dtype = getattr(aval, "dtype", dtypes.float0)
     return dtype == dtypes.float0 or isinstance(dtype, dtypes.ExtendedDType)
 
 
@@ -311,6 +314,9 @@ def _handler(aval: ShapedArray, sharding: Sharding, committed: bool) -> Unary:
     """Result handler: makes an array of its shards; zeros of NumPy for float0, an `ExtendedArray` for extended dtypes."""
     if not is_wrapped(aval):
         return result_handler(aval, sharding, committed)
+    if aval is abstract_token:
+        buffer = tokens.handler(sharding._internal_device_list)
+        return lambda shards: Token(buffer(shards))
     if aval.dtype == dtypes.float0:
         return lambda shards: np.zeros(aval.shape, dtypes.float0)
     words = result_handler(aval_at(physical(aval), sharding), sharding, committed)

@@ -21,8 +21,7 @@ from pellucid.base import (
     on,
     publish,
 )
-from pellucid.xla import JaxRuntimeError
-from pellucid.xla.guards import let_through
+from pellucid.xla import JaxRuntimeError, let_through
 
 from .failures import raise_runtime_error
 

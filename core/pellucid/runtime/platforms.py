@@ -12,8 +12,14 @@ from pellucid.base import DeviceError, DistributedError, Names, PlatformError, c
 from pellucid.base.late import late
 from pellucid.ir import shaped_array
 from pellucid.sharding import make_single_device_sharding
-from pellucid.xla import Device, JaxRuntimeError, client as xla_client, hlo_transformations, plugins
-from pellucid.xla.client import Client
+from pellucid.xla import (
+    Client,
+    Device,
+    JaxRuntimeError,
+    client as xla_client,
+    hlo_transformations,
+    plugins,
+)
 
 from . import peers
 

@@ -17,15 +17,21 @@ _TOKEN_TYPE = shaped_array((0,), np.dtype(bool))
 
 
 class Token:
-    """The value of a token outside a program, where all effects that it orders have been started.
+    """The value of a token outside a program: `buffer` is ready when all effects that it orders have happened.
 
     >>> token = lax.create_token()
     >>> isinstance(token, pl.extend.core.Token)
     True
     """
 
-    __slots__ = ()
     aval = abstract_token
+
+    def __init__(self, buffer: Any) -> None:
+        self.buffer = buffer
+
+    def block_until_ready(self) -> None:
+        """Wait until all effects that the token orders have happened."""
+        self.buffer.block_until_ready()
 
 
 class RuntimeTokens(threading.local):

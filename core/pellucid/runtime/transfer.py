@@ -65,6 +65,7 @@ from .array import (
 )
 from .failures import raise_runtime_error
 from .host import fetched, value_of
+from .tokens import Token
 
 _host_to_device = config.transfer_guard_host_to_device.state
 
@@ -185,6 +186,8 @@ def shard_argument(x: Any, sharding: Sharding, layout: Any = None) -> Any:
                 raise_runtime_error("device_put", error)
     if type(x) is ExtendedArray:
         return shard_argument(x.words, sharding)
+    if type(x) is Token:
+        return shard_argument(x.buffer, sharding)
     operand = as_operand(x)
     if operand is not x:
         return shard_argument(operand, sharding)

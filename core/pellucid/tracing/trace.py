@@ -44,8 +44,7 @@ from pellucid.ir import (
     primitive as primitives,
     shaped_array,
 )
-from pellucid.xla import ARRAY_TYPES, ArrayImpl, flags
-from pellucid.xla.arrays import set_tracer_class
+from pellucid.xla import ARRAY_TYPES, ArrayImpl, flags, set_tracer_class
 
 from .array_methods import add_late_methods, late_attribute
 from .current import context

@@ -5,12 +5,27 @@ come from modules that every other one needs; what loads MLIR is imported by its
 """
 
 from . import bootstrap as _bootstrap  # isort: skip
-from .arrays import ARRAY_TYPES, Array, ArrayImpl, ExtendedArray
+from .arrays import (
+    ARRAY_TYPES,
+    LARGE,
+    Array,
+    ArrayImpl,
+    ExtendedArray,
+    assemble,
+    set_tracer_class,
+)
+from .calls import COPIED_BY_PYTHON, CallCache, FastPath
+from .client import Client
 from .flags import trace_context, transfers_watched
+from .gpu_targets import GPU_TARGETS, gpu_target
+from .guards import let_through
+from .plugins import PluginMissingError, compile_only_gpus
+from .profiling import module_id
 from .pytree import (
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
+    IsLeaf,
     IsLeafWithPath,
     LibraryValues,
     PyTreeDef,
@@ -20,10 +35,20 @@ from .pytree import (
     flatten_with_path,
     leaves_outside,
     library_types,
+    opaque_types,
+    stopping,
     treedef_tuple,
     unflatten_apart,
     unflatten_pairs,
     unflatten_tangents,
+)
+from .recursion import (
+    SPARE_LEVELS,
+    give_levels,
+    guarded,
+    leave_level,
+    restore_levels,
+    take_levels,
 )
 from .shardings import Device, DeviceLayout, DeviceList, HloSharding, OpSharding, extend
 from .traceback import JaxRuntimeError

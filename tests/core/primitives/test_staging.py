@@ -65,10 +65,49 @@ def test_attributes_are_checked():
         check_message(lambda value=value: call(X, a=value), TypeError, f"a: {shown}")
 
 
-def test_tokens_come_out_of_eager_calls_only_as_tokens():
+def test_tokens_come_out_of_calls_only_as_tokens():
     token = lax.after_all(lax.create_token(), lax.create_token())
     assert pl.typeof(token) is pl.core.abstract_token
     check_message(lambda: lax.after_all(token, 1.0), TypeError, "after_all takes tokens.", "f32[]")
+    add = pl.jit(lambda token, x: {"token": lax.after_all(token), "x": x + 1})
+    for call in (add, add.lower(token, X).compile(), lambda t, x: pl.jit(add)(t, x)):
+        results = call(token, X)
+        results = call(results["token"], results["x"])
+        assert isinstance(results["token"], pl.extend.core.Token)
+        assert results["token"].block_until_ready() is None
+        np.testing.assert_array_equal(results["x"], X + 2)
+    assert pl.typeof(pl.device_put(X)) != pl.typeof(token)
+
+
+def test_tokens_over_several_devices():
+    mesh = pl.make_mesh((2,), ("i",))
+    x = pl.device_put(np.arange(4.0), pl.NamedSharding(mesh, pl.P("i")))
+    call = pl.jit(lambda token, x: (lax.after_all(token), x + 1))
+    token, y = call(lax.create_token(), x)
+    token, y = call(token, y)
+    assert y.sharding == x.sharding
+    _, z = call(token, X)
+    np.testing.assert_array_equal(z, X + 1)
+
+
+def test_derivatives_beside_tokens():
+    def f(x):
+        return lax.create_token(), x * x
+
+    assert pl.grad(lambda x: pl.jit(f)(x)[1])(2.0) == 4
+    gradient, token = pl.grad(lambda x: f(x)[::-1], has_aux=True)(2.0)
+    assert gradient == 4
+    assert pl.jit(pl.grad(lambda x, token: x * x))(2.0, token) == 4
+
+
+def test_tokens_are_no_arrays():
+    token = lax.create_token()
+    for call in (
+        lambda: pl.vmap(lambda x: lax.create_token())(np.ones(2)),
+        lambda: lax.fori_loop(0, 3, lambda i, token: token, token),
+        lambda: pl.device_put(token),
+    ):
+        check_message(call, AttributeError, "a token has no `")
 
 
 def test_attributes_of_a_composite_may_be_empty_or_bytes():

@@ -9,9 +9,17 @@ from typing import Any
 
 from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Binary, Function
-from pellucid.xla import IsLeafWithPath, PyTreeDef, pytree
-from pellucid.xla.pytree import IsLeaf, opaque_types, stopping
-from pellucid.xla.recursion import SPARE_LEVELS, guarded, leave_level
+from pellucid.xla import (
+    SPARE_LEVELS,
+    IsLeaf,
+    IsLeafWithPath,
+    PyTreeDef,
+    guarded,
+    leave_level,
+    opaque_types,
+    pytree,
+    stopping,
+)
 
 from .structures import (
     Difference,

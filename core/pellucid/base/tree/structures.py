@@ -9,15 +9,18 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from pellucid.base.errors import PellucidError
 from pellucid.xla import (
+    SPARE_LEVELS,
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
     IsLeafWithPath,
     PyTreeDef,
     SequenceKey,
+    give_levels,
     pytree,
+    restore_levels,
+    take_levels,
 )
-from pellucid.xla.recursion import SPARE_LEVELS, give_levels, restore_levels, take_levels
 
 # Paths --------------------------------------------------------------------------------------------
 
