@@ -418,15 +418,17 @@ def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
 
 
 def _saved(body: Jaxpr, policy: Policy | None) -> dict[Var, bool | Offloadable]:
-    """The variables that the policy keeps, and how."""
+    """The variables that the policy keeps, and how; of primitives with a rule `saved`, those that it answers with."""
     saved: dict[Var, bool | Offloadable] = {}
-    if policy is None:
-        return saved
     for equation in body.equations:
-        avals = [a.aval for a in equation.operands]
-        how = decision(policy(equation.primitive, *avals, **equation.params._asdict()))
-        if how is not False:
-            saved.update((v, how) for v in equation.results)
+        rule = getattr(equation.primitive, "saved", None)
+        if rule is not None:
+            saved |= rule(policy or nothing_saveable, equation)
+        elif policy is not None:
+            avals = [a.aval for a in equation.operands]
+            how = decision(policy(equation.primitive, *avals, **equation.params._asdict()))
+            if how is not False:
+                saved.update((v, how) for v in equation.results)
     return saved
 
 

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Any
 
+from pellucid.base.errors import UnsupportedError
 from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Function
 from pellucid.extend.linear_util import WrappedFun
 from pellucid.higher_order.calls import closed_call_p, jit_p
 from pellucid.higher_order.custom_derivatives import CustomJvpCall
+from pellucid.higher_order.remat import decision
 from pellucid.interpreters.tables import RuleTable, checked_list
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, JaxprEqn
 from pellucid.ir.primitive import Primitive, called, params_of
@@ -105,6 +107,64 @@ dce_rules = RuleTable("dead_code", _adapted_dead_code, _stated_dead_code)
 """Rules (whether each result is used, equation) -> (whether each operand is, the equation that remains or None).
 
 Equations of primitives without a rule need all of their operands.
+"""
+
+
+def _adapted_saved(primitive: Primitive[Any], rule: Function) -> Function:
+    name = "partial_eval_jaxpr_custom"
+
+    def saved(policy: Function, equation: Equation) -> dict[Any, bool]:
+        def saveable(*operation: Any, **params: Any) -> Any:
+            return decision(policy(*operation, **params))
+
+        n, eqn = len(equation.operands), JaxprEqn(equation)
+        answer = checked_list(primitive, name, rule(saveable, [False] * n, [True] * n, eqn), 5)
+        first, staged, unknown, instantiated, residuals = answer
+        values = [*equation.operands, *equation.results]
+        if (
+            any(unknown)
+            or not _is_equation(first, equation)
+            or not (not any(instantiated) if staged is None else _is_equation(staged, equation))
+            or any(all(x is not v for v in values) for x in residuals)
+        ):
+            raise UnsupportedError(
+                f"the {name} rule of `{primitive.name}` can only choose whether `checkpoint` keeps its results.",
+                got=f"got {answer!r:.200}",
+                do="Return (eqn, None, [False, ...], [False, ...], eqn.outvars) to keep them, and (eqn, eqn, [False, ...], "
+                "[True, ...], []) to compute them again; `custom_vjp` defines other residuals.",
+            )
+        return {v: True for v in equation.results if staged is None}
+
+    return saved
+
+
+def _is_equation(eqn: Any, equation: Equation) -> bool:
+    return isinstance(eqn, JaxprEqn) and eqn.equation is equation
+
+
+def _refused(primitive: Primitive[Any], rule: Function) -> Function:
+    raise UnsupportedError(
+        f"`{primitive}` can't have a rule of partial evaluation: no transformation asks for one.",
+        got="custom_partial_eval_rules[...] = rule",
+        do="Define its jvp rule, `ad.primitive_jvps[p] = rule`: what that computes of primals alone is known, and what "
+        "tangents take part in is unknown.",
+    )
+
+
+def _not_stated(primitive: Primitive[Any], rule: Function) -> Function:
+    raise KeyError(primitive)
+
+
+custom_partial_eval_rules = RuleTable("partial_eval", _refused, _not_stated)
+"""Rules of partial evaluation, of which there are none: jvp rules split derivatives into what is known and what isn't.
+
+Raises: UnsupportedError where a rule is set.
+"""
+partial_eval_jaxpr_custom_rules = RuleTable("saved", _adapted_saved, _not_stated)
+"""Rules by which `checkpoint` keeps results of primitives of libraries or computes them again.
+
+`rule(policy, [False, ...], [True, ...], equation)` returns (equation, None, [False, ...], [False, ...], results) to keep
+them, and (equation, equation, [False, ...], [True, ...], []) to compute them again.
 """
 
 
@@ -253,6 +313,6 @@ def trace_to_jaxpr_nounits(
 
 
 __all__ = [
-    "DynamicJaxprTracer", "PartialVal", "dce_jaxpr", "dce_jaxpr_call_rule", "dce_jaxpr_closed_call_rule",
-    "dce_jaxpr_consts", "dce_rules", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
+    "DynamicJaxprTracer", "PartialVal", "custom_partial_eval_rules", "dce_jaxpr", "dce_jaxpr_call_rule",
+    "dce_jaxpr_closed_call_rule", "dce_jaxpr_consts", "dce_rules", "partial_eval_jaxpr_custom_rules", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
 ]  # fmt: skip

@@ -26,8 +26,8 @@ class Token:
 
     aval = abstract_token
 
-    def __init__(self, buffer: Any) -> None:
-        self.buffer = buffer
+    def __init__(self, buf: Any) -> None:
+        self.buffer = buf
 
     def block_until_ready(self) -> None:
         """Wait until all effects that the token orders have happened."""

@@ -10,9 +10,14 @@ from message_checks import check_message
 
 import pellucid as pl
 from pellucid import lax
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, MissingRule
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    MissingRule,
+    UnsupportedError,
+)
 from pellucid.extend.core import Primitive
-from pellucid.interpreters import ad, batching, mlir, xla
+from pellucid.interpreters import ad, batching, mlir, partial_eval, xla
 from pellucid.introspect.program import read_jaxpr
 from pellucid.sharding.errors import IndivisibleError
 
@@ -246,3 +251,58 @@ def test_what_a_lowering_raises_is_not_reworded() -> None:
     mlir.register_lowering(primitive, lower)
     with pytest.raises(NotImplementedError, match="no such device"):
         pl.jit(primitive.bind)(1.0)
+
+
+def keep(saveable, unknown, instantiated, eqn):
+    return eqn, None, [False], [False], eqn.outvars
+
+
+def recompute(saveable, unknown, instantiated, eqn):
+    return eqn, eqn, [False], [True], []
+
+
+def ask(saveable, unknown, instantiated, eqn):
+    is_kept = saveable(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params)
+    rule = keep if is_kept else recompute
+    return rule(saveable, unknown, instantiated, eqn)
+
+
+@pytest.mark.parametrize(
+    ("rule", "policy", "runs"),
+    [
+        (keep, None, 1),
+        (recompute, None, 2),
+        (ask, None, 2),
+        (ask, pl.checkpoint_policies.everything_saveable, 1),
+        (None, None, 2),
+    ],
+)
+def test_rules_of_partial_evaluation_choose_what_checkpoint_keeps(rule, policy, runs) -> None:
+    primitive = new("kept_or_not")
+    mlir.register_lowering(primitive, lambda ctx, x: [x])
+    ad.defjvp(primitive, lambda t, x: t * lax.cos(x))
+    if rule is not None:
+        partial_eval.partial_eval_jaxpr_custom_rules[primitive] = rule
+        assert partial_eval.partial_eval_jaxpr_custom_rules[primitive] is rule
+    f = pl.checkpoint(lambda x: lax.sin(primitive.bind(x)), policy=policy)
+    gradient = pl.grad(f)
+    assert str(pl.make_jaxpr(gradient)(1.0)).count("= kept_or_not") == runs
+    np.testing.assert_allclose(gradient(1.0), np.cos(1.0) ** 2, rtol=1e-6)
+
+
+def test_what_no_transformation_asks_for_is_refused() -> None:
+    primitive = new()
+    with pytest.raises(UnsupportedError, match="`new` can't have a rule of partial evaluation"):
+        partial_eval.custom_partial_eval_rules[primitive] = lambda trace, x: x
+    assert primitive not in partial_eval.custom_partial_eval_rules
+    ad.defjvp(primitive, lambda t, x: t * x)
+    for answer in (
+        lambda eqn: (eqn, None, [True], [False], []),
+        lambda eqn: (eqn.replace(), None, [False], [False], []),
+        lambda eqn: (eqn, None, [False], [True], []),
+        lambda eqn: (eqn, eqn, [False], [True], [object()]),
+    ):
+        rule = lambda saveable, unknown, instantiated, eqn, answer=answer: answer(eqn)
+        partial_eval.partial_eval_jaxpr_custom_rules[primitive] = rule
+        with pytest.raises(UnsupportedError, match="can only choose whether `checkpoint` keeps"):
+            pl.make_jaxpr(pl.grad(pl.checkpoint(primitive.bind)))(1.0)
