@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid.base.functional import strict_zip
 from pellucid.base.tree import tree_structure
 from pellucid.base.typing import Function
 from pellucid.callbacks.host import FlatCallback
@@ -19,6 +20,8 @@ from pellucid.ir.rules import Effect, OrderedIOEffect
 from pellucid.lowering.custom_calls import host_call
 from pellucid.lowering.module import LoweringContext, ModuleOptions, lower_module, ordered
 from pellucid.lowering.rule_context import TokenSet
+from pellucid.sharding import Sharding
+from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.xla.mlir import ir, operation_classes
 
 ModuleContext = LoweringContext
@@ -126,15 +129,30 @@ def lower_jaxpr_to_fun(
     effects: Sequence[Effect],
     *,
     num_const_args: int = 0,
-    in_avals: Sequence[Any] | None = None,
     main_function: bool = False,
-    **options: Any,
+    replicated_args: Sequence[bool] | None = None,
+    in_avals: Sequence[Any] | None = None,
+    arg_shardings: Sequence[Sharding | None] | None = None,
+    result_shardings: Sequence[Sharding | None] | None = None,
+    use_sharding_annotations: bool = True,
+    input_output_aliases: Sequence[int | None] | None = None,
+    xla_donated_args: Sequence[bool] | None = None,
+    arg_names: Sequence[str | None] | None = None,
+    result_names: Sequence[str | None] | None = None,
+    arg_memory_kinds: Sequence[str | None] | None = None,
+    result_memory_kinds: Sequence[str | None] | None = None,
+    arg_layouts: Sequence[Layout | AutoLayout | None] | None = None,
+    result_layouts: Sequence[Layout | AutoLayout | None] | None = None,
+    propagated_out_mem_kinds: Sequence[str | None] | None = None,
 ) -> Any:
     """The `func.func` of `jaxpr`, added to the module; its name is `name` where that is free.
 
-    It takes a token for each of `effects`, which are ordered, in front of its arguments.
+    It takes a token for each of `effects`, which are ordered, in front of its arguments. Placements, memory kinds, layouts,
+    donation and aliases are attributes of arguments and results; without `use_sharding_annotations`, shardings are
+    constraints within the function. The compiler reads most of them on the main function of a module alone.
 
-    Raises: UnsupportedError for options that place arguments and results.
+    Raises: UnsupportedError for `num_const_args`, `propagated_out_mem_kinds`, and shardings over several devices in a
+    program of one; ArgumentValueError for options that don't have one entry for each argument or result.
 
     >>> from pellucid.extend.core import Primitive
     >>> from pellucid.interpreters.mlir import register_lowering
@@ -150,13 +168,137 @@ def lower_jaxpr_to_fun(
     >>> pl.jit(p.bind)(np.float32(3))
     Array(6., dtype=float32)
     """
-    _refuse("lower_jaxpr_to_fun", options | {"num_const_args": num_const_args})
-    _check_types("lower_jaxpr_to_fun", jaxpr, in_avals)
-    symbol = ctx.add_function(
-        name, jaxpr.jaxpr, tuple(effects), public=main_function, constants=jaxpr.consts
+    caller = "lower_jaxpr_to_fun"
+    refused = {
+        "num_const_args": num_const_args,
+        "propagated_out_mem_kinds": tuple(propagated_out_mem_kinds or ()),
+    }
+    _refuse(caller, refused)
+    _check_types(caller, jaxpr, in_avals)
+    arguments = _Marks(caller, ctx, jaxpr.in_avals, "argument")
+    results = _Marks(caller, ctx, jaxpr.out_avals, "result")
+    shardings = [
+        values.shardings(f"{what}_shardings", stated)
+        for what, values, stated in (
+            ("arg", arguments, arg_shardings), ("result", results, result_shardings)
+        )
+    ]  # fmt: skip
+    if use_sharding_annotations:
+        arguments.mark("sdy.sharding", shardings[0])
+        results.mark("sdy.sharding", shardings[1])
+    aliases = arguments.stated("input_output_aliases", input_output_aliases)
+    arguments.mark(
+        "tf.aliasing_output",
+        [None if i is None else ctx.integer(i + len(effects), 32) for i in aliases],
     )
+    arguments.flag("jax.buffer_donor", "xla_donated_args", xla_donated_args)
+    arguments.flag("mhlo.is_same_data_across_replicas", "replicated_args", replicated_args)
+    results.mark("jax.result_info", results.stated("result_names", result_names))
+    for values, what, kinds, layouts in (
+        (arguments, "arg", arg_memory_kinds, arg_layouts),
+        (results, "result", result_memory_kinds, result_layouts),
+    ):
+        values.mark("mhlo.memory_kind", values.stated(f"{what}_memory_kinds", kinds))
+        values.layouts(f"{what}_layouts", layouts)
+    symbol = ctx.add_function(
+        name, jaxpr.jaxpr, tuple(effects), public=main_function, constants=jaxpr.consts,
+        names=tuple([n or "" for n in arguments.stated("arg_names", arg_names)]),
+        attributes={
+            "arg_attrs": arguments.attribute([*ctx.global_avals, *effects]),
+            "res_attrs": results.attribute(effects),
+        },
+    )  # fmt: skip
     operation_classes("func")
-    return ctx.symbol_table[symbol]
+    function = ctx.symbol_table[symbol]
+    if not use_sharding_annotations:
+        _constrain(ctx, function, *shardings)
+    return function
+
+
+class _Marks:
+    """Attributes of the arguments or of the results of a function, of types `avals`."""
+
+    def __init__(self, caller: str, ctx: LoweringContext, avals: Sequence[Any], kind: str) -> None:
+        self.caller, self.ctx, self.avals, self.kind = caller, ctx, avals, kind
+        self.attributes: list[dict[str, Any]] = [{} for _ in avals]
+
+    def stated(self, option: str, entries: Sequence[Any] | None) -> Sequence[Any]:
+        """`entries` of `option`, all of them None where it isn't given."""
+        if entries is not None and len(entries) != len(self.avals):
+            raise ArgumentValueError(
+                f"{self.caller} takes `{option}` with an entry for each {self.kind}.",
+                got=f"got {len(entries)} for {len(self.avals)}",
+            )
+        return [None] * len(self.avals) if entries is None else entries
+
+    def mark(self, name: str, entries: Sequence[Any]) -> None:
+        """Give values the attribute `name` where the entry isn't None."""
+        for attributes, entry in strict_zip(self.attributes, entries):
+            if entry is not None:
+                attributes[name] = entry
+
+    def flag(self, name: str, option: str, entries: Sequence[bool] | None) -> None:
+        """Give values the attribute `name` where the entry of `option` is true, unless they have the memory of a result."""
+        for attributes, entry in strict_zip(self.attributes, self.stated(option, entries)):
+            if entry and "tf.aliasing_output" not in attributes:
+                attributes[name] = True
+
+    def layouts(self, option: str, entries: Sequence[Layout | AutoLayout | None] | None) -> None:
+        """Give values their layouts in memory."""
+        modes = [
+            layout._to_xla_layout(aval.dtype).to_string()
+            if isinstance(layout, Layout)
+            else "auto" if isinstance(layout, AutoLayout) else None
+            for layout, aval in strict_zip(self.stated(option, entries), self.avals)
+        ]  # fmt: skip
+        self.mark("mhlo.layout_mode", modes)
+
+    def shardings(self, option: str, entries: Sequence[Any] | None) -> list[Any]:
+        """Shardings as attributes; None where there is none, or one device holds everything."""
+        attributes, shardy = [], self.ctx.sharding_attributes
+        for sharding, aval in strict_zip(self.stated(option, entries), self.avals):
+            if sharding is None or (shardy is None and len(sharding.device_set) == 1):
+                attributes.append(None)
+            elif shardy is not None:
+                attributes.append(shardy.attribute(sharding, aval))
+            else:
+                raise UnsupportedError(
+                    f"{self.caller} can't place a value over several devices in a program of one.",
+                    got=f"{option}: {sharding}",
+                    do="Place the arguments of the jitted function over these devices.",
+                )
+        return attributes
+
+    def attribute(self, others: Sequence[Any]) -> ir.Attribute:
+        """All attributes, behind those of `others`, which have none."""
+        every = [*({} for _ in others), *self.attributes]
+        return ir.ArrayAttr.get([self.ctx.dictionary(attributes) for attributes in every])
+
+
+def _constrain(
+    ctx: LoweringContext, function: Any, arguments: list[Any], results: list[Any]
+) -> None:
+    """Constrain arguments and results of `function` within it to their shardings, None where they have none."""
+
+    def constrained(value: ir.Value, sharding: ir.Attribute) -> ir.Operation:
+        return ir.Operation.create(
+            "sdy.sharding_constraint",
+            [value.type], [value], attributes={"sharding": sharding}, loc=ctx.location,
+        )  # fmt: skip
+
+    block = function.regions[0].blocks[0]
+    values = list(block.arguments)[len(block.arguments) - len(arguments) :]
+    with ir.InsertionPoint.at_block_begin(block):
+        for value, sharding in strict_zip(values, arguments):
+            if sharding is not None:
+                constraint = constrained(value, sharding)
+                value.replace_all_uses_except(constraint.result, constraint)
+    end = list(block.operations)[-1].operation
+    first = len(end.operands) - len(results)
+    with ir.InsertionPoint(end):
+        for i, sharding in enumerate(results):
+            if sharding is not None:
+                end.operands[first + i] = constrained(end.operands[first + i], sharding).result
 
 
 def _check_types(caller: str, jaxpr: ClosedJaxpr, in_avals: Sequence[Any] | None) -> None:

@@ -10,6 +10,7 @@ from pellucid.base.errors import (
     CallbackError,
     UnsupportedError,
 )
+from pellucid.experimental.layout import Layout
 from pellucid.extend.core import Primitive
 from pellucid.interpreters import mlir, partial_eval
 from pellucid.ir.rules import io_effect, ordered_io_effect
@@ -80,6 +81,77 @@ def test_functions_of_one_name_are_told_apart() -> None:
     result = pl.jit(primitive("layers", rule).bind)(X)
     assert len(set(names)) == 2
     np.testing.assert_allclose(result, np.sin(np.sin(X) + X) + X, rtol=1e-6)
+
+
+def lowered_with(x, **options):
+    """Attributes of the function that a rule lowers `PROGRAM` to, and the result of the call."""
+
+    def rule(ctx, x):
+        function = mlir.lower_jaxpr_to_fun(ctx.module_context, "placed", PROGRAM, (), **options)
+        texts.append(str(function))
+        callee = mlir.ir.FlatSymbolRefAttr.get(function.name.value)
+        return [ctx.op1("func.call", ctx.avals_out[0], [x], {"callee": callee})]
+
+    texts: list[str] = []
+    result = pl.jit(primitive("placed", rule).bind)(x)
+    np.testing.assert_allclose(result, np.sin(X) + X, rtol=1e-6)
+    return texts[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "attribute"),
+    [
+        ({"input_output_aliases": [0]}, "arg_attrs = [{tf.aliasing_output = 0 : i32}]"),
+        ({"xla_donated_args": [True]}, "arg_attrs = [{jax.buffer_donor = true}]"),
+        (
+            {"xla_donated_args": [True], "input_output_aliases": [0]},
+            "arg_attrs = [{tf.aliasing_output = 0 : i32}]",
+        ),
+        (
+            {"replicated_args": [True]},
+            "arg_attrs = [{mhlo.is_same_data_across_replicas = true}]",
+        ),
+        (
+            {"arg_memory_kinds": ["pinned_host"]},
+            'arg_attrs = [{mhlo.memory_kind = "pinned_host"}]',
+        ),
+        ({"result_memory_kinds": ["device"]}, 'res_attrs = [{mhlo.memory_kind = "device"}]'),
+        ({"arg_layouts": [Layout((0,))]}, 'arg_attrs = [{mhlo.layout_mode = "{0}"}]'),
+        ({"result_layouts": [Layout.AUTO]}, 'res_attrs = [{mhlo.layout_mode = "auto"}]'),
+        ({"result_names": ["y"]}, 'res_attrs = [{jax.result_info = "y"}]'),
+        ({"arg_names": ["x"], "arg_shardings": [None]}, "arg_attrs = [{}]"),
+        ({"main_function": True}, 'sym_visibility = "public"'),
+    ],
+)
+def test_attributes_of_functions_are_the_references(options, attribute) -> None:
+    assert attribute in lowered_with(X, **options)
+
+
+def test_shardings_of_functions() -> None:
+    sharding = pl.NamedSharding(pl.make_mesh((3,), ("i",)), pl.P("i"))
+    x = pl.device_put(X, sharding)
+    stated = {"arg_shardings": [sharding], "result_shardings": [sharding]}
+    annotation = '[{sdy.sharding = #sdy.sharding<@mesh, [{"i"}]>}]'
+    text = lowered_with(x, **stated)
+    assert f"arg_attrs = {annotation}" in text
+    assert f"res_attrs = {annotation}" in text
+    text = lowered_with(x, **stated, use_sharding_annotations=False)
+    assert "arg_attrs = [{}]" in text
+    operations = text.splitlines()[2:-2]
+    assert ["sharding_constraint" in line for line in operations] == [
+        i in (0, len(operations) - 1) for i in range(len(operations))
+    ]
+    with pytest.raises(UnsupportedError, match="several devices in a program of one"):
+        lowered_with(X, **stated)
+    one_device = pl.sharding.SingleDeviceSharding(pl.devices()[0])
+    assert "arg_attrs = [{}]" in lowered_with(X, arg_shardings=[one_device])
+
+
+def test_options_of_functions_are_checked() -> None:
+    with pytest.raises(ArgumentValueError, match="`arg_layouts` with an entry for each argument"):
+        lowered_with(X, arg_layouts=[None, None])
+    with pytest.raises(UnsupportedError, match="propagated_out_mem_kinds"):
+        lowered_with(X, propagated_out_mem_kinds=("device",))
 
 
 @pytest.mark.parametrize("with_token", [False, True])
