@@ -136,7 +136,54 @@ def known_in_part(jax):
     )  # fmt: skip
 
 
+def loops_and_branches_in_part(jax):
+    """Which results of loops and branches are known where some operands are, and the values of all."""
+    lu, pe = _modules(jax)
+    lax = jax.lax
+
+    def scan(x, y):
+        (a, b, c), ys = lax.scan(
+            lambda c, x: ((2 * c[0], c[1] + c[0], c[2] * x), (c[0] + x, c[1])), (x, y, x), X
+        )
+        return [a, b, c, *ys]
+
+    def scan_of_carries(x, y):
+        carry, _ = lax.scan(
+            lambda c, _: ((c[1], c[2], c[2], c[3] + 1), None), (x, x, y, x), None, 2
+        )
+        return [*carry]
+
+    def while_of_known(x, y):
+        return [*lax.while_loop(lambda c: c[0] < 9, lambda c: (2 * c[0], c[0] * c[1]), (x, y))]
+
+    def while_of_unknown(x, y):
+        return [*lax.while_loop(lambda c: c[1] < 9, lambda c: (c[0] + 1, 2 * c[1]), (x, y))]
+
+    def cond(x, y):
+        return [*lax.cond(x > 0, lambda x, y: (x, y), lambda x, y: (2 * x, x), x, y)]
+
+    def cond_of_unknown(x, y):
+        return [*lax.cond(y > 0, lambda x, y: (x, y), lambda x, y: (2 * x, x), x, y)]
+
+    def within(x, y):
+        return jax.jit(lambda x, y: [jax.checkpoint(scan)(x, y), cond(x, y)])(x, y)[1]
+
+    shown = []
+    for function in (
+        scan, scan_of_carries, while_of_known, while_of_unknown, cond, cond_of_unknown, within,
+    ):  # fmt: skip
+        x, y = jax.numpy.float32(2), jax.numpy.float32(3)
+        fun = lu.wrap_init(function)
+        pvals = [pe.PartialVal.known(x), pe.PartialVal.unknown(jax.typeof(y))]
+        jaxpr, out_pvals, consts = pe.trace_to_jaxpr_nounits(fun, pvals, False)
+        unknown = iter(jax.core.eval_jaxpr(jaxpr, consts, y))
+        shown.append(
+            [(p.is_known(), p.get_known() if p.is_known() else next(unknown)) for p in out_pvals]
+        )
+    return shown
+
+
 PROGRAMS = [
-    chains, remembered, trees, known_in_part, aux_before_the_call, aux_of_neither, of_other_lengths,
+    chains, remembered, trees, known_in_part, loops_and_branches_in_part, aux_before_the_call, aux_of_neither, of_other_lengths,
 ]  # fmt: skip
 FAIL = [aux_before_the_call, aux_of_neither, of_other_lengths]

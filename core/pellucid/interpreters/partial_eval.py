@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import compress
 from typing import Any
 
@@ -14,8 +14,8 @@ from pellucid.higher_order.calls import closed_call_p, jit_p
 from pellucid.higher_order.custom_derivatives import CustomJvpCall
 from pellucid.higher_order.remat import decision
 from pellucid.interpreters.tables import RuleTable, checked_list
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, JaxprEqn
-from pellucid.ir.primitive import Primitive, called, params_of
+from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, JaxprEqn
+from pellucid.ir.primitive import Primitive, Programs, called, params_of
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import Operands, Values
 from pellucid.tracing.current import use_trace
@@ -26,7 +26,7 @@ from pellucid.tracing.staging import (
     replay,
     stage,
 )
-from pellucid.tracing.trace import Trace
+from pellucid.tracing.trace import Trace, bind, types_of
 
 
 def dce_jaxpr(
@@ -246,10 +246,18 @@ class PartialVal(tuple[Any, Any]):
 
 
 class _PartialTrace(StagingTrace):
-    """Stages what depends on an unknown value; the rest is its parent's. Known parts of jitted calls are, too."""
+    """Stages what depends on an unknown value; the rest is its parent's, also within calls, loops and branches.
 
-    __slots__ = ()
+    A result of a loop is known where nothing that it needs is unknown. What unknown results need is computed again for them.
+    """
+
+    __slots__ = ("is_split",)
     parent: Trace
+
+    def __init__(self, debug: DebugInfo | None) -> None:
+        super().__init__(debug)
+        self.is_split = False
+        """Whether what is interpreted is a part that is to be staged whole."""
 
     def is_unknown(self, x: Any) -> bool:
         """Whether `x` depends on an unknown value."""
@@ -262,7 +270,40 @@ class _PartialTrace(StagingTrace):
         if primitive is jit_p or primitive is closed_call_p:
             with use_trace(self):
                 return replay(called(primitive, params), (), *operands)
+        is_whole = self.is_split or all(map(self.is_unknown, operands))
+        if isinstance(primitive, Programs) and not is_whole:
+            return self._in_parts(primitive, operands, params)
         return super().interpret(primitive, operands, params)
+
+    def _in_parts(self, primitive, operands, params) -> Values:
+        """The results of a primitive with programs, of which those that need nothing unknown are its parent's."""
+
+        def function(*arguments: Any) -> Values:
+            return bind(primitive, *arguments, params=params)
+
+        jaxpr, consts = stage(function, types_of(operands), DebugInfo(primitive.name))
+        n, is_unknown = len(jaxpr.outvars), [*map(self.is_unknown, operands)]
+
+        def needs_unknown(i: int) -> bool:
+            _, used = dce_jaxpr(jaxpr, [i == j for j in range(n)])
+            return any(u and needed for u, needed in strict_zip(is_unknown, used))
+
+        staged = [*map(needs_unknown, range(n))] if not (jaxpr.effects or consts) else [True] * n
+        if all(staged):
+            return super().interpret(primitive, operands, params)
+
+        def results(trace: Trace, chosen: Sequence[bool]) -> Iterator[Any]:
+            part, used = dce_jaxpr(jaxpr, chosen)
+            with use_trace(trace):
+                return iter(replay(part, (), *compress(operands, used)))
+
+        computed = results(self.parent, [not s for s in staged])
+        self.is_split = True
+        try:
+            recorded = results(self, staged)
+        finally:
+            self.is_split = False
+        return [next(recorded if s else computed) for s in staged]
 
     def run_plan(self, plan, operands):
         return Trace.run_plan(self, plan, operands)
@@ -280,6 +321,8 @@ def trace_to_jaxpr_nounits(
     fun: WrappedFun, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[PartialVal], Values]:
     """Run a function of flat values some of which are unknown: what depends on these becomes a program.
+
+    Results of calls, loops and branches are known where they need no unknown value.
 
     Returns: the program, from the unknown values of `pvals` to the unknown results; the results, those that are
     `instantiate` unknown in any case; and the constants of the program.
