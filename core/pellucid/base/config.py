@@ -46,13 +46,19 @@ class Option:
         self.parse = parse or _PARSERS.get(type(default), _text)
         self.__doc__ = doc
         self.summary = doc.partition("\n")[0]
-        self.keys = {"in_call_key": in_call_key or in_trace_key, "in_trace_key": in_trace_key}
+        self.in_call_key, self.in_trace_key = in_call_key or in_trace_key, in_trace_key
         self.state = state
 
     def declare(self, name: str) -> None:
         """Give the option its name, and the value that the environment has for it."""
         self.name = name
-        self.state = self.state or flags.flag(f"pellucid_{name}", self.default, **self.keys)
+        key = f"pellucid_{name}"
+        if not self.state:
+            self.state = (
+                flags.RareFlag(key, self.default, in_trace_key=self.in_trace_key)
+                if self.in_call_key
+                else flags.flag(key, self.default)
+            )
         for prefix in ("PELLUCID", "JAX"):
             text = os.environ.get(f"{prefix}_{name.upper()}")
             if text is not None:

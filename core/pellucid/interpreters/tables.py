@@ -13,7 +13,7 @@ from pellucid.ir.primitive import Primitive, registry
 from pellucid.ir.rules import Linearized
 from pellucid.xla import flags
 
-_version = flags.flag("pellucid_rules", 0, in_call_key=True, in_trace_key=True)
+_version = flags.RareFlag("pellucid_rules", 0, in_trace_key=True)
 """Number of replaced rules, in the keys of all that was derived or compiled by rules."""
 
 

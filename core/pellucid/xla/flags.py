@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,45 @@ def flag(name: str, value: Any, *, in_call_key: bool = False, in_trace_key: bool
     return _jax.config.Config(
         name, value, include_in_jit_key=in_call_key, include_in_trace_context=in_trace_key
     )
+
+
+class RareFlag(_jax.config.Config):
+    """A flag in the call key that few programs change. All of them together are two entries of that key.
+
+    C++ reads, hashes and compares each entry at each call (10 ns). A change takes 1 us.
+    """
+
+    def __init__(self, name: str, value: Any, *, in_trace_key: bool = False) -> None:
+        super().__init__(name, value, include_in_trace_context=in_trace_key)
+        self._default = value
+
+    def set_global(self, value: Any) -> None:
+        with _lock:
+            super().set_global(value)
+            _globals.set_global(_with(_globals.value, self, value, self._default))
+
+    def set_local(self, value: Any) -> None:
+        self.swap_local(value)
+
+    def swap_local(self, value: Any) -> Any:
+        previous = super().swap_local(value)
+        _locals.set_local(_with(_locals.value, self, value, unset))
+        return previous
+
+
+def _with(entry: Any, flag: RareFlag, value: Any, absent: Any) -> frozenset[tuple[RareFlag, Any]]:
+    """`entry` with `value` for `flag`; without the flag if the value is `absent`."""
+    values = {**dict(entry), flag: value}
+    if value is absent:
+        del values[flag]
+    return frozenset(values.items())
+
+
+_globals = flag("pellucid_rare_globals", frozenset(), in_call_key=True)
+"""Global values of rare flags that differ from their defaults, as pairs."""
+_locals = flag("pellucid_rare_locals", frozenset(), in_call_key=True)
+"""Values of rare flags that this thread overrides, as pairs."""
+_lock = threading.Lock()
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ try:
 except ImportError:  # jaxlib before 0.10.2
     _interface: Any = None
 
-_version = flags.flag("pellucid_hlo_transformations", 0, in_call_key=True, in_trace_key=True)
+_version = flags.RareFlag("pellucid_hlo_transformations", 0, in_trace_key=True)
 """Number of changes to the registered transformations, in the keys of all compiled programs."""
 
 
