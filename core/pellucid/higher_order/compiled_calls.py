@@ -20,8 +20,8 @@ from pellucid.runtime.array import note_donated
 from pellucid.runtime.calls import clear_entries, make_call
 from pellucid.runtime.executable import Executable
 from pellucid.sharding.stated import placement_text
-from pellucid.tracing import Call, Tracer
-from pellucid.xla import ARRAY_TYPES, ArrayImpl, flatten
+from pellucid.tracing import Call, FunctionSpec, Tracer
+from pellucid.xla import ARRAY_TYPES, UNHASHABLE, ArrayImpl, flatten
 
 
 def call_of_compiled(jitted: Any, program: Any, executable: Executable) -> Any:
@@ -32,28 +32,32 @@ def call_of_compiled(jitted: Any, program: Any, executable: Executable) -> Any:
     side.callable = weakref.ref(call)
     # Static arguments aren't passed to a `Compiled`: positions count the others.
     nums = [n - sum(s < n for s in spec.static_nums) for n in spec.donated_nums]
-    return with_donated_arguments_deleted(call, spec.name, nums, spec.donated_names)
+    if nums or spec.donated_names:
+        call = wrapped(call, spec, nums)
+    return call
 
 
-def with_donated_arguments_deleted(
-    call: Any, name: str, nums: Sequence[int], names: Sequence[str]
-) -> Any:
-    """`call` of the function `name`, which marks the arguments it donates, by position or name, as deleted by it.
+def wrapped(call: Any, spec: FunctionSpec, donated_nums: Sequence[int]) -> Any:
+    """`call`, which marks arguments as donated, and whose error for a static argument without a hash names it.
 
-    C++ doesn't mark them, and a later use would fail in XLA, with XLA's message.
+    C++ knows no names. It doesn't mark what it donates, and a later use would fail in XLA, with XLA's message.
     """
-    if not nums and not names:
-        return call
+    name = spec.name
 
     def note(x: Any) -> None:
         for leaf in flatten(x)[0]:
             if type(leaf) in ARRAY_TYPES and leaf.is_deleted():
                 note_donated(leaf, name)
 
-    def donating(*args: Any, **kwargs: Any) -> Any:
-        # Unpacking a dict takes time even where it is empty.
-        results = call(*args, **kwargs) if kwargs else call(*args)
-        for n in nums:
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            # Unpacking a dict takes time even where it is empty.
+            results = call(*args, **kwargs) if kwargs else call(*args)
+        except ValueError as error:
+            if str(error).startswith(UNHASHABLE):
+                spec.call(args, kwargs)  # raises
+            raise
+        for n in donated_nums:
             if n < len(args):
                 x = args[n]
                 if type(x) is not ArrayImpl:
@@ -61,11 +65,11 @@ def with_donated_arguments_deleted(
                 elif x.is_deleted():
                     note_donated(x, name)
         if kwargs:
-            for key in names:
+            for key in spec.donated_names:
                 note(kwargs.get(key))
         return results
 
-    return donating
+    return checked
 
 
 def no_callable() -> None:

@@ -74,12 +74,11 @@ from pellucid.tracing import (
 )
 from pellucid.tracing.fingerprint import fingerprint, fingerprint_of_object
 from pellucid.transforms import check_callable
-from pellucid.xla import ARRAY_TYPES, LibraryValues, flatten, trace_context
-from pellucid.xla.calls import UNHASHABLE, CallCache, make_call as make_plain_call
+from pellucid.xla import ARRAY_TYPES, CallCache, LibraryValues, calls, flatten, trace_context
 
 from . import misses, stages
 from .calls import JitParams, jit_p
-from .compiled_calls import no_callable, with_donated_arguments_deleted
+from .compiled_calls import no_callable, wrapped
 from .jit_shardings import (
     Layouts,
     Stated,
@@ -276,7 +275,7 @@ class Jitted:
             is_shared = all(program.is_shared for program in self.programs.values())
             return results, path if is_shared else None
 
-        call = make_plain_call(
+        call = calls.make_call(
             spec.name, function, miss, spec.static_nums, spec.static_names,
             (self.options_key(), content), shard_argument, _shared_calls,
         )  # fmt: skip
@@ -657,9 +656,8 @@ def callable_of(jitted: Jitted, fun: Function) -> Any:
         jitted.options_key(),
     )
     jitted.callable = weakref.ref(call)
-    if spec.static_nums or spec.static_names:
-        call = _with_named_static_arguments(jitted, call)
-    call = with_donated_arguments_deleted(call, spec.name, spec.donated_nums, spec.donated_names)
+    if spec.static_nums or spec.static_names or spec.donated_nums or spec.donated_names:
+        call = wrapped(call, spec, spec.donated_nums)
     functools.update_wrapper(call, fun)
     call.jitted = jitted
     call.trace = functools.partial(stages.trace, jitted)
@@ -667,18 +665,3 @@ def callable_of(jitted: Jitted, fun: Function) -> Any:
     call.eval_shape = functools.partial(stages.shapes, jitted)
     call.clear_cache = jitted.clear_cache
     return call
-
-
-def _with_named_static_arguments(jitted: Jitted, call: Function):
-    """`call`, whose errors name a static argument that can't be hashed; C++ doesn't know the name."""
-
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        try:
-            # Unpacking a dict takes time even where it is empty.
-            return call(*args, **kwargs) if kwargs else call(*args)
-        except ValueError as error:
-            if str(error).startswith(UNHASHABLE):
-                jitted.spec.call(args, kwargs)  # raises
-            raise
-
-    return checked

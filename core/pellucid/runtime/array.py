@@ -226,13 +226,14 @@ def check_not_deleted(array: ArrayImpl | ExtendedArray) -> None:
 
 
 def note_donated(array: ArrayImpl | ExtendedArray, taker: str) -> None:
-    """Delete what is left of `array`, whose memory was donated to the function `taker`."""
+    """Delete what is left of `array`, whose memory was donated to the function `taker`.
+
+    XLA donates no memory that another library may still hold; it copies it.
+    """
     if type(array) is ExtendedArray:
         array = array.words
-    facts = array.__dict__  # read once, as attributes take longer
-    facts["_taken_by"] = taker
-    if "_memory" not in facts or not is_exported(array):
-        _delete_unchecked(array)
+    array._taken_by = taker
+    _delete_unchecked(array)
 
 
 class SharedMemory:

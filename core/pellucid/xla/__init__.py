@@ -14,7 +14,7 @@ from .arrays import (
     assemble,
     set_tracer_class,
 )
-from .calls import COPIED_BY_PYTHON, CallCache, FastPath
+from .calls import COPIED_BY_PYTHON, UNHASHABLE, CallCache, FastPath
 from .client import Client
 from .flags import trace_context, transfers_watched
 from .gpu_targets import GPU_TARGETS, gpu_target

@@ -4,9 +4,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import pellucid  # noqa: F401
+from pellucid import jit
 from pellucid.base import config
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DeviceError, PlatformError
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DeletedArrayError,
+    DeviceError,
+    PlatformError,
+)
 from pellucid.runtime import platforms
 from pellucid.runtime.interchange import DLPackError, from_dlpack, is_supported_dtype
 from pellucid.runtime.transfer import device_put
@@ -52,6 +58,14 @@ def test_exported_memory_is_not_deleted_under_its_holder():
     moved = device_put(x, devices[1], donate=True)
     assert not x.is_deleted()
     assert moved.tolist() == view.tolist() == list(range(16))
+
+
+def test_memory_that_its_holder_has_dropped_is_donated():
+    x = device_put(np.arange(16, dtype=np.float32))
+    np.from_dlpack(x)
+    jit(lambda x: x + 1, donate_argnums=0)(x)
+    with pytest.raises(DeletedArrayError, match="was donated to"):
+        jit(lambda x: x * 2)(x)
 
 
 def test_bfloat16_travels_between_our_arrays():
