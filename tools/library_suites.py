@@ -1,7 +1,7 @@
 """Runs the test suites that come with the source distributions of libraries, with pellucid in the place of jax.
 
-`python tools/library_suites.py NAME… --sample N --offset K` downloads the source of the installed version of each library,
-runs every N-th test from the K-th on, runs what failed once more with pellucid and with jax itself, and prints one row for
+`python tools/library_suites.py NAME… --under PATH --sample N --offset K` downloads the source of the installed version of each library,
+runs every N-th test below PATH from the K-th on, runs what failed once more with pellucid and with jax itself, and prints one row for
 `docs/libraries.md` and the tests that fail with pellucid alone. It is also the pytest plugin of the runs that it starts.
 """
 
@@ -102,15 +102,17 @@ def source_of(distribution: str) -> Path:
     return SOURCES / stem
 
 
-def run(suite: Suite, selection: str, seconds: float, with_jax: bool = False) -> Result:
-    """Run the selected tests of a suite in a process of their own, for at most `seconds`."""
+def run(
+    suite: Suite, selection: str, seconds: float, with_jax: bool = False, under: str = ""
+) -> Result:
+    """Run the selected tests of a suite, or of a path in its folder, in a process of their own, for at most `seconds`."""
     source = source_of(suite.distribution)
     name = f"{suite.distribution}{'.jax' if with_jax else ''}"
     outcomes, log = SOURCES / f"{name}.outcomes", SOURCES / f"{name}.log"
     outcomes.write_text("")
     runner = ["pytest"] if with_jax else ["pellucid.as_jax", "-m", "pytest"]
     command = [
-        sys.executable, "-m", *runner, suite.tests, "-q", "-p", Path(__file__).stem, "-p", "no:cacheprovider",
+        sys.executable, "-m", *runner, str(Path(suite.tests, under)), "-q", "-p", Path(__file__).stem, "-p", "no:cacheprovider",
         "-p", "no:xdist", "--import-mode=importlib", "-W", "ignore", "--continue-on-collection-errors",
         "--rootdir=.", "--color=no", "--tb=short", f"--timeout={TIMEOUT_OF_ONE_TEST_SECONDS}",
         *(f"--ignore={path}" for path in suite.ignored),
@@ -140,10 +142,11 @@ def result_of(text: str, is_complete: bool = True) -> Result:
     return Result(outcomes, is_complete)
 
 
-def row(name: str, result: Result, failing: list[str], sample: int) -> str:
+def row(name: str, result: Result, failing: list[str], sample: int, under: str = "") -> str:
     """The library's row of the table in `docs/libraries.md`; `failing` are the tests that pass with jax."""
     passed = result.count("passed")  # what fails with jax, or only after other tests, is left out
-    share = "" if sample == 1 else f", one test in {sample}"
+    share = f", `{under}`" if under else ""
+    share += "" if sample == 1 else f", one test in {sample}"
     stopped = "" if result.is_complete else f", the first {len(result.outcomes):,}"
     files = Counter(test.partition("::")[0].rpartition("/")[2] for test in failing)
     what = ", ".join(f"{count} of `{file}`" for file, count in files.most_common())
@@ -154,6 +157,9 @@ def main() -> int:
     """Run the suites that are named, and print their rows; the exit status is 1 where a test fails with pellucid alone."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("names", nargs="+", choices=sorted(SUITES))
+    arguments.add_argument(
+        "--under", default="", metavar="PATH", help="file or folder of its tests"
+    )
     arguments.add_argument("--sample", type=int, default=1, metavar="N", help="run one test in N")
     arguments.add_argument("--offset", type=int, default=0, metavar="K", help="begin at test K")
     arguments.add_argument("--seconds", type=float, default=900, help="time limit of each run")
@@ -161,7 +167,7 @@ def main() -> int:
     any_failing = False
     for name in options.names:
         selection = f"{options.sample}/{options.offset}"
-        result = run(SUITES[name], selection, options.seconds)
+        result = run(SUITES[name], selection, options.seconds, under=options.under)
         failed = [test for test, outcome in result.outcomes.items() if outcome == "failed"]
         if failed:
             chosen = SOURCES / f"{name}.failed"
@@ -175,7 +181,7 @@ def main() -> int:
             failed = [
                 t for t in failed if again.get(t) != "passed" and reference.get(t) == "passed"
             ]
-        print(row(name, result, failed, options.sample), *failed, sep="\n    ")
+        print(row(name, result, failed, options.sample, options.under), *failed, sep="\n    ")
         any_failing |= bool(failed)
     return int(any_failing)
 

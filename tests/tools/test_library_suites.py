@@ -30,6 +30,7 @@ def suite(tmp_path, monkeypatch) -> library_suites.Suite:
     tests.mkdir(parents=True)
     (tmp_path / "conftest.py").write_text("raise AssertionError('the configuration of pellucid')")
     (tests / "suite_test.py").write_text(TESTS)
+    (tests / "other_test.py").write_text("def test_passes(): pass")
     suite = library_suites.Suite("library", "tests")
     monkeypatch.setattr(library_suites, "SOURCES", tmp_path / "build")
     monkeypatch.setattr(library_suites, "SUITES", {"library": suite})
@@ -38,11 +39,12 @@ def suite(tmp_path, monkeypatch) -> library_suites.Suite:
 
 
 def test_what_fails_with_pellucid_alone_is_listed(suite, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(sys, "argv", ["library_suites.py", "library"])
+    arguments = ["library_suites.py", "library", "--under", "suite_test.py"]
+    monkeypatch.setattr(sys, "argv", arguments)
     assert library_suites.main() == 1
     file = "tests/suite_test.py"
     assert capsys.readouterr().out.splitlines() == [
-        "| library | 2 | 5 | 3 of `suite_test.py` |",
+        "| library, `suite_test.py` | 2 | 5 | 3 of `suite_test.py` |",
         f"    {file}::test_fails_with_pellucid[a b]",
         f"    {file}::test_fails_with_pellucid[c;d]",
         f"    {file}::test_has_a_fixture_that_fails",
@@ -50,7 +52,7 @@ def test_what_fails_with_pellucid_alone_is_listed(suite, monkeypatch, capsys) ->
 
 
 def test_samples_and_runs_that_were_stopped(suite) -> None:
-    every_third = library_suites.run(suite, "3/1", 60)
+    every_third = library_suites.run(suite, "3/1", 60, under="suite_test.py")
     names = [test.partition("::")[2] for test in every_third.outcomes]
     assert names == ["test_fails_with_pellucid[a b]", "test_fails_after_another"]
     assert every_third.is_complete
