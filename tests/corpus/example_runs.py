@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from typing import Any
 
 
@@ -10,3 +11,15 @@ def losses(jax: Any, source: str, steps: int) -> list[float]:
     program: dict[str, Any] = {"__name__": "example"}
     exec(source.replace("pellucid", jax.__name__), program)
     return program["main"](steps)
+
+
+def answer_for_jax() -> None:
+    """Let `import jax` be answered by pellucid in this process, for good."""
+    from pellucid import as_jax  # the reference runs in processes that must not import it
+
+    as_jax.install()
+
+
+def library_losses(path: str, steps: int) -> list[float]:
+    """Losses of the program at `path`, which imports jax, in `steps` steps."""
+    return runpy.run_path(path)["main"](steps)

@@ -3,48 +3,58 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 
+import compilation
 import numpy as np
 import pytest
+from corpus.example_runs import answer_for_jax, library_losses
 
-ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "examples" / "libraries"
+FOLDER = Path(__file__).parents[2] / "examples" / "libraries"
 RECORDED = Path(__file__).parent / "library_losses.json"
-STEPS = 12
+STEPS, TIMEOUT_SECONDS = 12, 300
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py"))
-RUN = """
-import json, runpy, sys
-print(json.dumps(runpy.run_path(sys.argv[1])["main"](int(sys.argv[2]))))
-"""
 
 
-def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A process of its own: pellucid and jax can't share one, nor can two who answer for jax."""
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        capture_output=True, text=True, timeout=300, check=False, env=environment,
-    )  # fmt: skip
+@contextmanager
+def process(flags: str, setup: Callable[[], None] | None = None) -> Iterator[ProcessPoolExecutor]:
+    """A process with these XLA_FLAGS that runs `setup` first: pellucid and jax can't share one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_PLATFORMS", "cpu")
+        patch.setenv("XLA_FLAGS", flags)
+        with ProcessPoolExecutor(1, get_context("spawn"), setup) as pool:
+            yield pool
 
 
-def losses(name: str, setup: str) -> list[float]:
-    """The losses of a program after the lines `setup`."""
-    process = run(setup + RUN, str(FOLDER / f"{name}.py"), str(STEPS))
-    assert process.returncode == 0, process.stderr[-3000:]
-    return json.loads(process.stdout.splitlines()[-1])
+@pytest.fixture(scope="module")
+def answered_by_pellucid() -> Iterator[ProcessPoolExecutor]:
+    """One process for all programs, which import the same libraries.
+
+    It compiles quickly in every part of the tests: as users compile, the programs take twice as long.
+    """
+    with process(compilation.QUICK, answer_for_jax) as pool:
+        yield pool
 
 
-@pytest.mark.rotates
+def losses(pool: ProcessPoolExecutor, name: str) -> list[float]:
+    """The losses of a program in that process."""
+    program = pool.submit(library_losses, str(FOLDER / f"{name}.py"), STEPS)
+    return program.result(TIMEOUT_SECONDS)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_losses_are_those_of_the_reference(request: pytest.FixtureRequest, name: str) -> None:
+def test_losses_are_those_of_the_reference(
+    request: pytest.FixtureRequest, answered_by_pellucid: ProcessPoolExecutor, name: str
+) -> None:
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     if name not in recorded and request.config.getoption("--references") != "read":
-        recorded[name] = losses(name, "")  # with jax
+        with process(flags="") as with_jax:
+            recorded[name] = losses(with_jax, name)
         RECORDED.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
-    ours = losses(name, "import pellucid.as_jax; pellucid.as_jax.install()")
+    ours = losses(answered_by_pellucid, name)
     assert ours[-1] < ours[0]
     np.testing.assert_allclose(ours, recorded[name], rtol=1e-4)
