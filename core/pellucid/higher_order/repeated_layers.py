@@ -33,7 +33,8 @@ from .calls import JitParams, jit_p
 
 MIN_LAYERS = 4
 """Minimum number of layers: with fewer, nothing is gained."""
-MIN_LAYER_EQUATIONS = 10
+MIN_LAYER_EQUATIONS = 12
+"""Minimum number of equations of a layer: of smaller ones, XLA's CPU compiler shares most kernels without calls."""
 MIN_SHARE = 0.5
 """Minimum share of a program's equations that lie in repeated layers."""
 _MAX_RESULTS = 4

@@ -83,7 +83,7 @@ from .transpose import backward_pass
 from .vmap import BatchTrace
 from .zeros import nonzero as nonzero_of, nonzero_mask, spread
 
-MIN_LAYERED_EQUATIONS = 40
+MIN_LAYERED_EQUATIONS = 48
 """Minimum number of a program's equations for which repeated layers are searched for."""
 
 

@@ -114,7 +114,11 @@ of_call("random_seed_offset", 5, lambda: random.bits(random.key(1)))
 def _(tmp_path, monkeypatch):
     def layers(x):
         for _ in range(5):
-            x = jnp.sin(x) + jnp.cos(x) * jnp.tan(x) / jnp.exp(x) - jnp.tanh(x) * jnp.log(x)
+            x = (
+                jnp.sin(x)
+                + jnp.cos(x) * jnp.tan(x) / jnp.exp(x)
+                - jnp.tanh(x) * jnp.log(jnp.abs(x))
+            )
         return x
 
     return lambda: pl.jit(layers).lower(X).as_text().count("call @")

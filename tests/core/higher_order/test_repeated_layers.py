@@ -328,7 +328,7 @@ def test_random_programs_with_repeats_compute_the_same(seed):
     rng = np.random.default_rng(seed)
     n_values = 3
     operations = (lax.add, lax.sub, lax.mul, lax.max, lax.bitwise_xor)
-    steps = rng.integers(0, 30, (int(rng.integers(10, 17)), 4)).tolist()
+    steps = rng.integers(0, 30, (int(rng.integers(12, 17)), 4)).tolist()
     steps[-1][3] = 0  # what a result needs of each layer
     n_layers = int(rng.integers(4, 8))
     odd_layer = int(rng.integers(-3, n_layers))  # one that is wired differently
