@@ -21,6 +21,7 @@ from pellucid.primitives import conversion
 from pellucid.primitives.conversion import bitcast_convert_type
 from pellucid.primitives.families import scalar
 from pellucid.primitives.placement import device_put, reshard
+from pellucid.primitives.slicing import dynamic_slice_in_dim
 from pellucid.runtime.calls import make_call
 from pellucid.tracing import Tracer, as_operand, context, is_array_like, is_reference, type_of
 from pellucid.xla.arrays import ARRAY_TYPES, Array
@@ -166,12 +167,27 @@ def _iterate(x: Array) -> Any:
     n = x.shape[0]
     if n <= _MAX_UNSTACKED_ROWS or not context.trace.is_eager:
         return iter(joining.unstack(x))
-    blocks = (x[i : i + _MAX_UNSTACKED_ROWS] for i in range(0, n, _MAX_UNSTACKED_ROWS))
-    return itertools.chain.from_iterable(map(joining.unstack, blocks))
+    starts = range(0, n, _MAX_UNSTACKED_ROWS)
+    if x.size < n * _MIN_ROW_SIZE:
+        blocks = (joining.unstack(x[i : i + _MAX_UNSTACKED_ROWS]) for i in starts)
+    else:
+        blocks = (_rows_from(x, i)[i - n :] for i in starts)
+    return itertools.chain.from_iterable(blocks)
+
+
+@numpy_function
+def _rows_from(x: Array, start: int) -> tuple[Array, ...]:
+    """The rows of `x` from `start` on, as many as one program gives; the last ones of `x` where it has fewer."""
+    return joining.unstack(dynamic_slice_in_dim(x, start, _MAX_UNSTACKED_ROWS))
 
 
 _MAX_UNSTACKED_ROWS = 20
 """Maximum number of rows that one program gives to an iteration: the time to compile it grows with them."""
+_MIN_ROW_SIZE = 8
+"""Minimum number of elements of a row for which one program cuts a block out and into rows.
+
+XLA counts a whole array for each row. Smaller rows are cut in two programs, which it runs in the calling thread.
+"""
 
 
 def _contains(x: Array, item: Any) -> Any:

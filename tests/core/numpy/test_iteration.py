@@ -13,9 +13,10 @@ from pellucid.numpy import joining, operators
 BLOCK = operators._MAX_UNSTACKED_ROWS
 
 
+@pytest.mark.parametrize("width", [2, operators._MIN_ROW_SIZE])
 @pytest.mark.parametrize("n", [0, 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3])
-def test_rows_are_those_of_numpy(n):
-    x = np.arange(2 * n, dtype=np.int16).reshape(n, 2)
+def test_rows_are_those_of_numpy(n, width):
+    x = np.arange(width * n, dtype=np.int16).reshape(n, width)
     rows = list(jnp.array(x))
     assert len(rows) == n
     for row, expected in zip(rows, x, strict=True):
@@ -45,8 +46,9 @@ def test_rows_are_computed_in_blocks_when_they_are_asked_for(monkeypatch):
     assert blocks == [BLOCK, BLOCK]
 
 
-def test_an_array_deleted_before_or_during_iteration_is_refused():
-    x = jnp.arange(3 * BLOCK)
+@pytest.mark.parametrize("shape", [(3 * BLOCK,), (3 * BLOCK, operators._MIN_ROW_SIZE)])
+def test_an_array_deleted_before_or_during_iteration_is_refused(shape):
+    x = jnp.ones(shape)
     rows = iter(x)
     next(rows)
     x.delete()
@@ -75,7 +77,7 @@ def test_arrays_are_iterated_over_while_a_function_is_traced():
 def test_rows_of_an_array_over_devices(kind, n):
     kinds = (getattr(pl.sharding.AxisType, kind),) * 2
     mesh = pl.make_mesh((2, 4), ("a", "b"), axis_types=kinds)
-    x = np.arange(4.0 * n, dtype=np.float32).reshape(n, 4)
+    x = np.arange(8.0 * n, dtype=np.float32).reshape(n, 8)
     for spec in (pl.P("a"), pl.P(None, "b"), pl.P("a", "b")):
         rows = list(pl.device_put(x, pl.NamedSharding(mesh, spec)))
         np.testing.assert_array_equal(rows, x)
