@@ -33,6 +33,7 @@ from pellucid.ir import (
     Dims,
     Operands,
     P,
+    Results,
     ShapedArray,
     Values,
     alike,
@@ -412,7 +413,7 @@ def _listed(operands, name: str) -> Values:
     if isinstance(operands, (list, tuple)):
         return list(operands)
     if getattr(operands, "ndim", 0):
-        return unstack(operands)
+        return list(unstack(operands))
     raise ArgumentValueError(
         f"{name} needs a sequence of arrays.", got=f"got {type(operands).__name__}"
     )
@@ -440,7 +441,7 @@ class Stack(Joining[StackParams]):
         return [dims] * len(avals), [inserted(dims, params.axis, new)]
 
     def operand_cotangents(self, cotangent, operands, params):
-        return unstack(cotangent, params.axis)
+        return list(unstack(cotangent, params.axis))
 
     def batch(self, axis, operands, dims, params):
         aligned, dim = aligned_at_one_dim(axis, operands, dims)
@@ -576,7 +577,7 @@ class Unstack(Movement[UnstackParams]):
 unstack_p = Unstack()
 
 
-def unstack(x: Any, axis: int = 0) -> Values:
+def unstack(x: Any, axis: int = 0) -> Results:
     """The arrays that `x` holds along `axis`, which disappears.
 
     Results have the dtype of `x`, and its shape without `axis`.
@@ -587,7 +588,7 @@ def unstack(x: Any, axis: int = 0) -> Values:
     [[1, 0], [0, 1]]
     """
     axis = canonical_axis(axis, type_of(x).ndim)
-    return list(bind(unstack_p, x, params=UnstackParams(axis)))
+    return tuple(bind(unstack_p, x, params=UnstackParams(axis)))
 
 
 # tile ---------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from pellucid.base import (
     dtypes,
     is_static,
 )
-from pellucid.ir import Primitive, Traits, Values, shaped_array
+from pellucid.ir import Primitive, Results, Traits, shaped_array
 from pellucid.tracing import bind, bind1
 
 from .counts import THREEFRY_FLOPS
@@ -113,8 +113,8 @@ def rng_bit_generator(
     algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
     *,
     out_sharding: Any = None,
-) -> Values:
-    """[the next key, random bits of `shape` and unsigned `dtype`] by a generator of the compiler.
+) -> Results:
+    """(the next key, random bits of `shape` and unsigned `dtype`) by a generator of the compiler.
 
     `key` is uint32[4] or uint64[2]. The bits depend on the platform and the compiler's release, and the
     default algorithm on the platform. Source: StableHLO specification, `rng_bit_generator`.
@@ -135,11 +135,8 @@ def rng_bit_generator(
             got=f"algorithm: {algorithm!r}",
             do="Use a member of `lax.RandomAlgorithm`.",
         ) from None
-    return bind(
-        rng_bit_generator_p,
-        key,
-        params=RngBitGeneratorParams(sizes, dtype, algorithm, out_sharding),
-    )
+    params = RngBitGeneratorParams(sizes, dtype, algorithm, out_sharding)
+    return tuple(bind(rng_bit_generator_p, key, params=params))
 
 
 class RngUniformParams(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,7 +13,8 @@ from pellucid.base import (
     Function,
     ShapeError,
     cached,
-    canonical_size,
+    canonical_shape,
+    ints,
     resized,
     strict_zip,
 )
@@ -22,7 +22,6 @@ from pellucid.ir import (
     ClosedJaxpr,
     P,
     Primitive,
-    Results,
     ShapedArray,
     Traits,
     Values,
@@ -285,7 +284,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> Values:
     [Array([3, 2], dtype=int32), Array([1, 2], dtype=int32)]
     """
     ndim = type_of(operand).ndim
-    params = TopKParams(canonical_axis(axis, ndim), canonical_size(k))
+    params = TopKParams(canonical_axis(axis, ndim), *canonical_shape([k]))
     return list(bind(top_k_p, operand, params=params))
 
 
@@ -377,16 +376,16 @@ def _approx_function(name: str, is_max_k: bool, doc: str) -> Function:
         recall_target: float = 0.95,
         reduction_input_size_override: int = -1,
         aggregate_to_topk: bool = True,
-    ) -> Results:
+    ) -> Values:
         params = ApproxTopKParams(
-            canonical_size(k),
-            operator.index(reduction_dimension),
+            *canonical_shape([k]),
+            *ints([reduction_dimension]),
             float(recall_target),
             is_max_k,
-            operator.index(reduction_input_size_override),
+            *ints([reduction_input_size_override]),
             bool(aggregate_to_topk),
         )
-        return tuple(bind(approx_top_k_p, operand, params=params))
+        return bind(approx_top_k_p, operand, params=params)
 
     approx.__name__ = approx.__qualname__ = name
     approx.__doc__ = doc

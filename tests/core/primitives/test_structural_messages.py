@@ -76,3 +76,13 @@ U = np.ones((2, 4), np.float32)
 def test_messages_name_what_is_wrong(call, kind, text) -> None:
     with pytest.raises(kind, match=text):
         call()
+
+
+@pytest.mark.parametrize(("call", "kind"), [
+    (lambda: lax.unstack(X), tuple),
+    (lambda: lax.approx_max_k(X, 2), list),
+    (lambda: lax.top_k(X, 2), list),
+    (lambda: lax.rng_bit_generator(np.zeros(4, np.uint32), (2,)), tuple),
+])  # fmt: skip
+def test_several_results_come_in_the_containers_of_the_reference(call, kind) -> None:
+    assert type(call()) is kind
