@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import source
-from .errors import PellucidError
+from .errors import PellucidError, expecting
 
 Size = Any
 """An integer or a `Symbol`."""
@@ -127,10 +127,16 @@ def canonical_size(size: Any) -> Size:
 def canonical_shape(sizes: Iterable[Any]) -> tuple[Size, ...]:
     """`sizes` in canonical form.
 
+    Raises: ArgumentTypeError for what is no sequence of integers and symbols.
+
     >>> canonical_shape([np.int32(2), 3])
     (2, 3)
     """
-    return tuple([size if type(size) is int else canonical_size(size) for size in sizes])
+    try:
+        return tuple([size if type(size) is int else canonical_size(size) for size in sizes])
+    except TypeError:
+        with expecting("sizes are sequences of integers", sizes):
+            raise
 
 
 def is_static(sizes: Iterable[Size]) -> bool:

@@ -61,6 +61,8 @@ class ArgumentValueError(PellucidError, ValueError):
 def expecting(what: str, argument: Any) -> Iterator[None]:
     """Raise ArgumentTypeError where the block raises TypeError or ValueError: `what` was expected, not `argument`.
 
+    Other errors of pellucid pass.
+
     >>> with expecting("perm is a list of pairs", [1, 2]):
     ...     pairs = [(source, destination) for source, destination in [1, 2]]
     Traceback (most recent call last):
@@ -70,9 +72,9 @@ def expecting(what: str, argument: Any) -> Iterator[None]:
     """
     try:
         yield
-    except PellucidError:
-        raise
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
+        if isinstance(error, PellucidError) and type(error) is not ArgumentTypeError:
+            raise
         raise ArgumentTypeError(f"{what}.", got=f"got {argument!r:.60}") from None
 
 

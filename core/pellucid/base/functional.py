@@ -7,6 +7,8 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .errors import expecting
+
 if TYPE_CHECKING:
     from builtins import zip as strict_zip
 else:
@@ -15,12 +17,16 @@ else:
 
 
 def ints(values: Iterable[Any]) -> tuple[int, ...]:
-    """`values`, axes or other indices, as a tuple of Python ints; raises TypeError for others.
+    """`values`, axes or other indices, as a tuple of Python ints; raises ArgumentTypeError for others.
 
     >>> ints([np.int32(1), 0])
     (1, 0)
     """
-    return tuple(map(operator.index, values))
+    try:
+        return tuple(map(operator.index, values))
+    except TypeError:
+        with expecting("axes and other indices are sequences of integers", values):
+            raise
 
 
 def inserted(values: Sequence[Any], position: Any, *new: Any) -> tuple[Any, ...]:

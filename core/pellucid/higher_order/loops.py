@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,8 @@ from pellucid.base import (
     UnsupportedError,
     canonical_size,
     config,
+    expecting,
+    ints,
     keystr,
     larger,
     strict_zip,
@@ -242,10 +243,8 @@ def _scan_length(xs, avals: Avals, length) -> int:
 def _unroll(unroll, length: int) -> int:
     if isinstance(unroll, bool):
         return 1 if not unroll else 0 if isinstance(length, Symbol) else max(length, 1)
-    try:
-        unroll = operator.index(unroll)
-    except TypeError:
-        raise ArgumentTypeError("unroll must be an int or a bool.", got=f"got {unroll!r}") from None
+    with expecting("unroll must be an int or a bool", unroll):
+        [unroll] = ints([unroll])
     if unroll < 0:
         raise ArgumentValueError("unroll can't be negative.", got=f"got {unroll}")
     return unroll
@@ -472,7 +471,7 @@ def map(f: Unary, xs: Any, *, batch_size: int | None = None) -> Any:
         if config.disable_jit.value:
             return scan(lambda _, x: (None, f(x)), None, xs)[1]
         return _scan(f, _mapped_step, flatten(None), (xs_leaves, xs_tree), length, False, 1)[1]
-    batch_size = operator.index(batch_size)
+    [batch_size] = ints([batch_size])
     if batch_size < 1:
         raise ArgumentValueError("map needs a batch_size of at least 1.", got=f"got {batch_size}")
     whole = length - length % batch_size
@@ -521,7 +520,7 @@ def associative_scan(fn: Binary, elems: Any, reverse: bool = False, axis: int = 
     if not leaves:
         raise ArgumentValueError("associative_scan needs at least one array.")
     avals = types_of(leaves)
-    axis = canonical_axis(operator.index(axis), avals[0].ndim)
+    axis = canonical_axis(axis, avals[0].ndim)
     if any(a.ndim <= axis or a.shape[axis] != avals[0].shape[axis] for a in avals):
         paths = ["elems" + keystr(path) for path, _ in flatten_with_path(elems)[0]]
         raise ArgumentValueError(

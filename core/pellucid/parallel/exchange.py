@@ -4,7 +4,6 @@ different lengths, and sending and receiving apart.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from pellucid.base import (
     Ints,
     UnsupportedError,
     expecting,
+    ints,
     strict_zip,
     tree_map,
 )
@@ -168,7 +168,7 @@ def axes_and_pairs(caller: str, axis_name: Any, perm: Iterable[Ints]) -> tuple[A
     names = listed_axes(caller, axis_name)
     axes = tuple([axis for axis in context.axes if axis in names])
     with expecting(f"{caller}: perm is a list of pairs (source, destination) of positions", perm):
-        pairs = tuple([(operator.index(s), operator.index(d)) for s, d in perm])
+        pairs = tuple([(s, d) for s, d in map(ints, perm)])
     size = size_along(axes)
     for what, positions in zip(("source", "destination"), strict_zip(*pairs), strict=False):
         bad = [p for p in positions if not 0 <= p < size]
@@ -212,11 +212,11 @@ def pshuffle(x: Any, axis_name: Any, perm: Ints) -> Any:
     """
     size = size_along(listed_axes("pshuffle", axis_name))
     with expecting("pshuffle: perm is a list of positions", perm):
-        sources = [operator.index(source) for source in perm]
+        sources = ints(perm)
     if sorted(sources) != list(range(size)):
         raise CollectiveError(
             "pshuffle: perm must hold each position along the axis exactly once.",
-            got=f"perm={sources}, axis_name={axis_name!r} of size {size}",
+            got=f"perm={list(sources)}, axis_name={axis_name!r} of size {size}",
         )
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(sources)])
 
@@ -280,7 +280,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     """
     axes = listed_axes("pbroadcast", axis_name)
     with expecting("pbroadcast: source is a position", source):
-        source = operator.index(source)
+        [source] = ints([source])
     if not 0 <= source < size_along(axes):
         raise CollectiveError(
             f"pbroadcast: the axis has no position {source}.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -403,9 +402,10 @@ def concatenate(operands: Any, dimension: int) -> Any:
     Array([0, 1, 0, 1, 2], dtype=int32)
     """
     arrays = _listed(operands, "concatenate")
-    if len(arrays) == 1 and 0 <= operator.index(dimension) < type_of(arrays[0]).ndim:
+    [axis] = ints([dimension])
+    if len(arrays) == 1 and 0 <= axis < type_of(arrays[0]).ndim:
         return arrays[0]
-    return bind1(concatenate_p, *arrays, params=ConcatenateParams(operator.index(dimension)))
+    return bind1(concatenate_p, *arrays, params=ConcatenateParams(axis))
 
 
 def _listed(operands, name: str) -> Values:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from pellucid.base import (
     Size,
     canonical_shape,
     dtypes,
+    ints,
     is_static,
 )
 from pellucid.ir import LaidOut, Primitive, Traits, Zero, shaped_array, words
@@ -107,7 +107,7 @@ def broadcasted_iota(dtype: Any, shape: Ints, dimension: int, *, out_sharding: A
     """
     dtype = dtypes.check_user_dtype(dtype, "iota")
     sizes = checked_shape(shape, "iota")
-    params = IotaParams(dtype, sizes, operator.index(dimension), iota_p.stated_layout(out_sharding))
+    params = IotaParams(dtype, sizes, *ints([dimension]), iota_p.stated_layout(out_sharding))
     return bind1(iota_p, params=params)
 
 
@@ -184,7 +184,7 @@ def full(shape: Ints, fill_value: Any, dtype: Any = None, *, sharding: Any = Non
         if rules := getattr(dtype, "_rules", None):
             return rules.full(sizes, fill_value, dtype)
         _check_real(fill_value, dtype, "full")
-        if type(fill_value) in _PYTHON_SCALARS or isinstance(fill_value, np.generic):
+        if isinstance(dtype, np.dtype) and isinstance(fill_value, (*_PYTHON_SCALARS, np.generic)):
             fill_value = scalar(np.asarray(fill_value).astype(dtype), dtype)
         else:
             fill_value = convert_element_type(fill_value, dtype)
@@ -289,7 +289,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     >>> broadcast_to_rank(np.zeros(3), 2).shape
     (1, 3)
     """
-    missing = operator.index(rank) - type_of(x).ndim
+    missing = ints([rank])[0] - type_of(x).ndim
     return expand_dims(x, range(missing)) if missing > 0 else x
 
 
@@ -297,12 +297,12 @@ def shape_as_value(shape: Ints) -> Any:
     """`shape` as an array of integers.
 
     The result is int32[n] (int64 with 64-bit dtypes) for `n` sizes.
-    Raises: ValueError for sizes that are no integers.
+    Raises: ArgumentTypeError for sizes that are no integers.
 
     >>> shape_as_value((2, 3))
     array([2, 3], dtype=int32)
     """
-    return np.asarray(shape, dtypes.default_int_dtype())
+    return np.asarray(canonical_shape(shape), dtypes.default_int_dtype())
 
 
 # Zeros and ones ------------------------------------------------------------------------------------

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import (
-    ArgumentTypeError,
     ArgumentValueError,
     Ints,
     Shape,
     ShapeError,
     canonical_shape,
     dtypes,
+    expecting,
 )
 from pellucid.ir import Traits, alike, shaped_array
 from pellucid.lowering.faults import UNEVEN_FFT
@@ -158,12 +158,8 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Ints) -> Any:
     Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
     """
     kind = _canonical_type(fft_type)
-    try:
+    with expecting("fft needs a tuple of lengths", fft_lengths):
         lengths = canonical_shape(fft_lengths)
-    except TypeError:
-        raise ArgumentTypeError(
-            "fft needs a tuple of lengths.", got=f"fft_lengths: {fft_lengths!r}"
-        ) from None
     dtype = type_of(x).dtype
     if kind is FftType.RFFT:
         if dtype.kind == "c":

@@ -20,7 +20,6 @@ from pellucid.base import (
     Shape,
     ShapeError,
     canonical_shape,
-    canonical_size,
     config,
     dtypes,
     exact_quotient,
@@ -242,7 +241,7 @@ def reshape(
     """
     sizes = canonical_shape(new_sizes)
     aval = type_of(operand)
-    if dimensions is not None and tuple(dimensions) != tuple(range(aval.ndim)):
+    if dimensions is not None and ints(dimensions) != tuple(range(aval.ndim)):
         operand = transpose(operand, dimensions)
     elif sizes == aval.shape and out_sharding is None:
         return operand
@@ -257,7 +256,7 @@ def inferred_sizes(caller: str, old: Shape, sizes: Sequence[Any]) -> Shape:
     Raises: ArgumentTypeError for sizes that aren't known, ShapeError if no size can stand for -1.
     """
     try:
-        shape = tuple([canonical_size(s) for s in sizes])
+        shape = canonical_shape(sizes)
     except TypeError:
         raise ArgumentTypeError(
             f"{caller} needs sizes that are ints known when tracing.", got=f"got shape {sizes}"

@@ -16,6 +16,7 @@ from pellucid.base import (
     ShapeError,
     canonical_shape,
     dilated_size,
+    expecting,
     inserted,
     is_static,
     larger,
@@ -60,7 +61,7 @@ def padtype_to_pads(
     'VALID' pads nothing; 'SAME' makes ceil(size / stride) windows and puts an odd element of padding after the
     array, 'SAME_LOWER' before it. Raises ArgumentValueError for another name.
 
-    The result has a pair for each size of `in_shape`. ValueError for shapes of different ranks.
+    The result has a pair for each size of `in_shape`. ShapeError for shapes of different ranks.
 
     >>> padtype_to_pads((10, 10), (3, 3), (2, 2), "SAME")
     [(0, 1), (0, 1)]
@@ -73,11 +74,14 @@ def padtype_to_pads(
             got=f"padding: {padding!r}",
             do="Use 'VALID', 'SAME' or 'SAME_LOWER'.",
         )
+    shapes = [tuple(x) for x in (in_shape, window_shape, window_strides)]
+    if len({*map(len, shapes)}) > 1:
+        raise ShapeError("padding needs a window and a stride for each size.", got=f"got {shapes}")
     if name == "VALID":
         return [(0, 0)] * len(in_shape)
     return [
         same_padding(size, window, stride, name == "SAME_LOWER")
-        for size, window, stride in strict_zip(in_shape, window_shape, window_strides)
+        for size, window, stride in strict_zip(*shapes)
     ]
 
 
@@ -85,12 +89,8 @@ def positive_sizes(values: Any, count: int, name: str, caller: str) -> Shape:
     """`values` as a tuple of `count` positive integers; None means ones."""
     if values is None:
         return (1,) * count
-    try:
+    with expecting(f"{caller} needs integers as {name}", values):
         sizes = canonical_shape(values)
-    except TypeError:
-        raise ArgumentTypeError(
-            f"{caller} needs integers as {name}.", got=f"{name}: {values!r}"
-        ) from None
     if len(sizes) != count:
         raise ShapeError(
             f"{caller} needs one of {name} for each of {count} window axes, got {len(sizes)}.",

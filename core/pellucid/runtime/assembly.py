@@ -15,6 +15,7 @@ from pellucid.base import (
     Unary,
     broadcast_prefix,
     dtypes,
+    expecting,
     ints,
     is_none,
     strict_zip,
@@ -224,12 +225,8 @@ def _checked_sharding(name: str, sharding: Sharding) -> Sharding:
 
 def _checked_shape(name: str, shape, sharding: Sharding) -> Shape:
     """`shape` as a tuple of sizes that `sharding` cuts evenly."""
-    try:
+    with expecting(f"{name}: `shape` is a sequence of integers", shape):
         sizes = ints(shape)
-    except TypeError:
-        raise ArgumentTypeError(
-            f"{name}: `shape` is a sequence of integers.", got=f"shape: {shape!r}"
-        ) from None
     check_fits(name, "an array", sharding, sizes)
     return sizes
 

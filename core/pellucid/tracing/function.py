@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from types import CellType, FunctionType
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from pellucid.base import (
     Function,
     KeyPath,
     Keywords,
+    ints,
     is_user_file,
     keystr,
     leaf_paths,
@@ -57,9 +57,7 @@ def indices(value: int | Iterable[int] | None, what: str) -> tuple[int, ...]:
     if value is None:
         return ()
     try:
-        if hasattr(value, "__index__"):
-            return (operator.index(value),)  # type: ignore[arg-type]
-        return tuple(operator.index(v) for v in value)  # type: ignore[union-attr]
+        return ints([value] if hasattr(value, "__index__") else value)  # type: ignore[arg-type]
     except TypeError:
         raise ArgumentTypeError(
             f"{what} must be an int or a sequence of ints.", got=f"got {value!r}"

@@ -71,6 +71,17 @@ U = np.ones((2, 4), np.float32)
         (lambda: lax.top_k(X, 5), ShapeError, "0 <= k <= 4, the size of axis 1, got k=5"),
         (lambda: lax.top_k(X.astype(complex), 1), ArgumentValueError, "real numbers"),
         (lambda: lax.approx_max_k(X.astype(int), 1), ArgumentValueError, "floating numbers"),
+        (lambda: lax.top_k(X, "a"), ArgumentTypeError, r"^sizes are sequences of integers.\n  got \['a'\]$"),
+        (lambda: lax.slice(X, None, (3, 4)), ArgumentTypeError, "sizes are sequences of integers"),
+        (lambda: lax.transpose(X, 3), ArgumentTypeError, "^axes and other indices are sequences of integers"),
+        (lambda: lax.reshape(X, (4, 3), dimensions=-1), ArgumentTypeError, "sequences of integers"),
+        (lambda: lax.argmax(X, (None,), np.int32), ArgumentTypeError, "sequences of integers"),
+        (lambda: lax.cumsum(X, "a"), ArgumentTypeError, "sequences of integers"),
+        (lambda: lax.concatenate([X, X], None), ArgumentTypeError, "sequences of integers"),
+        (lambda: lax.map(np.sin, X, batch_size="a"), ArgumentTypeError, "sequences of integers"),
+        (lambda: lax.shape_as_value((2.5,)), ArgumentTypeError, "sequences of integers"),
+        (lambda: lax.padtype_to_pads((4,), (2,), (1, 1), "SAME"), ShapeError, "a window and a stride for each size"),
+        (lambda: lax.full((2,), 1, pellucid.random.key(0).dtype), DtypeError, "values of an extended dtype"),
     ],
 )  # fmt: skip
 def test_messages_name_what_is_wrong(call, kind, text) -> None:
