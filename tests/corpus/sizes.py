@@ -21,6 +21,7 @@ from corpus import compositions, models, transform_programs
 PROGRAMS = [*transform_programs.PROGRAMS, *models.PROGRAMS, *compositions.PROGRAMS]
 
 REASONS = {
+    "custom_batching": "a number that a rule of custom_vmap gets is an array of the program, whose conversion is an equation",
     "safe_branch": "the derivative of a square root is made of the root, which is kept anyway (decisions/0002)",
     "reduced_by_function": "the derivative of a reduction by a function respects its starting value; the reference's doesn't",
 }

@@ -33,7 +33,7 @@ from pellucid.ir import (
     rearranged,
 )
 from pellucid.primitives import aligned_at, broadcast, index_in_dim, instantiate, move_axis, stack
-from pellucid.tracing import bind, name_of, type_of, types_of
+from pellucid.tracing import as_rule_operands, bind, name_of, type_of, types_of
 from pellucid.transforms import (
     Derived,
     batch_flat,
@@ -98,7 +98,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
             )
         batched = [d is not None for d in dims[n:]]
         inputs = aligned_at(axis, operands[n:], dims[n:], _dims(batched))
-        results, flags = params.rule(axis.size, batched, inputs)
+        results, flags = params.rule(axis.size, batched, as_rule_operands(inputs))
         return results, _dims(flags)
 
     def jvp(self, primals, tangents, params):

@@ -76,6 +76,18 @@ def test_the_batching_rule_counts_as_batched_what_is_so_with_its_tangent():
         np.testing.assert_allclose(actual[1][1], 2.0 * t)
 
 
+def test_rules_of_batches_get_numbers_of_programs_as_arrays() -> None:
+    f = pl.custom_batching.custom_vmap(lambda x, y: x * y)
+
+    @f.def_vmap
+    def _(size, in_batched, x, y):
+        assert in_batched == [True, False]
+        return x * y.astype(x.dtype), True
+
+    x = jnp.arange(3.0)
+    np.testing.assert_array_equal(pl.jit(pl.vmap(lambda x: f(x, 2)))(x), [0, 2, 4])
+
+
 def test_the_batching_rule_says_nothing_of_captured_values():
     def outer(x, y):
         f = pl.custom_batching.custom_vmap(lambda y: x * y)
