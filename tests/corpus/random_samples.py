@@ -343,7 +343,7 @@ CONTINUOUS = [
     *rows([
         "random.gamma(key, jnp.array([0.3, 1.0, 30.0]), (2, 3))", "random.loggamma(key, 1e-4, (5,))", "random.beta(key, jnp.array([0.1, 2.0]), 0.5)",
         "random.dirichlet(key, jnp.array([0.5, 1.0, 4.0]), (2,))", "random.exponential(key, (3,), 'int32')", "random.gamma(key, jnp.ones(2), (3,))",
-        "random.dirichlet(key, 1.0)", "random.beta(key, jnp.ones(2), jnp.ones(3))", "random.gamma(key, 2.0, dtype='int32')", "random.ball(key, 3, dtype=int)",
+        "random.dirichlet(key, 1.0)", "random.dirichlet(key, jnp.zeros(0))", "random.beta(key, jnp.ones(2), jnp.ones(3))", "random.gamma(key, 2.0, dtype='int32')", "random.ball(key, 3, dtype=int)",
         "jax.grad(lambda a: random.gamma(key, a))(2.5)", "jax.grad(lambda a: random.loggamma(key, a))(0.01)",
         "jax.vmap(lambda k, a: random.gamma(k, a))(keys, jnp.array([0.5, 1.0, 2.0]))",
         "jax.jacobian(lambda a, b: random.beta(key, a, b), (0, 1))(2.0, 1.5)[1]",

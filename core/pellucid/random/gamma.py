@@ -240,7 +240,7 @@ def beta(
 @sampler("shape", "dtype")
 def _dirichlet(key: Array, shape: Shape, dtype: np.dtype, alpha: Array) -> Array:
     logarithms = _loggamma(key, shape, dtype, alpha)
-    largest = stop_gradient(jnp.max(logarithms, axis=-1, keepdims=True))
+    largest = stop_gradient(jnp.max(logarithms, axis=-1, keepdims=True, initial=-np.inf))
     numbers = exp(logarithms - largest)
     return numbers / jnp.sum(numbers, axis=-1, keepdims=True)
 

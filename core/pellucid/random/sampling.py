@@ -126,7 +126,7 @@ def shape_of_result(caller: str, shape: int | Ints | None, *parameters: Any) -> 
     Raises: ShapeError for sizes that are none, and unless the parameters broadcast to it.
     """
     shapes = [np.shape(p) if not hasattr(p, "aval") else p.aval.shape for p in parameters]
-    if shape is None:
+    if shape is None and parameters:
         return _together(caller, shapes, parameters)
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
