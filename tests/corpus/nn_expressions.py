@@ -13,8 +13,6 @@ ACTIVATIONS = (
 )  # fmt: skip
 TAKES_NO_INTEGERS = ("sigmoid", "silu", "swish")
 """Functions that refuse integers in the reference."""
-WEAK = ("celu", "elu", "leaky_relu", "selu", "sparse_plus")
-"""Functions whose results of integers are weakly typed in the reference."""
 
 
 def _of_activations() -> list[str]:
@@ -22,7 +20,7 @@ def _of_activations() -> list[str]:
     for name in ACTIVATIONS:
         texts += [f"nn.{name}(x)", f"nn.{name}(x.astype('bfloat16'))", f"nn.{name}(2.5)"]
         texts += [f"jax.vmap(jax.grad(nn.{name}))(x)"]
-        if name not in (*TAKES_NO_INTEGERS, *WEAK):
+        if name not in TAKES_NO_INTEGERS:
             texts.append(f"nn.{name}(whole)")
     return texts
 
@@ -34,6 +32,7 @@ TEXTS = [
     "nn.one_hot(whole, 4)",
     "nn.one_hot(whole, 4, awholes=0, dtype=int)",
     "nn.one_hot(2, 4)",
+    "nn.one_hot([0, 2], 4)",
     "nn.softmax(x[:10])",
     "nn.softmax(x[:10], where=x[:10]>0)",
     "nn.softmax(x[:10].reshape(2, 5), awholes=0)",

@@ -108,8 +108,8 @@ def sparse_plus(x: Any) -> Array:
     >>> sparse_plus(jnp.array([-2.0, 0.0, 2.0]))
     Array([0.  , 0.25, 2.  ], dtype=float32)
     """
-    [x] = promote_dtypes_inexact("nn.sparse_plus", x)
-    return jnp.where(x <= -1, 0.0, jnp.where(x >= 1, x, (x + 1) ** 2 / 4))
+    aval_of("nn.sparse_plus", x)
+    return jnp.where(x <= -1, 0.0, jnp.where(x >= 1, x, 0.25 * (x + 1) ** 2))
 
 
 @numpy_function
@@ -216,7 +216,7 @@ def elu(x: Any, alpha: ArrayLike = 1.0) -> Array:
     >>> elu(jnp.array([1.0, 0.0]))
     Array([1., 0.], dtype=float32)
     """
-    [x] = promote_dtypes_inexact("nn.elu", x)
+    aval_of("nn.elu", x)
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
 
 
@@ -231,7 +231,7 @@ def leaky_relu(x: Any, negative_slope: ArrayLike = 1e-2) -> Array:
     >>> leaky_relu(jnp.array([1.0, -1.0]))
     Array([ 1.  , -0.01], dtype=float32)
     """
-    [x] = promote_dtypes_inexact("nn.leaky_relu", x)
+    aval_of("nn.leaky_relu", x)
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
@@ -240,11 +240,12 @@ def hard_tanh(x: Any) -> Array:
     """`x` cut to between -1 and 1.
 
     The result has the shape and dtype of `x`, int32 for bool.
-    Raises: DtypeError for PRNG keys, ArgumentTypeError for strings.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> hard_tanh(jnp.array([-2.0, 0.5]))
     Array([-1. ,  0.5], dtype=float32)
     """
+    aval_of("nn.hard_tanh", x)
     x = jnp.asarray(x)
     return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
@@ -261,7 +262,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     >>> celu(jnp.array([1.0, 0.0]))
     Array([1., 0.], dtype=float32)
     """
-    [x] = promote_dtypes_inexact("nn.celu", x)
+    aval_of("nn.celu", x)
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 
@@ -339,11 +340,12 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 
     The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
     dtype.
-    Raises: DtypeError for PRNG keys, ArgumentTypeError for strings.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> hard_sigmoid(jnp.array([0.0]))
     Array([0.5], dtype=float32)
     """
+    aval_of("nn.hard_sigmoid", x)
     return relu6(jnp.asarray(x) + 3.0) / 6.0
 
 
@@ -353,11 +355,12 @@ def hard_silu(x: ArrayLike) -> Array:
 
     The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
     dtype.
-    Raises: DtypeError for PRNG keys, ArgumentTypeError for strings.
+    Raises: DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> hard_silu(jnp.array([3.0]))
     Array([3.], dtype=float32)
     """
+    aval_of("nn.hard_silu", x)
     x = jnp.asarray(x)
     return x * hard_sigmoid(x)
 
@@ -395,12 +398,13 @@ def one_hot(
 
     The result has the shape of `x` with the new axis, and `dtype`, by default the default floating one.
     Raises: ShapeError for a `num_classes` that is no integer from 0, AxisError for an axis out of bounds, DtypeError
-    for bool and PRNG keys, ArgumentTypeError for lists and strings.
+    for bool and PRNG keys, ArgumentTypeError for strings.
 
     >>> one_hot(jnp.array([0, 2]), 3)
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
+    x = jnp.asarray(x) if isinstance(x, (list, tuple)) else x
     aval = aval_of("nn.one_hot", x)
     chosen = dtypes.default_float_dtype() if dtype is None else dtype
     position = canonical_axis(axis, aval.ndim + 1)

@@ -17,7 +17,7 @@ from .compiled import numpy_function
 from .elementwise import absolute, exp, log, sign
 from .manipulation import broadcast_arrays, broadcast_to, canonical_axes, where as choose
 from .number_kinds import isfinite
-from .promotion import promote_dtypes_inexact
+from .promotion import aval_of, promote_dtypes_inexact
 from .reductions import Axis, max, static_axis, sum
 
 
@@ -115,12 +115,13 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     >>> softmax(jnp.array([0.0, 0.0]))
     Array([0.5, 0.5], dtype=float32)
     """
+    aval_of("nn.softmax", x)
     return _softmax(x, where, static_axis(axis))
 
 
 @numpy_function(static="axis")
 def _softmax(x: ArrayLike, where: ArrayLike | None, axis: Axis) -> Any:
-    [x] = promote_dtypes_inexact("softmax", x)
+    [x] = promote_dtypes_inexact("nn.softmax", x)
 
     @custom_jvp
     def of(x: ArrayLike) -> Any:
@@ -149,12 +150,13 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
     >>> log_softmax(jnp.array([0.0, 0.0]))
     Array([-0.6931472, -0.6931472], dtype=float32)
     """
+    aval_of("nn.log_softmax", x)
     return _log_softmax(x, where, static_axis(axis))
 
 
 @numpy_function(static="axis")
 def _log_softmax(x: ArrayLike, where: ArrayLike | None, axis: Axis) -> Any:
-    [x] = promote_dtypes_inexact("log_softmax", x)
+    [x] = promote_dtypes_inexact("nn.log_softmax", x)
     chosen = x if where is None else choose(where, x, -np.inf)
     shifted = chosen - stop_gradient(max(chosen, axis, where=where, initial=-np.inf, keepdims=True))
     total = log(sum(exp(shifted), axis, where=where, keepdims=True))
