@@ -61,6 +61,16 @@ def assert_agree(got, want) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("row", [
+    "toeplitz(a)", "toeplitz(a, b)", "hankel(a)", "hankel(a, b)", "companion(a)", "fiedler_companion(a)",
+    "fiedler_companion(a[..., :2])", "convolution_matrix(a, 3, 'same')", "leslie(a, b)",
+])  # fmt: skip
+def test_special_matrices_of_batches(row) -> None:
+    a, b = np.arange(1.0, 9.0, dtype=np.float32).reshape(2, 4), np.ones(3, np.float32)
+    each = [evaluated(row, linalg, a=part, b=b) for part in a]
+    np.testing.assert_allclose(evaluated(row, linalg, a=a, b=b), np.stack(each), 1e-6)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 @pytest.mark.parametrize("row", list(first_of_each(PAIRS)))
 def test_as_scipy(row, dtype) -> None:

@@ -5,7 +5,6 @@ Source: Makhoul, A fast cosine transform in one and two dimensions (1980).
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from pellucid import numpy as jnp
 from pellucid.base import ArgumentValueError, ArrayLike, Ints, ShapeError, UnsupportedError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.manipulation import canonical_axes
-from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
+from pellucid.numpy.promotion import aval_of, known_int, promote_dtypes_inexact
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
@@ -35,7 +34,7 @@ def _along(
         )
     aval = aval_of(f"scipy.fft.{name}", x)
     axis = canonical_axis(axis, aval.ndim)
-    size = aval.shape[axis] if n is None else operator.index(n)
+    size = aval.shape[axis] if n is None else known_int(f"scipy.fft.{name}", "n", n)
     if size < 1:
         raise ShapeError(
             f"scipy.fft.{name} needs at least one element along its axis.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -11,22 +10,28 @@ import numpy as np
 import pellucid.numpy as jnp
 from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, ShapeError
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.promotion import aval_of, promote_dtypes
+from pellucid.numpy.promotion import aval_of, known_int, promote_dtypes
 from pellucid.primitives.assembly import pad
 from pellucid.primitives.creation import checked_shape
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
 
-def _vector(name: str, x: Any, least: int = 0) -> Array:
-    """`x` as an array, which must be a vector of at least so many elements."""
-    aval = aval_of(f"scipy.linalg.{name}", x)
-    if aval.ndim != 1 or aval.size < least:
-        raise ShapeError(
-            f"scipy.linalg.{name} needs a vector of at least {least} elements.",
-            got=f"got {aval.text()}",
-        )
-    return jnp.asarray(x)
+def _vectors(name: str, *operands: Any, least: int = 0) -> list[Any]:
+    """`operands` as arrays whose last axes are vectors of at least `least` elements."""
+    for i, x in enumerate(operands):
+        aval = aval_of(f"scipy.linalg.{name}", x, i)
+        if not aval.ndim or aval.shape[-1] < least:
+            raise ShapeError(
+                f"scipy.linalg.{name} needs vectors of at least {least} elements.",
+                got=f"argument {i}: {aval.text()}",
+            )
+    return [jnp.asarray(x) for x in operands]
+
+
+def _batched(signature: str, function: Any, *operands: Any) -> Any:
+    """`function` of vectors, mapped over all axes of `operands` but their last."""
+    return jnp.vectorize(function, signature=signature)(*operands)
 
 
 def block_diag(*arrs: Any) -> Array:
@@ -67,34 +72,40 @@ def _toeplitz(c: Array, r: Array) -> Array:
 def toeplitz(c: Any, r: Any = None) -> Array:
     """The matrix whose element [i, j] depends on i - j: first column `c`, first row `r` (by default conj(c)).
 
-    r[0] isn't read. Arrays of several axes are flattened.
+    `c` has shape [..., m], `r` [..., n]; r[0] isn't read.
 
-    The result has shape [c.size, r.size] and the dtype to which `c` and `r` promote.
-    Raises: DtypeError for dtypes that do not promote, ArgumentTypeError for strings.
+    The result has shape [..., m, n] and the dtype to which `c` and `r` promote.
+    Raises: DtypeError for dtypes that do not promote, ArgumentTypeError for lists and strings.
 
     >>> toeplitz(np.array([1, 2]), np.array([1, 3]))
     Array([[1, 3],
            [2, 1]], dtype=int32)
     """
-    c = jnp.ravel(jnp.asarray(c))
-    r = c.conj() if r is None else jnp.ravel(jnp.asarray(r))
-    return _toeplitz(c, r)
+    operands = (c,) if r is None else (c, r)
+    for i, x in enumerate(operands):
+        aval_of("scipy.linalg.toeplitz", x, i)
+    c, *rest = map(jnp.atleast_1d, operands)
+    return _batched("(m),(n)->(m,n)", _toeplitz, c, *(rest or [c.conj()]))
 
 
 def hankel(c: Any, r: Any = None) -> Array:
     """The matrix whose element [i, j] depends on i + j: first column `c`, last row `r` (by default zeros).
 
-    r[0] isn't read.
+    `c` has shape [..., m], `r` [..., n]; r[0] isn't read.
 
-    The result has shape [c.size, r.size] and the dtype to which `c` and `r` promote.
-    Raises: DtypeError for dtypes that do not promote, ArgumentTypeError for strings.
+    The result has shape [..., m, n] and the dtype to which `c` and `r` promote.
+    Raises: DtypeError for dtypes that do not promote, ArgumentTypeError for lists and strings.
 
     >>> hankel(np.array([1, 2]), np.array([2, 3]))
     Array([[1, 2],
            [2, 3]], dtype=int32)
     """
-    c = jnp.ravel(jnp.asarray(c))
-    r = jnp.zeros_like(c) if r is None else jnp.ravel(jnp.asarray(r))
+    c, *rest = _vectors("hankel", *((c,) if r is None else (c, r)))
+    return _batched("(m),(n)->(m,n)", _hankel, c, *(rest or [jnp.zeros_like(c)]))
+
+
+@numpy_function
+def _hankel(c: Array, r: Array) -> Array:
     values = jnp.concatenate([c, r[1:]])
     return values[np.arange(c.shape[0])[:, None] + np.arange(r.shape[0])[None, :]]
 
@@ -103,30 +114,36 @@ def circulant(c: Any) -> Any:
     """The matrix whose columns are `c`, each turned one further down. `c` has shape [..., n].
 
     The result has shape [..., n, n] and the dtype of `c`.
-    Raises: ArgumentTypeError for strings.
+    Raises: ArgumentTypeError for lists and strings.
 
     >>> circulant(np.array([1, 2, 3]))
     Array([[1, 3, 2],
            [2, 1, 3],
            [3, 2, 1]], dtype=int32)
     """
+    aval_of("scipy.linalg.circulant", c)
     c = jnp.atleast_1d(c)
     n = c.shape[-1]
     return c[..., (np.arange(n)[:, None] - np.arange(n)[None, :]) % max(n, 1)]
 
 
 def companion(a: ArrayLike) -> Array:
-    """The companion matrix of the polynomial with coefficients `a` [n], the highest power first.
+    """The companion matrix of the polynomial with coefficients `a` [..., n], the highest power first.
 
-    The result has shape [n - 1, n - 1], and the dtype of `a`, floating-point for integers.
-    Raises: ShapeError for what is no vector of at least two elements, DtypeError for bool and PRNG keys,
+    The result has shape [..., n - 1, n - 1], and the dtype of `a`, floating-point for integers.
+    Raises: ShapeError for fewer than two coefficients, DtypeError for bool and PRNG keys,
     ArgumentTypeError for lists and strings.
 
     >>> companion(np.array([1.0, -3.0, 2.0]))
     Array([[ 3., -2.],
            [ 1.,  0.]], dtype=float32)
     """
-    a = _vector("companion", a, 2)
+    [a] = _vectors("companion", a, least=2)
+    return _batched("(m)->(n,n)", _companion, a)
+
+
+@numpy_function
+def _companion(a: Array) -> Array:
     first = -a[1:] / a[0]
     n = first.shape[0]
     return jnp.concatenate([first[None], jnp.eye(n - 1, n, dtype=first.dtype)])
@@ -142,20 +159,20 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
            [2, 1],
            [0, 2]], dtype=int32)
     """
-    a = _vector("convolution_matrix", a, 1)
-    n = operator.index(n)
+    [a] = _vectors("convolution_matrix", a, least=1)
+    n = known_int("scipy.linalg.convolution_matrix", "n", n)
     if n < 1 or mode not in ("full", "same", "valid"):
         raise ArgumentValueError(
             "scipy.linalg.convolution_matrix: n is positive, mode 'full', 'same' or 'valid'.",
             got=f"n: {n}, mode: {mode!r}",
         )
-    m = a.shape[0]
-    zeros = jnp.zeros(n - 1, a.dtype)
-    first_row = jnp.concatenate([a[:1], zeros])
-    full = toeplitz(jnp.concatenate([a, zeros]), first_row)
+    m = a.shape[-1]
+    zeros = jnp.zeros((*a.shape[:-1], n - 1), a.dtype)
+    first_row = jnp.concatenate([a[..., :1], zeros], -1)
+    full = toeplitz(jnp.concatenate([a, zeros], -1), first_row)
     start, size = {"full": (0, m + n - 1), "same": ((min(m, n) - 1) // 2, max(m, n)),
                    "valid": (min(m, n) - 1, max(m, n) - min(m, n) + 1)}[mode]  # fmt: skip
-    return full[start : start + size]
+    return full[..., start : start + size, :]
 
 
 def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
@@ -168,7 +185,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     Array([[ 1.,  1.],
            [ 1., -1.]], dtype=float32)
     """
-    n = operator.index(n)
+    n = known_int("scipy.linalg.dft", "n", n)
     if scale not in (None, "sqrtn", "n"):
         raise ArgumentValueError(
             "scipy.linalg.dft: scale is None, 'sqrtn' or 'n'.", got=f"scale: {scale!r}"
@@ -182,27 +199,33 @@ def fiedler(a: Any) -> Array:
     """The matrix of absolute differences of the elements of `a`, of shape [..., n].
 
     The result has shape [..., n, n], and the dtype of `a` or, for complex numbers, that of their parts.
-    Raises: DtypeError for bool and PRNG keys, ArgumentTypeError for strings.
+    Raises: DtypeError for bool and PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> fiedler(np.array([1, 4]))
     Array([[0, 3],
            [3, 0]], dtype=int32)
     """
+    aval_of("scipy.linalg.fiedler", a)
     a = jnp.atleast_1d(a)
     return jnp.abs(a[..., :, None] - a[..., None, :])
 
 
 def fiedler_companion(a: ArrayLike) -> Array:
-    """A matrix with five diagonals whose characteristic polynomial has coefficients `a` [n], the highest power first.
+    """A matrix with five diagonals whose characteristic polynomial has coefficients `a` [..., n], the highest power first.
 
-    The result has shape [n - 1, n - 1], and the dtype of `a`, floating-point for integers.
-    Raises: ShapeError for what is no vector, DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+    The result has shape [..., n - 1, n - 1], and the dtype of `a`, floating-point for integers.
+    Raises: ShapeError for no coefficients, DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> fiedler_companion(np.array([1.0, -3.0, 2.0]))
     Array([[ 3., -2.],
            [ 1.,  0.]], dtype=float32)
     """
-    a = _vector("fiedler_companion", a, 1)
+    [a] = _vectors("fiedler_companion", a, least=1)
+    return _batched("(m)->(n,n)", _fiedler_companion, a)
+
+
+@numpy_function
+def _fiedler_companion(a: Array) -> Array:
     if a.shape[0] <= 2:
         return -(a / a[0])[1:, None] if a.shape[0] == 2 else jnp.zeros((0, 0), a.dtype)
     coefficients = a / a[0]
@@ -225,7 +248,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     Array([[ 1,  1],
            [ 1, -1]], dtype=int32)
     """
-    n = operator.index(n)
+    n = known_int("scipy.linalg.hadamard", "n", n)
     if n < 1 or n & (n - 1):
         raise ArgumentValueError("scipy.linalg.hadamard: n is a power of 2.", got=f"n: {n}")
     common = np.arange(n)[:, None] & np.arange(n)[None, :]
@@ -248,7 +271,7 @@ def helmert(n: int, full: bool = False) -> Array:
     >>> helmert(2)
     Array([[ 0.70710677, -0.70710677]], dtype=float32)
     """
-    n = operator.index(n)
+    n = known_int("scipy.linalg.helmert", "n", n)
     if n < 1:
         raise ArgumentValueError("scipy.linalg.helmert: n is positive.", got=f"n: {n}")
     matrix = np.tril(np.ones((n, n)), -1) - np.diag(np.arange(n))
@@ -283,7 +306,7 @@ def invhilbert(n: int) -> Array:
     Array([[ 4., -6.],
            [-6., 12.]], dtype=float32)
     """
-    n = operator.index(n)
+    n = known_int("scipy.linalg.invhilbert", "n", n)
 
     def element(i: int, j: int) -> int:
         i, j = i + 1, j + 1
@@ -313,8 +336,13 @@ def leslie(f: Any, s: Any) -> Array:
             "scipy.linalg.leslie needs two fecundities or more, and one survival rate less.",
             got=[f"f: {type_of(f).text()}", f"s: {type_of(s).text()}"],
         )
-    below = s[..., :, None] * jnp.eye(n - 1, n, dtype=s.dtype)
-    return jnp.concatenate([f[..., None, :], below], -2)
+    return _batched("(n),(m)->(n,n)", _leslie, f, s)
+
+
+@numpy_function
+def _leslie(f: Array, s: Array) -> Array:
+    below = s[:, None] * jnp.eye(s.shape[0], f.shape[0], dtype=s.dtype)
+    return jnp.concatenate([f[None], below])
 
 
 def _pascal(name: str, n: int, kind: str | None) -> tuple[int, str]:
@@ -323,7 +351,7 @@ def _pascal(name: str, n: int, kind: str | None) -> tuple[int, str]:
         raise ArgumentValueError(
             f"scipy.linalg.{name}: kind is 'symmetric', 'lower' or 'upper'.", got=f"kind: {kind!r}"
         )
-    return operator.index(n), kind
+    return known_int(f"scipy.linalg.{name}", "n", n), kind
 
 
 def pascal(n: int, kind: str | None = None) -> Array:

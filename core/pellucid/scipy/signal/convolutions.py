@@ -172,6 +172,8 @@ def correlate2d(
     >>> correlate2d(jnp.ones((2, 2)), jnp.ones((2, 2)), "valid")
     Array([[4.]], dtype=float32)
     """
+    for i, x in enumerate((in1, in2)):
+        aval_of("scipy.signal.correlate2d", x, i)
     in1, in2 = jnp.flip(in1), jnp.conj(in2)
     return jnp.flip(_of_matrices("correlate2d", in1, in2, mode, boundary, fillvalue, precision))
 

@@ -6,7 +6,6 @@ unified approach to short-time Fourier analysis and synthesis (1977); for the me
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ import numpy as np
 from pellucid import numpy as jnp
 from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, dtypes
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
+from pellucid.numpy.promotion import aval_of, known_int, promote_dtypes_inexact
 from pellucid.primitives.movement import broadcast_shapes, canonical_axis
 from pellucid.tracing import is_array_like, type_of
 from pellucid.xla.arrays import Array
@@ -47,10 +46,10 @@ def _segments(
     name: str, window: Any, nperseg: int | None, noverlap: int | None, nfft: int | None, length: int
 ) -> tuple[_Segments, Any]:
     """Sizes, and the window [size], of segments of a signal of `length` samples."""
-    if nperseg is not None and operator.index(nperseg) < 1:
+    if nperseg is not None and known_int(f"scipy.signal.{name}", "nperseg", nperseg) < 1:
         raise ArgumentValueError(f"scipy.signal.{name} needs nperseg of at least 1.", got=f"nperseg: {nperseg}")  # fmt: skip
     if not is_array_like(window):
-        size = 256 if nperseg is None else operator.index(nperseg)
+        size = 256 if nperseg is None else known_int(f"scipy.signal.{name}", "nperseg", nperseg)
         if size > length:
             if nperseg is not None:
                 text = f"scipy.signal.{name}: nperseg is {size}, the signal has {length} samples, which are taken."
@@ -65,7 +64,7 @@ def _segments(
                 f"scipy.signal.{name} needs a window [nperseg] that is no longer than the signal.",
                 got=[f"window: {aval.text()}", f"nperseg: {nperseg}", f"{length} samples"],
             )
-    transformed = size if nfft is None else operator.index(nfft)
+    transformed = size if nfft is None else known_int(f"scipy.signal.{name}", "nfft", nfft)
     if transformed < size:
         raise ArgumentValueError(
             f"scipy.signal.{name} needs nfft of at least nperseg.",
@@ -75,7 +74,9 @@ def _segments(
 
 
 def _overlap(name: str, noverlap: int | None, size: int) -> int:
-    overlap = size // 2 if noverlap is None else operator.index(noverlap)
+    overlap = (
+        size // 2 if noverlap is None else known_int(f"scipy.signal.{name}", "noverlap", noverlap)
+    )
     if overlap >= size:
         raise ArgumentValueError(
             f"scipy.signal.{name} needs noverlap below nperseg.",
@@ -252,7 +253,7 @@ def csd(
     (3,)
     """
     return _density(
-        "csd", [x] if y is None or y is x else [x, y], fs, (window, nperseg, noverlap, nfft), detrend, return_onesided,
+        "csd", [x] if y is None else [x, y], fs, (window, nperseg, noverlap, nfft), detrend, return_onesided,
         scaling, axis, average,
     )  # fmt: skip
 
@@ -363,21 +364,25 @@ def istft(
     default = 2 * (count - 1) if input_onesided else count
     if is_array_like(window):
         weights, weights_aval = window, aval_of("scipy.signal.istft", window)
-        size = default if nperseg is None else operator.index(nperseg)
+        size = default if nperseg is None else known_int("scipy.signal.istft", "nperseg", nperseg)
         if weights_aval.shape != (size,):
             raise ShapeError(
                 "scipy.signal.istft needs a window [nperseg].",
                 got=[f"window: {weights_aval.text()}", f"nperseg: {size}"],
             )
     else:
-        size = default if nperseg is None else operator.index(nperseg)
+        size = default if nperseg is None else known_int("scipy.signal.istft", "nperseg", nperseg)
         if size < 1:
             raise ArgumentValueError("scipy.signal.istft needs nperseg of at least 1.", got=f"nperseg: {size}")  # fmt: skip
         dtype = dtypes.finfo(dtypes.to_inexact_dtype(aval.dtype)).dtype
         weights = periodic_window(window, size).astype(dtype)
     # A one-sided spectrum [n // 2 + 1] doesn't say whether n is even.
     is_odd = bool(input_onesided) and size == default + 1
-    transformed = (size if is_odd else default) if nfft is None else operator.index(nfft)
+    transformed = (
+        (size if is_odd else default)
+        if nfft is None
+        else known_int("scipy.signal.istft", "nfft", nfft)
+    )
     if transformed < size:
         raise ArgumentValueError(
             "scipy.signal.istft needs nfft of at least nperseg.",

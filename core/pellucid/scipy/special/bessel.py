@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from pellucid.base import ArgumentValueError, ArrayLike
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.higher_order.loops import scan
 from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.promotion import known_int
 from pellucid.primitives import special
 from pellucid.primitives.formulas import Term, exp, select
 from pellucid.tracing import type_of
@@ -204,7 +204,10 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     Array([[1.       , 0.7651977],
            [0.       , 0.4400506]], dtype=float32)
     """
-    v, n_iter = operator.index(v), operator.index(n_iter)
+    v, n_iter = (
+        known_int("scipy.special.bessel_jn", "v", v),
+        known_int("scipy.special.bessel_jn", "n_iter", n_iter),
+    )
     if v < 0:
         raise ArgumentValueError(
             "scipy.special.bessel_jn needs an order of at least 0.", got=f"v: {v}"

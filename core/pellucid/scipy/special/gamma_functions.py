@@ -12,7 +12,7 @@ import numpy as np
 
 import pellucid.numpy as jnp
 from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes
-from pellucid.numpy.promotion import aval_of
+from pellucid.numpy.promotion import aval_of, known_int
 from pellucid.primitives import formulas, special
 from pellucid.primitives.formulas import Term, exp, is_nan, log, log1p, maximum, power, select, tan
 from pellucid.xla.arrays import Array
@@ -563,7 +563,7 @@ def bernoulli(n: int) -> Array:
     >>> bernoulli(2)
     Array([ 1.        , -0.5       ,  0.16666667], dtype=float32)
     """
-    n = operator.index(n)
+    n = known_int("scipy.special.bernoulli", "n", n)
     if n < 0:
         raise ArgumentValueError("scipy.special.bernoulli needs n of at least 0.", got=f"n: {n}")
     values = np.zeros(n + 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 import pellucid.numpy as jnp
 from pellucid.base import ArgumentTypeError, ArrayLike, ShapeError, UnsupportedError
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.promotion import aval_of, broadcast_arrays
+from pellucid.numpy.promotion import aval_of, broadcast_arrays, known_int
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
@@ -62,7 +61,7 @@ def _degrees(name: str, m: Any, n: Any, z: Any) -> tuple[int, int]:
     aval = aval_of(f"scipy.special.{name}", z)
     if aval.ndim != 1:
         raise ShapeError(f"scipy.special.{name} needs a vector z.", got=aval.text())
-    return operator.index(m), operator.index(n)
+    return known_int(f"scipy.special.{name}", "m", m), known_int(f"scipy.special.{name}", "n", n)
 
 
 def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
@@ -161,7 +160,11 @@ def sph_harm_y(
             raise ArgumentTypeError(
                 "scipy.special.sph_harm_y needs integers n and m.", got=f"{name}: {type_of(x).text()}"
             )  # fmt: skip
-    highest = int(jnp.max(jnp.asarray(n), initial=0)) if n_max is None else operator.index(n_max)
+    highest = (
+        int(jnp.max(jnp.asarray(n), initial=0))
+        if n_max is None
+        else known_int("scipy.special.sph_harm_y", "n_max", n_max)
+    )
     return _harmonics(jnp.asarray(n), jnp.asarray(m), theta, phi, highest)
 
 
