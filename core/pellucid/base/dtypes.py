@@ -442,8 +442,8 @@ def check_user_dtype(dtype: DTypeLike, caller: str) -> DType | ExtendedDType:
 
 def _supported(dtype: DTypeLike, caller: str) -> DType:
     do = "Use a boolean, integer, floating or complex dtype in the machine's byte order."
-    if dtype is None:
-        raise DtypeError(f"{caller}: needs a dtype.", got="None", do=do)
+    if dtype is None or hasattr(dtype, "aval"):
+        raise DtypeError(f"{caller}: needs a dtype.", got=type(dtype).__qualname__, do=do)
     if isinstance(dtype, type) and dtype in CATEGORIES:
         do = "Name one of its dtypes, such as float32."
         raise DtypeError(

@@ -15,11 +15,12 @@ from pellucid.base import (
     ArrayLike,
     AxisError,
     ConcretizationError,
+    DtypeError,
     Ints,
     dtypes,
 )
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing import Tracer, type_of
+from pellucid.tracing import Tracer, is_array_like, type_of
 from pellucid.transforms.vmap import vmap
 from pellucid.xla.arrays import Array
 
@@ -219,8 +220,8 @@ def delete(
         return _without(x, ravel(asarray(obj)), axis)
     else:
         numbers = np.asarray(obj)
-        if numbers.size and numbers.dtype.kind not in "iub":
-            raise ArgumentTypeError(
+        if (numbers.size or is_array_like(obj)) and numbers.dtype.kind not in "iub":
+            raise DtypeError(
                 "jnp.delete needs positions of an integer dtype, or a mask.", got=f"got {obj!r:.60}"
             )
         if numbers.ndim == 0 and numbers.dtype.kind in "iu" and not -n <= int(numbers) < n:

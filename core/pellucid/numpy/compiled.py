@@ -24,8 +24,12 @@ class _Spec(FunctionSpec):
     __slots__ = ()
 
     def not_arrays(self, what: str, do: str, *arguments: Any) -> ArgumentTypeError:
-        prefix = "jnp." if self.function.__module__.startswith("pellucid.numpy") else ""
-        what, do = f"{prefix}{self.name.lstrip('_')} needs arrays or numbers.", "Pass an array."
+        _, room, *within = self.function.__module__.split(".")
+        path = ["jnp" if room == "numpy" else room]
+        if room == "scipy" or within[:1] == ["linalg"]:
+            path.append(within[0])
+        what = f"{'.'.join([*path, self.name.lstrip('_')])} needs arrays or numbers."
+        do = "Pass an array."
         return super().not_arrays(what, do, *arguments)
 
 

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, DTypeLike, dtypes
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ArrayLike,
+    DtypeError,
+    DTypeLike,
+    dtypes,
+)
 from pellucid.primitives.contraction import PrecisionLike
 from pellucid.primitives.convolution import conv_general_dilated
 from pellucid.tracing import type_of
@@ -178,7 +185,12 @@ def _covariance(
             )
     if not isinstance(ddof, (int, np.integer)):
         raise ArgumentValueError(f"jnp.{caller} needs a whole number `ddof`.", got=f"got {ddof!r}")
-    static = bool(rowvar), int(ddof), static_dtype(caller, dtype)
+    chosen = static_dtype(caller, dtype)
+    if chosen is not None and not dtypes.issubdtype(chosen, np.inexact):
+        raise DtypeError(
+            f"jnp.{caller} needs a floating or complex dtype.", got=f"dtype: {chosen.name}"
+        )
+    static = bool(rowvar), int(ddof), chosen
     return _cov(caller, m, y, fweights, aweights, *static)
 
 

@@ -581,6 +581,7 @@ def linspace(
     Array([0. , 0.5, 1. ], dtype=float32)
     """
     num = known_int("linspace", "num", num, canonical_size)
+    axis = known_int("linspace", "axis", axis)
     if num < 0:
         raise ArgumentValueError(
             f"jnp.linspace needs a number of samples that is not negative, got {num}."

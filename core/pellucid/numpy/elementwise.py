@@ -25,6 +25,7 @@ from .promotion import (
     aval_of,
     check_arrays,
     convert,
+    known_int,
     number_type,
     promote_arguments,
     promote_arguments_inexact,
@@ -389,6 +390,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     Array(1300, dtype=int32)
     """
     refuse_out("round", out)
+    decimals = known_int("round", "decimals", decimals)
     aval = number_type("round", a)
     if aval.dtype == np.bool_:
         raise ArgumentValueError("jnp.round takes numbers, not bools.", got=f"got {aval.text()}")

@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, DTypeLike, Ints, dtypes
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DTypeLike,
+    Ints,
+    dtypes,
+    expecting,
+    ints,
+)
 from pellucid.ir import ShapedArray
 from pellucid.primitives import arithmetic
 from pellucid.primitives.assembly import pad
@@ -338,7 +346,7 @@ def _along(
     name: str, kind: FftType, a: ArrayLike, n: int | None, axis: int, norm: str | None
 ) -> Any:
     if np.ndim(axis):
-        raise ArgumentTypeError(
+        raise ArgumentValueError(
             f"jnp.fft.{name} transforms one axis.",
             got=f"axis: {axis!r}",
             do=f"Use `jnp.fft.{name}n`.",
@@ -503,7 +511,8 @@ def _checked_norm(name: str, norm: str | None) -> str:
 
 
 def _two(name: str, axes: Any) -> tuple[int, ...]:
-    chosen = tuple(axes)
+    with expecting(f"jnp.fft.{name} takes two axes", axes):
+        chosen = ints(axes)
     if len(chosen) != 2:
         raise ArgumentValueError(f"jnp.fft.{name} takes two axes.", got=f"axes: {chosen}")
     return chosen

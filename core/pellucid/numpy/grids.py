@@ -169,7 +169,7 @@ def ix_(*args: ArrayLike) -> tuple[Any, ...]:
             [x] = nonzero(x)
         elif not aval.size:
             x = asarray(x, dtype=dtypes.default_int_dtype())
-        entries.append(reshape(x, tuple(-1 if j == i else 1 for j in range(len(args)))))
+        entries.append(reshape(asarray(x), tuple(-1 if j == i else 1 for j in range(len(args)))))
     return tuple(entries)
 
 

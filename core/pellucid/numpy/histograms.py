@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -102,8 +102,12 @@ def histogram_bin_edges(
         return promote_dtypes_inexact("histogram", a, asarray(bins))[1]
     a = ravel(asarray(a))
     if range is not None:
-        with expecting("jnp.histogram_bin_edges needs `range` to be a pair of numbers", range):
-            low, high = (asarray(x, dtype=dtype) for x in range)
+        if np.shape(cast(Any, range)) != (2,):
+            raise ShapeError(
+                "jnp.histogram_bin_edges needs `range` to be a pair of numbers.",
+                got=f"got {range!r:.60}",
+            )
+        low, high = (asarray(x, dtype=dtype) for x in range)
     elif not aval.size:
         raise ArgumentValueError(
             "jnp.histogram_bin_edges can't find the range of an empty array.", do="Give `range=`."

@@ -17,6 +17,7 @@ from pellucid.base import (
     canonical_size,
     dtypes,
     expecting,
+    ints,
     is_static,
     larger,
     smaller,
@@ -250,7 +251,9 @@ def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     (1, 2, 3, 1)
     """
     aval_of("expand_dims", a)
-    return _expand_dims(a, listed(axis))
+    with expecting("axis is an int, or several ints", axis):
+        axes = ints(listed(axis))
+    return _expand_dims(a, axes)
 
 
 @numpy_function(static="axes")

@@ -36,7 +36,7 @@ from .reductions import (
     static_dtype,
     wide,
 )
-from .statistics import mean_of, squared, variance_dtypes
+from .statistics import given_mean, mean_of, squared, variance_dtypes
 
 _BOOL = np.dtype(bool)
 
@@ -372,7 +372,7 @@ def _variance(
     if mean is None:
         mean = _mean_of(name, a, axis, computed, True, where)
     else:
-        mean = convert(mean, aval_of(name, mean), computed)
+        mean = given_mean(name, mean, aval, computed)
     centred = arithmetic.sub(*promote_shapes(name, a, mean))
     squares = squared(masked(name, centred, _present(a), computed.type(0)))
     part = dtypes.to_floating_dtype(computed)

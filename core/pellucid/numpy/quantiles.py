@@ -66,7 +66,7 @@ def _quantile(
     a, aval = canonical(name, a)
     dtype = dtypes.to_inexact_dtype(aval.dtype)
     q_aval = type_of(q)
-    computed = dtypes.promote_types(dtype, np.float32)
+    computed = dtype if dtype.itemsize >= 4 else np.dtype(np.float32)
     q = convert(
         q,
         q_aval,
@@ -81,7 +81,8 @@ def _quantile(
     rest = tuple([n for i, n in enumerate(aval.shape) if i not in axes])
     size = math.prod(aval.shape[i] for i in axes)
     order = (*axes, *(i for i in range(aval.ndim) if i not in axes))
-    x = reshape(convert(a, aval, dtype).transpose(order), (size, *rest))
+    x = convert(a, aval, dtype if dtype.itemsize > 1 else computed)
+    x = reshape(x.transpose(order), (size, *rest))
     if weights is not None:
         weights = _weights(name, weights, aval, axes, order, x.shape)
     result = _along_first(x, q, weights, method, skips_nan)  # [*q.shape, *rest]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArrayLike, DTypeLike, dtypes
+from pellucid.base import ArgumentTypeError, ArrayLike, DTypeLike, dtypes
 from pellucid.tracing import is_array_like, type_of
 from pellucid.xla.arrays import Array
 
@@ -58,7 +58,13 @@ def iscomplexobj(x: ArrayLike) -> bool:
     if x is None:
         return False
     dtype = getattr(x, "dtype", None)
-    return dtypes.issubdtype(np.asarray(x).dtype if dtype is None else dtype, np.complexfloating)
+    if dtype is None:
+        dtype = np.asarray(x).dtype
+        if dtype.kind not in "biufc":
+            raise ArgumentTypeError(
+                "jnp.iscomplexobj needs an array or a number.", got=f"got {type(x).__name__}"
+            )
+    return dtypes.issubdtype(dtype, np.complexfloating)
 
 
 def isrealobj(x: ArrayLike) -> bool:
@@ -86,7 +92,7 @@ def isscalar(element: Any) -> bool:
         return True
     if hasattr(element, "__jax_array__"):
         element = asarray(element)
-    return is_array_like(element) and type_of(element).ndim == 0
+    return is_array_like(element) and np.ndim(element) == 0
 
 
 def iterable(y: Any) -> bool:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import (
-    ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
+    DtypeError,
     UnsupportedError,
     dtypes,
     expecting,
@@ -51,7 +51,7 @@ def _flat_or_along(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, in
 def _check_integers(name: str, indices: ArrayLike) -> None:
     dtype = aval_of(name, indices, 1).dtype
     if dtype not in dtypes.KINDS["integral"]:
-        raise ArgumentTypeError(
+        raise DtypeError(
             f"jnp.{name} needs indices of an integer dtype.",
             got=f"got {dtype.name}",
             do="Convert with `.astype(int)`, or select by a mask with `x[mask]`.",

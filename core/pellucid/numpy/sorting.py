@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import (
+    ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
     DTypeLike,
@@ -83,7 +84,7 @@ def argsort(
 
 def _along(a: ArrayLike, axis: int | None, name: str, kind: Any, order: Any) -> tuple[Any, int]:
     if kind is not None or order is not None:
-        raise ArgumentValueError(f"jnp.{name} takes no kind and no order.", do="Use `stable`.")
+        raise ArgumentTypeError(f"jnp.{name} takes no kind and no order.", do="Use `stable`.")
     aval = aval_of(name, a)
     if axis is None:
         return movement.reshape(a, (aval.size,)), 0

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, ShapeError, as_value, dtypes
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DTypeLike,
+    ShapeError,
+    as_value,
+    dtypes,
+)
 from pellucid.ir import ShapedArray
 from pellucid.primitives import arithmetic, logical
 from pellucid.primitives.conversion import conj, real
@@ -24,6 +31,7 @@ from .promotion import (
     promote_dtypes_inexact,
     promote_shapes,
     refuse_out,
+    written,
 )
 from .reductions import SUM, Axis, masked, reduced, static_axis, static_dtype, wide
 
@@ -116,6 +124,18 @@ def squared(x: ArrayLike) -> Any:
     return real(arithmetic.mul(x, conj(x))) if is_complex else arithmetic.square(x)
 
 
+def given_mean(name: str, mean: ArrayLike, aval: ShapedArray, dtype: np.dtype) -> Any:
+    """`mean`, an argument of `name`, in `dtype`; raises ShapeError unless it has as many axes as the array, or none."""
+    mean_aval = aval_of(name, mean, 1)
+    if mean_aval.ndim not in (0, aval.ndim):
+        raise ShapeError(
+            f"{written(name)} needs a `mean` with the axes of its array.",
+            got=[f"a: {aval.text()}", f"mean: {mean_aval.text()}"],
+            do="Compute it with `keepdims=True`.",
+        )
+    return convert(mean, mean_aval, dtype)
+
+
 def _variance(
     name: str,
     a: ArrayLike,
@@ -133,7 +153,7 @@ def _variance(
     if mean is None:
         mean = mean_of(name, a, axis, computed, True, where)
     else:
-        mean = convert(mean, aval_of(name, mean), computed)
+        mean = given_mean(name, mean, aval, computed)
     squares = squared(arithmetic.sub(*promote_shapes(name, a, mean)))
     part = dtypes.to_floating_dtype(computed)
     count = _count(name, aval, axis, where, part, keepdims)

@@ -107,7 +107,7 @@ def broadcasted_iota(dtype: Any, shape: Ints, dimension: int, *, out_sharding: A
     """
     dtype = dtypes.check_user_dtype(dtype, "iota")
     sizes = checked_shape(shape, "iota")
-    params = IotaParams(dtype, sizes, *ints([dimension]), iota_p.stated_layout(out_sharding))
+    params = IotaParams(dtype, sizes, *ints([dimension]), iota_p.stated_layout(out_sharding))  # pyright: ignore[reportCallIssue]
     return bind1(iota_p, params=params)
 
 

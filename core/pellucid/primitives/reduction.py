@@ -269,7 +269,7 @@ def _cumulative(primitive: Cumulative, doc: str) -> Function:
     """The public function of `primitive`, described by `doc`."""
 
     def cumulative(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-        params = CumulativeParams(*ints([axis]), bool(reverse))
+        params = CumulativeParams(*ints([axis]), bool(reverse))  # pyright: ignore[reportCallIssue]
         return bind1(primitive, operand, params=params)
 
     cumulative.__name__ = cumulative.__qualname__ = primitive.name
@@ -653,7 +653,7 @@ def _arg_extreme(primitive: ArgExtreme, operand, axis: int, index_dtype):
             f"{primitive.name}: index_dtype must be an integer dtype.",
             got=f"index_dtype: {dtypes.short_name(index_dtype)}",
         )
-    return bind1(primitive, operand, params=ArgExtremeParams(ints([axis]), index_dtype))
+    return bind1(primitive, operand, params=ArgExtremeParams(ints([axis]), index_dtype))  # pyright: ignore[reportArgumentType]
 
 
 argmax_p = ArgExtreme("argmax", gt, lowest)

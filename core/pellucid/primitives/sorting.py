@@ -377,13 +377,10 @@ def _approx_function(name: str, is_max_k: bool, doc: str) -> Function:
         reduction_input_size_override: int = -1,
         aggregate_to_topk: bool = True,
     ) -> Values:
+        [size] = canonical_shape([k])
+        dimension, override = ints([reduction_dimension, reduction_input_size_override])
         params = ApproxTopKParams(
-            *canonical_shape([k]),
-            *ints([reduction_dimension]),
-            float(recall_target),
-            is_max_k,
-            *ints([reduction_input_size_override]),
-            bool(aggregate_to_topk),
+            size, dimension, float(recall_target), is_max_k, override, bool(aggregate_to_topk)
         )
         return bind(approx_top_k_p, operand, params=params)
 

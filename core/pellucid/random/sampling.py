@@ -130,7 +130,7 @@ def shape_of_result(caller: str, shape: int | Ints | None, *parameters: Any) -> 
         return _together(caller, shapes, parameters)
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
-    sizes = checked_shape(shape, caller)
+    sizes = checked_shape(shape, caller)  # pyright: ignore[reportArgumentType]
     if shapes and _together(caller, [sizes, *shapes], parameters) != sizes:
         raise ShapeError(
             f"{caller}: its parameters must broadcast to the shape asked for.",

@@ -241,20 +241,41 @@ def test_sizes_and_orders_are_ints(call, bad):
     (lambda: jnp.polyval(1, 2), ShapeError, "vector of coefficients"),
     (lambda: jnp.choose(jnp.arange(2), [], mode="clip"), ArgumentValueError, "at least one array"),
     (lambda: jnp.choose(jnp.arange(2), 5, mode="clip"), ArgumentTypeError, "sequence of arrays"),
-    (lambda: jnp.delete(X, 1.5), ArgumentTypeError, "integer dtype"),
+    (lambda: jnp.delete(X, 1.5), DtypeError, "integer dtype"),
+    (lambda: jnp.delete(X, X[:0]), DtypeError, "integer dtype"),
     (lambda: jnp.linalg.tensorsolve(MATRIX, X[:2], axes=(5,)), AxisError, "out of bounds"),
     (lambda: jnp.unwrap(X, period="one"), ArgumentTypeError, "needs arrays or numbers"),
-    (lambda: jnp.zeros(2, pl.random.key(0)), DtypeError, "zeros: no dtype has this name"),
+    (lambda: jnp.zeros(2, pl.random.key(0)), DtypeError, "zeros: needs a dtype"),
+    (lambda: jnp.zeros(2, X), DtypeError, "zeros: needs a dtype"),
+    (lambda: jnp.cov(MATRIX, dtype=bool), DtypeError, "a floating or complex dtype"),
+    (lambda: jnp.corrcoef(MATRIX, dtype=int), DtypeError, "a floating or complex dtype"),
+    (lambda: jnp.take(X, 1.5), DtypeError, "integer dtype"),
+    (lambda: jnp.sort(X, kind="quicksort"), ArgumentTypeError, "Use `stable`"),
+    (lambda: jnp.var(MATRIX, mean=X[:2]), ShapeError, "the axes of its array"),
+    (lambda: jnp.nanstd(MATRIX, mean=X[:2]), ShapeError, "the axes of its array"),
+    (lambda: jnp.fft.fft(X, axis=(0,)), ArgumentValueError, "transforms one axis"),
+    (lambda: jnp.fft.fft2(MATRIX, axes=1.0), ArgumentTypeError, "two axes"),
+    (lambda: jnp.round(X, 2.5), ArgumentTypeError, "`decimals` to be an int"),
+    (lambda: jnp.expand_dims(X, 1.5), ArgumentTypeError, "an int, or several ints"),
+    (lambda: jnp.iscomplexobj({}), ArgumentTypeError, "an array or a number"),
     (lambda: jnp.select(1, 2), ArgumentTypeError, "`condlist` to be a sequence"),
     (lambda: jnp.select([True], 2), ArgumentTypeError, "`choicelist` to be a sequence"),
-    (lambda: jnp.histogram(X, range=1), ArgumentTypeError, "a pair of numbers"),
+    (lambda: jnp.histogram(X, range=1), ShapeError, "a pair of numbers"),
     (lambda: jnp.histogram2d(X, X, range=1), ArgumentTypeError, "a sequence of pairs"),
-    (lambda: jnp.histogram2d(X, X, range=[1, 2]), ArgumentTypeError, "a pair of numbers"),
+    (lambda: jnp.histogram2d(X, X, range=[1, 2]), ShapeError, "a pair of numbers"),
     (lambda: jnp.trim_zeros(X, trim="z"), ArgumentValueError, '"f", "b" or "fb"'),
     (lambda: jnp.trim_zeros(X, trim=None), ArgumentValueError, '"f", "b" or "fb"'),
     (lambda: jnp.corrcoef(jnp.ones((1, 2, 3))), ArgumentValueError, r"^jnp\.corrcoef needs"),
     (lambda: jnp.corrcoef(X, X[:2]), ArgumentValueError, r"^jnp\.corrcoef needs"),
     (lambda: pl.nn.gelu(None), ArgumentTypeError, r"^nn\.gelu needs"),
+    (lambda: pl.nn.relu("a"), ArgumentTypeError, r"^nn\.relu needs"),
+    (lambda: pl.nn.softmax("a"), ArgumentTypeError, r"^nn\.softmax needs"),
+    (lambda: pl.nn.hard_tanh([1.0]), ArgumentTypeError, r"^nn\.hard_tanh needs"),
+    (lambda: pl.scipy.linalg.lu(X), ShapeError, r"^scipy\.linalg\.lu needs"),
+    (lambda: pl.scipy.linalg.toeplitz([1.0]), ArgumentTypeError, r"^scipy\.linalg\.toeplitz needs"),
+    (lambda: pl.scipy.linalg.dft(1.5), ArgumentTypeError, "`n` to be an int"),
+    (lambda: pl.scipy.stats.multinomial.pmf(X, 3, X), DtypeError, "whole numbers"),
+    (lambda: pl.random.normal(pl.random.key(0), shape=None), ShapeError, "a shape of integers"),
     (lambda: pl.scipy.special.gammaln(None), ArgumentTypeError, r"^scipy\.special\.gammaln needs"),
 ])  # fmt: skip
 def test_arguments_that_fit_nothing(call, error, message):
@@ -285,3 +306,16 @@ def test_reshape_keeps_numpy_arrays():
         assert isinstance(function(x), pl.Array)
     with pytest.raises(ValueError, match="size"):
         jnp.reshape(x, (4, 2))
+
+
+def test_quantiles_of_floats_of_8_bits_have_their_dtype() -> None:
+    x = jnp.array([0.25, 0.5, 1.0], "float8_e4m3fn")
+    for result in (jnp.quantile(x, 0.5), jnp.nanquantile(x, 0.5), jnp.median(x)):
+        assert result.dtype == x.dtype
+        assert float(result) == 0.5
+
+
+def test_grids_of_numpy_arrays_are_arrays() -> None:
+    [grid] = jnp.ix_(np.arange(3))
+    assert isinstance(grid, pl.Array)
+    assert grid.dtype == np.int32

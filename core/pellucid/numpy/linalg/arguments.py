@@ -6,16 +6,21 @@ from typing import Any
 
 from pellucid.base import ArrayLike, ShapeError
 from pellucid.numpy.creation import asarray
-from pellucid.numpy.promotion import promote_dtypes_inexact
+from pellucid.numpy.promotion import promote_dtypes_inexact, written
 from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes
 from pellucid.tracing import operand_lines, type_of
 
 Shape = tuple[int, ...]
 
 
+def _public(name: str) -> str:
+    """A function of linear algebra as errors name it: those of scipy have their module's name, others are numpy's."""
+    return name if name.startswith("scipy.") else f"linalg.{name}"
+
+
 def inexact(name: str, *operands: ArrayLike) -> list[Any]:
     """`operands` as arrays of the floating or complex dtype that they promote to."""
-    return [asarray(x) for x in promote_dtypes_inexact(f"linalg.{name}", *operands)]
+    return [asarray(x) for x in promote_dtypes_inexact(_public(name), *operands)]
 
 
 def matrices(name: str, x: ArrayLike) -> Any:
@@ -26,7 +31,7 @@ def matrices(name: str, x: ArrayLike) -> Any:
     [x] = inexact(name, x)
     if type_of(x).ndim < 2:
         raise ShapeError(
-            f"jnp.linalg.{name} needs matrices: an array with at least two dimensions.",
+            f"{written(_public(name))} needs matrices: an array with at least two dimensions.",
             got=f"argument 0: {type_of(x).text()}",
         )
     return x
@@ -41,7 +46,8 @@ def square_matrices(name: str, x: ArrayLike) -> Any:
     *_, m, n = type_of(x).shape
     if m != n:
         raise ShapeError(
-            f"jnp.linalg.{name} needs square matrices.", got=f"argument 0: {type_of(x).text()}"
+            f"{written(_public(name))} needs square matrices.",
+            got=f"argument 0: {type_of(x).text()}",
         )
     return x
 
@@ -56,7 +62,7 @@ def common_batch(name: str, first: ArrayLike, second: ArrayLike) -> Shape:
         return broadcast_shapes(*(a.shape[:-2] for a in avals))
     except ShapeError:
         raise ShapeError(
-            f"jnp.linalg.{name} got leading dimensions that can't be broadcast together.",
+            f"{written(_public(name))} got leading dimensions that can't be broadcast together.",
             got=operand_lines((first, second)),
         ) from None
 

@@ -372,7 +372,7 @@ def _slogdet(a: ArrayLike, method: str) -> tuple[Any, Any]:
         q, r = lax_qr(a, full_matrices=False)
         diagonal = diagonal_of(r)
         # Q is a product of reflections, each with determinant -1 where it isn't 1.
-        odd = _det(q)
+        odd = _det_of(q)
         sign = odd / absolute(odd) * prod(_signs(diagonal), axis=-1)
     else:
         factors, pivots, _ = lu_module.lu(a)
@@ -404,7 +404,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     return SlogdetResult(*_slogdet(a, method or "lu"))
 
 
-def _det(a: Array) -> Any:
+def _det_of(a: Array) -> Any:
     """Determinants: by their formula up to 3×3, else by LU factors."""
     n = type_of(a).shape[-1]
     if n > 3:
@@ -488,8 +488,8 @@ def _cofactors_by_svd(a: ArrayLike) -> Any:
 
 
 @numpy_function
-def _determinant(a: ArrayLike) -> Any:
-    return _det(square_matrices("det", a))
+def _det(a: ArrayLike) -> Any:
+    return _det_of(square_matrices("det", a))
 
 
 def det(a: ArrayLike) -> Array:
@@ -500,7 +500,7 @@ def det(a: ArrayLike) -> Array:
     >>> det(np.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
     """
-    return _determinant(a)
+    return _det(a)
 
 
 __all__ = [

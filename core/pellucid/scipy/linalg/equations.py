@@ -47,7 +47,7 @@ def _columns(name: str, a: Array, b: Array) -> tuple[Any, Any, bool]:
     b = b[..., None] if is_vector else b
     if type_of(b).ndim < 2 or type_of(a).shape[-1] != type_of(b).shape[-2]:
         raise ShapeError(
-            f"scipy.linalg.{name}: sizes of the matrix and of the right-hand sides differ.",
+            f"{name}: sizes of the matrix and of the right-hand sides differ.",
             got=[f"argument 0: {type_of(a).text()}", f"argument 1: {type_of(b).text()}"],
         )
     batch = common_batch(name, a, b)
@@ -90,8 +90,10 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 @numpy_function(static=("form", "lower", "unit_diagonal"))
 def _solve_triangular(a: Any, b: Any, form: int, lower: bool, unit_diagonal: bool) -> Array:
-    a, b = inexact("solve_triangular", a, b)
-    a, b, is_vector = _columns("solve_triangular", square_matrices("solve_triangular", a), b)
+    a, b = inexact("scipy.linalg.solve_triangular", a, b)
+    a, b, is_vector = _columns(
+        "scipy.linalg.solve_triangular", square_matrices("scipy.linalg.solve_triangular", a), b
+    )
     x = triangular_solve(
         a, b, left_side=True, lower=lower, transpose_a=form > 0, conjugate_a=form == 2, unit_diagonal=unit_diagonal
     )  # fmt: skip
@@ -123,7 +125,7 @@ def solve_triangular(
 
 @numpy_function(static="lower")
 def _cholesky(a: Any, lower: bool) -> Array:
-    a = square_matrices("cholesky", a)
+    a = square_matrices("scipy.linalg.cholesky", a)
     if lower:
         return cholesky_module.cholesky(a, symmetrize_input=False)
     return H(cholesky_module.cholesky(H(a), symmetrize_input=False))
@@ -164,8 +166,10 @@ def cho_factor(
 
 @numpy_function(static="lower")
 def _cho_solve(c: Array, b: Any, lower: bool) -> Array:
-    c, b = inexact("cho_solve", c, b)
-    c, b, is_vector = _columns("cho_solve", square_matrices("cho_solve", c), b)
+    c, b = inexact("scipy.linalg.cho_solve", c, b)
+    c, b, is_vector = _columns(
+        "scipy.linalg.cho_solve", square_matrices("scipy.linalg.cho_solve", c), b
+    )
     options = {"left_side": True, "lower": lower}
     x = triangular_solve(c, b, transpose_a=not lower, conjugate_a=not lower, **options)
     x = triangular_solve(c, x, transpose_a=lower, conjugate_a=lower, **options)
@@ -196,7 +200,7 @@ def cho_solve(
 
 @numpy_function
 def _lu_factor(a: Any) -> tuple[Array, Array]:
-    factors, pivots, _ = lu_module.lu(matrices("lu_factor", a))
+    factors, pivots, _ = lu_module.lu(matrices("scipy.linalg.lu_factor", a))
     return factors, pivots
 
 
@@ -219,8 +223,10 @@ def lu_factor(
 
 @numpy_function(static="form")
 def _lu_solve(factors: Array, pivots: Array, b: Any, form: int) -> Array:
-    factors, b = inexact("lu_solve", factors, b)
-    factors, b, is_vector = _columns("lu_solve", square_matrices("lu_solve", factors), b)
+    factors, b = inexact("scipy.linalg.lu_solve", factors, b)
+    factors, b, is_vector = _columns(
+        "scipy.linalg.lu_solve", square_matrices("scipy.linalg.lu_solve", factors), b
+    )
     n = type_of(factors).shape[-1]
     permutation = lu_module.lu_pivots_to_permutation(jnp.asarray(pivots), n)
     permutation = jnp.broadcast_to(permutation, type_of(factors).shape[:-1])
@@ -250,7 +256,7 @@ def lu_solve(
 
 @numpy_function(static="permute_l")
 def _lu(a: Any, permute_l: bool) -> tuple[Array, ...]:
-    a = matrices("lu", a)
+    a = matrices("scipy.linalg.lu", a)
     *_, m, n = type_of(a).shape
     k = min(m, n)
     factors, _, permutation = lu_module.lu(a)
@@ -315,8 +321,8 @@ def solve(
 
 @numpy_function
 def _solve(a: Any, b: Any) -> Array:
-    a, b = inexact("solve", a, b)
-    a, b, is_vector = _columns("solve", square_matrices("solve", a), b)
+    a, b = inexact("scipy.linalg.solve", a, b)
+    a, b, is_vector = _columns("scipy.linalg.solve", square_matrices("scipy.linalg.solve", a), b)
     x = solved_by_lu(a, b)
     return x[..., 0] if is_vector else x
 
@@ -326,7 +332,7 @@ def _solve(a: Any, b: Any) -> Array:
 
 @numpy_function(static=("mode", "pivoting"))
 def _qr(a: Any, mode: str, pivoting: bool) -> tuple[Array, ...]:
-    a = matrices("qr", a)
+    a = matrices("scipy.linalg.qr", a)
     q, r, *order = qr_module.qr(a, full_matrices=mode in ("full", "r"), pivoting=pivoting)
     return (r, *order) if mode == "r" else (q, r, *order)
 
@@ -355,8 +361,8 @@ def qr(
 
 @numpy_function(static=("mode", "pivoting", "conjugate"))
 def _qr_multiply(a: Any, c: Any, mode: str, pivoting: bool, conjugate: bool) -> tuple[Array, ...]:
-    a, c = inexact("qr_multiply", a, c)
-    a = matrices("qr_multiply", a)
+    a, c = inexact("scipy.linalg.qr_multiply", a, c)
+    a = matrices("scipy.linalg.qr_multiply", a)
     is_vector = type_of(c).ndim == 1
     if is_vector:
         c = c[:, None] if mode == "left" else c[None, :]
@@ -422,8 +428,8 @@ def svd(
 @numpy_function(static=("lower", "kind"))
 def _generalized(a: Any, b: Any, lower: bool, kind: int) -> tuple[Any, Any]:
     """Eigenvalues and vectors of a v = w b v (kind 1), a b v = w v (2) or b a v = w v (3), by b = L Lᴴ."""
-    a, b = inexact("eigh", a, b)
-    a, b = square_matrices("eigh", a), square_matrices("eigh", b)
+    a, b = inexact("scipy.linalg.eigh", a, b)
+    a, b = square_matrices("scipy.linalg.eigh", a), square_matrices("scipy.linalg.eigh", b)
     if not lower:
         a, b = H(a), H(b)
     below = jnp.tril(a, -1)
@@ -510,7 +516,7 @@ def eigh_tridiagonal(
 
 @numpy_function
 def _eigh_tridiagonal(d: Any, e: Any) -> tuple[Array, Array]:
-    d, e = inexact("eigh_tridiagonal", d, e)
+    d, e = inexact("scipy.linalg.eigh_tridiagonal", d, e)
     if type_of(d).ndim != 1 or type_of(e).shape != (type_of(d).shape[0] - 1,):
         raise ShapeError(
             "scipy.linalg.eigh_tridiagonal needs a diagonal, and a subdiagonal with one element less.",

@@ -74,7 +74,7 @@ def _expm(a: Array, upper_triangular: bool, max_squarings: int) -> Array:
 
 @numpy_function(static=("upper_triangular", "max_squarings"))
 def _batched_expm(a: Any, upper_triangular: bool, max_squarings: int) -> Array:
-    a = square_matrices("expm", a)
+    a = square_matrices("scipy.linalg.expm", a)
     shape = type_of(a).shape
     function = lambda x: _expm(x, upper_triangular, max_squarings)
     if len(shape) == 2:
@@ -114,7 +114,7 @@ def expm_frechet(
             "scipy.linalg.expm_frechet: method is 'SPS' or 'blockEnlarge'.",
             got=f"method: {method!r}",
         )
-    A, E = inexact("expm_frechet", A, E)
+    A, E = inexact("scipy.linalg.expm_frechet", A, E)
     value, derivative = jvp(expm, (A,), (E,))
     return (value, derivative) if compute_expm else derivative
 
@@ -124,7 +124,7 @@ def expm_frechet(
 
 @numpy_function(static="is_complex")
 def _schur(a: Any, is_complex: bool) -> tuple[Array, Array]:
-    a = square_matrices("schur", a)
+    a = square_matrices("scipy.linalg.schur", a)
     if is_complex:
         a = a.astype(dtypes.to_complex_dtype(a.dtype))
     form, vectors = reductions.schur(a)
@@ -151,8 +151,8 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 
 @numpy_function
 def _rsf2csf(T: Any, Z: Any) -> tuple[Array, Array]:
-    T, Z = inexact("rsf2csf", T, Z)
-    T = square_matrices("rsf2csf", T)
+    T, Z = inexact("scipy.linalg.rsf2csf", T, Z)
+    T = square_matrices("scipy.linalg.rsf2csf", T)
     dtype = dtypes.to_complex_dtype(T.dtype)
     T, Z = T.astype(dtype), Z.astype(dtype)
     n = type_of(T).shape[-1]
@@ -201,7 +201,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
 
 @numpy_function(static="calc_q")
 def _hessenberg(a: Any, calc_q: bool) -> Any:
-    a = square_matrices("hessenberg", a)
+    a = square_matrices("scipy.linalg.hessenberg", a)
     form, taus = reductions.hessenberg(a)
     h = jnp.triu(form, -1)
     if not calc_q:
@@ -267,7 +267,7 @@ def _diagonal_at(x: Array, j: Array) -> Array:
 
 @numpy_function
 def _sqrtm(a: Any) -> Array:
-    [a] = inexact("sqrtm", a)
+    [a] = inexact("scipy.linalg.sqrtm", a)
     a = _one_square("sqrtm", a)
     form, vectors = reductions.schur(a.astype(dtypes.to_complex_dtype(a.dtype)))
     n = type_of(a).shape[-1]
@@ -314,7 +314,7 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     Array([[2., 0.],
            [0., 3.]], dtype=float32)
     """
-    [a] = inexact("funm", A)
+    [a] = inexact("scipy.linalg.funm", A)
     a = _one_square("funm", a)
     form, vectors = reductions.schur(a.astype(dtypes.to_complex_dtype(a.dtype)))
     n = type_of(a).shape[-1]
@@ -340,7 +340,7 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
 
 @numpy_function(static="by_eigenvalues")
 def _solve_sylvester(a: Any, b: Any, c: Any, tol: Any, by_eigenvalues: bool) -> Array:
-    a, b, c = inexact("solve_sylvester", a, b, c)
+    a, b, c = inexact("scipy.linalg.solve_sylvester", a, b, c)
     a, b = _one_square("solve_sylvester", a), _one_square("solve_sylvester", b)
     m, n = type_of(a).shape[0], type_of(b).shape[0]
     if type_of(c).shape != (m, n):
@@ -413,8 +413,8 @@ def polar(
             "scipy.linalg.polar: side is 'left' or 'right', method 'qdwh' or 'svd'.",
             got=f"side: {side!r}, method: {method!r}",
         )
-    [a] = inexact("polar", a)
-    unitary, positive = _polar(matrices("polar", a), side, method, eps, max_iterations)
+    [a] = inexact("scipy.linalg.polar", a)
+    unitary, positive = _polar(matrices("scipy.linalg.polar", a), side, method, eps, max_iterations)
     return unitary, positive
 
 

@@ -138,8 +138,7 @@ def companion(a: ArrayLike) -> Array:
     Array([[ 3., -2.],
            [ 1.,  0.]], dtype=float32)
     """
-    [a] = _vectors("companion", a, least=2)
-    return _batched("(m)->(n,n)", _companion, a)
+    return _batched("(m)->(n,n)", _companion, *_vectors("companion", a, least=2))
 
 
 @numpy_function
@@ -159,17 +158,17 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
            [2, 1],
            [0, 2]], dtype=int32)
     """
-    [a] = _vectors("convolution_matrix", a, least=1)
+    [kernels] = _vectors("convolution_matrix", a, least=1)
     n = known_int("scipy.linalg.convolution_matrix", "n", n)
     if n < 1 or mode not in ("full", "same", "valid"):
         raise ArgumentValueError(
             "scipy.linalg.convolution_matrix: n is positive, mode 'full', 'same' or 'valid'.",
             got=f"n: {n}, mode: {mode!r}",
         )
-    m = a.shape[-1]
-    zeros = jnp.zeros((*a.shape[:-1], n - 1), a.dtype)
-    first_row = jnp.concatenate([a[..., :1], zeros], -1)
-    full = toeplitz(jnp.concatenate([a, zeros], -1), first_row)
+    m = kernels.shape[-1]
+    zeros = jnp.zeros((*kernels.shape[:-1], n - 1), kernels.dtype)
+    first_row = jnp.concatenate([kernels[..., :1], zeros], -1)
+    full = toeplitz(jnp.concatenate([kernels, zeros], -1), first_row)
     start, size = {"full": (0, m + n - 1), "same": ((min(m, n) - 1) // 2, max(m, n)),
                    "valid": (min(m, n) - 1, max(m, n) - min(m, n) + 1)}[mode]  # fmt: skip
     return full[..., start : start + size, :]
@@ -220,8 +219,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     Array([[ 3., -2.],
            [ 1.,  0.]], dtype=float32)
     """
-    [a] = _vectors("fiedler_companion", a, least=1)
-    return _batched("(m)->(n,n)", _fiedler_companion, a)
+    return _batched("(m)->(n,n)", _fiedler_companion, *_vectors("fiedler_companion", a, least=1))
 
 
 @numpy_function

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArrayLike
+from pellucid.base import ArrayLike, DtypeError
 from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.promotion import aval_of
 from pellucid.scipy.special import gammaln, xlogy
 from pellucid.scipy.special.real_functions import promoted_reals
+from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
 
@@ -18,19 +20,28 @@ from pellucid.xla.arrays import Array
 def logpmf(x: Any, n: Any, p: Any) -> Array:
     """Logarithm of the probability of counts `x` [..., k] of `n` draws with probabilities `p` [..., k].
 
-    -inf unless the counts are whole numbers of at least 0 whose sum is `n`; NaN for negative probabilities.
+    -inf unless the counts are at least 0 and their sum is `n`; NaN for negative probabilities.
 
     The result has the broadcast shape [...], and a floating-point dtype.
-    Raises: DtypeError for complex numbers, ShapeError for shapes that do not fit, ArgumentTypeError for lists and
+    Raises: DtypeError for `x` and `n` of another than an integer dtype and complex `p`, ShapeError for shapes that do not fit, ArgumentTypeError for lists and
     strings.
 
     >>> print(f"{logpmf(np.array([1, 2]), 3, np.array([0.5, 0.5])):.4f}")
     -0.9808
     """
+    kinds = [
+        aval_of("scipy.stats.multinomial.logpmf", a, i).dtype.kind for i, a in enumerate((x, n))
+    ]
+    if not {*kinds} <= {*"biu"}:
+        raise DtypeError(
+            "scipy.stats.multinomial needs whole numbers.",
+            got=f"x: {type_of(x).text()}, n: {type_of(n).text()}",
+            do="Convert with `.astype(int)`.",
+        )
     x, p = promoted_reals("multinomial.logpmf", x, p)
     x, p = jnp.asarray(x), jnp.asarray(p)
     value = gammaln(jnp.asarray(n, x.dtype) + 1) + jnp.sum(xlogy(x, p) - gammaln(x + 1), -1)
-    fits = (jnp.sum(x, -1) == n) & jnp.all((x >= 0) & (x == jnp.floor(x)), -1)
+    fits = (jnp.sum(x, -1) == n) & jnp.all(x >= 0, -1)
     return jnp.where(jnp.any(p < 0, -1), np.nan, jnp.where(fits, value, -np.inf))
 
 
