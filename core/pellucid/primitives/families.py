@@ -367,10 +367,10 @@ class Tolerance:
 
 
 class AccuracyParams(NamedTuple):
-    accuracy: AccuracyMode | Tolerance | None
+    accuracy: AccuracyMode | Tolerance | None = None
 
 
-_AS_USUAL = AccuracyParams(None)
+_AS_USUAL = AccuracyParams()
 
 
 def accurate(primitive: Elementwise, x: Any, accuracy: Any) -> Any:

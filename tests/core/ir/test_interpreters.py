@@ -90,3 +90,7 @@ def test_params_are_a_dict_of_the_names_in_the_text():
 def test_wrong_params_are_named():
     with pytest.raises(ArgumentTypeError, match=r"(?s)`reduce_sum\.bind`.*axis.*axes"):
         lax.reduce_sum_p.bind(X, axis=0)
+
+
+def test_functions_are_bound_as_accurate_as_usual_where_nothing_else_is_asked_for():
+    np.testing.assert_array_equal(lax.sqrt_p.bind(X), lax.sqrt(X))
