@@ -216,8 +216,9 @@ class _Walk:
         scope = function.__globals__
         if name in scope:
             return self.of(scope[name])
-        if hasattr(builtins, name):
-            return ("builtin", _Same(getattr(builtins, name)))
+        # Not what every module has, as `__setattr__`: it is made anew when it is read.
+        if name in vars(builtins):
+            return ("builtin", _Same(vars(builtins)[name]))
         return None
 
     def unknown(self, value: Any) -> Any:
@@ -249,7 +250,7 @@ class _ObjectWalk(_Walk):
         if again := self.again(value, names):
             return again
         kind = value if is_class else type(value)
-        is_plain = hasattr(value, "__dict__") and kind.__basicsize__ <= _PLAIN_BYTES
+        is_plain = is_class or (hasattr(value, "__dict__") and kind.__basicsize__ <= _PLAIN_BYTES)
         if len(self.seen) > _FUNCTIONS_WALKED or not (is_module or is_plain):
             return super().unknown(value)
         attributes = dict(vars(value))

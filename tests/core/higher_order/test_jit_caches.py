@@ -1,5 +1,6 @@
 """Caches of jit: their keys, sharing and lifetime; threads; errors that leave them usable."""
 
+import dataclasses
 import functools
 import gc
 import itertools
@@ -115,6 +116,27 @@ def test_objects_that_nothing_refers_to_weakly():
 
     assert [compilations(function) for _ in range(2)] == [([2, 2, 2], 1), ([2, 2, 2], 0)]
     settings.factor = 3.0
+    assert compilations(function) == ([3, 3, 3], 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    """An object whose methods name an exception and what every module has: `__setattr__`."""
+
+    factor: float
+
+    def applied(self, x):
+        return x * self.factor
+
+
+def test_objects_of_frozen_data_classes():
+    settings = Frozen(2.0)
+
+    def function(x):
+        return settings.applied(x)
+
+    assert [compilations(function) for _ in range(2)] == [([2, 2, 2], 1), ([2, 2, 2], 0)]
+    settings = Frozen(3.0)
     assert compilations(function) == ([3, 3, 3], 1)
 
 
