@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
-    ArgumentValueError,
-    ArrayLike,
-    DTypeLike,
-    ShapeError,
-    as_value,
-    dtypes,
-)
+from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, ShapeError, as_value, dtypes
 from pellucid.ir import ShapedArray
 from pellucid.primitives import arithmetic, logical
 from pellucid.primitives.conversion import conj, real
