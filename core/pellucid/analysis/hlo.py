@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base import Frame, strict_zip, user_frame
 from pellucid.introspect.lineage import equation_id
-from pellucid.runtime.executable import from_disk, optimized_modules
+from pellucid.runtime.executable import optimized_modules, precompiled
 from pellucid.xla import hlo as xla_hlo
 
 from .shapes import Shape, hlo_shapes
@@ -132,7 +132,7 @@ class Module:
 def module_of(executable: Any) -> tuple[Module, Any]:
     """The first module of XLA's executable, read, and as XLA has it."""
     [module, *_] = optimized_modules(executable)
-    facts = from_disk(executable)
+    facts = precompiled(executable)
     return Module(xla_hlo.full_text(module), facts and facts.origins), module
 
 

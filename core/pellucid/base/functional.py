@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from .errors import expecting
@@ -55,6 +56,23 @@ def filled(mask: Iterable[bool], values: Iterable[Any], others: Iterable[Any]) -
     """
     rest = iter(values)
     return [next(rest) if is_next else x for is_next, x in strict_zip(mask, others)]
+
+
+_COMPARED_BY_VALUE = frozenset((bool, int, float, complex, str, bytes))
+
+
+def identity(x: Any) -> Hashable:
+    """A value equal for the same object, for equal numbers or texts of one type, and for one method of one object.
+
+    It means something as long as `x` is alive. Classes of users may say that objects are equal which differ.
+
+    >>> identity(2.0) == identity(2.0), identity(2.0) == identity(2), identity(0.0) == identity(-0.0)
+    (True, False, False)
+    """
+    kind = type(x)
+    if kind is MethodType:
+        return id(x.__self__), id(x.__func__)
+    return (kind, repr(x)) if kind in _COMPARED_BY_VALUE else id(x)
 
 
 def bytes_text(n_bytes: float) -> str:

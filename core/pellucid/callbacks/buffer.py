@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
 from pellucid.base import ArgumentValueError, CallbackError, CompilationError, UnsupportedError
 from pellucid.higher_order.custom_vmap import check_vmap_method
 from pellucid.ir import HOST, Primitive, ShapedArray, Shown, derived_types, io_effect, no_effects
-from pellucid.lowering.custom_calls import TYPED, custom_call
+from pellucid.lowering.custom_calls import TYPED, HostFunction, custom_call
 from pellucid.runtime.failures import marked
 from pellucid.tracing import bind, name_of, type_of
 from pellucid.xla.mlir import ir
@@ -90,12 +90,17 @@ def _row_major(aval: Any) -> tuple[int, ...]:
     return tuple(reversed(range(aval.ndim)))
 
 
-class _HostFunction:
+class _HostFunction(HostFunction):
     """Host function of a compiled program. Its exceptions carry a mark, by which the caller finds the error."""
 
     def __init__(self, callback: FlatCallback, n_operands: int) -> None:
         self.callback = callback
         self.n_operands = n_operands
+
+    @property
+    def identity(self) -> Hashable:
+        """What the program calls, as a value that is equal for nothing else."""
+        return self.callback.identity, self.n_operands
 
     def __call__(self, context: Any, *buffers: Any) -> tuple[()]:
         callback, n = self.callback, self.n_operands

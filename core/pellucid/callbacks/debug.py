@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import string
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from pellucid.base import ArgumentTypeError, Function, Keywords, capture, user_f
 from pellucid.base.formats import check_fields
 from pellucid.higher_order.custom_vmap import each_element
 from pellucid.ir import Operands, Values, debug_effect, ordered_debug_effect
-from pellucid.lowering.custom_calls import host_call
+from pellucid.lowering.custom_calls import HostFunction, host_call
 from pellucid.runtime.tokens import tokens
 from pellucid.tracing import bind, is_array_like
 from pellucid.transforms import check_callable, checked_leaves
@@ -131,13 +132,19 @@ class DebugPrint(DebugCall):
 debug_print_p = DebugPrint()
 
 
-class _Show(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Show(HostFunction):
     """Prints or logs its arguments, formatted by `fmt`."""
 
     fmt: str
     has_placeholders: bool
     options: tuple[tuple[str, Any], ...]
     record: Record | None
+
+    @property
+    def identity(self) -> Hashable:
+        """All that it prints by."""
+        return repr(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         text = self.fmt

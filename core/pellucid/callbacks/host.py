@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from pellucid.base import (
     CallbackRan,
     Function,
     dtypes,
+    identity,
     is_user_file,
     on,
     publish,
@@ -22,6 +23,7 @@ from pellucid.base import (
     structure_differences,
 )
 from pellucid.ir import Operands, ShapedArray, shaped_array
+from pellucid.lowering.custom_calls import HostFunction, identity_of
 from pellucid.runtime import platforms
 from pellucid.runtime.extended import ExtendedArray
 from pellucid.runtime.failures import marked
@@ -58,11 +60,14 @@ class FlatCallback:
         self.out_tree = out_tree
         self.static = static
 
-    def _key(self) -> tuple[Any, ...]:
-        return self.caller, self.function, self.in_tree, self.out_tree, self.static
+    @property
+    def identity(self) -> Hashable:
+        """The function, structures and static arguments, as values that are equal for no others."""
+        static = tuple([(position, identity(value)) for position, value in self.static])
+        return self.caller, identity_of(self.function), self.in_tree, self.out_tree, static
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FlatCallback) and self._key() == other._key()
+        return isinstance(other, FlatCallback) and self.identity == other.identity
 
     def __hash__(self) -> int:
         return hash((self.caller, self.in_tree))
@@ -120,9 +125,9 @@ class FlatCallback:
             )
         return tuple(arrays)
 
-    def for_program(self, ctx: Any, avals: Sequence[ShapedArray]) -> HostFunction:
+    def for_program(self, ctx: Any, avals: Sequence[ShapedArray]) -> CheckedFunction:
         """The function that the program being lowered with `ctx` calls, whose results have types `avals`."""
-        return HostFunction(self, avals, goes_on=ctx.sharding_attributes is not None)
+        return CheckedFunction(self, avals, goes_on=ctx.sharding_attributes is not None)
 
 
 def callback_failed(caller: str, function: Function, error: Exception) -> CallbackError:
@@ -137,7 +142,7 @@ def callback_failed(caller: str, function: Function, error: Exception) -> Callba
     )
 
 
-class HostFunction:
+class CheckedFunction(HostFunction):
     """Host function of a compiled program. Its exceptions carry a mark, by which the caller finds the error.
 
     With `goes_on` it raises nothing, because the other devices of the program would wait forever for the failed one: it
@@ -150,6 +155,11 @@ class HostFunction:
         self.callback = callback
         self.avals = avals
         self.failures: list[CallbackError] | None = [] if goes_on else None
+
+    @property
+    def identity(self) -> Hashable:
+        """What the program calls, as a value that is equal for nothing else."""
+        return self.callback.identity, self.avals, self.failures is not None
 
     def __call__(self, *operands: np.ndarray) -> tuple[Any, ...]:
         try:

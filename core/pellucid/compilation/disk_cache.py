@@ -25,13 +25,12 @@ from typing import Any, NamedTuple
 
 from pellucid.base import CacheError, Function, cached, clearing, config, logger, strict_zip
 from pellucid.lowering.module import Origin
-from pellucid.runtime.executable import FromDisk
+from pellucid.runtime.executable import Precompiled
 from pellucid.runtime.platforms import clients_by_platform, platform_of
 from pellucid.xla import (
     Client,
     Device,
     JaxRuntimeError,
-    hlo_transformations,
     mlir,
     module_id,
     serialized,
@@ -112,28 +111,22 @@ def _warn(text: str) -> None:
 # Keys -----------------------------------------------------------------------------------------------
 
 
-def entry_of(lowered: Any, options: Any) -> Path | None:
-    """The file of a program's entry, named by a hash of all that decides its executable; None if it can't be kept.
+def entry_of(lowered: Any, options: Any, content: bytes) -> Path | None:
+    """The file of a program's entry, named by a hash of all that decides its executable; None while the cache is off.
 
-    A program that holds addresses of this process's objects, or that a function of the user transforms, can't be kept;
-    host callbacks are found by number.
+    `content` is the module without locations; host callbacks are found by number.
     """
     module, placement = lowered.module, lowered.request.placement
     home = folder()
-    if home is None or module.keep_alive:
-        return None
-    if hlo_transformations.any_for(platform_of(placement.client)):
+    if home is None:
         return None
     facts = (_environment(placement.client, placement.devices), len(module.host_callbacks))
     digest = hashlib.sha256(_MAGIC)
     digest.update(repr(facts).encode())
     digest.update(options.SerializeAsString())
-    as_bytecode = (
-        mlir.bytecode
-        if config.compilation_cache_include_metadata_in_key.value
-        else mlir.bytecode_without_locations
-    )
-    digest.update(as_bytecode(module.module))
+    if config.compilation_cache_include_metadata_in_key.value:
+        content = mlir.bytecode(module.module)
+    digest.update(content)
     return home / f"{digest.hexdigest()}{_SUFFIX}"
 
 
@@ -167,7 +160,7 @@ def _processor() -> str:
 
 
 class _Opened(NamedTuple):
-    """An entry whose executable is loaded; executable and program compressed, as in `FromDisk`."""
+    """An entry whose executable is loaded; executable and program compressed, as in `Precompiled`."""
 
     loaded: LoadedExecutable
     header: dict[str, Any]
@@ -175,7 +168,7 @@ class _Opened(NamedTuple):
     program: bytes
 
 
-def load(path: Path, lowered: Any, options: Any) -> tuple[LoadedExecutable, FromDisk] | None:
+def load(path: Path, lowered: Any, options: Any) -> tuple[LoadedExecutable, Precompiled] | None:
     """The executable of the entry at `path`, loaded, and its facts; None if there is none that can be used."""
     placement, callbacks = lowered.request.placement, lowered.module.host_callbacks
     programs = programs_of_session()
@@ -190,7 +183,7 @@ def load(path: Path, lowered: Any, options: Any) -> tuple[LoadedExecutable, From
     origins = lowered.module.origins
     is_known = header["primitives"] == _primitives(origins)
     equations = dict(strict_zip(header["equation_ids"], origins)) if is_known else {}
-    return loaded, FromDisk(equations, header["program_id"], content, program)
+    return loaded, Precompiled("disk", equations, header["program_id"], content, program)
 
 
 def _loader(

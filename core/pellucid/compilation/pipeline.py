@@ -49,7 +49,7 @@ from pellucid.ir import (
     subjaxprs,
 )
 from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module, ordered
-from pellucid.runtime.executable import MIN_LARGE_BYTES, Executable, FromDisk
+from pellucid.runtime.executable import MIN_LARGE_BYTES, Executable, Precompiled
 from pellucid.runtime.failures import callback_failure
 from pellucid.sharding import NamedSharding, PartitionSpec
 from pellucid.sharding.errors import AbstractPlacementError
@@ -72,7 +72,8 @@ from pellucid.xla import (
 from pellucid.xla.compile import LoadedExecutable, compile_only, compile_options
 from pellucid.xla.mlir import bytecode_without_locations
 
-from . import disk_cache, dumps, options as xla_options
+from . import disk_cache, dumps, loaded_programs, options as xla_options
+from .loaded_programs import Loaded
 from .placement import Placement, Shardings, canonical, mesh_over_devices, over_devices
 from .shardy import ShardyAttributes, chosen_shardings
 
@@ -180,7 +181,8 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
         embedded = {v: np.asarray(c) for v, c in all_consts if request.is_portable or _is_number(c)}
         consts: Values = [c for var, c in all_consts if var not in embedded]
         if not request.is_portable and not request.is_partitioned:
-            jaxpr = run_pass("call repeated layers", late("with layers called"), jaxpr)
+            layers_called = functools.partial(late("with layers called"), is_final=True)
+            jaxpr = run_pass("call repeated layers", layers_called, jaxpr)
         jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr, embedded)
         const_shardings = tuple(_const_sharding(c, request) for c in consts)
         dumps.warn_of_large_constants(request.name, consts)
@@ -243,26 +245,42 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
     start = time.perf_counter()
     options = _compile_options(lowered, placement.platform, placement.devices)
 
-    def build(_: LoweredProgram) -> tuple[Any, str, FromDisk | None]:
-        path = disk_cache.entry_of(lowered, options)
-        cached = disk_cache.load(path, lowered, options) if path is not None else None
-        if cached is not None:
-            return cached[0], "disk", cached[1]
+    def build(_: LoweredProgram) -> tuple[Loaded, Precompiled | None]:
+        content = loaded_programs.content_of(lowered)
+        if content is None:
+            return Loaded(compiled()[0], lowered.module), None
+        # Where a folder is set, what was compiled before is stored there, too.
+        key = loaded_programs.key_of(lowered, options, content), disk_cache.folder()
+        known = loaded_programs.programs.get(key)
+        if known is not None:
+            return known, known.facts_for(module.origins)
+        path = disk_cache.entry_of(lowered, options, content)
+        from_disk = None if path is None else disk_cache.load(path, lowered, options)
+        if from_disk is not None:
+            executable, facts = from_disk
+        else:
+            (executable, compile_seconds), facts = compiled(), None
+            if path is not None:
+                disk_cache.store(path, lowered, options, executable, compile_seconds)
+        loaded = Loaded(executable, module, facts)
+        loaded_programs.programs.add(key, loaded, loaded_programs.size_of(content))
+        return loaded, facts
+
+    def compiled() -> tuple[LoadedExecutable, float]:
         before = time.perf_counter()
         with stage_events("compile", request.name, lowered.jaxpr), _failures_of(module):
-            loaded = interruptible(
+            executable = interruptible(
                 xla_compile.compile_module, placement.client, module.module, placement.devices, options,
                 module.host_callbacks,
             )  # fmt: skip
         for check in module.checks:
-            check(loaded)
-        if path is not None:
-            disk_cache.store(path, lowered, options, loaded, time.perf_counter() - before)
-        return loaded, "miss", None
+            check(executable)
+        return executable, time.perf_counter() - before
 
-    loaded, cache, facts = run_pass("compile with XLA", build, lowered)
+    loaded, facts = run_pass("compile with XLA", build, lowered)
     seconds = time.perf_counter() - start
     executable = _executable(lowered, loaded, facts)
+    cache = "miss" if facts is None else facts.source
     if config.log_compiles.value:
         logger.warning("compiled %s in %.3f s (%s)", request.name, seconds, cache)
     if on.compilation_finished:
@@ -337,10 +355,8 @@ def compile_program(program: ClosedJaxpr, request: Request) -> Executable:
     return compile_lowered(lower_program(program, request))
 
 
-def _executable(
-    lowered: LoweredProgram, loaded: LoadedExecutable, facts: FromDisk | None
-) -> Executable:
-    request, jaxpr = lowered.request, lowered.jaxpr
+def _executable(lowered: LoweredProgram, shared: Loaded, facts: Precompiled | None) -> Executable:
+    request, jaxpr, loaded = lowered.request, lowered.jaxpr, shared.executable
     arguments, results = _placements(lowered, loaded)
     return Executable(
         name=request.name,
@@ -355,12 +371,13 @@ def _executable(
         effects=tuple(lowered.module.ordered_effects),
         has_side_effects=bool(jaxpr.effects - set(ordered(jaxpr.effects))),
         calls_host=bool(lowered.module.host_callbacks),
-        host_failures=[f for f in lowered.module.host_failures if f is not None],
+        host_failures=[f for f in shared.host_failures if f is not None],
         is_small=_computed_bytes(jaxpr) < MIN_LARGE_BYTES,
         has_layouts=bool(request.argument_layouts or request.result_layouts),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
         digest=_digest(lowered),
-        from_disk=facts,
+        precompiled=facts,
+        shared=shared,
     )
 
 

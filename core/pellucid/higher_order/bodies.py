@@ -26,14 +26,13 @@ from pellucid.sharding import PartitionSpec
 from pellucid.tracing import (
     Tracer,
     bottom,
+    compares_by_identity,
     context,
     name_of,
-    note_reuse,
     paths_of_results,
     type_of,
     types_of,
 )
-from pellucid.tracing.fingerprint import fingerprint
 from pellucid.transforms import result_leaves, stage_open
 from pellucid.xla import trace_context
 
@@ -62,8 +61,8 @@ class Adapted(NamedTuple):
 
 
 @cached(4096, weakly=True)
-def _known(function: Function, *key) -> list[tuple[Body, Any]]:
-    """The list that holds the body of `function` for `key`, once it is traced, with the function's fingerprint then."""
+def _known(function: Function, *key) -> list[Body]:
+    """The list that holds the body of `function` for `key`, once it is traced."""
     return []
 
 
@@ -95,18 +94,14 @@ def traced(
 
 def known_body(function: Function, key: tuple[Any, ...], trace: Callable[[], Body]) -> Body:
     """The body that `trace` returns, remembered for the function and `key` under the options in force."""
-    try:
-        bodies = _known(function, *key, trace_context())
-    except TypeError:  # neither hashed nor referred to weakly
-        bodies = []
+    is_found_again = compares_by_identity(function)
+    bodies = _known(function, *key, trace_context()) if is_found_again else []
     if bodies:
-        body, content = bodies[0]
-        note_reuse(function, content)
-        return body
+        return bodies[0]
     with interception.tracing():
         body = trace()
     if not any(isinstance(c, Tracer) for c in body.consts):
-        bodies.append((body, fingerprint(function)))
+        bodies.append(body)
     return body
 
 

@@ -89,6 +89,7 @@ from .custom_rules import (
     DerivativeCall,
     FlatCall,
     ResultPlaces,
+    Rule,
     SymbolicZero,
     as_pair,
     as_rule_argument,
@@ -128,26 +129,42 @@ class CustomJvpCall(NamedTuple):
 
         `tag` is that of the BatchTrace whose values the function and its rule may capture.
         """
-        places, inner_rule = ResultPlaces(self.name, axis, dims, tag), self.rule
+        places = ResultPlaces(self.name, axis, dims, tag)
 
         def function(*operands):
             return places.place(*batch_flat(self.function, axis, operands, dims, tag))
 
-        def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
-            def run(*values):
-                results, out_tangents = inner_rule(values[: len(primals)], values[len(primals) :])
-                return [*results, *out_tangents]
-
-            operands, operand_dims = (*primals, *tangents), (*dims, *dims)
-            values, value_dims = batch_with_zeros(run, axis, operands, operand_dims, places.tag)
-            n = len(values) // 2
-            results = places.place(values[:n], value_dims[:n], value_dims[n:])
-            out_tangents = places.moved(values[n:], value_dims[n:])
-            return results, [
-                zero_of(y) if type(t) is Zero else t for y, t in strict_zip(results, out_tangents)
-            ]
-
+        rule = Rule(
+            _BatchedJvp.results_and_tangents, _BatchedJvp(self.rule, axis, tuple(dims), places)
+        )
         return self._replace(function=function, rule=rule), places.dims
+
+
+class _BatchedJvp(NamedTuple):
+    """The rule of a call on whole batches, by that of the call on one element."""
+
+    rule: Callable[[Operands, Operands], PrimalsAndTangents]
+    axis: BatchAxis
+    dims: Dims
+    places: ResultPlaces
+
+    def results_and_tangents(self, primals: Operands, tangents: Operands) -> PrimalsAndTangents:
+        """Results and their tangents, whose batch axes are where those of the results are."""
+
+        def run(*values):
+            results, out_tangents = self.rule(values[: len(primals)], values[len(primals) :])
+            return [*results, *out_tangents]
+
+        operands, operand_dims = (*primals, *tangents), (*self.dims, *self.dims)
+        values, value_dims = batch_with_zeros(
+            run, self.axis, operands, operand_dims, self.places.tag
+        )
+        n = len(values) // 2  # results, then as many tangents
+        results = self.places.place(values[:n], value_dims[:n], value_dims[n:])
+        out_tangents = self.places.moved(values[n:], value_dims[n:])
+        return results, [
+            zero_of(y) if type(t) is Zero else t for y, t in strict_zip(results, out_tangents)
+        ]
 
 
 class CustomJvpParams(NamedTuple):
@@ -165,6 +182,7 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
     """A staged call of a `custom_jvp` function."""
 
     name = "custom_jvp_call"
+    rule_params = ("jvp",)
 
     def call_of(self, params: CustomJvpParams) -> CustomJvpCall:
         n, name, jvp, jaxpr = params.num_consts, params.name, params.jvp, params.call_jaxpr.jaxpr
@@ -248,14 +266,16 @@ class custom_jvp(CustomFunction):
             lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, call.others
         )
         return CustomJvpCall(
-            call.name, call.function, lambda *args: self._differentiated(call, *args), name_of(self.jvp),  # pyright: ignore[reportArgumentType]
+            call.name, call.function, Rule(custom_jvp._differentiated, call), name_of(self.jvp),  # pyright: ignore[reportArgumentType]
             self.symbolic_zeros,
         )  # fmt: skip
 
+    @staticmethod
     def _differentiated(
-        self, call: FlatCall, primals: Operands, tangents: Operands
+        call: FlatCall, primals: Operands, tangents: Operands
     ) -> PrimalsAndTangents:
         """Flat results and tangents of the user's rule."""
+        self: Any = call.custom
         arguments = [as_rule_argument(t, self.symbolic_zeros) for t in tangents]
         tree, rule = call.in_tree, call.rule_name("jvp", self.jvp)
         pair = self.jvp(*call.others, tree.unflatten(primals), unflatten_tangents(tree, arguments))  # pyright: ignore[reportOptionalCall]
@@ -352,36 +372,49 @@ class CustomVjpCall(NamedTuple):
         `tag` is that of the BatchTrace whose values the three functions may capture.
         """
         places = ResultPlaces(self.name, axis, dims, tag)
-        inner_forward, inner_backward = self.forward, self.backward
 
         def function(*operands):
             return places.place(*batch_flat(self.function, axis, operands, dims, tag))
 
-        def forward(operands: Operands, perturbed: Mask) -> Forward:
-            inner: list[Forward] = []
-
-            def run(*values):
-                inner.append(inner_forward(values, perturbed))
-                return [*inner[0].results, *inner[0].residuals]
-
-            values, value_dims = batch_flat(run, axis, operands, dims, places.tag)
-            n = len(inner[0].results)
-            results = places.place(values[:n], value_dims[:n])
-            return Forward(results, values[n:], (inner[0].form, value_dims[n:]))
-
-        def backward(form, residuals, cotangents):
-            inner_form, residual_dims = form
-            n = len(residuals)
-            cts, ct_dims = batch_with_zeros(
-                lambda *values: inner_backward(inner_form, values[:n], values[n:]),
-                axis, (*residuals, *cotangents), (*residual_dims, *places.dims), places.tag,
-            )  # fmt: skip
-            if None in places.dims:  # neither a result nor an operand is batched
-                places.check_unbatched(ct_dims)
-                return cts
-            return _of_operands(axis, cts, ct_dims, dims)
-
+        rules = _BatchedVjp(self.forward, self.backward, axis, tuple(dims), places)
+        forward, backward = Rule(_BatchedVjp.run, rules), Rule(_BatchedVjp.cotangents, rules)
         return self._replace(function=function, forward=forward, backward=backward), places.dims
+
+
+class _BatchedVjp(NamedTuple):
+    """The rules of a call on whole batches, by those of the call on one element."""
+
+    forward: Callable[[Operands, Mask], Forward]
+    backward: Callable[[Any, Operands, Operands], Values]
+    axis: BatchAxis
+    dims: Dims
+    places: ResultPlaces
+
+    def run(self, operands: Operands, perturbed: Mask) -> Forward:
+        """Results and residuals; the form is that of one element with the batch axes of the residuals."""
+        inner: list[Forward] = []
+
+        def run(*values):
+            inner.append(self.forward(values, perturbed))
+            return [*inner[0].results, *inner[0].residuals]
+
+        values, value_dims = batch_flat(run, self.axis, operands, self.dims, self.places.tag)
+        n = len(inner[0].results)
+        results = self.places.place(values[:n], value_dims[:n])
+        return Forward(results, values[n:], (inner[0].form, value_dims[n:]))
+
+    def cotangents(self, form: Any, residuals: Operands, cotangents: Operands) -> Values:
+        """Cotangents of the operands, summed over the batch for those without a batch axis."""
+        places, (inner_form, residual_dims) = self.places, form
+        n = len(residuals)
+        cts, ct_dims = batch_with_zeros(
+            lambda *values: self.backward(inner_form, values[:n], values[n:]),
+            self.axis, (*residuals, *cotangents), (*residual_dims, *places.dims), places.tag,
+        )  # fmt: skip
+        if None in places.dims:  # neither a result nor an operand is batched
+            places.check_unbatched(ct_dims)
+            return cts
+        return _of_operands(self.axis, cts, ct_dims, self.dims)
 
 
 def _of_operands(axis: BatchAxis, cotangents: Operands, ct_dims: Dims, dims: Dims) -> Values:
@@ -418,6 +451,7 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
     """A staged call of a `custom_vjp` function."""
 
     name = "custom_vjp_call"
+    rule_params = ("fwd", "bwd")
 
     def call_of(self, params: CustomVjpParams) -> CustomVjpCall:
         n, name, jaxpr = params.num_consts, params.name, params.call_jaxpr.jaxpr
@@ -645,8 +679,9 @@ class custom_vjp(CustomFunction):
                 )
         rules = _Rules(self, call, self.fwd, self.bwd)  # pyright: ignore[reportArgumentType]
         return CustomVjpCall(
-            call.name, call.function, rules.optimized_forward if self.optimize_remat else rules.forward,
-            rules.backward, name_of(rules.fwd), name_of(rules.bwd), self.symbolic_zeros,
+            call.name, call.function,
+            Rule(_Rules.optimized_forward if self.optimize_remat else _Rules.forward, rules),
+            Rule(_Rules.backward, rules), name_of(rules.fwd), name_of(rules.bwd), self.symbolic_zeros,
         )  # fmt: skip
 
 

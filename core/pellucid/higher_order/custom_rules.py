@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from pellucid.base import (
     Function,
     Keywords,
     PellucidError,
+    identity,
     strict_zip,
     tree_map,
 )
@@ -207,9 +208,6 @@ class ForwardsDefinitions:
 class CustomFunction(ForwardsDefinitions):
     """A function with its own derivative, as users call it."""
 
-    traced_parts = (
-        "fun", "nondiff_argnums", "symbolic_zeros", "jvp", "fwd", "bwd", "optimize_remat",
-    )  # fmt: skip
     symbolic_zeros = False
     is_defined = False
     definitions = ""
@@ -247,14 +245,24 @@ class CustomFunction(ForwardsDefinitions):
         return self if instance is None else lambda *args, **kwargs: self(instance, *args, **kwargs)
 
 
+class Rule(NamedTuple):
+    """A rule of one call: `function(subject, *arguments)`. Those of equal subjects are equal, so that repeated layers are."""
+
+    function: Function
+    subject: Any
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(self.subject, *arguments)
+
+
 @dataclass(eq=False)
 class FlatCall:
     """One call of a function with its own derivative, as a function of flat values.
 
     `others` are the arguments that are not differentiated, `in_tree` is the structure of the tuple of those that are.
+    Equal for calls of the same object with the same other arguments and arguments of the same types.
     """
 
-    traced_parts = "custom", "others", "in_tree"
     custom: CustomFunction
     in_tree: Any
     others: Values
@@ -265,6 +273,17 @@ class FlatCall:
     def __post_init__(self) -> None:
         self.caller = type(self.custom).__name__
         self.name = self.custom.signature.name
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(other) is FlatCall
+            and self.custom is other.custom
+            and (self.in_tree, *self.in_avals) == (other.in_tree, *other.in_avals)
+            and [*map(identity, self.others)] == [*map(identity, other.others)]
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self.custom), *self.in_avals))
 
     def arguments(self, differentiated: Operands) -> Values:
         """The arguments of the user's function, of those that are differentiated."""
@@ -352,14 +371,21 @@ class ResultPlaces:
     the BatchTrace whose values the call's functions may capture.
     """
 
-    traced_parts = ()
-
     def __init__(self, name: str, axis: BatchAxis, dims: Dims, tag: object) -> None:
         self.name = name
         self.tag = tag
         self.axis = axis
         self.always = axis.name is not None or any(d is not None for d in dims)
         self.dims: list[BatchDim] = []
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ResultPlaces and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.axis, self.always))
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.name, self.axis, self.always, self.dims
 
     def place(self, results: Results, dims: Dims, tangent_dims: Dims = ()) -> Values:
         """`results`, whose batch axes are at `dims`, with their batch axes where they belong.

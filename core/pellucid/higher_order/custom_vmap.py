@@ -86,6 +86,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
 
     name = "custom_vmap_call"
     program_field = "call"
+    rule_params = ("rule",)
 
     def batch(self, axis, operands, dims, params):
         n = params.num_consts

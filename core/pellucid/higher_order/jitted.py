@@ -9,7 +9,6 @@ import time
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -41,40 +40,34 @@ from pellucid.compilation.placement import Where, placements_in, where
 from pellucid.ir import (
     ClosedJaxpr,
     DebugInfo,
-    Jaxpr,
     Operands,
-    Runs,
     Values,
     forget_sources,
-    subjaxprs,
 )
 from pellucid.runtime import donation, platforms
 from pellucid.runtime.calls import clear_entries, make_call
 from pellucid.runtime.executable import Executable
-from pellucid.runtime.transfer import shard_argument
 from pellucid.sharding.errors import LayoutError
 from pellucid.sharding.layout import Layout
 from pellucid.tracing import (
     Call,
     FunctionSpec,
-    Reuses,
     Tracer,
     ValueProgram,
     bind,
     check_distinct,
     check_results_are_values,
+    compares_by_identity,
     context,
     name_of,
-    note_reuse,
     replay,
     resolve_arguments,
     result_paths,
     stage,
     type_of,
 )
-from pellucid.tracing.fingerprint import fingerprint, fingerprint_of_object
 from pellucid.transforms import check_callable
-from pellucid.xla import ARRAY_TYPES, CallCache, LibraryValues, calls, flatten, trace_context
+from pellucid.xla import ARRAY_TYPES, CallCache, LibraryValues, flatten, trace_context
 
 from . import misses, stages
 from .calls import JitParams, jit_p
@@ -108,10 +101,6 @@ class Program:
     lock: threading.RLock = field(default_factory=threading.RLock)  # pyright: ignore[reportGeneralTypeIssues]
     """Held while an executable is compiled: threads that need the same one wait for it."""
     miss: Miss | None = None
-    fingerprint: Any = None
-    """Content of the function when it was traced; None if it can't be known."""
-    is_shared: bool = False
-    """Whether other jitted functions may use it."""
     nested: JitParams | None = None
     in_shardings: Any = field(init=False)
     values: ValueProgram = field(init=False)
@@ -141,50 +130,18 @@ class Program:
         return self.nested
 
 
-_MAX_SHARED_PROGRAMS = 128
-_MAX_SHARED_BYTES = 1 << 20
-"""Maximum size of a shared program's constants in bytes: larger ones would keep the arrays of dropped functions."""
-_shared_calls = CallCache(_MAX_SHARED_PROGRAMS)
-"""Entries of C++ by function object, options and content, for functions that are jitted again."""
+_MAX_FUNCTIONS = 4096
+"""Functions whose programs are found again when they are jitted again."""
+_calls_by_function = CallCache(_MAX_FUNCTIONS)
+"""Entries of C++ by function object and options: all jitted forms of a function share them."""
 _lock = threading.RLock()
 """Held while the list of all jitted functions is looked at or changed."""
 
 
-@cached(_MAX_SHARED_PROGRAMS)
-def _shared(content) -> list[Program]:
-    """The list that holds the program of all functions of the same content: for functions that are defined again."""
-    return []
-
-
-@cached(_MAX_SHARED_PROGRAMS, weakly=True)
-def _shared_by_object(function: Function, content) -> list[Program]:
-    """The list that holds the program of one function object: for functions that are jitted again."""
-    return []
-
-
-@cached(1024, weakly=True)
-def _was_called(function: Function) -> list[bool]:
-    """A list with an item once a jitted form of the function object was called."""
-    return []
-
-
-def _may_be_shared(program: Program) -> bool:
-    if sum(type_of(c).nbytes for c in program.consts) > _MAX_SHARED_BYTES:
-        return False
-    # A callback of equal content may refer to other objects.
-    return not _calls_python(program.params.jaxpr.jaxpr)
-
-
-def _calls_python(jaxpr: Jaxpr) -> bool:
-    """Whether the program, or one within it, has a user callback; remembered."""
-    return jaxpr.remembered(
-        "calls Python",
-        lambda: any(
-            (isinstance(e.primitive, Runs) and e.primitive.calls_python)
-            or any(map(_calls_python, subjaxprs(e.params)))
-            for e in jaxpr.equations
-        ),
-    )
+@cached(_MAX_FUNCTIONS, weakly=True)
+def _programs_of(function: Function, options: tuple[Any, ...]) -> dict[Key, Program]:
+    """The programs of all forms of one function object that are jitted with these options."""
+    return {}
 
 
 def _is_traced(x) -> bool:
@@ -224,13 +181,14 @@ class Jitted:
     out_shardings: Stated | None = None
     share: bool = True
     """False for pellucid's own functions."""
-    programs: dict[Key, Program] = field(default_factory=dict)
+    programs: dict[Key, Program] = field(init=False)
     callable: Function = no_callable
     """The C++ callable, referred to weakly."""
-    is_new: bool = True
-    """Whether it wasn't called yet outside of traces."""
 
     def __post_init__(self) -> None:
+        function = self.spec.function
+        is_found_again = self.share and compares_by_identity(function)
+        self.programs = _programs_of(function, self.options_key()) if is_found_again else {}
         with _lock:
             _all_jitted.add(self)
 
@@ -245,45 +203,13 @@ class Jitted:
     def cache_miss(self, *args: Any, **kwargs: Any) -> Any:
         """Callback of C++ for a call without an executable: (results, fast path that runs without Python, or None)."""
         try:
-            if self.is_new and self.share and not self.programs and context.trace.is_eager:
-                self.is_new = False
-                return self._results_of_first_call(args, kwargs)
             return self._results(self.spec.call(args, kwargs))
         except LibraryValues:
             return late("call with values of libraries")(self, args, kwargs), None
         except BaseException:
             # After an exception, C++ would call Python for all later calls of this kind.
             self.clear_fast_paths()
-            _shared_calls.clear()
             raise
-
-    def _results_of_first_call(self, args, kwargs):
-        """Results by entries of C++ that all jitted forms of one function object share while its content stays equal."""
-        spec, paths = self.spec, []
-        function: Any = spec.function
-        content = None
-        if type(function) is FunctionType:
-            was_called = _was_called(function)
-            content = fingerprint_of_object(function) if was_called else None
-            was_called[:] = [True]
-        if content is None or interception.runner:
-            return self._results(spec.call(args, kwargs))
-
-        def miss(*args: Any, **kwargs: Any) -> Any:
-            results, path = self._results(spec.call(args, kwargs))
-            paths.append(path)
-            is_shared = all(program.is_shared for program in self.programs.values())
-            return results, path if is_shared else None
-
-        call = calls.make_call(
-            spec.name, function, miss, spec.static_nums, spec.static_names,
-            (self.options_key(), content), shard_argument, _shared_calls,
-        )  # fmt: skip
-        results = call(*args, **kwargs)
-        if paths:
-            return results, paths[0]
-        self.clear_fast_paths()  # so that C++ asks for a path again
-        return results, None
 
     def _results(self, call: Call):
         program = self.program(call)
@@ -386,40 +312,16 @@ class Jitted:
                 self._note_miss(program, key, call, program.miss.trace_seconds)  # pyright: ignore[reportOptionalMemberAccess]
             elif on.cache_looked:
                 publish(CacheLooked(self.spec.name, self.spec.function, True))
-            if self.share:
-                note_reuse(self.spec.function, program.fingerprint)
             return program
-        content = fingerprint(self.spec.function) if self.share else None
-        shared = self._shared_programs(content, key)
-        if shared:
-            return self.programs.setdefault(key, shared[0])
         start = time.perf_counter()
         tracing = interception.tracing if self.share else contextlib.nullcontext
-        with Reuses() as reuses, tracing():
+        with tracing():
             program = self.trace(call)
         self._note_miss(program, key, call, time.perf_counter() - start)
         if any(map(_is_traced, program.consts)):
             return program
         # Another thread may have traced the function meanwhile: all take the same program, compiled once.
-        program = self.programs.setdefault(key, program)
-        if shared is not None and reuses.are_current():
-            program.fingerprint = content
-            program.is_shared = _may_be_shared(program)
-            if program.is_shared:
-                shared.append(program)
-        return program
-
-    def _shared_programs(self, content: Any, key: Key) -> list[Program] | None:
-        """The list of what other jitted functions use as their program of `key`; None if none may.
-
-        Shared with functions of equal content, or where there is no `content`, with others of this function object.
-        """
-        if content is not None:
-            return _shared((content, self.options_key(), key))
-        content = fingerprint_of_object(self.spec.function) if self.share else None
-        if content is None:
-            return None
-        return _shared_by_object(self.spec.function, (content, self.options_key(), key))
+        return self.programs.setdefault(key, program)
 
     def _note_miss(self, program: Program, key: Key, call: Call, seconds: float) -> None:
         if not self.share:  # pellucid's own functions
@@ -551,10 +453,11 @@ class Jitted:
     ) -> None:
         if not self.share:
             return
-        is_from_disk = program.executables[place].from_disk is not None
+        facts = program.executables[place].precompiled
+        source = None if facts is None else facts.source
         if program.miss is not None and not program.miss.compile_seconds:
             program.miss.compile_seconds, program.miss.lower_seconds = seconds, lower_seconds
-            program.miss.is_from_disk = is_from_disk
+            program.miss.executable_from = source
             return
         names = program.debug_info.argument_names
         miss = Miss(
@@ -563,7 +466,7 @@ class Jitted:
             capture(),
             compile_seconds=seconds,
             lower_seconds=lower_seconds,
-            is_from_disk=is_from_disk,
+            executable_from=source,
             entry_count=len(self.programs),
         )
         self._publish_miss(miss, None)
@@ -602,8 +505,8 @@ def jit(
     """`fun`, traced and compiled at its first call for each kind of arguments.
 
     A kind is the structure, shapes, dtypes and places of the arrays, and the values of static arguments.
-    Donated arguments give their memory to the results and can't be used afterwards. A function defined again
-    with the same content finds its old programs.
+    Donated arguments give their memory to the results and can't be used afterwards. A function that is defined again
+    is traced again, and compiled again only if it has become another program.
 
     `in_shardings` place the positional arguments, `out_shardings` the results: a sharding, a PartitionSpec over
     the current mesh, None where nothing is said, or a tree of these that is a prefix. Arguments that the user
@@ -654,6 +557,7 @@ def callable_of(jitted: Jitted, fun: Function) -> Any:
         spec.static_nums,
         spec.static_names,
         jitted.options_key(),
+        _calls_by_function,
     )
     jitted.callable = weakref.ref(call)
     if spec.static_nums or spec.static_names or spec.donated_nums or spec.donated_names:

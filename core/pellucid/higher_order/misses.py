@@ -52,8 +52,8 @@ class Miss:
     """Seconds of lowering and compiling; 0 while nobody needed an executable."""
     lower_seconds: float = 0.0
     """Of `compile_seconds`: of lowering to StableHLO."""
-    is_from_disk: bool = False
-    """Whether the executable was loaded, and not compiled."""
+    executable_from: Literal["disk", "memory"] | None = None
+    """Where the executable was found, if it wasn't compiled."""
     entry_count: int = 1
     """Programs of the function, this one included."""
     time_ns: int = field(default_factory=time.monotonic_ns)
@@ -152,10 +152,12 @@ def _placed(sharding) -> str:
     return "not placed" if sharding is None else placement_text(sharding)
 
 
+_VERBS = {None: "compiled", "disk": "loaded from disk", "memory": "found compiled before"}
+
+
 def explanation(miss: Miss) -> str:
     """One miss in words."""
-    verb = "loaded from disk" if miss.is_from_disk else "compiled"
-    costs = [("traced", miss.trace_seconds), (verb, miss.compile_seconds)]
+    costs = [("traced", miss.trace_seconds), (_VERBS[miss.executable_from], miss.compile_seconds)]
     what = " and ".join(f"{step} ({seconds * 1e3:.1f} ms)" for step, seconds in costs if seconds)
     where = describe(miss.source)
     head = f"`{miss.name}` was {what}" + (f" in {where}" if where else "")

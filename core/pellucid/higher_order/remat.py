@@ -329,6 +329,7 @@ class Remat(Call[RematParams]):
     """A call whose linearization keeps its arguments (and what the policy allows) instead of all residuals."""
 
     name = "remat2"
+    rule_params = ("policy",)
 
     def linearize(self, trace, primals, tangents, params):
         mask = tuple(nonzero_mask(tangents))

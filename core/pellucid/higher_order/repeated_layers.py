@@ -23,10 +23,10 @@ from pellucid.ir import (
     Jaxpr,
     Literal,
     OneProgram,
+    Programs,
     Values,
     Var,
 )
-from pellucid.tracing.fingerprint import fingerprint_of_value
 from pellucid.transforms.linearize import MIN_LAYERED_EQUATIONS
 
 from .calls import JitParams, jit_p
@@ -55,7 +55,7 @@ class _Copy(NamedTuple):
     """(position of the equation within the copy, position of its result)."""
 
 
-def with_layers_called(jaxpr: Jaxpr) -> Jaxpr:
+def with_layers_called(jaxpr: Jaxpr, *, is_final: bool = False) -> Jaxpr:
     """`jaxpr` with each of its stacks of repeated layers as calls of one program.
 
     `jaxpr` itself where there are none, or the option is off.
@@ -68,7 +68,7 @@ def with_layers_called(jaxpr: Jaxpr) -> Jaxpr:
     for i in range(n - 1, -1, -1):
         for atom in equations[i].operands:
             last_use.setdefault(atom, i)
-    numbers = np.array([*map(_Numbers().of, equations)])
+    numbers = np.array([*map(_Numbers(is_final).of, equations)])
     stacks = []
     ranges = [(0, n)]
     for start, stop in ranges:  # each adds those before and behind its longest stack
@@ -93,7 +93,13 @@ def with_layers_called(jaxpr: Jaxpr) -> Jaxpr:
 
 
 class _Numbers(dict[Any, int]):
-    """Numbers by key, a new one for a new key."""
+    """Numbers by key, a new one for a new key.
+
+    Of a program that `is_final`, which nothing will transform, rules for transformations don't count.
+    """
+
+    def __init__(self, is_final: bool) -> None:
+        self.is_final = is_final
 
     def __missing__(self, key: Any) -> int:
         self[key] = number = self[self.content(key)] if type(key) is Jaxpr else len(self)
@@ -105,6 +111,8 @@ class _Numbers(dict[Any, int]):
         primitive, params = equation.primitive, equation.params
         try:
             if not equation.effects:
+                if self.is_final and isinstance(primitive, Programs) and primitive.rule_params:
+                    params = params._replace(**dict.fromkeys(primitive.rule_params))
                 params = self.of_param(params) if isinstance(primitive, OneProgram) else params
                 return self[primitive, params, operands, *[v.aval for v in equation.results]]
         except TypeError:  # params that can't be hashed
@@ -112,13 +120,11 @@ class _Numbers(dict[Any, int]):
         return self[equation]
 
     def of_param(self, value: Any) -> Any:
-        """`value` with numbers in place of programs, and with functions by content."""
+        """`value` with numbers in place of programs."""
         if type(value) is ClosedJaxpr:
             return self[value.jaxpr], *map(id, value.consts)
         if isinstance(value, tuple):
             return type(value), *map(self.of_param, value)
-        if callable(value):
-            return fingerprint_of_value(value) or id(value)
         return self[value] if type(value) is Jaxpr else value
 
     def content(self, jaxpr: Jaxpr) -> Any:

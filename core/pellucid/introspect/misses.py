@@ -50,6 +50,9 @@ def joined_misses(misses: Sequence[Miss]) -> schema.MissRecord:
     return dataclasses.replace(records[-1], seconds=seconds, count=len(records))
 
 
+_PHASES = {None: "compile", "disk": "load", "memory": "find"}
+
+
 def miss_record(miss: Miss) -> schema.MissRecord:
     """The record of one miss."""
     frame = source.user_frame(miss.source)
@@ -57,7 +60,7 @@ def miss_record(miss: Miss) -> schema.MissRecord:
     steps = (
         ("trace", miss.trace_seconds),
         ("lower", miss.lower_seconds),
-        ("load" if miss.is_from_disk else "compile", miss.compile_seconds - miss.lower_seconds),
+        (_PHASES[miss.executable_from], miss.compile_seconds - miss.lower_seconds),
     )
     return schema.MissRecord(
         function=miss.name,

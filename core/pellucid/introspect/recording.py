@@ -15,7 +15,7 @@ from pellucid.base import by_tool, is_user_file
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.loops import fori_loop
 from pellucid.runtime import platforms
-from pellucid.runtime.executable import from_disk, optimized_modules
+from pellucid.runtime.executable import optimized_modules, precompiled
 from pellucid.runtime.transfer import device_put
 from pellucid.sharding import NamedSharding
 from pellucid.xla import hlo as xla_hlo
@@ -124,7 +124,7 @@ class LoadedModule(NamedTuple):
 
     def origins(self) -> Mapping[int, Any] | None:
         """This process's equations for those of a program that another process compiled; None for others."""
-        facts = from_disk(self.executable)
+        facts = precompiled(self.executable)
         return facts and facts.origins
 
 
@@ -176,7 +176,7 @@ def live_executables() -> list[Any]:
 
 def modules_of(executable: Any, names: frozenset[str] | None = None) -> list[LoadedModule]:
     """The modules of an executable; of those whose names are among `names`, if these are given."""
-    facts = from_disk(executable)
+    facts = precompiled(executable)
     if names is not None and names.isdisjoint(m.name for m in executable.hlo_modules()):
         return []
     return [

@@ -266,6 +266,8 @@ class Programs(Primitive[P]):
     types_are_laid_out = True
     varies_jointly = False
     """Whether operands are cast to one set of varying manual axes, as those of operations; here they are inputs."""
+    rule_params: tuple[str, ...] = ()
+    """Names of params that transformations alone read: a lowered program doesn't depend on them."""
 
     def types(self, avals, params):
         return tuple(self.abstract_eval(avals, params)), self.effects(avals, params)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, CompilationError, Function, Ints
+from pellucid.base import ArgumentTypeError, CompilationError, Function, Ints, identity
 from pellucid.ir import (
     AbstractToken,
     Effect,
@@ -178,7 +179,7 @@ def host_call(
     tokens = [] if effect is None else [ctx.tokens[effect]]
     token_avals = [abstract_token] * len(tokens)
     index = np.uint64(len(ctx.host_callbacks))
-    ctx.host_callbacks.append(_passing_token(function) if tokens else function)
+    ctx.host_callbacks.append(_PassingToken(function) if tokens else function)
     ctx.host_failures.append(getattr(function, "failures", None))
     avals_in, avals_out = [*token_avals, *ctx.avals_in], [*token_avals, *ctx.avals_out]
     operation = custom_call(
@@ -193,8 +194,29 @@ def host_call(
     return list(map(ctx.everywhere, results, ctx.avals_out))
 
 
-def _passing_token(function: Function) -> Function:
-    def call(token: Any, *arguments: Any) -> Results:
-        return (token, *function(*arguments))
+class HostFunction:
+    """A host function that is made anew in each lowering: it says what it is, so that programs find each other by it."""
 
-    return call
+    @property
+    def identity(self) -> Hashable:
+        """A value equal for functions that a program may call in place of each other; it holds none of them."""
+        raise NotImplementedError(type(self))
+
+
+def identity_of(function: Function) -> Hashable:
+    """The `identity` of a `HostFunction`, of others the object."""
+    return function.identity if isinstance(function, HostFunction) else identity(function)
+
+
+@dataclass(frozen=True, eq=False)
+class _PassingToken(HostFunction):
+    """A host function that takes a token first, and returns it first."""
+
+    function: Function
+
+    @property
+    def identity(self) -> Hashable:
+        return "token", identity_of(self.function)
+
+    def __call__(self, token: Any, *arguments: Any) -> Results:
+        return (token, *self.function(*arguments))

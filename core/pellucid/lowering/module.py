@@ -50,6 +50,8 @@ class Origin(NamedTuple):
     id: int
     source: Any
     primitive: str
+    path: str
+    """The scopes that it lies in, as XLA's records name them."""
 
 
 class ModuleOptions(NamedTuple):
@@ -512,9 +514,9 @@ class LoweringContext(OperationBuilder):
         if equation.lineage is LOWERED:
             return
         self.equation, self.leaf = equation, equation.primitive.name
-        self.origins.append(Origin(equation.id, equation.source, self.leaf))
         path, self.frontend_attributes = self.scope_facts(equation.scope)
         self.path = self.prefix + path
+        self.origins.append(Origin(equation.id, equation.source, self.leaf, self.path))
         stack = equation.source
         where = None if stack is None else self.location_of.get(stack)
         if self.options.identifies_equations:

@@ -41,6 +41,7 @@ def make_call(
     static_argnums: Ints,
     static_argnames: Sequence[str],
     key: Any,
+    cache: Any = None,
 ) -> Any:
     """The C++ callable of `xla.calls.make_call`, for calls with small NumPy arguments around another one.
 
@@ -50,9 +51,9 @@ def make_call(
     for which the program could wait.
     """
 
-    def made(miss: Function) -> Any:
+    def made(miss: Function, key: Any) -> Any:
         return calls.make_call(
-            name, function, miss, static_argnums, static_argnames, key, shard_argument
+            name, function, miss, static_argnums, static_argnames, key, shard_argument, cache
         )
 
     def inner_miss(*args: Any, **kwargs: Any) -> Any:
@@ -71,7 +72,7 @@ def make_call(
         if kinds.isdisjoint(NUMPY_TYPES):
             return cache_miss(*args, **kwargs)
         if not inner:
-            inner.append(made(inner_miss))
+            inner.append(made(inner_miss, (key, "of copies")))
         if ndarray in kinds:
             copy = _copied if is_flat else partial(tree_map, _copied)
             args = tuple([x if i in static_argnums else copy(x) for i, x in enumerate(args)])
@@ -85,7 +86,7 @@ def make_call(
         return results, path if reads_arguments or not any(map(is_copied, leaves)) else None
 
     inner: list[Any] = []
-    call = made(with_copies)
+    call = made(with_copies, key)
     call.inner = inner
     return call
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import weakref
 import zlib
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -55,30 +56,47 @@ MIN_LARGE_BYTES = 64 << 20
 """Allocated bytes of a program from which on the detour over Python (4 us) does not show in its run."""
 
 
-class FromDisk(NamedTuple):
-    """Facts of a program that another process compiled."""
+class Precompiled(NamedTuple):
+    """Facts of an executable that was compiled before: by another process, or for an equal program of this one."""
 
+    source: Literal["disk", "memory"]
     origins: Mapping[int, Any]
-    """This process's equations, each with `id` and `source`, by the ids in the program's metadata."""
+    """The program's equations, each with `id` and `source`, by the ids in the executable's metadata."""
     program_id: int
-    """The program's number in recordings."""
+    """The executable's number in recordings."""
     content: bytes
-    """The executable, serialized and compressed: XLA can't write one again that it has loaded."""
+    """The executable, serialized and compressed, if it is from disk: XLA can't write one again that it has loaded."""
     program: bytes
     """The whole optimized program, as `xla/serialized` writes it, compressed; empty if the executable has all of it."""
 
 
-_from_disk: weakref.WeakSet[Executable] = weakref.WeakSet()
+_users: defaultdict[int, list[weakref.ref[Executable]]] = defaultdict(list)
+"""By id of XLA's executable the programs that share it, but for that for which this process compiled it; newest last."""
 
 
-def from_disk(loaded: LoadedExecutable) -> FromDisk | None:
-    """Facts of XLA's executable `loaded` if another process compiled it, else None."""
-    return next((each.from_disk for each in _from_disk if each.loaded is loaded), None)
+def precompiled(loaded: LoadedExecutable) -> Precompiled | None:
+    """Facts of XLA's executable `loaded` for the newest program that uses it; None for the one it was compiled for."""
+    for reference in reversed(_users.get(id(loaded), ())):
+        executable = reference()
+        if executable is not None:
+            return executable.precompiled
+    return None
+
+
+def _note_user(executable: Executable) -> None:
+    number = id(executable.loaded)
+
+    def forget(reference: weakref.ref[Executable]) -> None:
+        _users[number].remove(reference)
+        if not _users[number]:
+            del _users[number]
+
+    _users[number].append(weakref.ref(executable, forget))
 
 
 def optimized_modules(loaded: LoadedExecutable) -> list[Any]:
     """The HLO modules of XLA's executable `loaded`, whole also where it was loaded without bodies of fusions."""
-    facts = from_disk(loaded)
+    facts = precompiled(loaded)
     if facts is None or not facts.program:
         return loaded.hlo_modules()
     return [module_from_proto(serialized.module_of(zlib.decompress(facts.program)))]
@@ -86,7 +104,7 @@ def optimized_modules(loaded: LoadedExecutable) -> list[Any]:
 
 def cost_analysis(loaded: LoadedExecutable) -> Any:
     """XLA's estimates of flops, bytes and more for an executable."""
-    facts = from_disk(loaded)
+    facts = precompiled(loaded)
     if facts is None or not facts.program:
         return loaded.cost_analysis()
     [module] = optimized_modules(loaded)
@@ -98,8 +116,8 @@ def serialized_executable(loaded: LoadedExecutable) -> bytes:
 
     Raises: JaxRuntimeError where the platform doesn't write executables.
     """
-    facts = from_disk(loaded)
-    if facts is None:
+    facts = precompiled(loaded)
+    if facts is None or not facts.content:
         return loaded.serialize()
     payload = zlib.decompress(facts.content)
     if not facts.program:
@@ -137,11 +155,14 @@ class Executable:
     """Whether arguments or results may lie in memory otherwise than is usual on their devices."""
     keep_alive: Any = None
     digest: str = ""
-    from_disk: FromDisk | None = None
+    precompiled: Precompiled | None = None
+    """Facts of an executable that wasn't compiled for this program."""
+    shared: Any = None
+    """What other programs find this executable by, which lives as long as one of them."""
 
     def __post_init__(self) -> None:
-        if self.from_disk is not None:
-            _from_disk.add(self)
+        if self.precompiled is not None:
+            _note_user(self)
         if self.has_layouts and self.effects:
             raise UnsupportedError(
                 f"`{self.name}` has effects in an order, and can't choose the order of elements in memory too.",
@@ -271,7 +292,7 @@ class Executable:
     def _has_run(self) -> bool:
         """Whether the program has run when a call returns of which all arguments were ready."""
         # Constants that are awaited delay a run; of a program from disk, XLA may count fewer flops than it had.
-        is_compiled_here = self.from_disk is None
+        is_compiled_here = self.precompiled is None or self.precompiled.source != "disk"
         return (
             is_compiled_here
             and runs_in_call(self.loaded)

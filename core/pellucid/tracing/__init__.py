@@ -27,10 +27,10 @@ from .discharge import (
     is_reference,
     without_references,
 )
-from .fingerprint import Reuses, note_reuse
 from .function import (
     Call,
     FunctionSpec,
+    compares_by_identity,
     indices,
     name_of,
     named_call,

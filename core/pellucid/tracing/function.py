@@ -34,6 +34,12 @@ def name_of(function: Function) -> str:
     return name or type(function).__name__
 
 
+def compares_by_identity(function: Function) -> bool:
+    """Whether `function` equals itself alone, so that a weak table finds this very object by it."""
+    kind = type(function)
+    return kind.__eq__ is object.__eq__ and kind.__weakrefoffset__ != 0
+
+
 def signature_of(function: Function) -> inspect.Signature | None:
     """The signature of `function`; None where Python knows none."""
     try:

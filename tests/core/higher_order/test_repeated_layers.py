@@ -146,6 +146,8 @@ def capturing(x):
     return function(lax.stop_gradient(x) + 1.0) + x
 
 
+DEFINED_IN_LAYER = "custom_vjp defined in the layer"
+"""Its derivatives are other functions in each layer: the layers are equal once nothing is left to differentiate."""
 ACTIVATIONS = {
     "relu": pl.nn.relu,
     "softmax": pl.nn.softmax,
@@ -153,7 +155,7 @@ ACTIVATIONS = {
     "custom_jvp of a batch": pl.vmap(bent),
     "custom_vjp": functools.partial(scaled, 0.5),
     "custom_vjp of a custom_jvp": lambda x: scaled(2.0, bent(x)),
-    "custom_vjp defined in the layer": redefined,
+    DEFINED_IN_LAYER: redefined,
     "checkpoint": lambda x: pl.checkpoint(lambda x: jnp.sin(jnp.cos(x)))(x),
 }
 
@@ -240,7 +242,7 @@ def test_values_are_those_of_the_flat_program(name):
         ("hessian-vector product", "block"),
         ("two stacks", "block"),
         ("per example of relu", "loss_layer"),
-        *((name, "loss_layer") for name in ACTIVATIONS),
+        *((name, "loss_layer") for name in ACTIVATIONS if name != DEFINED_IN_LAYER),
     ],
 )
 def test_layers_are_calls_before_they_are_differentiated(name, expected):

@@ -141,6 +141,7 @@ def miss_text(record: MissRecord) -> str:
         "lower": "lowered",
         "compile": "compiled",
         "load": "loaded from disk",
+        "find": "found compiled before",
     }
     *first, last = [steps[phase.name] for phase in record.phases] or ["traced"]
     done = f"{', '.join(first)} and {last}" if first else last

@@ -127,13 +127,13 @@ function factsOf(entry: FunctionEntryRecord): string {
     lower: 'lowered',
     compile: 'compiled',
     load: 'loaded from disk',
+    find: 'found compiled before',
   };
   return [
     counted(entry.equation_count, 'equation'),
     ...(miss?.phases ?? []).map(
       phase => `${steps[phase.name] ?? phase.name} in ${duration(phase.seconds)}`,
     ),
-    miss === null ? 'found in memory: an equal function had made it' : '',
     entry.executable_count === 0 ? 'not compiled' : '',
     miss?.cell ? `called in ${oneLine(miss.cell, 30)}, line ${miss.line}` : '',
   ]
