@@ -3,7 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
-# Seconds of each test, for tools/check_seconds.py.
+# Seconds of each test, for tools/report_seconds.py.
 RESULTS := .test-results/tests.xml
 # The tests that name a module of programs whose answers are in tests/references.
 BOOKS := $(basename $(notdir $(wildcard tests/references/*.txt)))
@@ -50,8 +50,6 @@ gallery: environment ## make the pictures of docs/gallery
 lint: environment ## format and lint
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/python tools/check_sizes.py
-	$(BIN)/python tools/check_prose.py
 
 format: environment ## rewrite sources as `make lint` wants them
 	$(BIN)/ruff format
@@ -67,7 +65,6 @@ check: lint types layers ## everything that needs no test run
 	$(BIN)/python tools/generate_types.py --check
 	$(BIN)/python tools/public_api.py --check
 	$(BIN)/python tools/missing_api.py --check
-	$(BIN)/python tools/check_docstrings.py
 	$(BIN)/python -m pellucid.introspect rules | diff tests/snapshots/rule_matrix.txt -
 
 snapshots: environment ## rewrite generated types, the lists of public and of missing names, the table of rules

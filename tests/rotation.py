@@ -1,14 +1,13 @@
 """Rotation of large grids: a run takes one part in eight of the tests marked `rotates` or `slow`.
 
-The part follows from the commit, so a commit always runs the same tests, and eight commits in a row run all.
-`PELLUCID_TEST_PART` chooses another: a number from 0 to 7, or `all`.
+Which one stands in `part.txt`, so the same tree always runs the same tests. `PELLUCID_TEST_PART` chooses another: a number
+from 0 to 7, or `all`.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-import subprocess
 import zlib
 from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 
 PARTS = 8
+PART = Path(__file__).parent / "part.txt"
 VARIABLE = "PELLUCID_TEST_PART"
 ALL = "all"
 ROTATING = ("rotates", "slow")
@@ -55,34 +55,12 @@ def part_of_run() -> int | None:
     """
     chosen = os.environ.get(VARIABLE, "")
     if not chosen:
-        return part_of_commit()
+        return int(PART.read_text(encoding="utf-8"))
     if chosen == ALL:
         return None
     if not chosen.isdigit() or int(chosen) >= PARTS:
         raise ValueError(f"{VARIABLE} is a number below {PARTS} or {ALL!r}, not {chosen!r}.")
     return int(chosen)
-
-
-def part_of_commit() -> int:
-    """Part that the checked-out commit takes: the length of its history, or its hash in a shallow clone."""
-    if git("rev-parse", "--is-shallow-repository") == "false":
-        return int(git("rev-list", "--count", "HEAD") or 0) % PARTS
-    return int(git("rev-parse", "HEAD")[:8] or "0", 16) % PARTS
-
-
-def git(*arguments: str) -> str:
-    """Output of a git command in this repository; empty where there is no git or no repository."""
-    try:
-        done = subprocess.run(
-            ["git", *arguments],
-            cwd=Path(__file__).parent,
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def part_of(key: str | int) -> int:

@@ -1,4 +1,4 @@
-"""Parts of the rotating tests: together they are all, and a commit always has the same one."""
+"""Parts of the rotating tests: together they are all, and a tree always has the same one."""
 
 from collections.abc import Callable
 
@@ -70,20 +70,10 @@ def test_named_tests_run_in_every_part(selected: Callable[..., frozenset[str]]) 
         assert len(selected(part, "test_grid.py::test_that_takes_minutes")) == 1
 
 
-def test_a_run_without_a_choice_takes_the_part_of_the_commit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    answers = {
-        ("rev-parse", "--is-shallow-repository"): "false",
-        ("rev-list", "--count", "HEAD"): "643",
-        ("rev-parse", "HEAD"): "0000000fabcdef",
-    }
-    monkeypatch.setattr(rotation, "git", lambda *arguments: answers[arguments])
-    assert rotation.part_of_commit() == 643 % rotation.PARTS
-    answers["rev-parse", "--is-shallow-repository"] = "true"
-    assert rotation.part_of_commit() == 0xF % rotation.PARTS
-    answers["rev-parse", "HEAD"] = ""
-    assert rotation.part_of_commit() == 0
+def test_a_run_without_a_choice_takes_the_part_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(rotation.VARIABLE, raising=False)
+    assert rotation.part_of_run.__wrapped__() == int(rotation.PART.read_text())
+    assert int(rotation.PART.read_text()) in range(rotation.PARTS)
 
 
 @pytest.mark.parametrize("chosen", ["8", "-1", "some"])
