@@ -56,7 +56,16 @@ from pellucid.primitives import (
     vary,
     zero_of,
 )
-from pellucid.tracing import Tracer, bind, is_reference, name_of, type_of, types_of
+from pellucid.tracing import (
+    Captured,
+    Tracer,
+    bind,
+    context,
+    is_reference,
+    name_of,
+    type_of,
+    types_of,
+)
 from pellucid.transforms import (
     backward_pass,
     batch_flat,
@@ -96,6 +105,7 @@ from .custom_rules import (
     batch_with_zeros,
     calling,
     refuse_captured,
+    refuse_differentiated,
 )
 
 PrimalsAndTangents = tuple[list[Any], list[Any]]
@@ -113,6 +123,24 @@ class CustomJvpCall(NamedTuple):
     rule_name: str
     symbolic_zeros: bool
     has_forward_mode: bool = True
+
+    def with_captured(self, captured: Captured) -> CustomJvpCall:
+        """The call whose first operands stand in the place of what the rule captured.
+
+        The rule says nothing of these: the results don't depend on them, unless the function uses them too.
+        """
+        function = captured.in_function(self.function)
+
+        def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
+            (values, rest), (of_captured, own) = map(captured.split, (primals, tangents))
+            refuse_differentiated(captured, function, primals, nonzero_mask(of_captured))
+            if not any(nonzero_mask(own)):
+                results = context.trace.custom_call(converted, primals)
+                return results, [*map(zero_of, results)]
+            return captured.run(self.rule, values, rest, own)
+
+        converted = self._replace(function=function, rule=rule)
+        return converted
 
     def staged(self, trace: Any, operands: Operands) -> Values:
         """Results of an equation of `trace` that calls this."""
@@ -261,6 +289,9 @@ class custom_jvp(CustomFunction):
 
         self.defjvp(rule)
 
+    def _rules(self):
+        return (self.jvp,)
+
     def _bound(self, call):
         call.others = tree_map(
             lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, call.others
@@ -334,6 +365,30 @@ class CustomVjpCall(NamedTuple):
     backward_name: str
     symbolic_zeros: bool
     has_forward_mode: bool = False
+    num_captured: int = 0
+    """How many operands, the first ones, stand in the place of what the rules captured; they have no cotangents."""
+
+    def with_captured(self, captured: Captured) -> CustomVjpCall:
+        """The call whose first operands stand in the place of what the rules captured; they are residuals, too.
+
+        The rules say nothing of these: the results don't depend on them, unless the function uses them too.
+        """
+        function = captured.in_function(self.function)
+
+        def forward(operands: Operands, perturbed: Mask) -> Forward:
+            (values, rest), (of_captured, own) = map(captured.split, (operands, perturbed))
+            refuse_differentiated(captured, function, operands, of_captured)
+            results, residuals, form = captured.run(self.forward, values, rest, own)
+            return Forward(results, [*values, *residuals], form)
+
+        def backward(form, residuals, cotangents):
+            values, rest = captured.split(residuals)
+            own = captured.run(self.backward, values, form, rest, cotangents)
+            return [*map(zero_of, values), *own]
+
+        return self._replace(
+            function=function, forward=forward, backward=backward, num_captured=len(captured.tracers)
+        )  # fmt: skip
 
     def rule(self, primals: Operands, tangents: Operands) -> tuple[Values, Values]:
         """Results, and tangents that only reverse mode can compute; references are passed without theirs."""
@@ -342,6 +397,11 @@ class CustomVjpCall(NamedTuple):
         ]
         perturbed = tuple(nonzero_mask(tangents))
         results, residuals, form = self.forward(primals, perturbed)
+        captured = map(zero_of, primals[: self.num_captured])
+        tangents = [*captured, *tangents[self.num_captured :]]
+        if self.num_captured and not any(nonzero_mask(tangents)):
+            return results, [*map(zero_of, results)]
+        perturbed = tuple(nonzero_mask(tangents))
         avals = types_of(results)
         tangent_avals = [a.tangent() for a in avals]
         differentiable = [a.dtype != dtypes.float0 for a in tangent_avals]
@@ -360,7 +420,7 @@ class CustomVjpCall(NamedTuple):
         program, consts = stage_open(self.function, types_of(operands), DebugInfo(self.name))
         params = CustomVjpParams(
             self.backward, self.backward_name, program, self.forward, self.forward_name, self.name, len(consts),
-            self.symbolic_zeros,
+            self.symbolic_zeros, self.num_captured,
         )  # fmt: skip
         return trace.interpret(custom_vjp_call_p, (*consts, *operands), params)
 
@@ -445,6 +505,8 @@ class CustomVjpParams(NamedTuple):
     name: str
     num_consts: int
     symbolic_zeros: bool
+    num_captured: int = 0
+    """How many operands behind the constants stand in the place of what the rules captured."""
 
 
 class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
@@ -467,7 +529,7 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
 
         return CustomVjpCall(
             name, calling(jaxpr), forward if n else fwd, backward if n else bwd, params.fwd_name, params.bwd_name,
-            params.symbolic_zeros,
+            params.symbolic_zeros, num_captured=0 if n else params.num_captured,
         )  # fmt: skip
 
     def restricted(self, params: CustomVjpParams, used) -> CustomVjpParams:
@@ -668,6 +730,9 @@ class custom_vjp(CustomFunction):
         self.fwd, self.bwd, self.is_defined = fwd, bwd, True
         self.symbolic_zeros = symbolic_zeros
         self.optimize_remat = optimize_remat
+
+    def _rules(self):
+        return self.fwd, self.bwd
 
     def _bound(self, call):
         for x in flatten(call.others)[0] if call.others else ():

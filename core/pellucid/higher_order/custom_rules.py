@@ -46,6 +46,7 @@ from pellucid.ir import (
 )
 from pellucid.primitives import brought_to, instantiate, zeros
 from pellucid.tracing import (
+    Captured,
     as_rule_operands,
     bottom,
     context,
@@ -55,6 +56,7 @@ from pellucid.tracing import (
     replay,
     resolve_arguments,
     signature_of,
+    traced_values_in,
     type_of,
     types_of,
 )
@@ -66,6 +68,7 @@ from pellucid.transforms import (
     nonzero,
     nonzero_mask,
     result_leaves,
+    stage_open,
 )
 
 from .calls import Structured
@@ -223,8 +226,12 @@ class CustomFunction(ForwardsDefinitions):
         self.signature = Signature(fun, nondiff_argnums, nondiff_argnames)
         self.nondiff_argnums = self.signature.nondiff
 
-    def _bound(self, call: FlatCall):
+    def _bound(self, call: FlatCall) -> Any:
         """The call of flat values that traces interpret, with the rules of the user."""
+        raise NotImplementedError(type(self))
+
+    def _rules(self) -> tuple[Function | None, ...]:
+        """The rules of the user."""
         raise NotImplementedError(type(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -238,7 +245,11 @@ class CustomFunction(ForwardsDefinitions):
         leaves, tree = flat_arguments(tuple(differentiated), type(self).__name__, self.fun, args)
         leaves = tuple(map(late("typed number"), leaves))
         call = FlatCall(self, tree, others, types_of(leaves))
-        results = context.trace.custom_call(self._bound(call), leaves)
+        bound = self._bound(call)
+        captured = () if context.trace.is_eager else traced_values_in(*self._rules(), call.others)
+        if captured:
+            bound = bound.with_captured(Captured(self, captured))
+        results = context.trace.custom_call(bound, (*captured, *leaves))
         return call.out_tree.unflatten(results)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -316,6 +327,21 @@ class FlatCall:
                 )
         self.out_tree = tree
         return results
+
+
+def refuse_differentiated(
+    captured: Captured, function: Function, operands: Operands, differentiated: Mask
+) -> None:
+    """Raise DerivativeRuleError if the `function` of a call depends on a captured value that is `differentiated`.
+
+    `operands` are those of the function; what it depends on is seen by tracing it, if it wasn't run before.
+    """
+    if any(differentiated):
+        if captured.used is None:
+            stage_open(function, types_of(operands), None)
+        values, _ = captured.split(operands)
+        used = [x for i, x in enumerate(values) if differentiated[i] and i in captured.used]  # pyright: ignore[reportOperatorIssue]
+        refuse_captured(name_of(captured.owner), used)  # pyright: ignore[reportArgumentType]
 
 
 def as_pair(
@@ -477,7 +503,7 @@ class DerivativeCall(Shown, CustomCall[P]):
         fields = equation.params._asdict()
         shown = {"name": fields.pop("name")}
         for field, value in fields.items():
-            if not field.endswith("_name") and (field != "num_consts" or value):
+            if not field.endswith("_name") and (not field.startswith("num_") or value):
                 shown[field] = fields.get(f"{field}_name", value)
         return shown
 

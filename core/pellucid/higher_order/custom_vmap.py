@@ -33,7 +33,16 @@ from pellucid.ir import (
     rearranged,
 )
 from pellucid.primitives import aligned_at, broadcast, index_in_dim, instantiate, move_axis, stack
-from pellucid.tracing import as_rule_operands, bind, name_of, type_of, types_of
+from pellucid.tracing import (
+    Captured,
+    as_rule_operands,
+    bind,
+    context,
+    name_of,
+    traced_values_in,
+    type_of,
+    types_of,
+)
 from pellucid.transforms import (
     Derived,
     batch_flat,
@@ -91,12 +100,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
     def batch(self, axis, operands, dims, params):
         n = params.num_consts
         captured = [x for x, d in strict_zip(operands[:n], dims[:n]) if d is not None]
-        if captured:
-            raise BatchingRuleError(
-                f"`{params.rule_name}` is the batching rule of a function that captures a batched value.",
-                got=type_of(captured[0]).text(),
-                do="Pass the value as an argument: the rule is one of arguments.",
-            )
+        refuse_batched(params.rule_name, captured)
         batched = [d is not None for d in dims[n:]]
         inputs = aligned_at(axis, operands[n:], dims[n:], _dims(batched))
         results, flags = params.rule(axis.size, batched, as_rule_operands(inputs))
@@ -154,6 +158,16 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
 
 
 custom_vmap_call_p = CustomVmapCall()
+
+
+def refuse_batched(rule_name: str, values: Operands) -> None:
+    """Raise BatchingRuleError if there are `values` that are batched, and captured by a function or its rule."""
+    if values:
+        raise BatchingRuleError(
+            f"`{rule_name}` is the batching rule of a function that captures a batched value.",
+            got=type_of(values[0]).text(),
+            do="Pass the value as an argument: the rule is one of arguments.",
+        )
 
 
 def _dims(batched: Mask) -> list[BatchDim]:
@@ -286,13 +300,30 @@ class custom_vmap(ForwardsDefinitions):
         leaves, tree = flat_arguments(tuple(args), "custom_vmap", self.fun, args)
         avals = types_of(leaves)
         body = traced(self.fun, tree, avals, "custom_vmap")
-        rule = _flat_rule(self, self.vmap_rule, tree, body.out_tree)
-        params = CustomVmapParams(
-            body.program, len(body.consts), tree, body.out_tree, rule, name_of(self.vmap_rule)
-        )
+        rule, program = _flat_rule(self, self.vmap_rule, tree, body.out_tree), body.program
+        n, rule_name = len(body.consts), name_of(self.vmap_rule)
+        tracers = () if context.trace.is_eager else traced_values_in(self.vmap_rule)
+        if tracers:
+            rule = _with_captured(rule, Captured(self, tracers), rule_name)
+            n_inputs, n_results = len(program.in_avals), len(program.out_avals)
+            # Behind the constants come values that the rule alone uses.
+            inputs = [*range(n), *types_of(tracers), *range(n, n_inputs)]
+            program = rearranged(program, inputs, range(n_results))
+        params = CustomVmapParams(program, n, tree, body.out_tree, rule, rule_name)
         return body.out_tree.unflatten(
-            bind(custom_vmap_call_p, *body.consts, *leaves, params=params)
+            bind(custom_vmap_call_p, *body.consts, *tracers, *leaves, params=params)
         )
+
+
+def _with_captured(rule: FlatRule, captured: Captured, name: str) -> FlatRule:
+    """The rule whose first operands stand in the place of what it captured."""
+
+    def flat(size: int, batched: Mask, operands: Operands) -> FlatResults:
+        (of_captured, own), (values, rest) = map(captured.split, (batched, operands))
+        refuse_batched(name, list(itertools.compress(values, of_captured)))
+        return captured.run(rule, values, size, own, rest)
+
+    return flat
 
 
 def _flat_rule(custom: custom_vmap, rule: Function, in_tree, out_tree) -> FlatRule:

@@ -1,6 +1,7 @@
 """A Python call becomes a program: traces, tracers, staging, replay."""
 
 from .array_methods import add_late_methods, late_attribute
+from .captured import Captured, traced_values_in
 from .current import (
     attribute_text,
     bottom,

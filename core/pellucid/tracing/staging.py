@@ -40,6 +40,7 @@ from pellucid.ir import (
     values_of,
 )
 
+from .captured import substituted
 from .current import bottom, computes_known, context, use_facts, use_no_scope, use_trace
 from .leaks import check_no_leaks
 from .trace import Trace, Tracer, as_operand, made_at, type_of
@@ -197,6 +198,9 @@ class StagingTrace(Trace):
         if constant is not None:
             return constant[0]
         if isinstance(x, Tracer):
+            value = substituted(x, self.parent)
+            if value is not x:
+                return self.atom(value)
             check_alive(x)
             aval = x.aval
         else:

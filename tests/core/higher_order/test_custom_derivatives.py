@@ -218,12 +218,11 @@ def identity(c):
     return f
 
 
-def test_a_batch_that_only_the_rule_captures_is_never_summed_wrongly():
+def test_a_batch_that_only_the_rule_captures_is_summed():
     cs = np.arange(1.0, 4.0, dtype=np.float32)
     total = lambda w: vmap(lambda c: identity(c)(w) * c)(cs).sum()
     for f in (total, jit(total)):
-        with pytest.raises(DerivativeRuleError, match="is batched, but its result isn't"):
-            grad(f)(2.0)
+        assert grad(f)(2.0) == (cs * cs).sum()
 
 
 def test_symbolic_zeros_are_those_of_one_element():
