@@ -82,7 +82,7 @@ from .jit_shardings import (
     typed_by,
     with_constraints,
 )
-from .misses import Key, Miss, reasons_for, reasons_for_place
+from .misses import Key, Miss, reasons_for, reasons_for_function, reasons_for_place
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -327,8 +327,10 @@ class Jitted:
         if not self.share:  # pellucid's own functions
             return
         earlier = [each for each, program in self.programs.items() if not program.is_of_tool]
-        names = self.spec.debug_info(call).argument_names if earlier else ()
-        reasons = reasons_for(key, earlier, names)
+        if earlier:
+            reasons = reasons_for(key, earlier, self.spec.debug_info(call).argument_names)
+        else:
+            reasons = reasons_for_function(None if is_by_tool.get() else self.spec.function)
         miss = program.miss = Miss(
             self.spec.name, reasons, capture(), seconds, entry_count=len(earlier) + 1
         )

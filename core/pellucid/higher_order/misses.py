@@ -6,11 +6,16 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from pellucid.base import (
     CacheUse,
+    Function,
     cache_uses,
+    clearing,
     describe,
     is_by_tool,
     strict_zip,
@@ -25,7 +30,7 @@ class MissReason(NamedTuple):
     """One part of a call that differs from the most similar call seen before."""
 
     kind: Literal[
-        "first call", "shape", "dtype", "weak type", "sharding", "tree", "static", "option", "device", "function"
+        "first call", "shape", "dtype", "weak type", "sharding", "tree", "static", "option", "device", "function", "closure"
     ]  # fmt: skip
     path: str
     old: str
@@ -79,7 +84,95 @@ class Key(NamedTuple):
 def reasons_for(key: Key, earlier: Iterable[Key], paths: Sequence[str]) -> tuple[MissReason, ...]:
     """The differences between `key` and the most similar of the latest `known` keys."""
     differences = [_differences(other, key, paths) for other in reversed(list(earlier)[-16:])]
-    return min(differences, key=len, default=(MissReason("first call", "", "", "", ""),))
+    return min(differences, key=len, default=_FIRST_CALL)
+
+
+# Functions that one line defines again and again ----------------------------------------------------------
+
+
+class _Definition(NamedTuple):
+    """What a line defined last: a function's code, and texts of the values that it refers to, by what they are."""
+
+    code: CodeType
+    values: dict[str, str]
+    count: int
+
+
+_MAX_DEFINITIONS = 1024
+_definitions: dict[Any, _Definition] = {}
+"""By place in the source, the latest definition that was jitted."""
+clearing(_definitions.clear)
+
+
+def reasons_for_function(function: Function | None) -> tuple[MissReason, ...]:
+    """Why `function`, which was never called before, isn't the one that the same line defined before.
+
+    None stands for one that a viewer asks for. These are texts for people: nothing is found by them.
+    """
+    maker = function
+    while (inner := getattr(maker, "__func__", getattr(maker, "func", None))) is not None:
+        maker = inner  # of a method or a partial
+    code = getattr(maker, "__code__", None)
+    if code is None:
+        return _FIRST_CALL
+    place = code.co_filename, code.co_firstlineno, code.co_qualname
+    before = _definitions.pop(place, None)
+    values = _values_of(maker)
+    count = 1 if before is None else before.count + 1
+    _definitions[place] = _Definition(code, values, count)
+    if len(_definitions) > _MAX_DEFINITIONS:
+        del _definitions[next(iter(_definitions))]
+    if before is None or before.code != code:
+        return _FIRST_CALL
+    changed = [
+        MissReason("closure", what, was, values[what], _ADVICE_ON_VALUES)
+        for what, was in before.values.items()
+        if values.get(what, was) != was
+    ]
+    made = "defined" if maker is function else "wrapped"
+    again = f"the same line has {made} it {count} times. Make it, and `jit` of it, once, outside of loops and functions."
+    return (*changed[:3],) or (MissReason("function", "", "", again, ""),)
+
+
+_FIRST_CALL = (MissReason("first call", "", "", "", ""),)
+_ADVICE_ON_VALUES = "Pass it as an argument, and make `jit` once."
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+def _values_of(function: Any) -> dict[str, str]:
+    """Texts of a function's captured values, defaults, and of the numbers and texts among the globals that it names."""
+    code = function.__code__
+    texts: dict[str, str] = {}
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            texts[f"`{name}` in the closure"] = _value_text(cell.cell_contents)
+        except ValueError:  # a variable without value yet
+            continue
+    defaults = function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
+    by_name = {**dict(zip(names, defaults, strict=False)), **(function.__kwdefaults__ or {})}
+    texts |= {f"default of `{name}`": _value_text(x) for name, x in by_name.items()}
+    for name in code.co_names:
+        value = function.__globals__.get(name)
+        if value is not None and type(value) in _PLAIN:
+            texts[f"global `{name}`"] = _value_text(value)
+    return texts
+
+
+def _value_text(x: Any) -> str:
+    """A short text of a value: a number or text itself, of others what they are."""
+    kind = type(x)
+    if kind in _PLAIN or (kind is tuple and all(type(y) in _PLAIN for y in x)):
+        return f"{x!r:.60}"
+    aval = getattr(x, "aval", None)
+    if hasattr(aval, "text"):
+        return aval.text()
+    if isinstance(x, np.ndarray):
+        return f"a NumPy array {x.dtype}{list(x.shape)}"
+    return getattr(x, "__qualname__", None) or f"a {kind.__name__}"
+
+
+# The parts of a key ----------------------------------------------------------------------------------------
 
 
 def _differences(old: Key, new: Key, paths: Sequence[str]) -> tuple[MissReason, ...]:

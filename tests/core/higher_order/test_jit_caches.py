@@ -17,6 +17,7 @@ from pellucid.base.errors import OutOfMemoryError
 from pellucid.base.events import CompilationFinished, TraceFinished, counting
 from pellucid.compilation import loaded_programs
 from pellucid.compilation.pipeline import UnusedDonationWarning
+from pellucid.higher_order import misses
 from pellucid.runtime.executable import precompiled
 
 X = np.ones(3, np.float32)
@@ -663,3 +664,42 @@ def test_keep_unused_keeps_arguments():
         lowered = pl.jit(function, keep_unused=keep).lower(X, X)
         assert lowered.as_text().split("@main(")[1].split(")")[0].count("tensor") == count
         assert lowered.compile()(X, 2 * X).tolist() == [1, 1, 1]
+
+
+# What the commonest recompilations are ----------------------------------------------------------------------
+
+
+def reasons(function, x=X):
+    function(x)
+    return [str(reason) for reason in misses.recent[-1].reasons]
+
+
+def test_another_value_in_the_closure_is_named():
+    def make(eps, w):
+        return pl.jit(lambda x: x * eps + w)
+
+    w = pl.device_put(X)
+    assert reasons(make(0.02, w)) == ["it was never called before"]
+    assert reasons(make(0.024, w)) == [
+        "`eps` in the closure: was 0.02, is 0.024. Pass it as an argument, and make `jit` once."
+    ]
+    assert reasons(make(0.024, 2 * w)) == [
+        "the same line has defined it 3 times. Make it, and `jit` of it, once, outside of loops and functions."
+    ]
+
+
+def test_other_defaults_globals_and_wrappers_are_named():
+    scope = {"pl": pl, "SCALE": 1.5}
+    code = "def make(n):\n    def f(x, k=n):\n        return x * k * SCALE\n    return pl.jit(f)"
+    exec(code, scope)
+    reasons(scope["make"](2))
+    assert reasons(scope["make"](3))[0].startswith("default of `k`: was 2, is 3. Pass it")
+    scope["SCALE"] = 2.5
+    assert reasons(scope["make"](3))[0].startswith("global `SCALE`: was 1.5, is 2.5. Pass it")
+
+    def scaled(factor, x):
+        return x * factor
+
+    reasons(pl.jit(functools.partial(scaled, 2.0)))
+    [again] = reasons(pl.jit(functools.partial(scaled, 3.0)))
+    assert again.startswith("the same line has wrapped it 2 times.")

@@ -71,7 +71,7 @@ def test_misses_say_which_part_of_the_call_is_new():
 def test_looking_at_a_program_is_no_miss():
     """Neither before a call nor after it; only the call's own miss is kept."""
     for looks_first in (True, False):
-        f = pl.jit(lambda x, _=looks_first: x * 2)
+        f = pl.jit((lambda x: x * 2) if looks_first else (lambda x: x * 3))
         steps = [lambda f=f: pl.make_jaxpr(f)(1.0), lambda f=f: f(1.0)]
         for step in steps if looks_first else reversed(steps):
             step()
