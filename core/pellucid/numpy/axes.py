@@ -37,7 +37,7 @@ from .manipulation import (
     tile,
     where,
 )
-from .promotion import aval_of, convert, known_int, listed
+from .promotion import able_to_hold, aval_of, convert, known_int, listed
 from .reductions import any, sum
 from .selection import take
 from .sorting import argsort
@@ -224,9 +224,10 @@ def delete(
             raise DtypeError(
                 "jnp.delete needs positions of an integer dtype, or a mask.", got=f"got {obj!r:.60}"
             )
-        if numbers.ndim == 0 and numbers.dtype.kind in "iu" and not -n <= int(numbers) < n:
+        outside = numbers[(numbers < -n) | (numbers >= n)] if numbers.dtype.kind in "iu" else ()
+        if len(outside):
             raise AxisError(
-                "jnp.delete got a position out of bounds.", got=f"{int(numbers)}, {n} elements"
+                "jnp.delete got a position out of bounds.", got=f"{int(outside[0])}, {n} elements"
             )
         if numbers.dtype == np.bool_:
             if numbers.shape != (n,):
@@ -237,8 +238,7 @@ def delete(
             remaining = np.flatnonzero(~numbers)
         else:
             mask = np.ones(n, bool)
-            flat = numbers.ravel().astype(int)
-            mask[flat[(flat >= -n) & (flat < n)]] = False
+            mask[numbers.ravel().astype(int)] = False
             remaining = np.flatnonzero(mask)
     return x[(*lead, remaining)]
 
@@ -247,6 +247,7 @@ def delete(
 def _without(x: Array, positions: Array, axis: int) -> Any:
     """`x` without the slices at distinct `positions`, which may be traced."""
     n = x.shape[axis]
+    positions = able_to_hold(n, positions)
     positions = where(positions < 0, positions + n, positions).clip(0, n - 1)
     is_gone = any(arange(n)[:, None] == positions, axis=1)
     remaining = argsort(is_gone)[: n - positions.shape[0]]

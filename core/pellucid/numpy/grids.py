@@ -24,7 +24,7 @@ from .creation import arange, array, asarray, linspace, meshgrid, ones
 from .elementwise import clip, remainder
 from .joining import concatenate, stack
 from .manipulation import expand_dims, nonzero, ravel, reshape
-from .promotion import aval_of, known_int, listed, promote_dtypes
+from .promotion import able_to_hold, aval_of, known_int, listed, promote_dtypes
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
@@ -177,7 +177,8 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Any, ...]:
     """Positions along each axis of an array of `shape` for flat `indices`; negative ones count from the end.
 
     Indices out of bounds are moved to the nearest bound.
-    Result: for each size of `shape` an array with the shape and the dtype of `indices`.
+    Result: for each size of `shape` an array with the shape of `indices`, and their dtype if it can count all elements,
+    else the default integer dtype.
     Raises: ArgumentTypeError for lists and other values that are no arrays, and for `indices` and sizes that are no
     integers.
 
@@ -196,6 +197,7 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Any, ...]:
 @numpy_function(static="shape")
 def _unravel_index(indices: Any, shape: tuple[int, ...]) -> list[Any]:
     total = math.prod(shape)
+    indices = able_to_hold(total, indices)
     if type_of(indices).dtype.kind == "i":
         indices = indices + total * (indices < 0)
     left = clip(indices, 0, max(total - 1, 0))

@@ -216,9 +216,9 @@ def _bad_slice(item: slice) -> IndexingError:
 
 
 def _of_mask(mask: Array, shape: Shape, axis: int) -> list[Vector]:
-    """The places at which a mask is True, one array of them for each axis of the mask."""
+    """The places at which a mask is True, one array of them for each axis of the mask; none for one without elements."""
     expected = shape[axis : axis + mask.ndim]
-    if mask.shape != expected:
+    if any(size not in (0, n) for size, n in zip(mask.shape, expected, strict=True)):
         raise IndexingError(
             f"a mask needs the shape of the axes that it indexes, {expected}.",
             got=f"got bool{list(mask.shape)}",

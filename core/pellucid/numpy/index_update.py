@@ -30,12 +30,13 @@ from . import elementwise
 from .annotations import OutSharding
 from .compiled import numpy_function
 from .creation import asarray
-from .index_entries import Index, parsed
+from .index_entries import Index, NewAxis, Scalar, parsed
 from .indexing import (
     Lookup,
     Places,
     Structure,
     arrangement,
+    check_not_empty,
     places_of,
     taken,
     taken_apart,
@@ -112,6 +113,12 @@ def scattered(x: Array, index: Index, values: Any, update: Update) -> Any:
     if values is not None:
         values = _shaped(values, places, arranged.new_axes)
     if 0 in places.shape:
+        return x
+    shape = type_of(flagged).shape
+    if 0 in shape:  # every place is out of bounds; those in arrays are left out
+        for axis, entry in enumerate(e for e in arranged.entries if type(e) is not NewAxis):
+            if type(entry) is Scalar:
+                check_not_empty(shape[axis], axis, shape)
         return x
     promises = {
         "indices_are_sorted": update.indices_are_sorted or not arranged.vectors,

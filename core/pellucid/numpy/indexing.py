@@ -153,6 +153,8 @@ def take(x: ArrayLike, index: Index, lookup: Lookup) -> Any:
         if 0 in places.shape:
             result = _empty(x, places.shape)
         else:
+            for axis, size in enumerate(aval.shape):
+                check_not_empty(size, axis, aval.shape)
             result = gather(
                 x, places.indices, places.numbers, places.slice_sizes,
                 indices_are_sorted=lookup.indices_are_sorted or not arranged.vectors,
@@ -368,9 +370,6 @@ def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
                 continue
             columns.append((normalized(entry.lowest, size, dtype, wrap=False), ()))
         index_map.append(axis)
-    if 0 not in result:
-        for axis, size in enumerate(shape):
-            check_not_empty(size, axis, shape)
     block_shape = tuple([batch[d] for d in block])
     columns = [(broadcast_to(c, block_shape) if dims is block else c, dims) for c, dims in columns]
     vectors = [broadcast_in_dim(c, (*batch, 1), dims) for c, dims in columns]

@@ -34,6 +34,7 @@ from .annotations import Axis, OutSharding, ShapeLike
 from .compiled import numpy_function
 from .creation import asarray, band, canonical_shape, diagonal_number
 from .promotion import (
+    able_to_hold,
     aval_of,
     broadcast_arrays as _broadcast_arrays,
     convert,
@@ -499,10 +500,9 @@ def _roll_traced(a: ArrayLike, shifts: ArrayLike, axes: tuple[int, ...]) -> Any:
         if not size:
             continue
         shift = movement.squeeze(slicing.slice_in_dim(shifts, i, i + 1, 1, 0), (0,))
-        start = (
-            np.asarray(size, type_of(shifts).dtype)[()]
-            - shift % np.asarray(size, type_of(shifts).dtype)[()]
-        )
+        shift = able_to_hold(size, shift)
+        length = np.asarray(size, type_of(shift).dtype)[()]
+        start = length - shift % length
         doubled = assembly.concatenate([a, a], axis)
         a = slicing.dynamic_slice_in_dim(doubled, start, size, axis)
     return a

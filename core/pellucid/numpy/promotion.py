@@ -19,6 +19,7 @@ from pellucid.base import (
     config,
     dtypes,
     expecting,
+    fits,
 )
 from pellucid.ir import Operands, ShapedArray
 from pellucid.primitives.conversion import convert_element_type, converted
@@ -86,6 +87,14 @@ _RANGES = {
     np.dtype(name): (int(np.iinfo(name).min), int(np.iinfo(name).max))
     for name in ("int32", "int64")
 }
+
+
+def able_to_hold(number: int, x: ArrayLike) -> Any:
+    """`x`, an array of integers, converted to the default integer dtype if its own can't hold `number`."""
+    aval: Any = type_of(x)
+    if fits(number, int(dtypes.iinfo(aval.dtype).max)):
+        return x
+    return convert(x, aval, dtypes.default_int_dtype())
 
 
 def _is_exactly_defined(x: Any, dtype: np.dtype) -> bool:

@@ -34,7 +34,7 @@ def segment_sum(
     """Sums of the rows of `data` with the same number in `segment_ids`; 0 where there are none.
 
     Result: shape `(num_segments, *data.shape[1:])`, by default one more than the largest number. Rows with a
-    number outside are left out; a negative one counts from the end. With `bucket_size`, buckets of that many
+    number outside are left out, negative ones too, but with `mode="clip"`. With `bucket_size`, buckets of that many
     rows are summed first and the sums then added, which is more exact. `out_sharding` lays it out over Explicit axes.
     Raises: ConcretizationError where `num_segments` must be given because `segment_ids` is traced.
 
@@ -136,8 +136,9 @@ def _segments(
         zeros = full((count, *data.shape[numbers.ndim :]), start, data.dtype)
         place = zeros.at[numbers]
         return getattr(place, update)(
-            rows, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode
-        )
+            rows, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
+            wrap_negative_indices=False,
+        )  # fmt: skip
 
     def bucketed(data: Array, segment_ids: Array) -> Any:
         if bucket_size is None:

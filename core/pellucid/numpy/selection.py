@@ -36,7 +36,7 @@ from .manipulation import (
     tile,
     where,
 )
-from .promotion import aval_of, promote_dtypes, refuse_out
+from .promotion import able_to_hold, aval_of, promote_dtypes, refuse_out
 from .reductions import argmax
 
 _MODES = ("fill", "wrap", "clip")
@@ -91,7 +91,8 @@ def take(
             "jnp.take has no such mode.", got=f"got {mode!r}", do=f"Use one of {', '.join(_MODES)}."
         )
     if mode == "wrap":
-        indices = remainder(indices, np.int32(max(a.shape[axis], 1)))
+        size = max(a.shape[axis], 1)
+        indices = remainder(able_to_hold(size, indices), size)
     at = a.at[(slice(None),) * axis + (indices,)]
     return at.get(
         mode="fill" if mode is None else "promise_in_bounds" if mode == "wrap" else mode,
@@ -198,16 +199,16 @@ def put_along_axis(
 
 
 def _wrapped_or_clipped(ind: Array, size: int, mode: str | None, name: str) -> tuple[Array, str]:
-    if mode in (None, "wrap", "clip"):
-        if mode == "wrap":
-            ind = remainder(ind, np.int32(size))
-        elif mode == "clip":
-            ind = clip(ind, 0, size - 1)
-        return ind, "drop"
+    if mode == "wrap":
+        return remainder(able_to_hold(size, ind), size), "promise_in_bounds"
+    if mode == "clip":
+        return clip(able_to_hold(size, ind), 0, size - 1), "promise_in_bounds"
+    if mode is None:
+        return ind, "clip"
     if mode == "raise":
         raise UnsupportedError(
             f"jnp.{name} can't raise for indices out of bounds: they are known when a program runs only.",
-            do='Use mode "wrap" or "clip", or None, which leaves them out.',
+            do='Use mode "wrap" or "clip", or None.',
         )
     raise ArgumentValueError(f"jnp.{name} has no such mode.", got=f"got {mode!r}")
 
@@ -217,7 +218,8 @@ def put(
 ) -> Array:
     """`a` with the values `v`, repeated as needed, at the flat indices `ind`; pass `inplace=False`.
 
-    `mode`: None leaves out indices out of bounds, "wrap" counts modulo the size, "clip" takes the nearest bound.
+    Negative indices count from the end, but for `mode="clip"`. Out of bounds, None and "clip" take the nearest element,
+    "wrap" counts modulo the size.
     Result: shape and dtype of `a`.
     Raises: ArgumentTypeError for lists and other values that are no arrays, IndexingError for indices that aren't
     integers, ArgumentValueError for inplace=True and an unknown `mode`, UnsupportedError for mode "raise".

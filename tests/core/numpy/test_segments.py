@@ -56,6 +56,25 @@ def test_the_gradient_of_a_sum_goes_back_to_each_row():
     np.testing.assert_allclose(np.asarray(gradient), 2 * sums[IDS])
 
 
+@pytest.mark.parametrize("function", REDUCTIONS)
+@pytest.mark.parametrize("bucket_size", [None, 2])
+@pytest.mark.parametrize("dtype", [np.int32, np.int8])
+def test_rows_with_numbers_out_of_range_are_left_out(function, bucket_size, dtype):
+    ids = np.array([2, -1, 6, -9], dtype)
+    for count in (None, 3, 0):
+        start = REDUCTIONS[function][1]
+        wanted = np.full((7 if count is None else count, 2), start, np.float32)
+        for row, number in ((0, 2), (2, 6)):
+            wanted[number : number + 1] = DATA[row]
+        actual = function(DATA, ids, count, bucket_size=bucket_size)
+        np.testing.assert_array_equal(np.asarray(actual), wanted)
+    clipped = function(DATA, ids, 3, mode="clip", bucket_size=bucket_size)
+    ufunc = REDUCTIONS[function][0]
+    np.testing.assert_array_equal(clipped[0], ufunc(DATA[1], DATA[3]))
+    np.testing.assert_array_equal(clipped[2], ufunc(DATA[0], DATA[2]))
+    assert function(DATA, np.full(4, -1, dtype)).shape == (0, 2)
+
+
 def test_negative_counts_are_refused():
     with pytest.raises(ArgumentValueError, match="can't be negative"):
         ops.segment_sum(DATA, IDS, -1)

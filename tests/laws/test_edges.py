@@ -1,0 +1,55 @@
+"""Edges: values that NumPy, SciPy or mathematics give where inputs are empty, narrow, out of range, huge or singular."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+import pellucid.numpy as jnp
+
+I8, U8 = np.int8, np.uint8
+
+# Indices out of range, in narrow dtypes, of axes without elements --------------------------------
+
+INDICES = {
+    "jnp.delete(long, np.array([-1, 3], I8), assume_unique_indices=True)[-1]": 298,
+    "pl.jit(lambda i: jnp.delete(long, i, assume_unique_indices=True))(np.array([-1, 3], I8))[-1]": 298,
+    "jnp.roll(long, jnp.array(-127, I8))[0]": 127,
+    "jnp.roll(long, jnp.array(200, U8))[0]": 100,
+    "jnp.unravel_index(jnp.array([127], I8), (30, 300))": ([0], [127]),
+    "jnp.unravel_index(jnp.array([127, -1], I8), (30, 3))": ([29, 29], [2, 2]),
+    "jnp.put(long, jnp.array([-1], I8), 5, mode='wrap', inplace=False)[-1]": 5,
+    "jnp.put(long, jnp.array([-1], I8), 5, mode='clip', inplace=False)[0]": 5,
+    "jnp.put(four, np.array([-1, -9, 9]), np.array([5, 6, 7]), inplace=False)": [6, 1, 2, 7],
+    "jnp.take(long, np.array([-1, 127], I8), mode='wrap')": [299, 127],
+    "jnp.zeros((0,)).at[jnp.array([0, 1])].add(1.0)": np.zeros(0),
+    "jnp.zeros((0, 3)).at[jnp.array([0]), 1].set(1.0)": np.zeros((0, 3)),
+    "jnp.ones((3, 4))[np.zeros((3, 0), bool)]": np.zeros(0),
+    "jnp.ones((3, 4))[np.zeros((0,), bool)]": np.zeros((0, 4)),
+    "jnp.ones((3, 4)).at[np.zeros((0, 0), bool)].set(9.0)": np.ones((3, 4)),
+}  # fmt: skip
+
+NAMES = {"pl": pl, "jnp": jnp, "np": np, "I8": I8, "U8": U8}
+
+
+@pytest.mark.parametrize("row", INDICES)
+def test_indices(row) -> None:
+    names = NAMES | {"long": jnp.arange(300), "four": jnp.arange(4)}
+    for actual, expected in zip(
+        pl.tree.leaves(eval(row, names)), pl.tree.leaves(INDICES[row], is_leaf=_is_value)
+    ):
+        np.testing.assert_array_equal(actual, expected)
+
+
+def _is_value(x: object) -> bool:
+    return isinstance(x, list)
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["jnp.delete(jnp.arange(4), np.array([-1, 9]))", "jnp.zeros(0).at[0].set(1.0)", "jnp.ones((3, 4))[np.zeros((2, 0), bool)]"],
+)  # fmt: skip
+def test_indices_that_are_refused(row) -> None:
+    with pytest.raises(IndexError):
+        eval(row, NAMES)
