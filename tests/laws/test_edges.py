@@ -53,3 +53,38 @@ def _is_value(x: object) -> bool:
 def test_indices_that_are_refused(row) -> None:
     with pytest.raises(IndexError):
         eval(row, NAMES)
+
+
+# Large means with small deviations ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [8, 1000])
+def test_large_means_with_small_deviations(n) -> None:
+    rng = np.random.default_rng(n)
+    means, scales = 10 ** rng.uniform(2, 4, (40, 1)), 10 ** rng.uniform(-3, 0, (40, 1))
+    x = (means + scales * rng.normal(size=(40, n))).astype(np.float32)
+    exact = x.astype(np.float64)
+    mean, variance = exact.mean(1, keepdims=True), exact.var(1, keepdims=True)
+    expected = (exact - mean) / np.sqrt(variance + 1e-5)
+    for algorithm in ("fast", "stable"):
+        np.testing.assert_allclose(pl.nn.standardize(x, algorithm=algorithm), expected, 0, 2e-6)
+    rounded = np.square(np.spacing(x.max(1))) * 4  # NumPy's own error: the rounding of the mean
+    for function in (jnp.var, jnp.nanvar, lambda x, axis: jnp.square(jnp.std(x, axis))):
+        error = abs(np.asarray(function(x, 1), np.float64) - variance[:, 0])
+        assert (error <= 1e-5 * variance[:, 0] + rounded).all()
+
+
+def test_standardize_is_finite_and_keeps_conventions() -> None:
+    expected = np.array([[1, 0, -1]]) * 1.5**0.5
+    np.testing.assert_allclose(
+        pl.nn.standardize(np.array([[900, 600, 300]], np.float16)), expected, 1e-3
+    )  # whose squares overflow
+    x = np.array([[1 + 2j, 3 - 1j, -2 + 0.5j]], np.complex64)
+    expected = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
+    np.testing.assert_allclose(pl.nn.standardize(x), expected, 1e-5)
+    x = np.array([[1.0, 2.0, 3.0]], np.float32)
+    np.testing.assert_allclose(pl.nn.standardize(x, mean=1.0), (x - 1) / np.sqrt(11 / 3 + 1e-5), 1e-5)
+    np.testing.assert_allclose(
+        pl.nn.standardize(x, mean=1.0, algorithm="stable"), (x - 1) / np.sqrt(5 / 3 + 1e-5), 1e-5
+    )
+    assert np.isfinite(pl.nn.standardize(x, mean=5.0)).all()

@@ -9,8 +9,10 @@ from pellucid.base import ArgumentValueError, ArrayLike
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.log_sums import log_softmax, softmax
 from pellucid.numpy.promotion import promote_dtypes_inexact
-from pellucid.numpy.reductions import Axis, static_axis
+from pellucid.numpy.reductions import Axis, static_axis, wide
+from pellucid.numpy.statistics import squared
 from pellucid.primitives.arithmetic import rsqrt
+from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
 
@@ -26,7 +28,8 @@ def standardize(
 ) -> Array:
     """`(x - mean) / sqrt(variance + epsilon)`, by default those along `axis`.
 
-    `algorithm`: "fast" computes the variance as `mean(x²) - mean(x)²` in one pass, "compensated" from deviations.
+    The variance is computed from deviations, in two passes. The algorithms differ where `mean` is given and is not that
+    of `x`: "fast" means `mean(x²) - mean²`, but at least 0, "stable" `mean((x - mean)²)`.
     Raises: ArgumentValueError for another algorithm.
 
     The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
@@ -36,9 +39,9 @@ def standardize(
     >>> standardize(jnp.array([1.0, 3.0])).round(2)
     Array([-1.,  1.], dtype=float32)
     """
-    if algorithm not in ("fast", "compensated"):
+    if algorithm not in ("fast", "stable"):
         raise ArgumentValueError(
-            'nn.standardize has the algorithms "fast" and "compensated".', got=f"got {algorithm!r}"
+            'nn.standardize has the algorithms "fast" and "stable".', got=f"got {algorithm!r}"
         )
     return _standardize(x, mean, variance, epsilon, where, static_axis(axis), algorithm == "fast")
 
@@ -54,14 +57,30 @@ def _standardize(
     is_fast: bool,
 ) -> Array:
     [x] = promote_dtypes_inexact("nn.standardize", x)
+    def mean_of(elements: Any) -> Array:
+        return jnp.mean(elements, axis, keepdims=True, where=where)
+
     if mean is None:
-        mean = jnp.mean(x, axis, keepdims=True, where=where)
-    if variance is None:
-        if is_fast:
-            variance = jnp.mean(jnp.square(x), axis, keepdims=True, where=where) - jnp.square(mean)
-        else:
-            variance = jnp.mean(jnp.square(x - mean), axis, keepdims=True, where=where)
-    return jnp.subtract(x, mean) * rsqrt(jnp.asarray(variance + epsilon))
+        deviations = x - mean_of(x)
+        deviations -= mean_of(deviations)  # what the rounding of the mean left
+    else:
+        deviations = jnp.subtract(x, mean)
+    if variance is not None:
+        return deviations * rsqrt(jnp.asarray(variance + epsilon))
+    if mean is None or not is_fast:
+        variance = mean_of(_squared(deviations))
+    else:
+        own_mean = mean_of(x)
+        moved = (own_mean - mean) * jnp.conj(own_mean + mean)
+        variance = jnp.maximum(mean_of(_squared(x - own_mean)) + moved.real, 0)
+    scale = rsqrt(variance + epsilon)
+    return deviations * scale.astype(jnp.result_type(deviations, epsilon))
+
+
+def _squared(deviations: Array) -> Any:
+    """Squares of absolute values, in a dtype that holds those of narrow ones."""
+    dtype = type_of(deviations).dtype
+    return squared(deviations.astype(wide(dtype)))
 
 
 __all__ = ["log_softmax", "softmax", "standardize"]
