@@ -83,8 +83,50 @@ def test_standardize_is_finite_and_keeps_conventions() -> None:
     expected = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
     np.testing.assert_allclose(pl.nn.standardize(x), expected, 1e-5)
     x = np.array([[1.0, 2.0, 3.0]], np.float32)
-    np.testing.assert_allclose(pl.nn.standardize(x, mean=1.0), (x - 1) / np.sqrt(11 / 3 + 1e-5), 1e-5)
+    np.testing.assert_allclose(
+        pl.nn.standardize(x, mean=1.0), (x - 1) / np.sqrt(11 / 3 + 1e-5), 1e-5
+    )
     np.testing.assert_allclose(
         pl.nn.standardize(x, mean=1.0, algorithm="stable"), (x - 1) / np.sqrt(5 / 3 + 1e-5), 1e-5
     )
     assert np.isfinite(pl.nn.standardize(x, mean=5.0)).all()
+
+
+# Masked arrays -----------------------------------------------------------------------------------
+
+DOORS = [
+    "jnp.asarray(m)", "jnp.array(m)", "jnp.array([m, m], np.float32)", "jnp.asarray(m, dtype=int)", "jnp.mean(m)", "x + m", "m * x",
+    "jnp.asarray(np.ma.masked_array([1.0, 2.0]))", "jnp.sin(np.ma.masked)", "jnp.add(m, 1)", "lax.add(m, m)", "jnp.linalg.norm(m)",
+    "pl.device_put(m)", "pl.device_put([m], pl.devices()[0])", "pl.jit(lambda x: x)(m)", "pl.jit(lambda x: x).lower(x).compile()(m)",
+    "pl.jit(lambda: m + x)()", "pl.grad(jnp.sum)(m)", "pl.vmap(jnp.sin)(m)", "pl.vjp(jnp.sin, x)[1](m)", "pl.jvp(jnp.sin, (x,), (m,))",
+    "lax.scan(lambda c, y: (c, y), 0.0, m)", "lax.cond(True, lambda: m, lambda: x)", "pl.eval_shape(jnp.sin, m)", "pl.new_ref(m)",
+    "x[m > 1]", "x[np.ma.masked_array(1, mask=True)]", "x.at[0:3].set(m)", "x.at[m.astype(int)].set(1.0)", "pl.dlpack.from_dlpack(m)",
+    "jnp.repeat(x, m.astype(int))", "jnp.delete(x, m.astype(int))", "jnp.concatenate([x, m])", "ops.segment_sum(m, np.arange(3))",
+    "pl.make_array_from_process_local_data(x.sharding, m)", "pl.make_array_from_callback((3,), x.sharding, lambda i: m)",
+]  # fmt: skip
+"""Calls with a masked array, whose mask no array can keep."""
+
+
+@pytest.mark.parametrize("row", DOORS)
+def test_masked_arrays_are_refused(row) -> None:
+    names = NAMES | {
+        "m": np.ma.masked_array(np.array([1, 2, 1e9], np.float32), mask=[0, 0, 1]),
+        "x": jnp.ones(3),
+        "lax": pl.lax,
+        "ops": pl.ops,
+    }
+    for _ in range(2):  # calls are dispatched otherwise the second time
+        with pytest.raises(ValueError, match="masked arrays are not supported"):
+            eval(row, names)
+
+
+def test_masked_results_of_callbacks_are_refused() -> None:
+    masked = np.ma.masked_array(np.ones(3, np.float32), mask=[0, 0, 1])
+    stated = pl.ShapeDtypeStruct((3,), np.float32)
+    for call in (pl.pure_callback, pl.experimental.io_callback):
+        for function in (
+            lambda: call(lambda: masked, stated),
+            pl.jit(lambda: call(lambda: masked, stated)),
+        ):
+            with pytest.raises(ValueError, match="masked arrays are not supported"):
+                pl.block_until_ready(function())

@@ -106,6 +106,11 @@ class FlatCallback:
                 f"{what} another structure than result_shape_dtypes.",
                 got=[difference.text("result") for difference in differences[:4]],
             )
+        if any(isinstance(x, np.ma.MaskedArray) for x in leaves):
+            raise CallbackError(
+                f"{what} a masked array. numpy masked arrays are not supported: the mask would be lost.",
+                do="Return an array without a mask, `x.filled(value)`.",
+            )
         arrays = [_converted(x, aval) for x, aval in zip(leaves, avals, strict=True)]
         wrong = [
             (i, x)

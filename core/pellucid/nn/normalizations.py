@@ -57,6 +57,7 @@ def _standardize(
     is_fast: bool,
 ) -> Array:
     [x] = promote_dtypes_inexact("nn.standardize", x)
+
     def mean_of(elements: Any) -> Array:
         return jnp.mean(elements, axis, keepdims=True, where=where)
 

@@ -20,7 +20,7 @@ from pellucid.base import (
     dtypes,
 )
 from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing import Tracer, is_array_like, type_of
+from pellucid.tracing import Tracer, is_array_like, refuse_masked, type_of
 from pellucid.transforms.vmap import vmap
 from pellucid.xla.arrays import Array
 
@@ -219,6 +219,8 @@ def delete(
             )
         return _without(x, ravel(asarray(obj)), axis)
     else:
+        if isinstance(obj, np.ma.MaskedArray):
+            refuse_masked(obj)
         numbers = np.asarray(obj)
         if (numbers.size or is_array_like(obj)) and numbers.dtype.kind not in "iub":
             raise DtypeError(

@@ -41,7 +41,14 @@ from pellucid.runtime.transfer import copied, from_host, out_of_range, put_host
 from pellucid.sharding import make_single_device_sharding
 from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.stated import check_fits, stated_sharding
-from pellucid.tracing import Tracer, as_operand, is_array_like, operand_lines, type_of
+from pellucid.tracing import (
+    Tracer,
+    as_operand,
+    is_array_like,
+    operand_lines,
+    refuse_masked,
+    type_of,
+)
 from pellucid.xla.arrays import ARRAY_TYPES, Array
 from pellucid.xla.shardings import Device
 
@@ -152,6 +159,9 @@ def _from_host_sequence(x: Any, leaves: list[Any], dtype: Any) -> Any:
         dtype, _ = dtypes.promote(tuple([_type_pair(leaf) for leaf in leaves]))
     elif dtype is None:
         dtype = dtypes.default_float_dtype()
+    for leaf in leaves:
+        if isinstance(leaf, np.ma.MaskedArray):
+            refuse_masked(leaf)
     try:
         host = np.asarray(x, dtype=dtype)
     except ValueError as error:

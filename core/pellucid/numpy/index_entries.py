@@ -20,7 +20,7 @@ from pellucid.base import (
 )
 from pellucid.primitives.families import kind_of
 from pellucid.primitives.slicing import Slice
-from pellucid.tracing import Tracer, is_array_like, type_of
+from pellucid.tracing import Tracer, is_array_like, refuse_masked, type_of
 from pellucid.xla.arrays import Array, ArrayImpl
 
 from .creation import asarray
@@ -188,6 +188,8 @@ def _simplified(item: Any) -> Any:
             got=f"got {item.dtype}[{','.join(map(str, item.shape))}]",
             do="Convert it with `.astype(int)`.",
         )
+    if isinstance(item, np.ma.MaskedArray):
+        refuse_masked(item)
     if isinstance(item, np.ndarray) and item.ndim == 0:
         return item.item()
     return bool(_concrete(item)) if kind == "bool" and item.ndim == 0 else item

@@ -27,7 +27,7 @@ from pellucid.primitives.creation import iota
 from pellucid.primitives.families import constant_like, full_as, scalar
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.placement import with_out_sharding
-from pellucid.tracing import Tracer, as_operand, type_of
+from pellucid.tracing import Tracer, as_operand, refuse_masked, type_of
 from pellucid.xla.arrays import Array
 
 from .annotations import Axis, OutSharding, ShapeLike
@@ -557,6 +557,8 @@ def repeat(
             got=f"repeats: {repeats.aval.text()}",
             do="Give `total_repeat_length`, or repeats that are known when tracing.",
         )
+    if isinstance(repeats, np.ma.MaskedArray):
+        refuse_masked(repeats)
     counts: Any = np.asarray(repeats)
     movement.broadcast_shapes(counts.shape, (size,))
     if counts.size and counts.dtype.kind not in "iub":

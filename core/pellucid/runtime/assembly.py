@@ -25,7 +25,7 @@ from pellucid.ir import Operands, aval_at, shaped_array
 from pellucid.sharding import Sharding
 from pellucid.sharding.placement import tiles
 from pellucid.sharding.stated import check_fits, sharding_for
-from pellucid.tracing import type_of, types_of
+from pellucid.tracing import refuse_masked, type_of, types_of
 from pellucid.xla import ArrayImpl, assemble
 
 from .array import check_not_deleted
@@ -172,6 +172,8 @@ def _is_shape(shape) -> bool:
 
 def _from_local(sharding: Sharding, data, global_shape) -> ArrayImpl:
     name = "make_array_from_process_local_data"
+    if isinstance(data, np.ma.MaskedArray):
+        refuse_masked(data)
     data = np.asarray(data)
     aval = type_of(data)
     data = np.asarray(data, aval.dtype)  # 32 bits where 64 are off

@@ -8,6 +8,7 @@ import numpy as np
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, dtypes
 from pellucid.sharding import make_single_device_sharding
+from pellucid.tracing import refuse_masked
 from pellucid.xla import Device, JaxRuntimeError, arrays, extend
 
 from . import platforms
@@ -76,6 +77,8 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
             "from_dlpack takes an array with the methods `__dlpack__` and `__dlpack_device__`.",
             got=f"external_array: {type(external_array).__name__}",
         )
+    if isinstance(external_array, np.ma.MaskedArray):
+        refuse_masked(external_array)
     target = _single_device(device)
     kind, index = external_array.__dlpack_device__()
     source = _device_for(int(kind), int(index))

@@ -65,6 +65,7 @@ from .trace import (
     name_operands,
     operand_lines,
     plan_of,
+    refuse_masked,
     type_of,
     type_of_numpy,
     types_of,

@@ -10,12 +10,13 @@ import operator
 import re
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
 from pellucid.base import (
     ArgumentTypeError,
+    ArgumentValueError,
     ConcretizationError,
     PellucidError,
     Shape,
@@ -75,6 +76,15 @@ def _type_of_shape(shape: Shape, dtype, _is_x64: bool) -> AbstractValue:
     return shaped_array(shape, dtypes.canonicalize(dtype), False)
 
 
+def refuse_masked(x: np.ma.MaskedArray) -> NoReturn:
+    """Raise ArgumentValueError for an array of NumPy with a mask, which arrays would lose."""
+    raise ArgumentValueError(
+        "numpy masked arrays are not supported: the mask would be lost.",
+        got=f"got {type(x).__name__} of dtype {x.dtype} and shape {x.shape}",
+        do="Pass an array without a mask, `x.filled(value)`, or `x.data` and `~x.mask` as `where`.",
+    )
+
+
 value_types: set[type] = {*ARRAY_TYPES}
 """Types of arrays and tracers. Each class of tracers adds itself."""
 
@@ -89,6 +99,7 @@ type_handlers: dict[type, Callable[[Any], AbstractValue]] = {
     ArrayImpl: lambda x: x.aval,
     **{kind: _number_handler(kind) for kind in _DTYPES},
     np.ndarray: type_of_numpy,
+    np.ma.MaskedArray: refuse_masked,
     Symbol: _number_handler(int),
 }
 """For each type of operand, how to get its aval. Extended at import by layers that add types."""

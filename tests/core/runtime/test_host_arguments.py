@@ -41,9 +41,9 @@ def test_arguments_of_each_dtype_come_as_they_are(x64):
 
 def test_subclasses_of_numpy_are_taken():
     f = pl.jit(lambda x: x + 1)
-    for value in (np.ones(2, np.float32).view(Subclass), np.ma.masked_array([1.0, 1.0])):
-        for _ in range(2):
-            np.testing.assert_array_equal(f(value), [2, 2])
+    value = np.ones(2, np.float32).view(Subclass)
+    for _ in range(2):
+        np.testing.assert_array_equal(f(value), [2, 2])
     for _ in range(2):
         assert f(OwnScalar(1)) == 2
 
