@@ -120,13 +120,61 @@ def test_masked_arrays_are_refused(row) -> None:
             eval(row, names)
 
 
-def test_masked_results_of_callbacks_are_refused() -> None:
+@pytest.mark.parametrize("name", ["pure_callback", "experimental.io_callback"])
+def test_masked_results_of_callbacks_are_refused(name) -> None:
+    call = eval(f"pl.{name}", NAMES)
     masked = np.ma.masked_array(np.ones(3, np.float32), mask=[0, 0, 1])
     stated = pl.ShapeDtypeStruct((3,), np.float32)
-    for call in (pl.pure_callback, pl.experimental.io_callback):
-        for function in (
-            lambda: call(lambda: masked, stated),
-            pl.jit(lambda: call(lambda: masked, stated)),
-        ):
-            with pytest.raises(ValueError, match="masked arrays are not supported"):
-                pl.block_until_ready(function())
+    for function in (
+        lambda: call(lambda: masked, stated),
+        pl.jit(lambda: call(lambda: masked, stated)),
+    ):
+        with pytest.raises(ValueError, match="masked arrays are not supported"):
+            pl.block_until_ready(function())
+
+
+# Elements that are left out have no part in values and derivatives --------------------------------
+
+REDUCTIONS = [
+    "special.logsumexp(x, where=w)", "nn.logsumexp(x, where=w)", "nn.logmeanexp(x, where=w)", "special.logsumexp(x, b=w * 1.0)",
+    "special.logsumexp(x, where=w, return_sign=True)[0]", "nn.softmax(x, where=w)[1]", "nn.log_softmax(x, where=w)[1]",
+    "nn.standardize(x, where=w)[1]", "jnp.mean(x, where=w)", "jnp.sum(x, where=w)", "jnp.prod(x, where=w)", "jnp.var(x, where=w)",
+    "jnp.std(x, where=w)", "jnp.nanvar(x, where=w)", "jnp.nanstd(x, where=w)", "jnp.nanmean(x, where=w)", "jnp.nansum(x, where=w)",
+    "jnp.max(x, where=w, initial=-9)", "jnp.nanvar(jnp.where(w, x, jnp.nan))", "jnp.nanstd(jnp.where(w, x, jnp.nan))",
+    "jnp.nanmedian(jnp.where(w, x, jnp.nan))", "jnp.nancumprod(jnp.where(w, x, jnp.nan))[-1]", "jnp.multiply.reduce(x, where=w)",
+    "jnp.average(jnp.where(w, x, 0), weights=w * 1.0)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", REDUCTIONS)
+def test_elements_left_out_have_no_part(row) -> None:
+    names = NAMES | {"nn": pl.nn, "special": pl.scipy.special}
+    code = compile(row, row, "eval")
+
+    def f(x, w):
+        return eval(code, names | {"x": x, "w": w})
+
+    def derivatives(x, w):
+        return f(x, w), pl.grad(f)(x, w), pl.hessian(f)(x, w)
+
+    derivatives = pl.jit(derivatives)
+    others = np.array([1.0, 2.0, -1.0], np.float32)
+    value, gradient, hessian = derivatives(others, np.ones(3, bool))
+    for left_out in (1e30, np.inf, np.nan):
+        x = np.insert(others, 2, np.float32(left_out))
+        expected = np.insert(gradient, 2, 0), np.insert(np.insert(hessian, 2, 0, 0), 2, 0, 1)
+        actual = derivatives(x, np.array([True, True, False, True]))
+        np.testing.assert_allclose(actual[0], value, 1e-6)
+        for a, b in zip(actual[1:], expected, strict=True):
+            np.testing.assert_allclose(a, b, 1e-5, 1e-6)
+
+
+def test_sums_of_no_exponentials() -> None:
+    x = jnp.array([1.0, 2.0])
+    logsumexp = pl.scipy.special.logsumexp
+    for f in (lambda x: logsumexp(x, where=x < 0), lambda x: logsumexp(x, b=x * 0)):
+        assert f(x) == -np.inf
+        np.testing.assert_array_equal(pl.grad(f)(x), [0, 0])
+    weights = pl.grad(lambda b: logsumexp(x, b=b))(jnp.array([0.0, 1.0]))
+    np.testing.assert_allclose(weights, [np.exp(-1), 1], 1e-6)  # that of a weight of 0, too
+    assert logsumexp(jnp.array([1.0, jnp.inf]), b=jnp.array([1.0, 0.0])) == 1

@@ -61,6 +61,9 @@ def _standardize(
     def mean_of(elements: Any) -> Array:
         return jnp.mean(elements, axis, keepdims=True, where=where)
 
+    def kept(elements: Any) -> Array:
+        return elements if where is None else jnp.where(where, elements, 0)
+
     if mean is None:
         deviations = x - mean_of(x)
         deviations -= mean_of(deviations)  # what the rounding of the mean left
@@ -69,13 +72,18 @@ def _standardize(
     if variance is not None:
         return deviations * rsqrt(jnp.asarray(variance + epsilon))
     if mean is None or not is_fast:
-        variance = mean_of(_squared(deviations))
+        variance = mean_of(_squared(kept(deviations)))
     else:
         own_mean = mean_of(x)
         moved = (own_mean - mean) * jnp.conj(own_mean + mean)
-        variance = jnp.maximum(mean_of(_squared(x - own_mean)) + moved.real, 0)
-    scale = rsqrt(variance + epsilon)
-    return deviations * scale.astype(jnp.result_type(deviations, epsilon))
+        variance = jnp.maximum(mean_of(_squared(kept(x - own_mean))) + moved.real, 0)
+    scale = rsqrt(variance + epsilon).astype(jnp.result_type(deviations, epsilon))
+    if where is None:
+        return deviations * scale
+    # The derivative by `scale` multiplies what is left out by 0: only if it is finite.
+    is_factor = where | jnp.isfinite(deviations)
+    product = jnp.where(is_factor, deviations, 0) * scale
+    return jnp.where(is_factor, product, deviations)
 
 
 def _squared(deviations: Array) -> Any:

@@ -18,7 +18,7 @@ from .elementwise import absolute, exp, log, sign
 from .manipulation import broadcast_arrays, broadcast_to, canonical_axes, where as choose
 from .number_kinds import isfinite
 from .promotion import aval_of, promote_dtypes_inexact
-from .reductions import Axis, max, static_axis, sum
+from .reductions import Axis, any, max, static_axis, sum
 
 
 def logsumexp(
@@ -58,14 +58,23 @@ def _logsumexp(
         [x] = promote_dtypes_inexact("logsumexp", a)
     else:
         x, b = broadcast_arrays(*promote_dtypes_inexact("logsumexp", a, b))
-        x = choose(b != 0, x, np.asarray(-np.inf, type_of(x).dtype)[()])
     axes = canonical_axes(axis, type_of(x).ndim)
-    largest = max(x.real, axis=axes, keepdims=True, where=where, initial=-np.inf)
+    lowest = np.asarray(-np.inf, type_of(x).dtype)[()]
+    counted = x.real if b is None else choose(b != 0, x.real, -np.inf)
+    largest = max(counted, axis=axes, keepdims=True, where=where, initial=-np.inf)
     largest = stop_gradient(choose(isfinite(largest), largest, 0))
+    # What is left out must not overflow: derivatives multiply it by 0.
+    if where is not None:
+        x = choose(where, x, lowest)
+    if b is not None:  # a weight of 0 has the derivative exp(x) itself
+        x = choose((b != 0) | isfinite(exp(x - largest)), x, lowest)
     terms = exp(x - largest)
     if b is not None:
         terms = terms * b
     total = sum(terms, axis=axes, keepdims=keepdims, where=where)
+    if b is not None:  # the logarithm of no terms is -inf, whatever `a` is
+        has_terms = any(b != 0, axis=axes, keepdims=keepdims, where=where)
+        total = choose(has_terms, total, stop_gradient(total))
     offset = largest if keepdims else largest.squeeze(axes)
     signs = sign(total)
     is_complex = type_of(total).dtype.kind == "c"
@@ -124,7 +133,7 @@ def _softmax(x: ArrayLike, where: ArrayLike | None, axis: Axis) -> Any:
     [x] = promote_dtypes_inexact("nn.softmax", x)
 
     @custom_jvp
-    def of(x: ArrayLike) -> Any:
+    def of(x: ArrayLike, where: ArrayLike | None) -> Any:
         largest = max(x, axis, where=where, initial=-np.inf, keepdims=True)
         terms = exp(x - largest)
         total = sum(terms, axis, where=where, keepdims=True)
@@ -133,10 +142,10 @@ def _softmax(x: ArrayLike, where: ArrayLike | None, axis: Axis) -> Any:
 
     @of.defjvp
     def _(primals: Any, tangents: Any) -> Any:
-        y, [t] = of(*primals), tangents
-        return y, y * (t - sum(y * t, axis, where=where, keepdims=True))
+        y, t = of(*primals), tangents[0]
+        return y, y * (t - sum(y * t, axis, where=primals[1], keepdims=True))
 
-    return of(x)
+    return of(x, where)
 
 
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:

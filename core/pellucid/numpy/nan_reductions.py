@@ -374,6 +374,7 @@ def _variance(
     else:
         mean = given_mean(name, mean, aval, computed)
     centred = arithmetic.sub(*promote_shapes(name, a, mean))
+    centred = masked(name, centred, where, computed.type(0))
     squares = squared(masked(name, centred, _present(a), computed.type(0)))
     part = dtypes.to_floating_dtype(computed)
     count = reduced(name, SUM, _present(a), axis, part, keepdims, where=where)

@@ -147,7 +147,9 @@ def _variance(
         mean = mean_of(name, a, axis, computed, True, where)
     else:
         mean = given_mean(name, mean, aval, computed)
-    squares = squared(arithmetic.sub(*promote_shapes(name, a, mean)))
+    deviations = arithmetic.sub(*promote_shapes(name, a, mean))
+    # Derivatives multiply what is left out by 0: it must be finite before it is squared.
+    squares = squared(masked(name, deviations, where, computed.type(0)))
     part = dtypes.to_floating_dtype(computed)
     count = _count(name, aval, axis, where, part, keepdims)
     divisor = arithmetic.sub(count, convert(correction, type_of(correction), part))
