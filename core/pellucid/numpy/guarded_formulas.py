@@ -38,11 +38,14 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     infinite = logical.bitwise_or(
         logical.eq(x, constant_like(x, np.inf)), logical.eq(y, constant_like(y, np.inf))
     )
-    large, small = arithmetic.max(x, y), arithmetic.min(x, y)
+    large = arithmetic.max(x, y)
     zero, one = constant_like(large, 0), constant_like(large, 1)
     is_zero = logical.eq(large, zero)
-    ratio = arithmetic.div(small, selected(is_zero, one, large))
-    length = arithmetic.mul(large, arithmetic.sqrt(arithmetic.add(one, arithmetic.square(ratio))))
+    # The length doesn't depend on the unit, whose derivatives would have a kink where both sides are equal.
+    unit = conversion.stop_gradient(selected(is_zero, one, large))
+    squares = [arithmetic.square(arithmetic.div(side, unit)) for side in (x, y)]
+    total = selected(is_zero, one, arithmetic.add(*squares))
+    length = arithmetic.mul(unit, arithmetic.sqrt(total))
     length = selected(infinite, constant_like(large, np.inf), selected(is_zero, large, length))
     return _weak_if_all_are(length, *sides)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, dtypes
 from pellucid.higher_order.loops import while_loop
-from pellucid.primitives.conversion import bitcast_convert_type
+from pellucid.primitives.conversion import bitcast_convert_type, stop_gradient
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
@@ -117,6 +117,9 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     half = np.asarray((bias - 1) << n_mantissa, kind)[()]
     mantissa = bitcast_convert_type(bitwise_and(bits, ~mask) | half, dtype)
     is_plain = isfinite(x) & (x != 0)
+    # Bits have no derivative: the mantissa gets that of `x` times a power of two.
+    linear = ldexp(where(is_plain, x, 1), -exponent)
+    mantissa = mantissa + (linear - stop_gradient(linear))
     return where(is_plain, mantissa, x), where(is_plain, exponent, 0)
 
 

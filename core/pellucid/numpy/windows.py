@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import ArgumentValueError, ArrayLike, dtypes
-from pellucid.primitives.special import bessel_i0e
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import arange, linspace, ones
-from .elementwise import absolute, cos, exp, sqrt
+from .elementwise import absolute, cos, sqrt
+from .modified_bessel import i0_of
+from .partials import evaluated
 from .promotion import aval_of, known_int, promote_dtypes_inexact
 
 
@@ -114,8 +115,7 @@ def i0(x: ArrayLike) -> Array:
     """
     if aval_of("i0", x).dtype.kind == "c":
         raise ArgumentValueError("jnp.i0 needs real numbers.", got=type_of(x).text())
-    [x] = promote_dtypes_inexact("i0", x)
-    return exp(absolute(x)) * bessel_i0e(x)
+    return evaluated(i0_of, promote_dtypes_inexact("i0", x))
 
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]

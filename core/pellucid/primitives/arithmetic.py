@@ -327,7 +327,8 @@ abs_p: Elementwise = Elementwise(
 def sign(x: Any) -> Any:
     """Sign of `x`, element by element: -1, 0 or 1; for complex `x`, `x / |x|`, or 0.
 
-    Signed zeros and NaN stay. The derivative counts as zero. Source: StableHLO specification, `sign`.
+    Signed zeros and NaN stay. The derivative counts as zero, but for complex `x` away from 0, where only |sign(x)| is
+    constant. Source: StableHLO specification, `sign`.
 
     Takes integer, floating-point or complex elements; the result has the shape and dtype of `x`.
     Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
@@ -344,7 +345,16 @@ def _lower_sign(ctx, operands, params):
     return ctx.as_result("stablehlo.sign", operands)
 
 
-sign_p = Elementwise("sign", CHEAP_ARITHMETIC, NUMBER, _lower_sign, tangents=(None,))
+def _sign_tangent(t, y, x):
+    if kind_of(type_of(x).dtype) != "complex":
+        return Zero(type_of(y).tangent())
+    # d(x / |x|) = (dx - y Re(dx conj(y))) / |x|
+    radial = converted(real(mul(t, conj(y))), type_of(y).dtype)
+    around = div(sub(t, mul(y, radial)), nonzero(converted(abs(x), type_of(y).dtype)))
+    return select(eq(x, constant_like(x, 0)), full_as(x, 0), around)
+
+
+sign_p = Elementwise("sign", CHEAP_ARITHMETIC, NUMBER, _lower_sign, tangents=(_sign_tangent,))
 
 
 def max(x: Any, y: Any) -> Any:

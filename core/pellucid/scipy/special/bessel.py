@@ -12,40 +12,16 @@ from pellucid.base import ArgumentValueError, ArrayLike
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.higher_order.loops import scan
 from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.modified_bessel import i0_of, i1_of
 from pellucid.numpy.promotion import known_int
 from pellucid.primitives import special
-from pellucid.primitives.formulas import Term, exp, select
+from pellucid.primitives.formulas import Term
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
-from .real_functions import promoted_reals, real_function, with_partials
+from .real_functions import promoted_reals, real_function
 
 # Modified functions -----------------------------------------------------------------------------------
-
-
-_SHIFT = 5.0
-"""exp(|x| - 5) overflows for no |x| for which a modified Bessel function doesn't."""
-
-
-def _unscaled(x: Term, scaled: Term) -> Term:
-    """exp(|x|) `scaled`, whose first factor alone may overflow."""
-    size = abs(x)
-    is_large = size > 2 * _SHIFT  # where `size - _SHIFT` is exact
-    factor = select(is_large, scaled * math.exp(_SHIFT), scaled)
-    value = exp(select(is_large, size - _SHIFT, size)) * factor
-    return select(abs(x) == np.inf, x * scaled.filled(1), value)
-
-
-@with_partials(lambda y, x: i1_of(x))  # pyright: ignore[reportGeneralTypeIssues]
-def i0_of(x: Term) -> Term:
-    """I₀(x)."""
-    return abs(_unscaled(x, Term(special.bessel_i0e(x.value))))
-
-
-@with_partials(lambda y, x: select(x == 0, 0.5, i0_of(x) - y / x))
-def i1_of(x: Term) -> Term:
-    """I₁(x)."""
-    return _unscaled(x, Term(special.bessel_i1e(x.value)))
 
 
 @real_function

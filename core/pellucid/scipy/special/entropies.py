@@ -12,6 +12,7 @@ from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.numpy import log_sums
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.log_sums import logsumexp
+from pellucid.numpy.partials import with_partials
 from pellucid.numpy.promotion import promote_arguments_inexact
 from pellucid.numpy.reductions import Axis
 from pellucid.primitives import transcendental
@@ -19,7 +20,7 @@ from pellucid.primitives.formulas import Term, exp, is_nan, log, log1p, select
 from pellucid.primitives.incomplete import deviance
 from pellucid.xla.arrays import Array
 
-from .real_functions import real_function, with_partials
+from .real_functions import real_function
 
 
 @with_partials(lambda y, p: -log(p) - 1)
@@ -120,9 +121,12 @@ def _product_with(logarithm: Any, argument: Any, slope: Any) -> Any:
             is_zero, jnp.zeros_like(x * y), x * logarithm(jnp.where(is_zero, argument, y))
         )
 
-    function.defjvps(
-        lambda t, result, x, y: t * logarithm(y), lambda t, result, x, y: t * (x / slope(y))
-    )
+    def by_second(t: Any, _result: Any, x: Any, y: Any) -> Any:
+        size = jnp.asarray(slope(y))
+        is_constant = (x == 0) & (size == 0)
+        return t * jnp.where(is_constant, 0, x / jnp.where(is_constant, 1, size))
+
+    function.defjvps(lambda t, result, x, y: t * logarithm(y), by_second)
     return function
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 import pellucid.numpy as jnp
 from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes
+from pellucid.numpy.partials import with_partials
 from pellucid.numpy.promotion import aval_of, known_int
 from pellucid.primitives import formulas, special
 from pellucid.primitives.formulas import Term, exp, is_nan, log, log1p, maximum, power, select, tan
@@ -27,7 +28,6 @@ from .real_functions import (
     series,
     sin_pi,
     undifferentiable,
-    with_partials,
 )
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)

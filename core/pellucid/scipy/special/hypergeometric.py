@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pellucid.numpy.partials import with_partials
 from pellucid.primitives.formulas import (
     Term,
     exp,
@@ -16,7 +17,7 @@ from pellucid.primitives.formulas import (
 )
 
 from .gamma_functions import gammaln_of, gammasgn_of
-from .real_functions import is_whole, looped, numerically_exact, real_function, with_partials
+from .real_functions import is_whole, looped, numerically_exact, real_function
 
 
 def _power_series(upper: list[Term], lower: Term, x: Term, first: Term | float = 1.0) -> Term:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.numpy.partials import removable, with_partials
 from pellucid.primitives import formulas
 from pellucid.primitives.formulas import (
     Term,
@@ -18,6 +19,7 @@ from pellucid.primitives.formulas import (
     log1p,
     maximum,
     minimum,
+    polynomial,
     select,
     sin,
     square,
@@ -33,7 +35,6 @@ from .real_functions import (
     series,
     split,
     undifferentiable,
-    with_partials,
 )
 
 _EULER = float(np.euler_gamma)
@@ -77,7 +78,13 @@ def expi_of(x: Term) -> Term:
     return select(x == np.inf, np.inf, value)
 
 
-@with_partials(undifferentiable("expn", "n"), lambda y, n, x: -expn_of(n - 1, x))  # pyright: ignore[reportGeneralTypeIssues]
+def _expn_slope(y: Term, n: Term, x: Term) -> Term:
+    """-Eₙ₋₁(x), for n = 0 by its formula."""
+    below = exp(-x) * (1 / x + 1 / square(x))
+    return -select(n == 0, below, expn_of(maximum(n - 1, n.filled(0)), x))
+
+
+@with_partials(undifferentiable("expn", "n"), _expn_slope)
 def expn_of(n: Term, x: Term) -> Term:
     """Eₙ(x) for whole n: a power series for x ≤ 1 (DLMF 8.19.8), a continued fraction beyond (DLMF 8.19.17), summed up."""
     is_far, one, order = x > 1, x.filled(1), n - 1
@@ -123,7 +130,15 @@ def _sici_far(x: Term) -> tuple[Term, Term]:
     return f, v * series(v, 0, _NEAR**-2, tables.SICI_G)
 
 
-@with_partials(lambda y, x: select(x == 0, 1.0, sin(x) / x))
+_SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(8)]
+
+
+def _sinc(x: Term) -> Term:
+    """sin(x) / x, by its series at 0."""
+    return removable(x, lambda x: sin(x) / x, 0.5, lambda x: polynomial(square(x), _SINC))
+
+
+@with_partials(lambda y, x: _sinc(x))
 def si_of(x: Term) -> Term:
     """Si(x)."""
     size = abs(x)
@@ -221,10 +236,13 @@ def spence_of(x: Term) -> Term:
     return select(x == np.inf, -np.inf, select(x < 0, np.nan, value))
 
 
+_LOG_SERIES = [(-1) ** (k + 1) / (k + 1) for k in range(18)]
+
+
 def _log_by_one_less(x: Term) -> Term:
-    """log(x) / (1 - x), 1/x after its limit at 1."""
-    w = x - 1
-    return select(w == 0, -1.0, -log(x) / w)
+    """log(x) / (1 - x), by its series at 1."""
+    near = lambda w: polynomial(w, _LOG_SERIES)
+    return removable(x - 1, lambda w: -log(x) / w, 0.1, near)
 
 
 # Public functions -------------------------------------------------------------------------------------

@@ -7,12 +7,13 @@ import math
 import numpy as np
 
 from pellucid.base import ArgumentValueError, ArrayLike
+from pellucid.numpy.partials import with_partials
 from pellucid.primitives import special
 from pellucid.primitives.formulas import Term, exp, log, log1p, minimum, select, sqrt, square
 from pellucid.xla.arrays import Array
 
 from . import coefficients as tables
-from .real_functions import exp_square, of_unit, real_function, series, with_partials
+from .real_functions import exp_square, of_unit, real_function, series
 
 _ROOT_2 = math.sqrt(2)
 _2_BY_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -94,7 +95,13 @@ def _normal_tail(x: Term) -> Term:
     return 0.5 * exp_square(x, -0.5) * erfcx_of(abs(x) * (1 / _ROOT_2))
 
 
-@with_partials(lambda y, x: _ROOT_2_BY_PI / erfcx_of(x * (-1 / _ROOT_2)))
+@with_partials(lambda y, x: select(y == 0, 0.0, -y * (x + y)))
+def _inverse_mills_ratio(x: Term) -> Term:
+    """The normal density over the distribution function."""
+    return _ROOT_2_BY_PI / erfcx_of(x * (-1 / _ROOT_2))
+
+
+@with_partials(lambda y, x: _inverse_mills_ratio(x))
 def log_ndtr_of(x: Term) -> Term:
     """The logarithm of the normal distribution function."""
     z = select(x < 0, x * (-1 / _ROOT_2), 0.0)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pellucid.base import DtypeError, dtypes
-from pellucid.higher_order.custom_derivatives import custom_jvp
-from pellucid.higher_order.custom_rules import SymbolicZero
+from pellucid.base import DtypeError
 from pellucid.higher_order.loops import while_loop
 from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.partials import Formula, evaluated
 from pellucid.numpy.promotion import broadcast_arrays, promote_dtypes_inexact
-from pellucid.primitives import arithmetic, conversion, formulas, reduction
+from pellucid.primitives import conversion, formulas, reduction
 from pellucid.primitives.families import full_as
 from pellucid.primitives.formulas import Term, chebyshev, exp, select
 from pellucid.primitives.transcendental import no_derivative
@@ -24,11 +23,6 @@ from pellucid.transforms.jvp import jvp
 
 MAX_STEPS = 20_000
 """Maximum number of terms of a series or levels of a fraction; elements that need more are NaN."""
-
-_MIN_DTYPE = np.dtype(np.float32)
-"""Narrowest dtype of intermediate values."""
-
-Formula = Callable[..., Any]
 
 
 def promoted_reals(name: str, *operands: Any) -> list[Any]:
@@ -41,18 +35,6 @@ def promoted_reals(name: str, *operands: Any) -> list[Any]:
     if any(type_of(x).dtype.kind == "c" for x in operands):
         raise DtypeError(f"{name} needs real numbers.", got=operand_lines(operands))
     return broadcast_arrays(name, *operands)
-
-
-def evaluated(formula: Formula, operands: Sequence[Any]) -> Any:
-    """Results of `formula` of terms, computed in float32 at least, in the dtype of `operands`."""
-    aval = type_of(operands[0])
-    weak = all(type_of(x).weak_type for x in operands)
-    is_narrow = dtypes.itemsize_bits(aval.dtype) < dtypes.itemsize_bits(_MIN_DTYPE)
-    wide = _MIN_DTYPE if is_narrow else aval.dtype
-    terms = [Term(conversion.converted(x, wide, False)) for x in operands]
-    narrowed = lambda y: conversion.converted(y.value, aval.dtype, weak)
-    result = formula(*terms)
-    return tuple(map(narrowed, result)) if isinstance(result, tuple) else narrowed(result)
 
 
 def real_function(formula: Formula | None = None, *, complex: Formula | None = None) -> Any:
@@ -86,35 +68,6 @@ def _for_arrays(signature: inspect.Signature) -> inspect.Signature:
     parameters = [p.replace(annotation="ArrayLike") for p in signature.parameters.values()]
     results = str(signature.return_annotation).replace("Term", "Array")
     return signature.replace(parameters=parameters, return_annotation=results)
-
-
-def with_partials(*partials: Formula | None) -> Callable[[Formula], Formula]:
-    """Decorator that states derivatives of a formula: `partial(y, *terms)` for each argument, None where it is zero."""
-
-    def decorate(formula: Formula) -> Formula:
-        call = custom_jvp(lambda *xs: formula(*map(Term, xs)).value)
-
-        def rule(primals: Any, tangents: Any) -> Any:
-            y = call(*primals)
-            total = full_as(y, 0)
-            for t, partial in zip(tangents, partials, strict=True):
-                if partial is not None and type(t) is not SymbolicZero:
-                    slope = partial(Term(y), *map(Term, primals)).value
-                    total = arithmetic.add(total, arithmetic.mul(t, slope))
-            return y, total
-
-        call.defjvp(rule, symbolic_zeros=True)
-        return functools.wraps(formula)(
-            lambda *terms: Term(call(*[x.value for x in same_dtype(terms)]))
-        )
-
-    return decorate
-
-
-def same_dtype(terms: Sequence[Any]) -> list[Term]:
-    """`terms`, of which some may be numbers."""
-    like = next(x for x in terms if isinstance(x, Term))
-    return [x if isinstance(x, Term) else like.filled(x) for x in terms]
 
 
 def undifferentiable(function: str, argument: str) -> Formula:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.partials import evaluated
 from pellucid.primitives import special
 from pellucid.primitives.formulas import (
     Term,
@@ -21,7 +22,7 @@ from pellucid.primitives.formulas import (
     select,
 )
 from pellucid.scipy.special.gamma_functions import betaln_of
-from pellucid.scipy.special.real_functions import evaluated, promoted_reals
+from pellucid.scipy.special.real_functions import promoted_reals
 
 from .distribution_examples import EXAMPLES
 
