@@ -288,10 +288,11 @@ class FunctionSpec(NamedTuple):
     def debug_info(self, call: Call, out_trees: Sequence[Any] = ()) -> DebugInfo:
         """Names for messages about this call; `out_trees` gets the structure of the result when the function has run."""
         # Programs keep this: neither the call, which refers to its arguments, nor what the function captured.
-        tree, spec = call.tree, self._replace(function=_without_captured(self.function))
+        tree, avals = call.tree, call.avals
+        spec = self._replace(function=_without_captured(self.function))
 
         def names() -> tuple[str, ...]:
-            return spec.names_of_leaves(leaf_paths(tree), len(tree.children()[0].children()))
+            return spec.names_of_leaves(leaf_paths(tree, avals), len(tree.children()[0].children()))
 
         return DebugInfo(self.name, names, paths_of_results(self.function, out_trees))
 

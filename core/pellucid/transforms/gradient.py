@@ -17,6 +17,8 @@ from pellucid.base import (
     ShapeError,
     dtypes,
     is_none,
+    keystr,
+    leaf_paths,
     register_pytree_node,
     strict_zip,
 )
@@ -37,6 +39,7 @@ from pellucid.xla import (
     flatten_tangents,
     leaves_outside,
     unflatten_apart,
+    unflatten_bare,
     unflatten_tangents,
 )
 
@@ -256,14 +259,15 @@ register_pytree_node(NotNeeded, lambda x: ((), None), lambda aux, children: NotN
 class VJP:
     """The backward pass of a function at a point: call it with a cotangent of the result.
 
-    It is a tree whose leaves are the residuals: `args_res` holds those that are arguments of the function,
-    `opaque_residuals` the others. So it can be returned from `jit` and passed to it.
+    It is a tree whose leaves are the residuals: `args_res` lists, for each argument of the function, those that are
+    leaves of it, in tuples nested as the argument is, and `opaque_residuals` the others. So it can be returned from
+    `jit` and passed to it. An argument may be taken out of `args_res` and set again, as a tree of the argument's structure.
     """
 
     derivative: Derivative
     sources: tuple[int | None, ...]
     """For each residual the number of the argument's leaf that it is; None for an opaque one."""
-    args_res: Any
+    args_res: list[Any]
     opaque_residuals: Values
 
     @property
@@ -291,13 +295,27 @@ class VJP:
                 do="If the result is a tuple, pass a tuple of cotangents.",
             )
         cotangents = checked_cotangents(out_ct, out_tree, program.out_avals, name)
-        by_leaf = dict(strict_zip(sorted({*self.sources} - {None}), flatten(self.args_res)[0]))  # pyright: ignore[reportArgumentType]
-        opaque = iter(self.opaque_residuals)
-        residuals = [next(opaque) if i is None else by_leaf[i] for i in self.sources]
+        residuals = self._residuals()
         with plumbing("vjp"), use_transformation("transpose"):
             in_cotangents = program._replace(residuals=residuals).pulled_back(cotangents)
             gradient = spread(in_cotangents, program.nonzero_in, in_avals)
             return unflatten_tangents(in_tree, map(instantiate, gradient))
+
+    def _residuals(self) -> Values:
+        leaves = flatten(self.args_res, lambda x: isinstance(x, NotNeeded))[0]
+        needed = sorted({*self.sources} - {None})  # pyright: ignore[reportArgumentType]
+        missing = [i for i in needed if i >= len(leaves) or isinstance(leaves[i], NotNeeded)]
+        if missing or len(leaves) != self.in_tree.num_leaves:
+            paths = leaf_paths(self.in_tree)
+            raise ArgumentValueError(
+                f"args_res of the backward pass of `{self.derivative.name}` lacks arguments that it needs.",
+                got=f"{len(leaves)} leaves, arguments of {len(paths)}",
+                do="Fill in "
+                + ", ".join(f"args_res{keystr(paths[i])}" for i in (missing or needed)[:4])
+                + ", each argument nested as the function takes it.",
+            )
+        opaque = iter(self.opaque_residuals)
+        return [next(opaque) if i is None else leaves[i] for i in self.sources]
 
     def with_refs(self, *refs: Any) -> Callable[[Any], Any]:
         """The backward pass that adds cotangents to references instead of giving them.
@@ -359,7 +377,8 @@ def vjp(
         opaque = [r for r, i in strict_zip(residuals, sources) if i is None]
         used = {*sources}
         arguments = [x if i in used else NotNeeded() for i, x in enumerate(leaves)]
-        return VJP(derivative, sources, unflatten_apart(derivative.in_tree, arguments), opaque)
+        args_res = [*unflatten_bare(derivative.in_tree, arguments)]
+        return VJP(derivative, sources, args_res, opaque)
 
     return linearized_call(fun, "vjp", primals, has_aux, backward)
 

@@ -39,6 +39,7 @@ from .pytree import (
     stopping,
     treedef_tuple,
     unflatten_apart,
+    unflatten_bare,
     unflatten_pairs,
     unflatten_tangents,
 )

@@ -92,9 +92,20 @@ def treedef_of_node(node_type: type, static_data: Any, children: Sequence[PyTree
     )
 
 
-# Trees of tangents ------------------------------------------------------------------------------------------
+treedef_of_leaf = flatten(0)[1]
+"""Structure of a leaf."""
 
-_LEAF = flatten(0)[1]
+
+def unflatten_bare(tree: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """The leaves nested as in `tree`, with a tuple for every node, so that no class of the user is made."""
+    if tree.node_data() is None and tree.num_leaves == 1:
+        [leaf] = leaves
+        return leaf
+    rest = iter(leaves)
+    return tuple([unflatten_bare(x, islice(rest, x.num_leaves)) for x in tree.children()])
+
+
+# Trees of tangents ------------------------------------------------------------------------------------------
 
 
 def _opened(tree: PyTreeDef) -> tuple[PyTreeDef, list[tuple[Any, int]]]:
@@ -104,7 +115,7 @@ def _opened(tree: PyTreeDef) -> tuple[PyTreeDef, list[tuple[Any, int]]]:
         return tree, [(None, 1)]
     node_type, static_data = node
     if node_type in opaque_types:
-        return _LEAF, [(node, tree.num_leaves)]
+        return treedef_of_leaf, [(node, tree.num_leaves)]
     opened = [_opened(child) for child in tree.children()]
     structure = treedef_of_node(node_type, static_data, [structure for structure, _ in opened])
     return structure, [place for _, places in opened for place in places]
@@ -174,7 +185,7 @@ def unflatten_pairs(
     """The tree of `pair(x, mark)`; of an opaque value, `x` is the value, and the mark whether one of its leaves has it."""
 
     def of_opaque(node: Any, pairs: list[Any]) -> Any:
-        structure = treedef_of_node(node[0], node[1], [_LEAF] * len(pairs))
+        structure = treedef_of_node(node[0], node[1], [treedef_of_leaf] * len(pairs))
         return pair(structure.unflatten([x for x, _ in pairs]), any(mark for _, mark in pairs))
 
     structure, places = _opened(tree)

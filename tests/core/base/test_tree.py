@@ -41,6 +41,7 @@ from pellucid.base.tree import (
     prefix_errors,
     register_dataclass,
     register_pytree_node,
+    register_pytree_node_class,
     shown_path,
     structure_differences,
     tree_all,
@@ -457,6 +458,55 @@ def test_leaves_below_a_node_that_changes_with_its_placeholders_are_counted():
         assert f'loc("{name}")' in text
     for name in ("result[0][<flat index 1>]", "result[1]"):
         assert f'jax.result_info = "{name}"' in text
+
+
+@register_pytree_node_class
+class Shaped:
+    """A class whose constructor looks at its array."""
+
+    def __init__(self, array):
+        assert array.ndim > 0
+        self.array = array
+
+    def tree_flatten(self):
+        return (self.array,), None
+
+    @classmethod
+    def tree_unflatten(cls, _, children):
+        return cls(*children)
+
+
+def test_classes_that_look_at_their_children_go_through_jit():
+    value = Shaped(np.ones(2, np.float32))
+    paths = leaf_paths(tree_structure(({"a": [0, value]}, 0)))
+    assert [keystr(path) for path in paths] == ["[0]['a'][0]", "[0]['a'][1][<flat index 0>]", "[1]"]
+
+    def f(x, *, scale):
+        return Shaped(x.array * scale)
+
+    jitted = pl.jit(f, donate_argnames="scale")
+    scale = np.float32([2, 3])
+    assert jitted(value, scale=scale).array.tolist() == [2.0, 3.0]
+    text = jitted.lower(value, scale=scale).as_text(debug_info=True)
+    assert 'loc("x[<flat index 0>]")' in text
+    assert 'loc("scale")' in text
+    exported = pl.export.export(pl.jit(lambda x: x.array + 1))(value)
+    assert exported.call(value).tolist() == [2.0, 2.0]
+    assert pl.pmap(lambda x: x.array + 1)(Shaped(np.ones((1, 2)))).shape == (1, 2)
+
+
+def test_types_name_the_children_of_classes_that_refuse_placeholders():
+    class Layer:
+        def __init__(self, weight):
+            self.weight = weight
+            self.width = weight.shape[-1]
+
+    keys = lambda x: [(pl.tree_util.GetAttrKey("weight"), x.weight)]
+    pl.tree_util.register_pytree_with_keys(
+        Layer, lambda x: (keys(x), None), lambda _, children: Layer(*children)
+    )
+    text = pl.jit(lambda layer: layer.weight).lower(Layer(np.ones(3))).as_text(debug_info=True)
+    assert 'loc("layer.weight")' in text
 
 
 def test_wrong_numbers_of_leaves_are_counted():

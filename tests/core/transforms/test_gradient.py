@@ -8,6 +8,7 @@ import pellucid
 from pellucid import grad, jit, jvp, lax, linearize, value_and_grad, vjp
 from pellucid.base.errors import (
     ArgumentTypeError,
+    ArgumentValueError,
     DerivativeRuleError,
     DtypeError,
     RemovedError,
@@ -180,3 +181,36 @@ def test_values_captured_from_a_derivative_are_refused_by_rules():
         lambda: grad(lambda x: f(lambda y: y * x, x))(1.0), (DerivativeRuleError, pellucid.base.errors.UnexpectedTracerError),
         "captured: f32[]", "as an argument",
     )  # fmt: skip
+
+
+def test_residuals_of_a_backward_pass_can_be_taken_out_and_set_again():
+    """They are listed by argument, in tuples, so that no class of the user is made of what isn't needed."""
+
+    @pellucid.tree_util.register_pytree_node_class
+    class Shaped:
+        def __init__(self, array):
+            assert array.shape == (2,)
+            self.array = array
+
+        def tree_flatten(self):
+            return (self.array,), None
+
+        @classmethod
+        def tree_unflatten(cls, _, children):
+            return cls(*children)
+
+    x, w = np.float32([1, 2]), np.float32([3, 4])
+    _, backward = vjp(lambda p, x: p["w"].array * x + p["b"], {"w": Shaped(w), "b": 0.0}, x)
+    (b, (kept,)), kept_x = backward.args_res
+    assert "NotNeeded" in type(b).__name__
+    assert kept.tolist() == [3, 4]
+    assert kept_x.tolist() == [1, 2]
+    cotangent, by_x = backward(np.ones(2, np.float32))
+    assert (cotangent["w"].array.tolist(), by_x.tolist()) == ([1, 2], [3, 4])
+    backward.args_res[0] = {"w": Shaped(10 * w), "b": 0.0}
+    assert backward(np.ones(2, np.float32))[1].tolist() == [30, 40]
+    backward.args_res[1] = None
+    with pytest.raises(ArgumentValueError, match=r"lacks arguments that it needs"):
+        backward(np.ones(2, np.float32))
+    again = jit(lambda f, ct: f(ct))(vjp(lambda p: p.array * p.array, Shaped(w))[1], x)
+    assert again[0].array.tolist() == [6, 16]

@@ -5,6 +5,7 @@ import reprlib
 import sys
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from pellucid.base.errors import PellucidError
@@ -154,32 +155,50 @@ def child_keys(structure: PyTreeDef, leaves: Sequence[Any] | None = None) -> Key
     A structure doesn't store them, so the node is rebuilt (from `leaves`, if they are known)
     and asked; the children of a class that can't be rebuilt are counted.
     """
-    count = len(structure.children())
+    children = structure.children()
+    if leaves is not None and (keys := _rebuilt_keys(structure, leaves)) is not None:
+        return keys
+    if children and (data := structure.node_data()) is not None:
+        # The node alone: a class below it may refuse placeholders.
+        node = pytree.treedef_of_node(*data, [pytree.treedef_of_leaf] * len(children))
+        if (keys := _rebuilt_keys(node, [None] * len(children))) is not None:
+            return keys
+    return tuple(map(FlattenedIndexKey, range(len(children))))
+
+
+def _rebuilt_keys(structure: PyTreeDef, leaves: Sequence[Any]) -> KeyPath | None:
+    """Steps to the children of the tree of `leaves`; None where it can't be made, or has other children."""
     try:
-        node = structure.unflatten([None] * structure.num_leaves if leaves is None else leaves)
-        pairs, _ = pytree.flatten_one_level_with_keys(node) or ((), None)
-        keys = tuple(key for key, _ in pairs)
-    except Exception:  # the user's own code, run to name a path in another error
-        keys = ()
-    return keys if len(keys) == count else tuple(map(FlattenedIndexKey, range(count)))
+        pairs, _ = pytree.flatten_one_level_with_keys(structure.unflatten(leaves)) or ((), None)
+    except Exception:  # the user's own code, run to name a path
+        return None
+    keys = tuple(key for key, _ in pairs)
+    return keys if len(keys) == len(structure.children()) else None
 
 
-def leaf_paths(structure: PyTreeDef) -> list[KeyPath]:
+def leaf_paths(structure: PyTreeDef, leaves: Sequence[Any] | None = None) -> list[KeyPath]:
     """The path from the root of `structure` to each of its leaves.
 
-    Below a class of the user that can't be rebuilt from placeholders, or flattens into other leaves then, children are counted.
+    `leaves`: what has the attributes of the leaves, as their types. Below a class of the user that can't be rebuilt
+    from these, or from numbers, or flattens into other leaves then, children are counted.
 
     >>> leaf_paths(pl.tree_util.tree_structure({"a": 0, "b": (0, None)}))
     [(DictKey(key='a'),), (DictKey(key='b'), SequenceKey(idx=0))]
     """
-    try:
-        pairs = pytree.flatten_with_path(structure.unflatten(range(structure.num_leaves)))[0]
-    except Exception:  # the user's own code, run to name a path
-        pairs = []
-    if len(pairs) == structure.num_leaves:
-        return [path for path, _ in pairs]
-    children = zip(child_keys(structure), structure.children(), strict=True)
-    return [(key, *rest) for key, child in children for rest in leaf_paths(child)]
+    for placeholders in (range(structure.num_leaves), leaves or ()):
+        try:
+            pairs = pytree.flatten_with_path(structure.unflatten(placeholders))[0]
+        except Exception:  # the user's own code, run to name a path
+            pairs = []
+        if len(pairs) == structure.num_leaves:
+            return [path for path, _ in pairs]
+    rest = iter(leaves or ())
+    children = [(child, [*islice(rest, child.num_leaves)]) for child in structure.children()]
+    return [
+        (key, *path)
+        for key, (child, below) in zip(child_keys(structure, leaves), children, strict=True)
+        for path in leaf_paths(child, below)
+    ]
 
 
 def leaf_type(leaf: Any) -> str:
