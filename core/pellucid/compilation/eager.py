@@ -44,7 +44,7 @@ from . import interception, key_reuse
 from .finite import check_results, is_checking
 from .interception import Pending
 from .pipeline import Request, compile_program
-from .placement import Placement, Where, canonical, placements_of, where
+from .placement import Placement, Where, placements_of, where
 
 
 class EvalTrace(Trace):
@@ -227,7 +227,7 @@ def relaid(x: ArrayImpl, sharding: Sharding, layout: Layout | None = None) -> Ar
     `layout` is the order of its elements in memory, by default the device's own.
     """
     current = Layout.from_pjrt_layout(x._pjrt_layout)
-    [result] = _relaying(x.aval, canonical(x._sharding), current, sharding, layout)([x])
+    [result] = _relaying(x.aval, x._sharding, current, sharding, layout)([x])
     return result
 
 

@@ -74,8 +74,8 @@ from pellucid.xla.mlir import bytecode_without_locations
 
 from . import disk_cache, dumps, loaded_programs, options as xla_options
 from .loaded_programs import Loaded
-from .placement import Placement, Shardings, canonical, mesh_over_devices, over_devices
-from .shardy import ShardyAttributes, chosen_shardings
+from .placement import Placement, Shardings, mesh_over_devices, over_devices
+from .shardy import ShardyAttributes, as_arguments, chosen_shardings
 
 
 class UnusedDonationWarning(UserWarning):
@@ -411,6 +411,7 @@ def _placements(lowered: LoweredProgram, loaded: LoadedExecutable) -> tuple[Valu
             kinds = loaded.get_output_memory_kinds()[0][n_tokens:]
             messages = (loaded.get_output_shardings() or ())[n_tokens:]
         chosen = _chosen(request, messages, kinds, avals)
+        chosen = as_arguments(chosen, avals, request.argument_shardings, lowered.in_avals)
         results = [c if r is None else r for r, c in strict_zip(results, chosen)]
     return arguments, results
 
@@ -480,7 +481,7 @@ def _const_sharding(const, request: Request):
     if type(const) in ARRAY_TYPES and request.placement.size > 1:
         sharding = const._sharding
         if sharding._internal_device_list == request.placement.device_list:
-            return canonical(sharding)
+            return sharding
     return request.replicated
 
 

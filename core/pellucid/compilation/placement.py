@@ -23,7 +23,6 @@ from pellucid.runtime.platforms import platform_of
 from pellucid.sharding import (
     AbstractMesh,
     Mesh,
-    NamedSharding,
     Sharding,
     SingleDeviceSharding,
     make_single_device_sharding,
@@ -262,9 +261,9 @@ def _argument_sharding(
                      f"in_shardings: {placement_text(requested)}"],
                 do="Put it there first, `device_put(x, sharding)`, or leave its in_shardings out (None).",
             )  # fmt: skip
-        return canonical(requested)
+        return requested
     if current is not None and same_devices(current._internal_device_list, devices):
-        return canonical(current)
+        return current
     if placement.size == 1 and placement.devices:
         return make_single_device_sharding(placement.devices[0])
     return None
@@ -297,19 +296,6 @@ def _is_copied(current, requested) -> bool:
 
 def _argument_text(names: Sequence[str], i: int) -> str:
     return names[i] if i < len(names) else f"argument {i}"
-
-
-def canonical(sharding: Sharding) -> Any:
-    """One sharding for all that differ only in how they are written: without entries that say nothing."""
-    if type(sharding) is not NamedSharding:
-        return sharding
-    spec = sharding.spec
-    entries = list(spec.partitions)
-    while entries and entries[-1] is None:
-        entries.pop()
-    if len(entries) == len(spec.partitions):
-        return sharding
-    return sharding.with_spec(spec.update(partitions=entries))
 
 
 # Messages -------------------------------------------------------------------------------------------

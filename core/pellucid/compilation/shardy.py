@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -17,8 +18,6 @@ from pellucid.sharding.placement import GSPMDSharding
 from pellucid.sharding.shardy import MeshDescription, ShardingDescription, describe, describe_mesh
 from pellucid.xla import Device, DeviceList, HloSharding, OpSharding
 from pellucid.xla.mlir import ir
-
-from .placement import canonical
 
 
 class ShardyAttributes:
@@ -187,4 +186,40 @@ def _chosen(
     sharding = sharding_of_tiles(tiles, mesh, aval.ndim + len(element_shape(aval)), kind)
     if isinstance(sharding, NamedSharding) and mesh.explicit_axes:
         return sharding.with_spec(sharding.spec.padded(aval.ndim))  # as types show it
-    return canonical(sharding)
+    return _without_trailing(sharding)
+
+
+def _without_trailing(sharding: Sharding) -> Sharding:
+    """`sharding` without entries at the end of its spec that say nothing."""
+    if type(sharding) is not NamedSharding:
+        return sharding
+    entries = list(sharding.spec.partitions)
+    while entries and entries[-1] is None:
+        entries.pop()
+    return sharding.with_spec(sharding.spec.update(partitions=entries))
+
+
+def as_arguments(
+    chosen: Sequence[Any], avals: Avals, argument_shardings: Sequence[Any], in_avals: Avals
+) -> list[Any]:
+    """The placements `chosen` for results, each as the first argument of its rank wrote it that is placed alike.
+
+    So what a training step returns is placed in the words of what it took. Over Explicit axes types say the words.
+    """
+    ranks = [getattr(aval, "ndim", None) for aval in in_avals]
+    written = dict.fromkeys(strict_zip(argument_shardings, ranks))
+
+    @functools.cache
+    def as_written(sharding: Any, ndim: int) -> Any:
+        if not isinstance(sharding, NamedSharding) or sharding.mesh.explicit_axes:
+            return sharding
+        for other, rank in written:
+            is_alike = rank == ndim and getattr(other, "mesh", None) == sharding.mesh
+            if is_alike and other.is_equivalent_to(sharding, ndim):
+                return other
+        return sharding
+
+    return [
+        as_written(sharding, aval.ndim) if hasattr(aval, "ndim") else sharding
+        for sharding, aval in strict_zip(chosen, avals)
+    ]

@@ -61,12 +61,32 @@ def test_a_program_is_compiled_once_for_results_that_come_back(mesh):
     np.testing.assert_array_equal(x, X * 16)
 
 
-def test_specs_that_mean_the_same_share_an_executable(mesh):
-    double = pl.jit(lambda x: x * 2)
-    with counting(CompilationFinished) as compiled:
-        double(put(mesh, "x"))
-        double(put(mesh, "x", None))
-    assert compiled.count == 1
+def test_results_are_placed_in_the_words_of_the_arguments():
+    """A training step's new parameters have the sharding of the old ones, so that the next call is the same one."""
+    mesh = Mesh(np.array(pl.devices()).reshape(1, 8), ("data", "model"))
+    for spec in (P("data", "model"), P("model", None), P(None, ("data", "model")), P(None, None)):
+        sharding = NamedSharding(mesh, spec)
+        params = pl.device_put(np.ones((8, 8), np.float32), sharding)
+        step = pl.jit(lambda params: params * 2)
+        new = step(step(params))
+        assert new.sharding == sharding
+        assert step._cache_size() == 1
+        assert (params + 1).sharding == sharding
+        compiled = pl.jit(lambda x: x + 1).lower(params).compile()
+        assert compiled.input_shardings[0] == (sharding,)
+        assert compiled.output_shardings == sharding
+        shifted = pl.shard_map(lambda x: x + 1, mesh=mesh, in_specs=spec, out_specs=spec)
+        assert shifted(params).sharding == sharding
+        assert params.sum(0).sharding.spec in (P(), P("model"))
+
+
+def test_the_first_argument_of_a_rank_says_the_words_for_its_results(mesh):
+    x, y = put(mesh, "x", None), put(mesh, "x")
+    results = pl.jit(lambda x, y: (y + 1, x + y, x.sum(1), x[None]))(x, y)
+    assert [r.sharding.spec for r in results] == [P("x", None), P("x", None), P("x"), P(None, "x")]
+    other = Mesh(np.array(pl.devices()), ("z",))
+    whole = pl.device_put(X, NamedSharding(other, P(None, None)))
+    assert pl.jit(lambda x, y: (x, y + 1))(y, whole)[1].sharding.mesh == mesh
 
 
 def test_values_from_the_host_follow_the_others(mesh):
