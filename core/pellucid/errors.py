@@ -1,4 +1,4 @@
-"""Errors under the names of `jax.errors`; each is the class of ours that says the same.
+"""Errors under the names of `jax.errors`; each is the class of ours that says the same, `JaxRuntimeError` jaxlib's own.
 
 `except` clauses written for the reference keep working; `PellucidError` is the base of all of ours. They have fields (`what`, `got`, `where`, `do`).
 """
@@ -15,7 +15,7 @@ from pellucid.base.errors import (
     TracerBoolError as TracerBoolConversionError,
     TracerIntegerError as TracerIntegerConversionError,
     UnexpectedTracerError as UnexpectedTracerError,
-    XlaError as JaxRuntimeError,
 )
+from pellucid.xla import JaxRuntimeError as JaxRuntimeError
 
 JAXIndexError = NonConcreteBooleanIndexError

@@ -11,6 +11,8 @@ import inspect
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pellucid.xla import JaxRuntimeError
+
 
 class PellucidError(Exception):
     """Root of all errors raised by pellucid.
@@ -258,7 +260,15 @@ class PlatformError(PellucidError, RuntimeError):
     """A platform that could not be started, or isn't there."""
 
 
-class DistributedError(PellucidError, RuntimeError):
+class XlaError(PellucidError, JaxRuntimeError):
+    """XLA refused a program, or a program failed while it ran; also a kind of the error that jaxlib's own code raises.
+
+    >>> issubclass(pl.base.errors.XlaError, pl.errors.JaxRuntimeError)
+    True
+    """
+
+
+class DistributedError(XlaError):
     """Processes that could not be joined, or are not joined, or don't agree."""
 
 
@@ -288,19 +298,11 @@ class AgreementError(DistributedError, AssertionError):
     """Processes that should have said the same said different things."""
 
 
-class XlaError(PellucidError, RuntimeError):
-    """XLA refused a program, or a program failed while it ran.
-
-    >>> isinstance(pl.errors.JaxRuntimeError("out of memory."), RuntimeError)
-    True
-    """
-
-
 class CompilationError(XlaError):
     """XLA refused a program."""
 
 
-class CompilerOptionError(PellucidError, ValueError, RuntimeError):
+class CompilerOptionError(XlaError, ValueError):
     """A compiler option that doesn't exist, or a value that it does not take."""
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import errors
+from pellucid.base import errors as base
 
 OF_TRACED_VALUES = [
     errors.ConcretizationTypeError, errors.NonConcreteBooleanIndexError, errors.TracerArrayConversionError,
@@ -33,3 +34,19 @@ def test_context_is_part_of_the_message():
     raised = []
     pl.eval_shape(lambda x: raised.append(errors.ConcretizationTypeError(x, "in the loop")), 1.0)
     assert str(raised[0]).splitlines()[-1] == "  in the loop"
+
+
+def test_the_runtime_error_is_the_one_that_jaxlib_raises():
+    """So that `except JaxRuntimeError` catches what comes from jaxlib's own code, and all of ours of its kind."""
+    assert errors.JaxRuntimeError.__module__.startswith("jaxlib")
+    with pytest.raises(errors.JaxRuntimeError, match="no compiler option 'nonsense'"):
+        pl.jit(lambda x: x).lower(1.0).compile(compiler_options={"nonsense": 1})
+
+    def fails():
+        raise KeyError("boom")
+
+    like = pl.ShapeDtypeStruct((), "float32")
+    with pytest.raises(errors.JaxRuntimeError, match="boom"):
+        pl.jit(lambda: pl.pure_callback(fails, like))()
+    for error in (base.PeerFailureError, base.DistributedTimeoutError, base.OutOfMemoryError):
+        assert issubclass(error, errors.JaxRuntimeError)

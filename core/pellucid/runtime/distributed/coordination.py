@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pellucid.base import DistributedError, DistributedTimeoutError, Ints
+from pellucid.base import DistributedError, DistributedTimeoutError, Ints, PellucidError
 from pellucid.runtime import peers
 from pellucid.xla import JaxRuntimeError
 
@@ -25,6 +25,8 @@ def ask(
     peers.check()
     try:
         return peers.wait(function, *arguments)
+    except PellucidError:
+        raise
     except JaxRuntimeError as error:
         text = str(error)
         if "DEADLINE_EXCEEDED" in text or "timed out" in text:
