@@ -13,13 +13,16 @@ from pellucid.base import (
     ArgumentTypeError,
     CallbackError,
     CallbackRan,
+    DtypeError,
     Function,
     dtypes,
     identity,
     is_user_file,
+    leaf_paths,
     on,
     publish,
     shown_path,
+    strict_zip,
     structure_differences,
 )
 from pellucid.ir import Operands, ShapedArray, shaped_array
@@ -30,6 +33,7 @@ from pellucid.runtime.failures import marked
 from pellucid.runtime.transfer import from_host
 from pellucid.sharding import make_single_device_sharding
 from pellucid.tracing import name_of, type_of
+from pellucid.xla import DictKey
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.pytree import flatten, flatten_with_path
 
@@ -100,7 +104,7 @@ class FlatCallback:
     def _checked(self, result: Any, avals: Sequence[ShapedArray]) -> tuple[np.ndarray, ...]:
         what = f"{self.caller}: `{name_of(self.function)}` returned"
         leaves, tree = flatten(result)
-        if tree != self.out_tree:
+        if len(leaves) != len(avals) or not _is_named_alike(self.out_tree, tree):
             differences = structure_differences(self.out_tree, tree, leaves=leaves)
             raise CallbackError(
                 f"{what} another structure than result_shape_dtypes.",
@@ -111,7 +115,7 @@ class FlatCallback:
                 f"{what} a masked array. numpy masked arrays are not supported: the mask would be lost.",
                 do="Return an array without a mask, `x.filled(value)`.",
             )
-        arrays = [_converted(x, aval) for x, aval in zip(leaves, avals, strict=True)]
+        arrays = [*map(_array, leaves)]
         wrong = [
             (i, x)
             for i, (x, aval) in enumerate(zip(arrays, avals, strict=True))
@@ -191,12 +195,22 @@ def on_host(x: Any) -> Any:
     return from_host(value, sharding=make_single_device_sharding(device))
 
 
-def _converted(x: Any, aval: ShapedArray) -> np.ndarray:
-    """`x` as NumPy array: 64-bit values are narrowed where arrays would be, Python numbers take the dtype wanted."""
-    if type(x) in (bool, int, float, complex):
-        kind = np.asarray(x).dtype
-        if np.can_cast(kind, aval.dtype, "same_kind") or dtypes.is_inexact(aval.dtype):
-            return np.asarray(x, dtype=aval.dtype)
+def _is_named_alike(stated: Any, returned: Any) -> bool:
+    """Whether the leaves of two structures of as many leaves have the same keys of dicts, where both have any.
+
+    Containers themselves need not be alike: a list may be returned for a tuple.
+    """
+    if stated == returned:
+        return True
+    names = [
+        [tuple(key for key in path if isinstance(key, DictKey)) for path in leaf_paths(tree)]
+        for tree in (stated, returned)
+    ]
+    return all(a == b or not a or not b for a, b in strict_zip(*names))
+
+
+def _array(x: Any) -> np.ndarray:
+    """`x` as NumPy array: 64-bit values are narrowed where arrays would be."""
     array = np.asarray(x)
     if array.dtype.kind not in "biufcV":
         return array
@@ -206,7 +220,7 @@ def _converted(x: Any, aval: ShapedArray) -> np.ndarray:
 def result_types(caller: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
     """(types, structure) of the results that the user stated for a callback.
 
-    Raises: ArgumentTypeError for leaves without shape and dtype.
+    Raises: ArgumentTypeError for leaves without shape and dtype; DtypeError for dtypes that arrays can't have now.
     """
     pairs, tree = flatten_with_path(result_shape_dtypes)
     avals = []
@@ -217,6 +231,12 @@ def result_types(caller: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArr
                 got=f"{shown_path('result', path)}: {type(leaf).__name__} ({leaf!r:.60})",
                 do="Describe each result by `ShapeDtypeStruct(shape, dtype)`, or by an array of its type.",
             )
-        dtype = dtypes.canonicalize(np.dtype(leaf.dtype))
+        dtype = np.dtype(leaf.dtype)
+        if dtype != dtypes.canonicalize(dtype):
+            raise DtypeError(
+                f"{caller}: result_shape_dtypes can't have 64 bits while these are off (`jax_enable_x64`).",
+                got=f"{shown_path('result', path)}: {dtype}",
+                do=f"State {dtypes.canonicalize(dtype)}, as arrays have it, or switch 64-bit dtypes on.",
+            )
         avals.append(shaped_array(tuple(map(int, leaf.shape)), dtype))
     return tuple(avals), tree

@@ -8,7 +8,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base.errors import CallbackError, EffectsError
+from pellucid.base.errors import CallbackError, DtypeError, EffectsError
 from pellucid.experimental import io_callback
 
 X = np.arange(3, dtype=np.float32)
@@ -67,8 +67,8 @@ def test_empty_arrays_travel(compiled):
 @EVERYWHERE
 @pytest.mark.parametrize(
     ("returned", "like", "expected"),
-    [(1.5, SCALAR, 1.5), (2, SCALAR, 2.0), (np.float64(1.5), SCALAR, 1.5), (np.arange(3.0), VECTOR, None),
-     (True, pl.ShapeDtypeStruct((), np.int32), 1), (np.int64(3), pl.ShapeDtypeStruct((), np.int32), 3)],
+    [(1.5, SCALAR, 1.5), (2, pl.ShapeDtypeStruct((), np.int32), 2), (np.float64(1.5), SCALAR, 1.5),
+     (np.arange(3.0), VECTOR, None), (np.int64(3), pl.ShapeDtypeStruct((), np.int32), 3)],
 )  # fmt: skip
 def test_numbers_and_64_bit_values_become_what_arrays_would_be(compiled, returned, like, expected):
     actual = maybe_jit(lambda: pl.pure_callback(lambda: returned, like), compiled)()
@@ -93,6 +93,48 @@ def test_results_of_another_kind_are_refused(compiled, returned, fragments):
     with pytest.raises(CallbackError) as caught:
         call()
     assert all(fragment in str(caught.value) for fragment in fragments)
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("returned", [2, True, np.int32(2), 1j])
+def test_numbers_of_another_dtype_are_refused(compiled, returned):
+    with pytest.raises(CallbackError, match=r"expected f32\[\]"):
+        maybe_jit(lambda: pl.pure_callback(lambda: returned, SCALAR), compiled)()
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("call", [pl.pure_callback, io_callback])
+@pytest.mark.parametrize(
+    ("returned", "like"),
+    [((X, X), [VECTOR, VECTOR]), ([X], VECTOR), (X, (VECTOR,)), ([], ()), (None, []),
+     ({"a": X}, [VECTOR]), ([(X,), X], (VECTOR, [VECTOR]))],
+)  # fmt: skip
+def test_leaves_count_and_containers_may_differ(compiled, call, returned, like):
+    actual = maybe_jit(lambda: call(lambda: returned, like), compiled)()
+    assert pl.tree.structure(actual) == pl.tree.structure(like)
+    assert all((x == X).all() for x in pl.tree.leaves(actual))
+
+
+@EVERYWHERE
+@pytest.mark.parametrize(
+    ("returned", "like"),
+    [({"b": X, "c": X}, {"a": VECTOR, "b": VECTOR}), ((X, X), VECTOR), ((), VECTOR)],
+)
+def test_other_keys_and_other_numbers_of_leaves_are_refused(compiled, returned, like):
+    with pytest.raises(CallbackError, match="another structure"):
+        maybe_jit(lambda: pl.pure_callback(lambda: returned, like), compiled)()
+
+
+@pytest.mark.parametrize("call", [pl.pure_callback, io_callback])
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.uint64, np.complex128])
+def test_results_have_no_64_bits_while_these_are_off(call, dtype):
+    wide = pl.ShapeDtypeStruct((), dtype)
+    with pytest.raises(DtypeError, match="64 bits"):
+        call(lambda: dtype(1), {"a": wide})
+    with pytest.raises(ValueError, match=r'result\["a"\]'):
+        pl.jit(lambda: call(lambda: dtype(1), {"a": wide}))()
+    with pl.enable_x64(True):
+        assert call(lambda: dtype(1), wide).dtype == dtype
 
 
 @EVERYWHERE
