@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -34,6 +35,7 @@ from pellucid.ir import (
     Values,
     abstract_ref,
     aval_at,
+    narrowed,
     shaped_array,
 )
 from pellucid.runtime import platforms
@@ -75,7 +77,12 @@ class ShapeDtypeStruct(Described):
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("aval", "sharding", "layout", "manual_axis_type")
+    __slots__ = ("_stated", "sharding", "layout", "manual_axis_type")
+
+    dtype, itemsize, nbytes = (
+        property(operator.attrgetter(f"_stated.{name}"), doc=f"`{name}` as it was stated.")
+        for name in ("dtype", "itemsize", "nbytes")
+    )
 
     def __init__(
         self,
@@ -122,7 +129,15 @@ class ShapeDtypeStruct(Described):
                     do="Give a `sharding` whose spec states `unreduced` or `reduced`.",
                 )
             aval = aval.update(varying=manual_axis_type.varying)
-        self.aval: Any = abstract_ref(aval) if is_ref else aval
+        self._stated: Any = abstract_ref(aval) if is_ref else aval
+
+    @property
+    def aval(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The type of an array made of it now: 64-bit dtypes are narrowed while they are off."""
+        stated = self._stated
+        if hasattr(stated, "inner_aval"):
+            return abstract_ref(narrowed(stated.inner_aval))
+        return narrowed(stated)
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -146,7 +161,7 @@ class ShapeDtypeStruct(Described):
     @property
     def is_ref(self) -> bool:
         """Whether it describes a reference."""
-        return hasattr(self.aval, "inner_aval")
+        return hasattr(self._stated, "inner_aval")
 
     @property
     def format(self) -> Format:

@@ -10,6 +10,7 @@ from .avals import (
     abstract_token,
     aval_at,
     element_shape,
+    narrowed,
     physical,
     shaped_array,
 )

@@ -289,6 +289,12 @@ def physical(aval: ShapedArray) -> ShapedArray:
     return aval
 
 
+def narrowed(aval: ShapedArray) -> ShapedArray:
+    """`aval` with the dtype that arrays have: one of 32 bits while 64-bit dtypes are off."""
+    dtype = dtypes.canonicalize(aval.dtype)
+    return aval if dtype is aval.dtype else aval.update(dtype=dtype)
+
+
 def element_shape(aval: ShapedArray) -> Shape:
     """The axes behind those of `aval` with which a device holds its elements; () for ordinary dtypes."""
     dtype = aval.dtype

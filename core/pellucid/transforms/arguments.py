@@ -18,7 +18,7 @@ from pellucid.base import (
     strict_zip,
     structure_differences,
 )
-from pellucid.ir import Mask, Operands, ShapedArray, Values
+from pellucid.ir import Mask, Operands, ShapedArray, Values, narrowed
 from pellucid.tracing import (
     FunctionSpec,
     check_results_are_values,
@@ -99,7 +99,7 @@ def checked_leaves(
                     must_be = [x for x, any_ in zip(leaves, are_any_objects) if not any_]
                     raise _not_arrays(must_be, caller, function, args, kwargs) from None
             else:
-                if getattr(x, "dtype", dtype) != dtype:
+                if getattr(x, "dtype", dtype) != dtype and hasattr(x, "astype"):
                     x = x.astype(dtype)
         checked.append(x)
     return checked
@@ -117,7 +117,7 @@ def type_of_described(x: Any) -> ShapedArray | None:
     """The type of an array of the shape and dtype of `x`, which is none itself; None for values without them."""
     if not (hasattr(x, "shape") and hasattr(x, "dtype")):
         return None
-    return ShapedArray(x.shape, x.dtype, bool(getattr(x, "weak_type", False)))
+    return narrowed(ShapedArray(x.shape, x.dtype, bool(getattr(x, "weak_type", False))))
 
 
 def _not_arrays(

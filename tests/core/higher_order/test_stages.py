@@ -298,3 +298,29 @@ def test_types_and_whatever_has_a_shape_and_a_dtype_stand_for_arguments():
     types = pl.eval_shape(lambda token: (lax.after_all(token), 1.0), token)
     assert types == (pl.typeof(token), pl.ShapeDtypeStruct((), np.float32, weak_type=True))
     assert pl.jit(lax.after_all).trace(token).out_info is pl.typeof(token)
+
+
+@pytest.mark.parametrize("wide", [np.float64, np.int64, np.uint64, np.complex128])
+def test_structs_of_64_bits_stand_for_arrays_of_32_while_they_are_off(wide):
+    x = np.arange(3).astype(wide)
+    struct = pl.ShapeDtypeStruct(x.shape, x.dtype)
+    narrow = jnp.asarray(x).dtype
+    assert struct.dtype == wide
+    assert pl.typeof(struct).dtype == narrow
+
+    def double(x):
+        return x * 2
+
+    assert pl.eval_shape(double, struct).dtype == narrow
+    assert pl.jit(double).lower(struct).compile()(x).tolist() == (x * 2).tolist()
+    assert pl.export.export(pl.jit(double))(struct).call(x).tolist() == (x * 2).tolist()
+    assert "convert_element_type" not in str(pl.make_jaxpr(double)(struct))
+    assert jnp.ones_like(struct).dtype == narrow
+    pl.closure_convert(double, struct)
+    with pl.enable_x64(True):
+        assert pl.eval_shape(double, struct).dtype == wide
+
+    class Described:
+        shape, dtype = x.shape, x.dtype
+
+    assert pl.jit(double).lower(Described()).compile()(x).dtype == narrow

@@ -158,10 +158,10 @@ def child_keys(structure: PyTreeDef, leaves: Sequence[Any] | None = None) -> Key
     children = structure.children()
     if leaves is not None and (keys := _rebuilt_keys(structure, leaves)) is not None:
         return keys
-    if children and (data := structure.node_data()) is not None:
+    if children and (node := structure.node_data()) is not None:
         # The node alone: a class below it may refuse placeholders.
-        node = pytree.treedef_of_node(*data, [pytree.treedef_of_leaf] * len(children))
-        if (keys := _rebuilt_keys(node, [None] * len(children))) is not None:
+        alone = pytree.treedef_of_node(node[0], node[1], [pytree.treedef_of_leaf] * len(children))
+        if (keys := _rebuilt_keys(alone, [None] * len(children))) is not None:
             return keys
     return tuple(map(FlattenedIndexKey, range(len(children))))
 
