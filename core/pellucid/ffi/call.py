@@ -15,7 +15,6 @@ from pellucid.base import (
     Function,
     UnsupportedError,
     canonical_shape,
-    dtypes,
     strict_zip,
 )
 from pellucid.higher_order.custom_vmap import batched_call, check_vmap_method
@@ -38,6 +37,7 @@ from pellucid.lowering.custom_calls import (
 )
 from pellucid.lowering.dynamic_shapes import shape_operands
 from pellucid.tracing import bind, type_of
+from pellucid.xla import lapack
 
 from .lowering import checked_layouts
 
@@ -77,12 +77,14 @@ def _content(value: Any) -> Any:
         return "sequence", tuple(map(_content, value))
     if isinstance(value, (np.ndarray, np.generic)):
         return type(value).__name__, value.dtype.str, value.dtype.name, value.shape, value.tobytes()
+    if isinstance(value, np.dtype):
+        return "dtype", value
     if isinstance(value, float):
         return "float", np.float64(value).tobytes()
     if isinstance(value, (bool, int, str, bytes)):
         return type(value).__name__, value
     raise ArgumentTypeError(
-        "attributes of native functions are bools, numbers, strings, NumPy arrays, and mappings and sequences of them.",
+        "attributes of native functions are bools, numbers, strings, dtypes, NumPy arrays, and mappings and sequences of them.",
         got=f"got {type(value).__name__}",
         do="Pass arrays that a program computes as operands.",
     )
@@ -155,6 +157,8 @@ class FfiCall(Shown, Primitive[FfiCallParams]):
             if params.custom_call_api_version >= TYPED
             else params.legacy_backend_config
         )
+        if params.target_name.startswith("lapack_") and ctx.platform == "cpu":
+            lapack.register()
         shapes, indices = shape_operands(ctx, ctx.avals_out, len(operands))
         call = custom_call(
             ctx,
@@ -210,15 +214,15 @@ def ffi_call(
     """A function of arrays that calls the native function registered as `target_name`.
 
     Its keywords are attributes of the call: bools, strings, numbers (Python's have 64 bits, those of NumPy their own
-    size), arrays, and mappings of them. `result_shape_dtypes` describes the result, or each of several in a list or
+    size), dtypes, arrays, and mappings of them. `result_shape_dtypes` describes the result, or each of several in a list or
     tuple. With `has_side_effect` the function is called though nobody uses its results. `vmap_method` is as for
     `pure_callback`. `input_layouts` and `output_layouts` hold for each operand and result a `Layout`, or an order of
     dimensions with the slowest first, or None for row-major. `input_output_aliases` maps operands to results of equal
     type that share their memory. `custom_call_api_version` below 4 is for functions of older interfaces, which take
     `legacy_backend_config` in place of attributes. It has no derivative.
 
-    Raises: ArgumentValueError for layouts and aliases that don't fit, and for an unknown `vmap_method`;
-    ArgumentTypeError for results without shape and dtype, and for other attributes; CompilationError where no such function was registered for the
+    Raises: ArgumentValueError for layouts and aliases that don't fit, for an unknown `vmap_method`,
+    and for results without shape and dtype; ArgumentTypeError for other attributes; CompilationError where no such function was registered for the
     platform; ExecutionError with the message of a handler that fails.
 
     >>> f = ffi_call("my_handler", pl.ShapeDtypeStruct((3,), np.float32), vmap_method="broadcast_all")
@@ -272,14 +276,13 @@ def _result_type(target: str, position: int, described: Any) -> Any:
     if isinstance(described, AbstractToken):
         return described
     if not (hasattr(described, "shape") and hasattr(described, "dtype")):
-        raise ArgumentTypeError(
+        raise ArgumentValueError(
             f"ffi_call of {target!r}: result_shape_dtypes holds something without shape and dtype.",
             got=f"result {position}: {type(described).__name__} ({described!r:.60})",
             do="Describe each result by `ShapeDtypeStruct(shape, dtype)`, or by an array of its type.",
         )
-    return shaped_array(
-        canonical_shape(described.shape), dtypes.canonicalize(np.dtype(described.dtype))
-    )
+    # As stated: the native function writes as many bytes whether 64-bit dtypes are on or off.
+    return shaped_array(canonical_shape(described.shape), np.dtype(described.dtype))
 
 
 def _check_alias(

@@ -31,6 +31,7 @@ from pellucid.interpreters.user_primitive import Keywords
 from pellucid.ir.avals import abstract_token, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import Effect
+from pellucid.lowering.custom_calls import typed_attribute
 from pellucid.lowering.module import LoweringContext as LoweringRuleContext
 from pellucid.lowering.operations import OperationBuilder
 from pellucid.lowering.rule_context import TokenSet
@@ -233,27 +234,17 @@ def ir_constant(val: Any, *, const_lowering: Any = None, aval: Any = None) -> ir
 
 
 def ir_attribute(val: Any) -> ir.Attribute:
-    """`val` as an attribute: a bool, an integer of 64 bits, a float, a string, or an array as a dense attribute.
+    """`val` as an attribute that keeps its type: Python's numbers have 64 bits, those of NumPy their own size.
+
+    Arrays are dense attributes, dtypes types, mappings dictionaries of attributes, and sequences arrays of them.
 
     Raises: ArgumentTypeError for other values.
 
     >>> with make_ir_context(), ir.Location.unknown():
-    ...     print(ir_attribute("a"), ir_attribute(True))
-    "a" true
+    ...     print(ir_attribute("a"), ir_attribute({"a": np.int32(1)}))
+    "a" {a = 1 : i32}
     """
-    if isinstance(val, bool):
-        return ir.BoolAttr.get(val)
-    if isinstance(val, int):
-        return i64_attr(val)
-    if isinstance(val, float):
-        return ir.FloatAttr.get(ir.F64Type.get(), val)
-    if isinstance(val, str):
-        return ir.StringAttr.get(val)
-    if isinstance(val, (np.ndarray, np.generic)):
-        return _here().dense(np.asarray(val))
-    raise ArgumentTypeError(
-        "ir_attribute takes bools, numbers, strings and arrays.", got=f"got {type(val).__name__}"
-    )
+    return typed_attribute(_here(), val)
 
 
 def i32_attr(i: int) -> ir.Attribute:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, CompilationError, Function, Ints, identity
+from pellucid.base import ArgumentTypeError, CompilationError, Function, Ints, dtypes, identity
 from pellucid.ir import (
     AbstractToken,
     Effect,
@@ -23,7 +23,7 @@ from pellucid.xla import Device
 from pellucid.xla.mlir import ir
 
 from .module import LoweringContext
-from .operations import Attributes
+from .operations import Attributes, OperationBuilder
 
 TYPED = 4
 """The version of custom calls whose attributes are a dictionary of typed values."""
@@ -35,11 +35,11 @@ def row_major(aval: Any) -> tuple[int, ...]:
     return tuple(range(ndim - 1, -1, -1))
 
 
-def typed_attribute(ctx: LoweringContext, value: Any) -> ir.Attribute:
+def typed_attribute(ctx: OperationBuilder, value: Any) -> ir.Attribute:
     """`value` as an attribute that keeps its type.
 
-    Python's numbers have 64 bits, those of NumPy their own size; arrays are dense attributes, mappings dictionaries of
-    attributes, and sequences arrays of them.
+    Python's numbers have 64 bits, those of NumPy their own size; arrays are dense attributes, dtypes types, mappings
+    dictionaries of attributes, and sequences arrays of them. Arrays of float0 are of bools, as devices hold them.
 
     Raises: ArgumentTypeError for other values.
     """
@@ -58,14 +58,17 @@ def typed_attribute(ctx: LoweringContext, value: Any) -> ir.Attribute:
         if isinstance(element, ir.IntegerType):
             return ir.IntegerAttr.get(element, int(value))
         return ir.FloatAttr.get(element, float(value), loc=ctx.location)
+    if isinstance(value, np.dtype):
+        return ir.TypeAttr.get(ctx.element_type(value), context=ctx.context)
     if isinstance(value, (np.ndarray, np.generic)):
-        return ctx.dense(np.asarray(value))
+        array = np.asarray(value)
+        return ctx.dense(np.zeros(array.shape, bool) if array.dtype == dtypes.float0 else array)
     if isinstance(value, Mapping):
         return ctx.dictionary({str(k): typed_attribute(ctx, v) for k, v in value.items()})
     if isinstance(value, (tuple, list)):
         return ir.ArrayAttr.get([typed_attribute(ctx, v) for v in value], context=ctx.context)
     raise ArgumentTypeError(
-        "attributes of operations are bools, numbers, strings, arrays, and mappings and sequences of them.",
+        "attributes of operations are bools, numbers, strings, dtypes, arrays, and mappings and sequences of them.",
         got=f"got {type(value).__name__}",
     )
 
@@ -89,13 +92,22 @@ def custom_call(
     Layouts list dimensions from the fastest to the slowest. `operand_output_aliases` maps operands to the results
     that share their memory.
     """
-    if backend_config is None:
-        backend_config = {} if api_version >= TYPED else ""
+    if api_version >= TYPED:
+        # XLA and tools that read modules know the typed interface by this attribute, whatever the version says.
+        config = {
+            "api_version": ctx.integer(1, 32),
+            "backend_config": "",
+            "mhlo.backend_config": typed_attribute(ctx, backend_config or {}),
+        }
+    else:
+        config = {
+            "api_version": ctx.integer(api_version, 32),
+            "backend_config": typed_attribute(ctx, backend_config or ""),
+        }
     attributes: Attributes = {
         "call_target_name": target,
         "has_side_effect": has_side_effect,
-        "api_version": ctx.integer(api_version, 32),
-        "backend_config": typed_attribute(ctx, backend_config),
+        **config,
         "output_operand_aliases": _aliases(ctx, operand_output_aliases or {}, len(result_types)),
         **(extra_attributes or {}),
     }

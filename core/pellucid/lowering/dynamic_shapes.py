@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pellucid.base import CompilationError, Ints, Size, Symbol, is_static, strict_zip
-from pellucid.ir import physical, shaped_array
+from pellucid.ir import abstract_token, physical, shaped_array
 from pellucid.xla.mlir import ir
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def shape_operands(
     ctx: OperationBuilder, results: Sequence[Any], n_operands: int
 ) -> tuple[list[ir.Value], Attributes]:
     """(further operands, attributes) of a custom call that state the shapes of its results, if sizes are symbolic."""
-    shapes = [physical(result).shape for result in results]
+    shapes = [() if result is abstract_token else physical(result).shape for result in results]
     if all(map(is_static, shapes)):
         return [], {}
     positions = np.arange(n_operands, n_operands + len(shapes), dtype=np.int64)

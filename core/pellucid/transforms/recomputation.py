@@ -149,7 +149,7 @@ def _plans(residuals: set[Var], primal_equations: Sequence[Equation]) -> dict[Va
 
 
 def _is_cheap(equation: Equation) -> bool:
-    if equation.effects:
+    if equation.effects or len(equation.results) != 1:
         return False
     cheap = equation.primitive.traits.cheap
     if cheap == "if one operand is small":

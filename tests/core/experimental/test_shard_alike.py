@@ -55,3 +55,18 @@ def test_explicit_axes() -> None:
 def test_other_shapes_are_refused() -> None:
     with pytest.raises(ArgumentValueError, match="one shape and dtype"):
         shard_alike(X, X[:2])
+
+
+def test_derivatives_of_jitted_functions_go_through_it():
+    def loss(x):
+        one, other = shard_alike(x, x * 2)
+        return jnp.sum(jnp.sin(one) * other)
+
+    x = np.float32([0.5, 1.0])
+    expected = 2 * (np.sin(x) + x * np.cos(x))
+    scanned = lambda x: pl.lax.scan(lambda c, _: (c + loss(x), None), 0.0, None, length=2)[0]
+    for f, factor in ((pl.jit(loss), 1), (scanned, 2), (pl.checkpoint(loss), 1)):
+        np.testing.assert_allclose(pl.grad(f)(x), factor * expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        pl.linearize(pl.jit(loss), x)[1](np.ones_like(x)), expected.sum(), rtol=1e-5
+    )

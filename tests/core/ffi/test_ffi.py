@@ -4,6 +4,7 @@ import ctypes
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -343,6 +344,59 @@ def test_a_primitive_of_a_library(library):
     np.testing.assert_allclose(y, normalized(X)[0], rtol=1e-6)
 
 
+# Modules ----------------------------------------------------------------------------------------
+
+
+def test_results_have_the_dtypes_that_were_stated():
+    """The native function writes as many bytes, whether 64-bit dtypes are on or off."""
+    wide = [
+        pl.ShapeDtypeStruct((3,), np.int64),
+        np.zeros(2),
+        pl.ShapeDtypeStruct((), np.complex128),
+    ]
+    call = ffi.ffi_call("t", wide, vmap_method="broadcast_all")
+    assert [a.dtype for a in pl.eval_shape(call)] == [np.int64, np.float64, np.complex128]
+    assert "tensor<3xi64>" in pl.jit(call).lower().as_text()
+
+
+def test_attributes_stand_where_tools_read_them():
+    def call(x):
+        attributes = {
+            "a": 1,
+            "b": np.dtype(np.float32),
+            "c": np.zeros(2, pl.float0),
+            "d": {"e": F32(2)},
+        }
+        return ffi.ffi_call("t", struct())(x, **attributes)
+
+    text = pl.jit(call).lower(X).as_text()
+    config = "{a = 1 : i64, b = f32, c = dense<false> : tensor<2xi1>, d = {e = 2.000000e+00 : f32}}"
+    assert f"mhlo.backend_config = {config}" in text
+    assert 'backend_config = ""' in text
+    assert "api_version" not in text
+
+
+def test_tokens_are_results():
+    lowered = pl.jit(lambda: ffi.ffi_call("t", pl.core.abstract_token)()).lower()
+    assert "-> !stablehlo.token" in lowered.as_text()
+
+
+def test_lapack_is_there_without_a_decomposition_before():
+    """In a process of its own, which has used no decomposition."""
+    program = """if True:
+        import numpy as np, pellucid as pl
+        a = np.float32([[4, 2], [2, 3]])
+        call = pl.ffi.ffi_call(
+            "lapack_spotrf_ffi", (pl.ShapeDtypeStruct((2, 2), a.dtype), pl.ShapeDtypeStruct((), np.int32)),
+            input_layouts=[(1, 0)], output_layouts=[(1, 0), ()], input_output_aliases={0: 0},
+        )
+        result, info = call(a, uplo=np.uint8(ord("L")))
+        assert int(info) == 0
+        np.testing.assert_allclose(np.tril(result), np.linalg.cholesky(a), rtol=1e-6)
+    """
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 # Mistakes ---------------------------------------------------------------------------------------
 
 OK = struct(3, 4)
@@ -352,7 +406,7 @@ OK = struct(3, 4)
     ("mistake", "error", "message"),
     [
         (lambda: ffi.ffi_call("t", OK, vmap_method="x"), ArgumentValueError, "doesn't know this vmap_method"),
-        (lambda: ffi.ffi_call("t", 3), ArgumentTypeError, "result 0: int"),
+        (lambda: ffi.ffi_call("t", 3), ArgumentValueError, "result 0: int"),
         (lambda: ffi.ffi_call("t", OK, legacy_backend_config="a"), ArgumentValueError, "api_version=4"),
         (lambda: ffi.ffi_call("t", OK, custom_call_api_version=2)(X, a=1), ArgumentValueError, "attributes a"),
         (lambda: ffi.ffi_call("t", OK)(X, a=object()), ArgumentTypeError, "attributes of native functions"),
