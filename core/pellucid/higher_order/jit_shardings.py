@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from pellucid.base import ArgumentValueError, broadcast_prefix_to, is_none, strict_zip
 from pellucid.ir import Avals, ClosedJaxpr, Jaxpr, Operands, Results, Values, aval_at
 from pellucid.primitives.placement import constrained, reshard
+from pellucid.sharding import PartitionSpec, mesh_context
 from pellucid.sharding.errors import PartitionSpecError
 from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.partition_spec import UNCONSTRAINED
@@ -21,6 +22,16 @@ Placements = tuple[Any, ...] | None
 
 Layouts = tuple[Layout | AutoLayout | None, ...] | None
 """For each array a layout, or None for the device's own; None if that is said of all."""
+
+
+class WholeOverEnteredMesh:
+    """Placement of an array that each device of the mesh of `with mesh:` holds whole; outside of one, nothing is said."""
+
+    def __repr__(self) -> str:
+        return "None"
+
+
+WHOLE_OVER_ENTERED_MESH = WholeOverEnteredMesh()
 
 
 class Stated(NamedTuple):
@@ -44,7 +55,7 @@ def for_arguments(what: Stated | None, function: str, call: Any, names: Any) -> 
     Raises: ArgumentValueError for keyword arguments, of which `in_shardings` say nothing; TreeStructureError
     where they are no prefix of the positional arguments; ShardingError where one does not fit its argument.
     """
-    if what is None:
+    if what is None or _says_nothing(what):
         return None
     positional, keywords = call.tree.children()
     if keywords.num_leaves:
@@ -88,6 +99,12 @@ def layouts(what: Stated | None, tree: Any, avals: Avals) -> Layouts:
     return array_layouts
 
 
+def _says_nothing(what: Stated) -> bool:
+    return mesh_context.entered.value is None and all(
+        leaf is None or leaf is WHOLE_OVER_ENTERED_MESH for leaf in what.leaves
+    )
+
+
 def _placements(
     what: Stated, tree, argument: str, function: str, avals: Avals, names
 ) -> Placements:
@@ -98,7 +115,10 @@ def _placements(
     shardings: dict[Any, Any] = {}
     for leaf in leaves:
         if id(leaf) not in shardings:
-            shardings[id(leaf)] = stated_sharding(caller, leaf, with_layout=True)
+            place = leaf
+            if leaf is WHOLE_OVER_ENTERED_MESH:
+                place = None if mesh_context.entered.value is None else PartitionSpec()
+            shardings[id(leaf)] = stated_sharding(caller, place, with_layout=True)
     placements = tuple(shardings[id(leaf)] for leaf in leaves)
     for i, (sharding, aval) in enumerate(strict_zip(placements, avals)):
         if sharding is None:

@@ -45,6 +45,7 @@ from pellucid.primitives import (
     slice_in_dim,
     stack,
 )
+from pellucid.sharding.errors import PartitionSpecError
 from pellucid.tracing import bind, check_carry_is_values, is_reference, name_of, type_of, types_of
 from pellucid.transforms import check_callable, checked_leaves, concrete_value, flat_arguments
 from pellucid.transforms.vmap import vmap
@@ -236,6 +237,14 @@ def _scan_length(xs, avals: Avals, length) -> int:
         raise ArgumentValueError(
             "scan got arrays whose leading axes differ.",
             got=[*lines, *(f"{path}: {a.text()}" for path, a in strict_zip(paths, avals))][:8],
+        )
+    cut = [i for i, a in enumerate(avals) if (shown := getattr(a, "shown_sharding", None)) and shown.spec.partitions[0]]  # fmt: skip
+    if cut:
+        paths = ["xs" + keystr(path) for path, _ in flatten_with_path(xs)[0]]
+        raise PartitionSpecError(
+            "scan runs along the leading axes of its arrays, which no mesh axis may cut.",
+            got=[f"{paths[i]}: {avals[i].text()}" for i in cut[:4]],
+            do="Gather them first, `reshard(xs, PartitionSpec(None, …))`, or cut another dimension.",
         )
     return next(iter(sizes)) if length is None else length
 

@@ -40,7 +40,7 @@ from pellucid.runtime.extended import of_words
 from pellucid.runtime.transfer import copied, from_host, out_of_range, put_host
 from pellucid.sharding import make_single_device_sharding
 from pellucid.sharding.explicit_types import type_sharding
-from pellucid.sharding.stated import check_fits, stated_sharding
+from pellucid.sharding.stated import check_fits, stated_result, stated_sharding
 from pellucid.tracing import (
     Tracer,
     as_operand,
@@ -197,7 +197,7 @@ def _leaves(x: Any) -> list[Any]:
 
 def _place(device: DeviceLike, out_sharding: OutSharding) -> Any:
     """The placement that a user stated for a result; None where neither argument states one."""
-    return out_sharding if device is None else device
+    return stated_result("out_sharding", out_sharding) if device is None else device
 
 
 def _placed(x: ArrayLike, place: DeviceLike, name: str) -> Any:

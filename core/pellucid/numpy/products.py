@@ -28,7 +28,7 @@ from pellucid.primitives.movement import (
     squeeze,
     transpose,
 )
-from pellucid.primitives.placement import auto_axes
+from pellucid.primitives.placement import with_out_sharding
 from pellucid.tracing import operand_lines, type_of
 from pellucid.xla.arrays import Array
 
@@ -322,7 +322,7 @@ def matmul(
     how = _static("matmul", precision, preferred_element_type)
     if out_sharding is None:
         return _matmul(a, b, *how)
-    return auto_axes(lambda a, b: _matmul(a, b, *how), out_sharding=out_sharding)(a, b)
+    return with_out_sharding(out_sharding, lambda a, b: _matmul(a, b, *how), a, b)
 
 
 @numpy_function(static=("axis", "precision", "preferred"))

@@ -448,6 +448,13 @@ def constrained(x: Any, sharding: Any, path: str = "x") -> Any:
         raise type(error)(
             error.what, got=f"with_sharding_constraint: {path}: {type_of(x).text()}", do=error.do
         ) from None
+    current = get_abstract_mesh()
+    if (
+        isinstance(sharding, NamedSharding)
+        and current.are_all_axes_explicit
+        and sharding.mesh.shape_tuple == current.shape_tuple
+    ):
+        sharding = sharding.update(mesh=sharding.mesh.update(axis_types=current.axis_types))
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
         sharding = _over_auto_axes(x, sharding, path)
         if sharding is None:

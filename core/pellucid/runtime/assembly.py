@@ -10,9 +10,11 @@ import numpy as np
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayConversionError,
     Ints,
     Shape,
     Unary,
+    UnexpectedTracerError,
     broadcast_prefix,
     dtypes,
     expecting,
@@ -21,14 +23,16 @@ from pellucid.base import (
     strict_zip,
     tree_flatten,
 )
-from pellucid.ir import Operands, aval_at, shaped_array
+from pellucid.ir import Operands, aval_at, physical, shaped_array
 from pellucid.sharding import Sharding
+from pellucid.sharding.layout import AutoLayout
 from pellucid.sharding.placement import tiles
-from pellucid.sharding.stated import check_fits, sharding_for
-from pellucid.tracing import refuse_masked, type_of, types_of
-from pellucid.xla import ArrayImpl, assemble
+from pellucid.sharding.stated import check_fits, sharding_for, stated_layout
+from pellucid.tracing import Tracer, refuse_masked, type_of, types_of
+from pellucid.xla import ARRAY_TYPES, ArrayImpl, ExtendedArray, assemble
 
 from .array import check_not_deleted
+from .extended import of_words
 from .transfer import put_shards
 
 
@@ -69,10 +73,19 @@ def _from_callback(
     for index in sharding.addressable_devices_indices_map(shape).values():
         key = tuple((s.start, s.stop) for s in index)
         if key not in data_by_index:
-            data_by_index[key] = data_callback(index)
+            data_by_index[key] = data = data_callback(index)
+            if isinstance(data, Tracer):
+                raise UnexpectedTracerError(
+                    f"{name} makes an array of values, which a traced function has not.",
+                    got=f"the part at {index}: {data!r}",
+                    do="Make the array outside, and pass it as an argument.",
+                )
         parts.append(data_by_index[key])
     aval = _checked_parts(name, shape, sharding, parts, dtype)
     devices = list(sharding._internal_device_list.addressable_device_list)
+    if isinstance(aval.dtype, dtypes.ExtendedDType):
+        words = [np.asarray(part.words) for part in parts]
+        return of_words(aval.dtype, put_shards(physical(aval), sharding, words, devices))
     return put_shards(aval, sharding, [np.asarray(p, aval.dtype) for p in parts], devices)
 
 
@@ -103,8 +116,9 @@ def make_array_from_single_device_arrays(
             f"{name} takes a list of arrays.", got=f"arrays: {type(arrays).__name__}"
         )
     for i, x in enumerate(arrays):
-        if type(x) is not ArrayImpl:
-            raise ArgumentTypeError(
+        if type(x) not in ARRAY_TYPES:
+            error = ArrayConversionError if isinstance(x, Tracer) else ArgumentTypeError
+            raise error(
                 f"{name} takes arrays on devices.",
                 got=f"arrays[{i}]: {type(x).__name__}",
                 do="Put it on its device first, with `device_put`.",
@@ -127,6 +141,9 @@ def make_array_from_single_device_arrays(
         )
     parts = [by_device[device] for device in devices]
     aval = _checked_parts(name, shape, sharding, parts, dtype)
+    if isinstance(aval.dtype, dtypes.ExtendedDType):
+        words = assemble(physical(aval), sharding, [part.words for part in parts], True)
+        return of_words(aval.dtype, words)
     return assemble(aval, sharding, parts, True)
 
 
@@ -174,6 +191,9 @@ def _from_local(sharding: Sharding, data, global_shape) -> ArrayImpl:
     name = "make_array_from_process_local_data"
     if isinstance(data, np.ma.MaskedArray):
         refuse_masked(data)
+    if type(data) is ExtendedArray:
+        shape = global_shape and (*global_shape, *data.dtype.element_shape)
+        return of_words(data.dtype, _from_local(sharding, data.words, shape))
     data = np.asarray(data)
     aval = type_of(data)
     data = np.asarray(data, aval.dtype)  # 32 bits where 64 are off
@@ -222,6 +242,11 @@ def _checked_sharding(name: str, sharding: Sharding) -> Sharding:
     checked = sharding_for(sharding, name)
     if checked is None:
         raise ArgumentTypeError(f"{name} takes a sharding.", got=f"sharding: {sharding!r}")
+    if isinstance(stated_layout(sharding), AutoLayout):
+        raise ArgumentTypeError(
+            f"{name} can't leave the order of elements to the compiler: it compiles nothing.",
+            got=f"sharding: {sharding}",
+        )
     return checked
 
 

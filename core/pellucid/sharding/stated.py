@@ -19,6 +19,7 @@ from . import mesh_context
 from .errors import MissingMeshError, PartitionSpecError, ShardingArgumentError, ShardingError
 from .layout import AutoLayout, Format, Layout
 from .memory import MemorySpace
+from .mesh import AnyMesh, AxisType
 from .named_sharding import NamedSharding
 from .partition_spec import PartitionSpec, axes_text
 from .placement import Sharding, make_single_device_sharding
@@ -69,15 +70,37 @@ def _over_devices(sharding: NamedSharding) -> NamedSharding | None:
 def stated_result(caller: str, stated: Any) -> NamedSharding | None:
     """The layout over Explicit mesh axes that `stated`, an argument `out_sharding`, means; None for None.
 
-    Raises: ShardingArgumentError unless it is a NamedSharding, or a PartitionSpec over the current mesh.
+    Raises: ShardingArgumentError unless it is a NamedSharding over the current mesh, if there is one, or a PartitionSpec
+    over it; PartitionSpecError where it names an axis that isn't Explicit.
     """
     sharding = stated_sharding(caller, stated)
-    if sharding is not None and not isinstance(sharding, NamedSharding):
+    if sharding is None:
+        return None
+    if not isinstance(sharding, NamedSharding):
         raise ShardingArgumentError(
             f"{caller}: `out_sharding` is a PartitionSpec or a NamedSharding.",
             got=f"out_sharding: {type(stated).__name__}",
         )
+    current, mesh = mesh_context.abstract.value, sharding.mesh
+    if current is not None and not current.empty and not _has_same_axes(mesh, current):
+        raise ShardingArgumentError(
+            f"{caller}: `out_sharding` is over another mesh than the current one.",
+            got=[f"out_sharding: {mesh}", f"current: {current}"],
+            do="Give a PartitionSpec, which is over the current mesh, or `reshard` the result.",
+        )
+    for axis in sharding.spec.axis_names:
+        if mesh.axis_type_by_name[axis] is not AxisType.Explicit:
+            raise PartitionSpecError(
+                f"{caller}: `out_sharding` names Explicit mesh axes; {axis!r} is "
+                f"{mesh.axis_type_by_name[axis]!r}.",
+                got=[f"out_sharding: {sharding.spec!r}", str(mesh)],
+                do=f"Use with_sharding_constraint for {axis!r}.",
+            )
     return sharding
+
+
+def _has_same_axes(mesh: AnyMesh, other: AnyMesh) -> bool:
+    return mesh.shape_tuple == other.shape_tuple and mesh.axis_types == other.axis_types
 
 
 def mesh_in_force(caller: str, spec: PartitionSpec) -> Any:

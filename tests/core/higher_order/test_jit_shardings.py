@@ -184,3 +184,20 @@ def test_what_does_not_fit_is_said(mesh, over):
             lambda: jitted(in_shardings=P("x", "x"))(X), PartitionSpecError, "more than once"
         )
     assert jitted(out_shardings=Format(None, over("x")))(X).sharding is over("x")
+
+
+def test_none_is_whole_over_the_entered_mesh_for_pjit(mesh, over):
+    whole = NamedSharding(mesh, P())
+    with mesh:
+        assert pjit(lambda x: x * 2, out_shardings=None)(X).sharding == whole
+        assert (
+            pjit(lambda x: x * 2, out_shardings=None)(pl.device_put(X, over("x"))).sharding == whole
+        )
+        cut, both = pjit(lambda x: (x * 2, x), out_shardings=(P("x"), None))(X)
+        assert (cut.sharding, both.sharding) == (over("x"), whole)
+        with pytest.raises(ValueError, match="otherwise than its `in_shardings` say"):
+            pjit(lambda x: x, in_shardings=None)(pl.device_put(X, over("x")))
+        assert pl.jit(lambda x: x * 2, out_shardings=None)(X).sharding.num_devices == 1
+    assert (
+        pjit(lambda x: x * 2, in_shardings=None, out_shardings=None)(x=X).sharding.num_devices == 1
+    )

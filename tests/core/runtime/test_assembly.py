@@ -9,6 +9,7 @@ from message_checks import check_message
 import pellucid as pl
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.events import CompilationFinished, counting
+from pellucid.experimental.layout import Format, Layout
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4)
@@ -90,3 +91,32 @@ def test_large_arrays_are_laid_out_anew_by_their_devices(over):
             x = pl.device_put(pl.device_put(large, over("x")), over(None, "y"))
     np.testing.assert_array_equal(x, large)
     assert (x.sharding, x.committed, compiled.count) == (over(None, "y"), True, 1)
+
+
+def test_arrays_of_keys_are_made_of_parts():
+    keys = pl.random.split(pl.random.key(0), 8)
+    words = pl.random.key_data(keys)
+    mesh = Mesh(np.array(pl.devices()[:8]), ("x",))
+    sharding = NamedSharding(mesh, P("x"))
+    parts = [pl.device_put(keys[i : i + 1], d) for i, d in enumerate(mesh.devices)]
+    for x in (
+        pl.make_array_from_callback((8,), sharding, lambda i: keys[i]),
+        pl.make_array_from_callback((8,), sharding, lambda i: keys[i], dtype=keys.dtype),
+        pl.make_array_from_single_device_arrays((8,), sharding, parts),
+        pl.make_array_from_process_local_data(sharding, keys),
+        pl.make_array_from_process_local_data(sharding, keys, (8,)),
+    ):
+        assert (x.shape, x.dtype, x.sharding) == ((8,), keys.dtype, sharding)
+        np.testing.assert_array_equal(pl.random.key_data(x), words)
+    with pytest.raises(ArgumentValueError, match="needed: key<fry>"):
+        pl.make_array_from_callback((8,), sharding, lambda i: keys)
+
+
+def test_traced_parts_and_layouts_of_the_compiler_are_refused(over):
+    with pytest.raises(pl.errors.UnexpectedTracerError, match="make_array_from_callback"):
+        pl.jit(lambda x: pl.make_array_from_callback((8,), over("x"), lambda i: x[i]))(np.ones(8))
+    one = pl.sharding.SingleDeviceSharding(pl.devices()[0])
+    with pytest.raises(ValueError, match="takes arrays on devices"):
+        pl.jit(lambda x: pl.make_array_from_single_device_arrays((8,), one, [x]))(np.ones(8))
+    with pytest.raises(TypeError, match="order of elements"):
+        pl.make_array_from_callback((8,), Format(Layout.AUTO, over("x")), lambda i: np.ones(8)[i])
