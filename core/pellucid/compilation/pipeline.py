@@ -60,7 +60,6 @@ from pellucid.tracing import without_references
 from pellucid.xla import (
     ARRAY_TYPES,
     GPU_TARGETS,
-    ArrayImpl,
     Device,
     JaxRuntimeError,
     OpSharding,
@@ -178,7 +177,7 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
         jaxpr, used = run_pass("remove dead equations", prune, jaxpr)
         live = set(jaxpr.constvars)
         all_consts = [(var, c) for var, c in all_consts if var in live]
-        embedded = {v: np.asarray(c) for v, c in all_consts if request.is_portable or _is_number(c)}
+        embedded = {v: np.asarray(c) for v, c in all_consts if request.is_portable}
         consts: Values = [c for var, c in all_consts if var not in embedded]
         if not request.is_portable and not request.is_partitioned:
             layers_called = functools.partial(late("with layers called"), is_final=True)
@@ -469,11 +468,6 @@ def _sharding_of_type(aval, request: Request):
     space = getattr(aval, "memory_space", None)
     kind = None if space is None else space.memory_kind
     return NamedSharding(mesh, spec.padded(getattr(aval, "ndim", 0)), kind)
-
-
-def _is_number(const) -> bool:
-    """Whether a constant is a scalar whose value this process knows: XLA folds it, and no call has to pass it."""
-    return type(const) is ArrayImpl and const.shape == () and const.is_fully_addressable
 
 
 def _const_sharding(const, request: Request):

@@ -225,6 +225,15 @@ def test_captured_arrays_are_operands_of_one_executable():
         assert counted(lambda w=w: run(w)) == ([factor + 17.25] * 3, 1, 0)
 
 
+def test_captured_numbers_on_devices_are_operands_too():
+    def run(scale):
+        return pl.jit(lambda x: x * scale + 18.25)(X)
+
+    run(pl.device_put(np.float32(1)))
+    scale = pl.device_put(np.float32(3))
+    assert counted(lambda: run(scale)) == ([21.25] * 3, 1, 0)
+
+
 def test_backward_functions_are_compiled_once():
     def backward(x):
         return pl.jit(pl.vjp(lambda x: x * x * 3.625, x)[1])(X)[0]
