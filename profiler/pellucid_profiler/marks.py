@@ -32,8 +32,8 @@ class LineMarks:
     >>> marks.end()
     """
 
-    def __init__(self, watch: Callable[[CodeType, int], bool] | None = None) -> None:
-        """`watch` is called with each line that begins, before its mark; if it returns True, the marks have ended."""
+    def __init__(self, watch: Callable[[FrameType], bool] | None = None) -> None:
+        """`watch` is called with the frame of each line that begins, before its mark; if it returns True, the marks have ended."""
         self._watch = watch
         self._span: Any = None
         self._names: dict[tuple[CodeType, int], str | None] = {}
@@ -45,12 +45,12 @@ class LineMarks:
         if sys.gettrace() is not None:
             return False
         self._thread = threading.get_ident()
-        frame = _user_frame(sys._getframe(1))
+        frame = user_frame_of(sys._getframe(1))
         self._mark(frame)
         while frame is not None:
             frame.f_trace = self._line
             self._outer.append(frame)
-            frame = _user_frame(frame.f_back)
+            frame = user_frame_of(frame.f_back)
         sys.settrace(self._call)
         return True
 
@@ -77,11 +77,11 @@ class LineMarks:
             self._mark(None)
             return None
         if event == "line":
-            if self._watch is not None and self._watch(frame.f_code, frame.f_lineno):
+            if self._watch is not None and self._watch(frame):
                 return None
             self._mark(frame)
         elif event == "return":
-            self._mark(_user_frame(frame.f_back))
+            self._mark(user_frame_of(frame.f_back))
         return self._line
 
     def _mark(self, frame: FrameType | None) -> None:
@@ -100,7 +100,7 @@ class LineMarks:
         return self._names[code, line]
 
 
-def _user_frame(frame: FrameType | None) -> FrameType | None:
+def user_frame_of(frame: FrameType | None) -> FrameType | None:
     """The innermost of the user's frames, from `frame` on."""
     while frame is not None and not recording.is_user_file(frame.f_code.co_filename):
         frame = frame.f_back

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from concurrent.futures import wait
-from types import CodeType, TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Self
 
 from pellucid.base.events import add_observer, remove_observer
@@ -102,10 +102,10 @@ class Profile:
         add_observer(self._callbacks)
         _current = _last = self
 
-    def _line_begins(self, code: CodeType, line: int) -> bool:
+    def _line_begins(self, frame: FrameType) -> bool:
         """Ends the recording if it has enough steps, or begins it again if they compiled; whether it has ended."""
         assert self._limit is not None
-        if not self._limit.is_reached_by_line(code, line):
+        if not self._limit.is_reached_by_line(frame):
             return False
         if not self.has_begun_again and compilations_since(self._begin_ns):
             self._begin_again()

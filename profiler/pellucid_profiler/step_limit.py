@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dis
 import time
 import weakref
-from types import CodeType
+from collections.abc import Iterator
+from types import CodeType, FrameType
 from typing import Any
 
 from pellucid.introspect import recording
+from pellucid_profiler.marks import user_frame_of
 from pellucid_profiler.text import counted, seconds_text
 
 MIN_STEPS = 20
@@ -22,12 +25,14 @@ class StepLimit:
     """Counts of steps, which say when a recording has enough of a loop.
 
     With `n_steps` it counts steps that the program names. Without it, `MIN_STEPS` in `MIN_SECONDS` are enough, and a line
-    counts, too: it is taken for part of a loop of steps if new arrays are alive that weren't `CHECK_SECONDS` before. Loops
-    without device programs therefore end no recording.
+    of the outermost `for` or `while` statement counts, too: it is taken for part of a loop of steps if new arrays are
+    alive that weren't `CHECK_SECONDS` before. Loops without device programs therefore end no recording, nor do lines that
+    are being traced.
 
+    >>> import inspect
     >>> limit = StepLimit()
-    >>> code = (lambda: None).__code__
-    >>> [limit.is_reached_by_line(code, 1) for _ in range(1000)].count(True)
+    >>> frame = inspect.currentframe()
+    >>> [limit.is_reached_by_line(frame) for _ in range(1000)].count(True)
     0
     """
 
@@ -38,22 +43,32 @@ class StepLimit:
         self._loop = ""
         self._begin = time.monotonic()
         self._counts: dict[tuple[CodeType, int], int] = {}
+        self._loops: dict[CodeType, frozenset[int]] = {}
+        """Lines of loop statements, by the code that has them."""
         self._next = self._begin + MIN_SECONDS
         self._arrays: dict[int, weakref.ref[Any]] | None = None
         """References to the arrays that were alive at the last comparison, by their ids."""
 
     def is_reached_by_step(self) -> bool:
         """Counts a named step, which ends; whether the recording has enough of them."""
+        if recording.is_tracing():
+            return False
         self.count += 1
         if self.n_steps is not None:
             return self.count >= self.n_steps
         return self.count >= MIN_STEPS and time.monotonic() >= self._begin + MIN_SECONDS
 
-    def is_reached_by_line(self, code: CodeType, line: int) -> bool:
-        """Counts a line, which begins; whether the recording has enough of its loop."""
-        key = code, line
+    def is_reached_by_line(self, frame: FrameType) -> bool:
+        """Counts a line, which begins in `frame`; whether the recording has enough of its loop."""
+        if not self._is_in_loop(frame) or recording.is_tracing():
+            return False
+        code, line = key = frame.f_code, frame.f_lineno
         count = self._counts[key] = self._counts.get(key, 0) + 1
-        if count < MIN_STEPS or time.monotonic() < self._next:
+        if (
+            count < MIN_STEPS
+            or time.monotonic() < self._next
+            or any(map(self._is_in_loop, _outer(frame)))
+        ):
             return False
         before, arrays = self._arrays, recording.live_arrays()
         if before is not None and any(
@@ -66,6 +81,12 @@ class StepLimit:
         self._next = time.monotonic() + CHECK_SECONDS
         return False
 
+    def _is_in_loop(self, frame: FrameType) -> bool:
+        code = frame.f_code
+        if code not in self._loops:
+            self._loops[code] = _loop_lines(code)
+        return frame.f_lineno in self._loops[code]
+
     def text(self, *, is_warmed_up: bool) -> str:
         """Sentence about a recording that ends because the limit is reached, `is_warmed_up` if it had begun again."""
         seconds = seconds_text(time.monotonic() - self._begin)
@@ -77,3 +98,41 @@ class StepLimit:
             f"The recording holds {counted(self.count, 'step')}{self._loop}, {seconds}{behind}; the rest ran without being "
             f"recorded. {whole}"
         )
+
+
+# Loops in code -------------------------------------------------------------------------------------------
+
+
+def _outer(frame: FrameType) -> Iterator[FrameType]:
+    """The user's frames around `frame`."""
+    outer = user_frame_of(frame.f_back)
+    while outer is not None:
+        yield outer
+        outer = user_frame_of(outer.f_back)
+
+
+_COLLECTS = frozenset({"LIST_APPEND", "SET_ADD", "MAP_ADD"})
+"""Instructions in the loops of comprehensions, which are no statements; with argument 1 they are those of displays."""
+
+
+def _loop_lines(code: CodeType) -> frozenset[int]:
+    """The lines of the `for` and `while` statements of `code`."""
+    if code.co_name in ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"):
+        return frozenset()
+    instructions = [*dis.get_instructions(code)]
+    loops = {
+        (each.argval, each.offset)
+        for each in instructions
+        if each.opname.startswith(("JUMP_BACKWARD", "POP_JUMP_BACKWARD"))
+    }
+    # The innermost loop around an instruction that collects is no statement.
+    for each in instructions:
+        if each.opname in _COLLECTS and each.arg != 1:
+            around = [loop for loop in loops if loop[0] <= each.offset <= loop[1]]
+            loops -= {*sorted(around, key=lambda loop: loop[1] - loop[0])[:1]}
+    lines = [
+        each.positions.lineno
+        for each in instructions
+        if each.positions and any(begin <= each.offset <= end for begin, end in loops)
+    ]
+    return frozenset(line for line in lines if line is not None)

@@ -61,3 +61,90 @@ def test_named_steps_end_a_recording_of_lines(monkeypatch: pytest.MonkeyPatch) -
 def test_no_steps_are_refused() -> None:
     with pytest.raises(ArgumentValueError, match="one step at least"):
         profile(steps=0)
+
+
+# Which lines are those of a loop of steps ------------------------------------------------------------------
+
+PROGRAM = """
+step = pl.jit(lambda p, x: pl.tree.map(
+    lambda a: a - 0.1 * a.sum() * x.sum(),  # called for each leaf, while it is traced and by each update
+    p,
+))
+def update(p, x):
+    new = {}
+    for name in p:                          # a loop within each step
+        new[name] = p[name] * 0.9 + x.mean()
+    return new
+p = {k: jnp.ones(64) for k in "abcdefghijklmnopqrstuvwxyz"}
+p = step(p, jnp.ones(8))
+kept = []
+for i in range(300):
+    p = update(step(p, jnp.ones(8)), jnp.ones(8))
+    kept = [*kept[-5:], p]
+"""
+
+
+def recorded_run(tmp_path, program: str) -> Profile:
+    path = tmp_path / "cell.py"
+    path.write_text(program)
+    code = compile(program, str(path), "exec")
+    scope = {"pl": pl, "jnp": jnp}
+    exec(code, scope)  # compiled before
+    limit = step_limit.StepLimit()
+    with Profile(lines=True, limit=limit) as recorded:
+        exec(code, scope)
+    return recorded
+
+
+def test_the_loop_is_the_outermost_statement(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_limit, "MIN_SECONDS", 0.05)
+    monkeypatch.setattr(step_limit, "CHECK_SECONDS", 0.02)
+    recorded = recorded_run(tmp_path, PROGRAM)
+    assert recorded.is_cut
+    line = PROGRAM.splitlines().index("for i in range(300):") + 1
+    assert any(f"of the loop at line {line + i}" in recorded.remarks[0] for i in range(3))
+
+
+TRACED = """
+def body(x):
+    for _ in range(2000):
+        x = x * 0.999 + 0.5
+    return x
+y = pl.jit(lambda x: body(x))(jnp.ones(8))
+g = pl.grad(lambda x: body(x).sum())(jnp.ones(8))
+"""
+
+
+def test_lines_that_are_traced_end_no_recording(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_limit, "MIN_SECONDS", 0.0)
+    monkeypatch.setattr(step_limit, "CHECK_SECONDS", 0.0)
+    recorded = recorded_run(tmp_path, TRACED)
+    assert not recorded.is_cut
+    assert recorded.wait().remarks == []
+
+
+def test_a_recording_may_begin_and_end_while_a_program_is_traced() -> None:
+    @pl.jit
+    def function(x):
+        with profile():
+            return jnp.sin(x)
+
+    assert function(jnp.zeros(3)).tolist() == [0, 0, 0]
+
+
+def test_loops_in_code() -> None:
+    def function(xs):
+        total = 0
+        squares = [x * x for x in xs]
+        for x in squares:
+            total += sum(y for y in (x, 1))
+            others = [-z for z in xs]
+        while total > 10:
+            total //= 2
+        return total, others
+
+    first = function.__code__.co_firstlineno
+    lines = {line - first for line in step_limit._loop_lines(function.__code__)}
+    assert {4, 5, 7} <= lines
+    assert not lines & {1, 2, 8}
+    assert not step_limit._loop_lines((lambda xs: [2 * x for x in xs]).__code__)

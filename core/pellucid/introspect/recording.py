@@ -18,6 +18,8 @@ from pellucid.runtime import platforms
 from pellucid.runtime.executable import optimized_modules, precompiled
 from pellucid.runtime.transfer import device_put
 from pellucid.sharding import NamedSharding
+from pellucid.tracing import context
+from pellucid.tracing.current import take_current_trace
 from pellucid.xla import hlo as xla_hlo
 from pellucid.xla.compile import peak_bytes
 from pellucid.xla.profiling import (
@@ -34,6 +36,11 @@ from pellucid.xla.profiling import (
 )
 
 
+def is_tracing() -> bool:
+    """Whether what runs now is being traced or transformed, so that a tool has to leave it alone."""
+    return not context.trace.is_eager
+
+
 @by_tool
 def wait_for_devices() -> list[Any]:
     """Wait until all programs that were started have run, and give the devices on which some may still run.
@@ -43,7 +50,7 @@ def wait_for_devices() -> list[Any]:
     for array in live_arrays():
         if not array.is_deleted():
             array.block_until_ready()
-    with Annotation(DRAINING):
+    with Annotation(DRAINING), take_current_trace():
         devices = dict.fromkeys(
             device for each in live_executables() for device in each.local_devices()
         )
@@ -209,6 +216,6 @@ def loaded_modules(
 
 __all__ = [
     "DRAINING", "Annotation", "LoadedModule", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session",
-    "guided_profile", "heap_profile", "heap_profiles", "hlo_text", "is_user_file", "live_array_bytes", "live_arrays", "live_executables", "live_meshes", "loaded_modules", "modules_of", "register_subprocess", "start_platforms", "start_server",
+    "guided_profile", "heap_profile", "heap_profiles", "hlo_text", "is_tracing", "is_user_file", "live_array_bytes", "live_arrays", "live_executables", "live_meshes", "loaded_modules", "modules_of", "register_subprocess", "start_platforms", "start_server",
     "wait_for_devices",
 ]  # fmt: skip
