@@ -83,6 +83,7 @@ def compiled_record(
     """The record of a `Compiled` stage whose history is known."""
     executable = stage.runtime_executable()
     reading = read_hlo(stage, listing=with_program, source_lines=with_program)
+    kernels = list(_kernels(reading))
     devices = executable.local_devices()
     fingerprint = executable.fingerprint
     return schema.CompiledRecord(
@@ -93,22 +94,29 @@ def compiled_record(
         device_count=len(devices),
         cache=cache,
         phases=phases,
-        cost=_cost(stage.cost_analysis() or {}),
+        cost=_cost(kernels, stage.cost_analysis() or {}),
         memory=_memory(stage.memory_analysis()),
-        kernels=list(_kernels(reading)),
+        kernels=kernels,
         program=reading.record if with_program else None,
     )
 
 
-def _cost(analysis: dict[str, float]) -> schema.CompiledCostRecord:
-    def known(name: str) -> float | None:
+def _cost(
+    kernels: list[schema.KernelRecord], analysis: dict[str, float]
+) -> schema.CompiledCostRecord:
+    """What one run costs: the sum over kernels, or where one of them is unknown XLA's `analysis`, which counts loops once."""
+
+    def total(values: list[float | None], name: str) -> float | None:
+        known = [value for value in values if value is not None]
+        if len(known) == len(values):
+            return sum(known)
         value = analysis.get(name)
-        return None if value is None or value < 0 else value
+        return None if value is None or value < 0 else max(value, sum(known))
 
     return schema.CompiledCostRecord(
-        flops=known("flops"),
-        transcendentals=known("transcendentals"),
-        bytes_accessed=known("bytes accessed"),
+        flops=total([each.flops for each in kernels], "flops"),
+        transcendentals=total([None], "transcendentals"),
+        bytes_accessed=total([each.bytes_accessed for each in kernels], "bytes accessed"),
     )
 
 
@@ -128,30 +136,51 @@ def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
     """The kernels in the order of the program, those of loops and branches among them."""
     record, module = reading.record, reading.module
     columns = {column.name: column.values for column in record.costs}
+    executions: dict[str, int | None] = {}
+    for run in module.runs():  # a computation comes once for each place where it runs
+        name, count = run.computation.name, run.count
+        before = executions.get(name, 0)
+        executions[name] = None if count is None or before is None else before + count
     instructions = [
-        each
-        for computation in dict.fromkeys(run.computation.name for run in module.runs())
+        (each, executions[computation])
+        for computation in executions
         for each in module.by_name[computation].instructions
         if each.opcode not in RUNS_PROGRAMS and not is_free(each.opcode)
     ]
     row_of_origin = _rows_of_origins(reading)
-    read = kernels(module, {each.name for each in instructions})
-    for instruction in instructions:
+    read = kernels(module, {each.name for each, _ in instructions})
+    for instruction, count in instructions:
         row, kernel = reading.rows[instruction.name], read[instruction.name]
-        members = [each for each in kernel.members if each.equation in row_of_origin]
-        line_row = -1
-        if members and record.equations.span[row] < 0:
-            line_row = row_of_origin[max(members, key=lambda each: each.share).equation]
+        shares: dict[int, float] = {}
+        # A fusion's own line is that of its last instruction.
+        if kernel.category == "fusion" or record.equations.span[row] < 0:
+            for member in kernel.members:
+                if member.equation in row_of_origin:
+                    line_row = row_of_origin[member.equation]
+                    shares[line_row] = shares.get(line_row, 0.0) + member.share
+        total = sum(shares.values())
         yield schema.KernelRecord(
             name=instruction.name,
             category=kernel.category,
             hlo_equation=record.equations.id[row],
             equations=_equations(module, instruction),
-            flops=columns["flops"][row],
-            bytes_accessed=columns["bytes"][row],
-            line_equation=record.equations.id[line_row] if line_row >= 0 else None,
-            is_line_inferred=line_row >= 0 and kernel.attribution == "inferred",
+            flops=_times(columns["flops"][row], count),
+            bytes_accessed=_times(columns["bytes"][row], count),
+            executions=count,
+            lines=[
+                schema.LineShareRecord(
+                    equation=record.equations.id[line_row],
+                    share=share / total if total else 1 / len(shares),
+                )
+                for line_row, share in shares.items()
+            ],
+            is_line_inferred=bool(shares) and kernel.attribution == "inferred",
         )
+
+
+def _times(cost: float | None, count: int | None) -> float | None:
+    """What all executions cost together; those of an unknown number count once."""
+    return None if cost is None else cost * (1 if count is None else count)
 
 
 def _rows_of_origins(reading: HloReading) -> dict[int | None, int]:

@@ -10,7 +10,7 @@ describes equation `i`. Texts are indices into `ProgramRecord.strings`, whose en
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 SCHEMA_VERSION = 1
@@ -349,6 +349,16 @@ class CompiledMemoryRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LineShareRecord(Record):
+    """A part of a kernel, which belongs to one line."""
+
+    equation: int
+    """Stable id in the optimized program of an equation that has the line."""
+    share: float
+    """Estimated share of the kernel's work; the shares of a kernel add up to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRecord(Record):
     """One kernel or library call of an executable."""
 
@@ -359,9 +369,13 @@ class KernelRecord(Record):
     equations: list[int]
     """Stable ids of the user's equations that it computes."""
     flops: float | None
+    """In one run of the executable, all executions together."""
     bytes_accessed: float | None
-    line_equation: int | None = None
-    """Stable id in the optimized program of what has its line, if it has none itself; None where no line is known."""
+    """In one run of the executable, all executions together."""
+    executions: int | None = 1
+    """In one run; None where it isn't known, in branches and loops without a known number of iterations, and 1 is counted."""
+    lines: list[LineShareRecord] = field(default_factory=list)
+    """The lines that it computes, if it is not on one itself; empty where no line is known."""
     is_line_inferred: bool = False
     """Whether the line is that of kernels beside it."""
     seconds: float | None = None

@@ -262,6 +262,14 @@ export interface CompiledMemoryRecord {
   readonly basis: "estimate" | "compiler" | "measured";
 }
 
+/** A part of a kernel, which belongs to one line. */
+export interface LineShareRecord {
+  /** Stable id in the optimized program of an equation that has the line. */
+  readonly equation: number;
+  /** Estimated share of the kernel's work; the shares of a kernel add up to 1. */
+  readonly share: number;
+}
+
 /** One kernel or library call of an executable. */
 export interface KernelRecord {
   readonly name: string;
@@ -270,12 +278,16 @@ export interface KernelRecord {
   readonly hlo_equation: number;
   /** Stable ids of the user's equations that it computes. */
   readonly equations: readonly number[];
+  /** In one run of the executable, all executions together. */
   readonly flops: number | null;
+  /** In one run of the executable, all executions together. */
   readonly bytes_accessed: number | null;
   /**
-   * Stable id in the optimized program of what has its line, if it has none itself; None where no line is known.
+   * In one run; None where it isn't known, in branches and loops without a known number of iterations, and 1 is counted.
    */
-  readonly line_equation: number | null;
+  readonly executions: number | null;
+  /** The lines that it computes, if it is not on one itself; empty where no line is known. */
+  readonly lines: readonly LineShareRecord[];
   /** Whether the line is that of kernels beside it. */
   readonly is_line_inferred: boolean;
   /**

@@ -147,7 +147,7 @@ describe('the panel of programs', () => {
       { ...miss, phases: [{ name: 'load', seconds: 0.2 }] },
       'loaded from disk in 200 ms · called in In[2], line 6',
     ],
-    [{ ...miss, phases: [{ name: 'find', seconds: 0.002 }] }, 'found compiled before in 2.0 ms'],
+    [{ ...miss, phases: [{ name: 'find', seconds: 0.002 }] }, 'found compiled before in 2 ms'],
     [null, '2 equations'],
   ])('says where a program was found', (found, text) => {
     const [layer] = programsState.functions.functions;

@@ -45,7 +45,7 @@ def test_kernels_in_loops_are_found():
         return lax.fori_loop(0, 3, lambda i, c: lax.sin(lax.mul(c, 2.0)), x)
 
     record = analysis.compiled(f, np.ones(1000, np.float32))
-    assert any(kernel.flops == 1000 for kernel in record.kernels)
+    assert any((kernel.flops, kernel.executions) == (3000, 3) for kernel in record.kernels)
 
 
 def test_what_is_no_executable_is_refused():
@@ -82,6 +82,42 @@ def test_a_product_without_metadata_has_the_line_that_its_result_names():
     assert dot.equations == []
     assert dot.is_line_inferred
     columns = record.program.equations
-    spans, row = record.program.spans, columns.id.index(dot.line_equation)
+    spans, row = record.program.spans, columns.id.index(dot.lines[0].equation)
     assert spans.line[columns.span[row]] == f.__code__.co_firstlineno + 2
-    assert {each.line_equation for each in record.kernels if each.equations} == {None}
+    assert not any(
+        each.lines for each in record.kernels if each.equations and each.category != "fusion"
+    )
+
+
+def test_loops_count_as_often_as_they_run():
+    def f(x, w):
+        y = x @ w
+        return lax.scan(lambda c, _: (lax.tanh(c @ w), None), y, None, length=100)[0]
+
+    w = np.ones((256, 256), np.float32)
+    record = analysis.compiled(f, w, w)
+    assert record.cost.flops == pytest.approx(101 * 2 * 256**3, rel=0.01)
+    assert sorted(k.executions for k in record.kernels if (k.flops or 0) > 1e6) == [1, 100]
+
+
+def lines_of(record):
+    """The flops of each line of the user, by its text."""
+    equations, lines = record.program.equations, {}
+    for kernel in record.kernels:
+        parts = [(p.equation, p.share) for p in kernel.lines] or [(kernel.hlo_equation, 1.0)]
+        for equation, share in parts:
+            span = equations.span[equations.id.index(equation)]
+            number = record.program.spans.line[span] if span >= 0 else None
+            lines[number] = lines.get(number, 0.0) + share * (kernel.flops or 0.0)
+    return lines
+
+
+def test_a_fused_kernel_is_shared_by_the_lines_in_it():
+    def f(x, w):
+        y = x @ w
+        return y.sum()
+
+    w = np.ones((256, 256), np.float32)
+    lines = lines_of(analysis.compiled(f, w, w))
+    first = f.__code__.co_firstlineno
+    assert lines[first + 1] > 0.99 * sum(lines.values())

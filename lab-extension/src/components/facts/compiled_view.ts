@@ -90,21 +90,23 @@ function passesTable({ phases }: CompiledRecord): HTMLElement | null {
 function linesOf(program: Program, kernels: readonly KernelRecord[]): LineWork[] {
   const lines = new Map<string, LineWork>();
   for (const kernel of kernels) {
-    const row = program.equationOfId(kernel.line_equation ?? kernel.hlo_equation) ?? -1;
-    const span = row < 0 ? null : program.spanOf(row);
-    const source = span === null ? undefined : program.sources[span.source];
-    const key = span === null ? '' : `${span.source}:${span.line}`;
-    const text = source?.lines?.[span!.line - source.first_line]?.trim() ?? '';
-    const known = lines.get(key);
-    const line: LineWork = {
-      equation: known?.equation ?? (span === null ? -1 : row),
-      text: text || (span === null ? 'no line known' : placeText(program, row)),
-      kernels: [...(known?.kernels ?? []), kernel],
-      flops: (known?.flops ?? 0) + (kernel.flops ?? 0),
-      bytes: (known?.bytes ?? 0) + (kernel.bytes_accessed ?? 0),
-      seconds: (known?.seconds ?? 0) + (kernel.seconds ?? 0),
-    };
-    lines.set(key, line);
+    const own = [{ equation: kernel.hlo_equation, share: 1 }];
+    for (const { equation, share } of kernel.lines.length > 0 ? kernel.lines : own) {
+      const row = program.equationOfId(equation) ?? -1;
+      const span = row < 0 ? null : program.spanOf(row);
+      const source = span === null ? undefined : program.sources[span.source];
+      const key = span === null ? '' : `${span.source}:${span.line}`;
+      const text = source?.lines?.[span!.line - source.first_line]?.trim() ?? '';
+      const known = lines.get(key);
+      lines.set(key, {
+        equation: known?.equation ?? (span === null ? -1 : row),
+        text: text || (span === null ? 'no line known' : placeText(program, row)),
+        kernels: [...new Set([...(known?.kernels ?? []), kernel])],
+        flops: (known?.flops ?? 0) + share * (kernel.flops ?? 0),
+        bytes: (known?.bytes ?? 0) + share * (kernel.bytes_accessed ?? 0),
+        seconds: (known?.seconds ?? 0) + share * (kernel.seconds ?? 0),
+      });
+    }
   }
   return [...lines.values()];
 }
