@@ -21,8 +21,8 @@ author = "the pellucid developers"
 extensions = ["myst_nb"]
 root_doc = "docs/index"
 include_patterns = [
-    "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "changes/README.md", "decisions/*.md", "docs/**",
-    "notebooks/*.ipynb",
+    "README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "changes/README.md", "decisions/*.md",
+    "docs/**", "notebooks/*.ipynb",
 ]  # fmt: skip
 exclude_patterns = ["build", "docs/conf.py", "**/.ipynb_checkpoints"]
 
