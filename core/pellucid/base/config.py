@@ -573,6 +573,11 @@ high_dynamic_range_gumbel = Option(
     "Whether random.gumbel, and what is drawn by it, takes twice as many bits, for large numbers of low probability.",
     in_trace_key=True,
 )
+disable_bwd_checks = Option(
+    False,
+    "Whether cotangents that a backward rule of `custom_vjp` returns are taken unchecked and unconverted.",
+    in_trace_key=True,
+)
 debug_key_reuse = Option(
     False,
     """Whether the use of a random key for a second time raises.

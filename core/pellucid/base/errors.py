@@ -92,6 +92,12 @@ class AxisNameError(PellucidError, NameError):
     """A named axis that nothing around the call binds."""
 
 
+class MissingFieldError(ArgumentValueError, KeyError, IndexError):
+    """A format string has a field for which there is no argument."""
+
+    __str__ = Exception.__str__  # KeyError would show the text as a literal
+
+
 class CollectiveError(PellucidError, ValueError):
     """A collective that its operands, or where it stands, do not allow."""
 

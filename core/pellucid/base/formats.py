@@ -6,11 +6,11 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .errors import ArgumentValueError
+from .errors import ArgumentValueError, MissingFieldError
 
 
 def check_fields(caller: str, text: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Raise ArgumentValueError unless the fields of the format string `text` are just the arguments.
+    """Raise ArgumentValueError, or MissingFieldError, unless the fields of the format string `text` are just the arguments.
 
     >>> check_fields("print", "{} {y}", [1], {"y": 2})
     """
@@ -18,7 +18,7 @@ def check_fields(caller: str, text: str, args: Sequence[Any], kwargs: Mapping[st
     try:
         checker.vformat(text, args, kwargs)
     except (IndexError, KeyError) as error:
-        raise ArgumentValueError(
+        raise MissingFieldError(
             f"{caller}: the format string has a field for which there is no argument.",
             got=[
                 f"format: {text!r:.60}",

@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 from pellucid.base import (
     ArgumentTypeError,
     DerivativeRuleError,
+    EffectsError,
     Function,
     Partial,
     UnexpectedTracerError,
+    config,
     dtypes,
     filled,
     is_none,
@@ -50,6 +52,7 @@ from pellucid.ir import (
 from pellucid.primitives import (
     add_tangents,
     brought_to,
+    convert_element_type,
     instantiate,
     reduce_sum,
     stop_gradient,
@@ -707,6 +710,7 @@ class custom_vjp(CustomFunction):
     fwd: Function | None = None
     bwd: Function | None = None
     optimize_remat = False
+    keeps_references_apart = True
 
     def defvjp(
         self,
@@ -781,6 +785,14 @@ class _Rules(NamedTuple):
         pair = as_pair(self.fwd(*call.arguments(differentiated)), rule, "result, residuals")
         results = call.rule_results(rule, pair[0])
         residuals, tree = result_leaves(pair[1], "custom_vjp", self.fwd, may_be_references=True)
+        taken = {*map(id, operands)}
+        new = [x for x in residuals if is_reference(x) and id(x) not in taken]
+        if new:
+            raise EffectsError(
+                f"{rule} may give no references but its arguments as residuals.",
+                got=f"a residual of type {type_of(new[0]).text()}",
+                do="Give what it holds, `ref[...]`.",
+            )
         return Forward(results, residuals, (call.out_tree, tree))
 
     def backward(self, form: Any, residuals: Operands, cotangents: Operands) -> Values:
@@ -813,7 +825,14 @@ def _checked_cotangents(call: FlatCall, rule: str, result) -> Values:
         if is_zero or expected.dtype == dtypes.float0:
             checked.append(Zero(expected))
             continue
+        if config.disable_bwd_checks.value:
+            checked.append(ct)
+            continue
         ct_aval = type_of(ct)
+        if ct_aval.dtype != expected.dtype and _is_rounded(ct_aval.dtype, expected.dtype):
+            # Rules of mixed precision compute in other floating dtypes.
+            ct = convert_element_type(ct, expected.dtype)
+            ct_aval = type_of(ct)
         differs = not ct_aval.varying <= expected.varying
         if ct_aval.shape != expected.shape or ct_aval.dtype != expected.dtype or differs:
             path = leaf_paths(call.in_tree)[i]
@@ -826,6 +845,11 @@ def _checked_cotangents(call: FlatCall, rule: str, result) -> Values:
             )
         checked.append(vary(ct, expected.varying))
     return checked
+
+
+def _is_rounded(dtype: Any, expected: Any) -> bool:
+    """Whether values of `dtype` are those of `expected` but for their precision: both real, or both complex."""
+    return any({dtype, expected} <= {*kind} for kind in (dtypes.FLOATS, dtypes.COMPLEXES))
 
 
 def _leaves_like(rule: str, position: int, part, tree) -> Values:

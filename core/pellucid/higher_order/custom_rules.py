@@ -49,9 +49,11 @@ from pellucid.tracing import (
     Captured,
     as_rule_operands,
     bottom,
+    check_distinct,
     context,
     indices,
     inline_on_cells,
+    is_reference,
     name_of,
     replay,
     resolve_arguments,
@@ -226,6 +228,9 @@ class CustomFunction(ForwardsDefinitions):
         self.signature = Signature(fun, nondiff_argnums, nondiff_argnames)
         self.nondiff_argnums = self.signature.nondiff
 
+    keeps_references_apart = False
+    """Whether its rules may not get one reference under two names."""
+
     def _bound(self, call: FlatCall) -> Any:
         """The call of flat values that traces interpret, with the rules of the user."""
         raise NotImplementedError(type(self))
@@ -243,6 +248,8 @@ class CustomFunction(ForwardsDefinitions):
         args = self.signature.positional(args, kwargs)
         differentiated, others = self.signature.split(args)
         leaves, tree = flat_arguments(tuple(differentiated), type(self).__name__, self.fun, args)
+        if self.keeps_references_apart and any(map(is_reference, leaves)):
+            check_distinct(f"`{self.signature.name}`", (), leaves)
         leaves = tuple(map(late("typed number"), leaves))
         call = FlatCall(self, tree, others, types_of(leaves))
         bound = self._bound(call)

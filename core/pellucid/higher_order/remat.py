@@ -339,6 +339,13 @@ class Remat(Call[RematParams]):
                 got=", ".join(type_of(x).text() for x in primals if is_reference(x)),
                 do="Pass what the references hold, and return what they shall hold.",
             )
+        once = [effect for effect in params.jaxpr.effects if not effect.may_repeat]
+        if once:
+            raise EffectsError(
+                "checkpoint can't be differentiated where it has side effects: they would happen again in the backward pass.",
+                got=", ".join(map(repr, once)),
+                do="Call `io_callback` outside of the checkpoint, or `debug.callback`, which may be called any number of times.",
+            )
         parts = split_remat(params, mask)
         operands = (*parts.consts, *primals)
         if context.trace.is_eager:

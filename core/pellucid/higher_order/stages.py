@@ -49,7 +49,9 @@ from pellucid.tracing import (
     Call,
     FunctionSpec,
     bound_axes,
+    check_distinct,
     is_array_like,
+    is_reference,
     name_of,
     resolve_arguments,
     stage_closed,
@@ -500,12 +502,16 @@ class Compiled(Stage):
 def _call(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> Call:
     """A call whose arguments may be anything that has a shape and a dtype."""
     try:
-        return spec.call(args, kwargs)
+        call = spec.call(args, kwargs)
     except ArgumentTypeError:
         if spec.static_nums or spec.static_names:
             raise
         args, kwargs = tree_map(_as_struct, (tuple(args), kwargs))
-        return spec.call(args, kwargs)
+        call = spec.call(args, kwargs)
+    references = [x for x in call.leaves if is_reference(x) and type(x) is not ShapeDtypeStruct]
+    if len(references) > 1:
+        check_distinct(f"`{spec.name}`", (), references)
+    return call
 
 
 def _as_struct(x: Any) -> Any:

@@ -106,7 +106,8 @@ class Effect:
     `ordered` effects of one kind happen in program order (a token is threaded through the program);
     `control_flow_allowed` says whether such an equation may stand in a branch or a loop, `batched_control_flow_allowed`
     whether it may where `vmap` runs what an element of the batch doesn't choose.
-    `keeps_equation` says whether it happens though nobody uses the equation's results.
+    `keeps_equation` says whether it happens though nobody uses the equation's results, `may_repeat` whether it may
+    happen again where `checkpoint` computes a value for a second time.
 
     >>> pl.make_jaxpr(lambda x: pl.debug.print("{}", x))(1.0).effects
     frozenset({DebugEffect})
@@ -116,6 +117,7 @@ class Effect:
     control_flow_allowed = False
     batched_control_flow_allowed = False
     keeps_equation = True
+    may_repeat = True
 
     def __repr__(self) -> str:
         return type(self).__name__
@@ -157,6 +159,7 @@ class OrderedDebugEffect(DebugEffect):
 class IOEffect(Effect):
     """Side effects of a Python function."""
 
+    may_repeat = False
     control_flow_allowed = True
 
 

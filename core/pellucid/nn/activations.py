@@ -17,6 +17,7 @@ from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.special import erfc
 from pellucid.primitives.transcendental import logistic
 from pellucid.tracing import type_of
+from pellucid.tracing.trace import concrete_or_error
 from pellucid.xla.arrays import Array
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -409,6 +410,7 @@ def one_hot(
     chosen = dtypes.default_float_dtype() if dtype is None else dtype
     position = canonical_axis(axis, aval.ndim + 1)
     along = tuple(-1 if i == position else 1 for i in range(aval.ndim + 1))
+    num_classes = concrete_or_error(None, num_classes, "nn.one_hot needs `num_classes` as an int.")
     [size] = checked_shape((num_classes,), "nn.one_hot")
     numbers = jnp.arange(size, dtype=aval.dtype).reshape(along)
     return (jnp.expand_dims(x, position) == numbers).astype(chosen)

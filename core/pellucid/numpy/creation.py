@@ -390,7 +390,11 @@ def _like(
     out_sharding: OutSharding,
     name: str,
 ) -> Any:
-    aval, place = aval_of(name, a), _place(device, out_sharding)
+    try:
+        aval = creation.type_of_like(a)
+    except ArgumentTypeError:
+        aval = aval_of(name, a)
+    place = _place(device, out_sharding)
     weak_type = dtype is None and aval.weak_type
     sizes = aval.shape if shape is None else canonical_shape(shape, name)
     chosen = _dtype(dtype, aval.dtype, name)

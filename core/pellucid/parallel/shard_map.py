@@ -113,24 +113,25 @@ def shard_map(
         manual = _manual_axes(over, axis_names)
         call = functools.partial(_call, mesh=over, manual=manual, check_vma=check_vma)
         if any(map(is_reference, flatten(args)[0])):
-            return _call_on_values(call, f, args, in_specs, out_specs)
+            return _call_on_values(call, f, args, over, manual, in_specs, out_specs)
         return call(f, args, in_specs=in_specs, out_specs=out_specs)
 
     return mapped
 
 
 def _call_on_values(
-    call: Function, f: Function, args: Operands, in_specs, out_specs
+    call: Function, f: Function, args: Operands, mesh: AnyMesh, manual: AxisSet, in_specs, out_specs
 ):  # fmt: skip
     """`call(f, args, …)` where `args` have references: each position gets one to its part of what they hold."""
     leaves, tree = flatten(args)
-    check_distinct("shard_map", argument_paths(f, args), leaves)
+    paths = argument_paths(f, args)
+    check_distinct("shard_map", paths, leaves)
     is_ref = list(map(is_reference, leaves))
-    specs = _input_specs(args, in_specs)
-    if in_specs is Infer:
-        raise ArgumentTypeError(
-            "shard_map can't infer in_specs where it takes references.", do="Give in_specs."
-        )
+    values = [x[...] if r else x for x, r in strict_zip(leaves, is_ref)]
+    specs = [
+        _inferred(x, mesh, manual, path) if spec is Infer else spec
+        for x, spec, path in strict_zip(values, _input_specs(args, in_specs), paths)
+    ]
 
     @functools.wraps(f)
     def on_parts(*parts: Any) -> Any:
@@ -138,7 +139,6 @@ def _call_on_values(
         result = f(*tree.unflatten(cells))
         return result, [x[...] for x in itertools.compress(cells, is_ref)]
 
-    values = [x[...] if r else x for x, r in strict_zip(leaves, is_ref)]
     all_specs = out_specs, list(itertools.compress(specs, is_ref))
     result, held = call(on_parts, tuple(values), in_specs=tuple(specs), out_specs=all_specs)
     for reference, value in strict_zip(itertools.compress(leaves, is_ref), held):

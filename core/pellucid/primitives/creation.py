@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import (
+    ArgumentTypeError,
     ArgumentValueError,
     DtypeError,
     Ints,
@@ -18,7 +19,7 @@ from pellucid.base import (
     ints,
     is_static,
 )
-from pellucid.ir import LaidOut, Primitive, Traits, Zero, shaped_array, words
+from pellucid.ir import LaidOut, Primitive, ShapedArray, Traits, Zero, narrowed, shaped_array, words
 from pellucid.sharding import Sharding
 from pellucid.sharding.errors import ShardingTypeError
 from pellucid.sharding.explicit_types import type_sharding
@@ -202,7 +203,7 @@ def full_like(
     >>> full_like(np.arange(2), 3)
     Array([3, 3], dtype=int32)
     """
-    aval = type_of(x)
+    aval = type_of_like(x)
     sizes = aval.shape if shape is None else checked_shape(shape, "full_like")
     if sharding is None:
         sharding = layout_of(x, sizes)
@@ -214,6 +215,16 @@ def full_like(
             sizes, convert_element_type(fill_value, aval.dtype, weak_type=True), sharding
         )
     return full(sizes, fill_value, aval.dtype if dtype is None else dtype, sharding=sharding)
+
+
+def type_of_like(x: Any) -> ShapedArray:
+    """The type of an array like `x`, which is one or has a shape and a dtype, as a view of a reference."""
+    try:
+        return type_of(x)
+    except ArgumentTypeError:
+        if isinstance(x, type) or not (hasattr(x, "shape") and hasattr(x, "dtype")):
+            raise
+    return narrowed(shaped_array(tuple(x.shape), np.dtype(x.dtype)))
 
 
 def _check_real(x, dtype, name: str) -> None:
@@ -232,9 +243,10 @@ def layout_of(x: Any, shape: Shape) -> Any:
     `x` may have a sharding without being an array, as a ShapeDtypeStruct. An array of another shape shares the device of
     `x` only, not how it is cut.
     """
-    same = type_of(x).shape == shape
+    aval = type_of_like(x)
+    same = aval.shape == shape
     if not context.trace.is_eager:
-        return type_of(x).shown_sharding if same else None
+        return aval.shown_sharding if same else None
     sharding = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
     if not isinstance(sharding, Sharding) or not getattr(x, "_committed", True):
         return None

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base import (
     ArgumentTypeError,
+    ArgumentValueError,
     DtypeError,
     Function,
     ShapeError,
@@ -422,7 +423,7 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
 
 def _reference(caller: str, ref):
     if not is_reference(ref):
-        raise ArgumentTypeError(f"{caller} takes a reference.", got=f"got {type(ref).__name__}")
+        raise ArgumentValueError(f"{caller} takes a reference.", got=f"got {type(ref).__name__}")
     return ref
 
 

@@ -164,6 +164,8 @@ def _start(platform: str) -> list[str]:
             if name not in _makers:
                 raise plugins.PluginMissingError(f"no plugin for {name} is installed")
             _clients[name] = _makers[name]()
+        except DistributedError:
+            raise
         except (JaxRuntimeError, OSError) as error:
             _failures[name] = str(error)
             problems.append(f"{name}: {error}")

@@ -564,6 +564,13 @@ class Tracer(Described):
     def __deepcopy__(self, memo: Any) -> Any:
         return self.copy()
 
+    def __reduce__(self) -> Any:
+        raise ConcretizationError(
+            "a traced array can't be pickled: it belongs to its trace.",
+            got=[f"got {self.aval.text()}", *made_at(self)],
+            do="Pickle values outside of the traced function.",
+        )
+
 
 def made_at(x: Any) -> list[str]:
     """The line of an error that says where the traced value `x` was made; none where that isn't known."""

@@ -27,6 +27,7 @@ from pellucid.primitives import instantiate, marks_of, ones
 from pellucid.sharding import AxisType
 from pellucid.tracing import (
     indices,
+    is_reference,
     name_of,
     plumbing,
     stage,
@@ -321,7 +322,8 @@ class VJP:
         """The backward pass that adds cotangents to references instead of giving them.
 
         There is one entry for each argument: a tree of its structure, whose leaves are references, which get the
-        cotangent added, or None for cotangents that aren't needed. The backward pass gives None for all of these.
+        cotangent added, None for cotangents that aren't needed, or any other object in place of which the backward
+        pass gives the cotangent. It gives None for the first two.
 
         >>> from pellucid import new_ref
         >>> total = new_ref(0.0)
@@ -339,10 +341,16 @@ class VJP:
             )
 
         def backward(out_ct: Any) -> Any:
-            for ref, cotangent in strict_zip(leaves, flatten(self(out_ct))[0]):
-                if ref is not None:
+            cotangents = flatten(self(out_ct))[0]
+            for ref, cotangent in strict_zip(leaves, cotangents):
+                if is_reference(ref):
                     ref.addupdate(cotangent)
-            return self.in_tree.unflatten([None] * len(leaves))
+            return self.in_tree.unflatten(
+                [
+                    None if ref is None or is_reference(ref) else cotangent
+                    for ref, cotangent in strict_zip(leaves, cotangents)
+                ]
+            )
 
         return backward
 

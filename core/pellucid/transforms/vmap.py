@@ -41,8 +41,10 @@ from pellucid.tracing import (
     Tracer,
     bind1,
     bound_axes,
+    check_distinct,
     check_no_leaks,
     context,
+    is_reference,
     name_of,
     named_call,
     plumbing,
@@ -193,6 +195,8 @@ def vmap(
         specs = input_dims("vmap", fun, in_axes, args, tree)
         in_dims = [None if type(x) is Whole else d for x, d in strict_zip(leaves, specs)]
         leaves = checked_leaves(leaves, "vmap", fun, args, kwargs, [d is None for d in in_dims])
+        if any(map(is_reference, leaves)):
+            check_distinct("vmap", argument_paths(fun, args), leaves)
         size, dims = batch_size("vmap", fun, args, kwargs, leaves, in_dims, axis_size)
         axis = BatchAxis(size, axis_name, spmd_axis_name, _shown_sharding(leaves, dims))
         out_tree: Any = None

@@ -173,3 +173,26 @@ def test_options_first():
     )
     f(1)
     assert seen == [["ordered"]]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("policy", [None, pl.checkpoint_policies.everything_saveable])
+def test_a_differentiated_checkpoint_refuses_effects_that_would_happen_again(ordered, policy):
+    calls = []
+
+    def f(x):
+        io_callback(lambda: calls.append(1), None, ordered=ordered)
+        return jnp.sin(x)
+
+    f = pl.checkpoint(f, policy=policy)
+    assert f(0.0) == 0
+    pl.jit(f)(0.0)
+    pl.effects_barrier()
+    assert len(calls) == 2
+    looped = lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
+    for g in (pl.grad(f), pl.jit(pl.grad(f)), pl.grad(looped), lambda x: pl.linearize(f, x)):
+        with pytest.raises(NotImplementedError, match="would happen again"):
+            g(1.0)
+    assert len(calls) == 2
+    printed = pl.checkpoint(lambda x: (pl.debug.callback(lambda: None), jnp.sin(x))[1])
+    assert pl.grad(printed)(0.0) == 1

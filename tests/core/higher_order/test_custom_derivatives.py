@@ -329,3 +329,28 @@ def test_zero_cotangents_of_scalars_are_arrays_also_in_programs():
     ):
         assert pl.grad(function)(1.5) == 1
         assert pl.jit(pl.grad(function))(np.float32(1.5)) == 1
+
+
+@pytest.mark.parametrize("of", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("returned", ["float32", "float16", "bfloat16", "float8_e4m3fn"])
+def test_cotangents_of_another_precision_become_those_of_the_argument(of, returned):
+    f = custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (x, None), lambda _, ct: (ct.astype(returned),))
+    x = jnp.ones(2, of)
+    gradient = grad(lambda x: (f(x) + x).astype("float32").sum())(x)
+    assert gradient.dtype == x.dtype
+    assert gradient.tolist() == [2, 2]
+
+
+def test_cotangents_of_another_kind_are_refused_unless_unchecked():
+    f = custom_vjp(lambda x: x)
+    for change in (
+        lambda ct: ct.astype("int32"),
+        lambda ct: ct.astype("complex64"),
+        lambda ct: ct.sum(),
+    ):
+        f.defvjp(lambda x: (x, None), lambda _, ct, change=change: (change(ct),))
+        with pytest.raises(DerivativeRuleError, match="of another type"):
+            grad(lambda x: f(x).sum())(jnp.ones(2))
+        with pl.base.config.disable_bwd_checks(True):
+            assert grad(lambda x: f(x).sum())(jnp.ones(2)).tolist() in ([1, 1], 2)
