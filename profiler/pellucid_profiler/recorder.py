@@ -16,7 +16,7 @@ from pellucid.introspect.transfers import TransferLog
 from pellucid_profiler.callbacks import CallbackLog
 from pellucid_profiler.compilations import compilations_since
 from pellucid_profiler.conversion import Conversion, Observed
-from pellucid_profiler.files import write_file
+from pellucid_profiler.files import sealed_recording, write_file
 from pellucid_profiler.host import Transfer
 from pellucid_profiler.live_arrays import ArrayLog
 from pellucid_profiler.marks import LineMarks
@@ -33,6 +33,10 @@ LAST_EVENTS_SECONDS = 0.002
 _current: Profile | None = None
 _last: Profile | None = None
 _lock = threading.Lock()
+
+
+class RecordingStateError(ArgumentValueError, RuntimeError):
+    """A recording was begun while there is one, or ended while there is none."""
 
 
 class Profile:
@@ -221,7 +225,7 @@ class Profile:
 
     def to_xspace(self, path: os.PathLike[str] | str) -> None:
         """Write XLA's recording into a file, as XProf and `read_xspace` read it."""
-        write_file(path, self.recorded())
+        write_file(path, sealed_recording(self.recorded()))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -307,15 +311,15 @@ def stop() -> Profile:
     """
     current = _current
     if current is None:
-        raise ArgumentValueError(
+        raise RecordingStateError(
             "no session is being recorded.", do="Begin one with `pl.profiler.start()`."
         )
     current._stop()
     return current
 
 
-def _is_recording() -> ArgumentValueError:
-    return ArgumentValueError(
+def _is_recording() -> RecordingStateError:
+    return RecordingStateError(
         "a session is being recorded already, and a process has one at a time.",
         do="End it with `pl.profiler.stop()`, or leave its `with` block, first.",
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pellucid.introspect import recording
 from pellucid_profiler.conversion import Observed, session_of
+from pellucid_profiler.files import read_recording
 from pellucid_profiler.live_buffers import ProgramMemoryReader, assigned_bytes
 from pellucid_profiler.session import Session
 from pellucid_profiler.wire import fields
@@ -35,7 +36,7 @@ def read_xspace(path: os.PathLike[str] | str) -> Session:
         if not files:
             raise FileNotFoundError(f"{file}: no file *{_SUFFIX} is in this folder")
         file = files[-1]
-    content = file.read_bytes()
+    content = read_recording(file)
     return session_of(content, lambda _: _recorded_programs(content), Observed())
 
 

@@ -10,12 +10,14 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from pellucid.introspect.errors import ArgumentValueError
+from pellucid.introspect.files import SEAL_BYTES, check_seal
 from pellucid.introspect.schema import SourceRecord
 from pellucid_profiler.callbacks import CallbackRow
 from pellucid_profiler.calls import Calls, Spans, module_name, nesting
@@ -31,7 +33,7 @@ from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.compile_steps import CompileStep, compile_steps
 from pellucid_profiler.counters import Counters
 from pellucid_profiler.exports import columns, data_frame, save_speedscope
-from pellucid_profiler.files import whole_file
+from pellucid_profiler.files import seal_file, whole_file
 from pellucid_profiler.host import HostRow, Transfer, TransferRow, host_rows, transfer_rows
 from pellucid_profiler.live_arrays import HeapRow, LiveArrays
 from pellucid_profiler.live_buffers import LiveBuffer, ProgramMemory
@@ -491,11 +493,14 @@ class Session:
             whole_file(path) as part,
             zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
         ):
+            archive.comment = bytes(SEAL_BYTES)
             archive.writestr("session.json", json.dumps(texts))
             for table in _TABLES:
                 for name, column in vars(getattr(self, table)).items():
                     with archive.open(f"{table}.{name}.npy", "w", force_zip64=True) as file:
                         np.lib.format.write_array(file, column, allow_pickle=False)
+            archive.close()
+            seal_file(part)
 
 
 _TABLES: dict[str, Any] = {
@@ -521,8 +526,10 @@ def load(path: str | os.PathLike[str]) -> Session:
     >>> len(load(path).calls)
     1
     """
+    content = Path(path).read_bytes()
     try:
-        with zipfile.ZipFile(path) as archive:
+        check_seal(content)
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
             texts = json.loads(archive.read("session.json"))
             tables = {
                 table: kind(**{

@@ -36,7 +36,7 @@ def start_trace(
 ) -> None:
     """Begin to record until `stop_trace`, which writes the recording into `log_dir`.
 
-    `profiler_options`: a `ProfileOptions`. Raises: ArgumentValueError if a session is being recorded; UnsupportedError for `create_perfetto_link`, which would
+    `profiler_options`: a `ProfileOptions`. Raises: RecordingStateError, a RuntimeError, if a session is being recorded; UnsupportedError for `create_perfetto_link`, which would
     open a server for a page of the internet.
 
     >>> import tempfile
@@ -59,7 +59,7 @@ def stop_trace() -> None:
     """End the recording that `start_trace` began, and write it.
 
     The file `plugins/profile/<time>/<host>.xplane.pb` is what XProf and TensorBoard open.
-    Raises: ArgumentValueError if none was begun; OSError if it can't be written, as on a full disk: called again, it
+    Raises: RecordingStateError, a RuntimeError, if none was begun; OSError if it can't be written, as on a full disk: called again, it
     writes what was recorded.
 
     >>> import tempfile
@@ -70,7 +70,7 @@ def stop_trace() -> None:
     ['.pb']
     """
     if not _traces:
-        raise ArgumentValueError(
+        raise recorder.RecordingStateError(
             "no trace is being recorded.", do="Begin one with `pl.profiler.start_trace(log_dir)`."
         )
     profile, log_dir, is_perfetto = _traces[-1]

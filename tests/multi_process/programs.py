@@ -6,6 +6,7 @@ Those that take a mesh also run in the test's own process, on as many virtual de
 import os
 import pathlib
 import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -297,6 +298,33 @@ def _average(x: Any) -> Any:
 
 
 # When something goes wrong ------------------------------------------------------------------------
+
+
+def one_fails_among_steps(place: Place, read: str) -> Any:
+    """Process 1 is killed while all run steps and read what each gives; what the others see."""
+    join(place, heartbeat=60)
+    mesh = pl.sharding.Mesh(np.array(pl.devices()), ("x",))
+    x = pl.make_array_from_process_local_data(
+        pl.NamedSharding(mesh, pl.P("x")), np.ones((2, 1000), np.float32)
+    )
+    run = pl.jit(_total)
+    reading = {
+        "float": float,
+        "array": np.asarray,
+        "get": pl.device_get,
+        "shard": lambda y: np.asarray(y.addressable_shards[0].data),
+        "item": lambda y: y.item(),
+        "print": str,
+    }[read]
+    reading(run(x))
+    if place.process == 1:
+        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGKILL)).start()
+
+    def steps() -> None:
+        while True:
+            reading(run(x))
+
+    return error_of(steps)
 
 
 def one_fails(place: Place, how: str, who: int, where: str, heartbeat: float = 20) -> Any:

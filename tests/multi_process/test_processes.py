@@ -293,3 +293,22 @@ def test_all_hear_of_a_block_that_not_all_finish():
     assert again[0] == "ProcessFailureError"
     check(again[1], "process 1: its connection closed", "initialize() anew")
     check(empty[1], "none of the devices belongs to this process")
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "float",
+        *[
+            pytest.param(r, marks=pytest.mark.rotates)
+            for r in ("array", "get", "shard", "item", "print")
+        ],
+    ],
+)
+def test_reading_what_a_step_gives_names_a_process_that_fails(read):
+    ends = launch("one_fails_among_steps", 2, read=read)
+    assert ends[1].exit_code == -9
+    [(kind, text, seconds)] = results(ends[:1])
+    assert kind == "PeerFailureError", text
+    check(text, "process 1 of 2 failed", "its connection closed")
+    assert seconds < 10

@@ -26,6 +26,7 @@ from pellucid.profiler import (
     start_trace,
     stop,
     stop_trace,
+    trace,
 )  # fmt: skip
 
 
@@ -214,3 +215,31 @@ def test_nothing_of_a_session_is_left_when_it_is_over() -> None:
 
 def test_a_complete_recording_lacks_nothing(session: Session) -> None:
     assert session.remarks == []
+
+
+def test_damaged_files_raise_one_error(tmp_path):
+    with profile() as session:
+        jnp.sin(1.0).block_until_ready()
+    session.save(tmp_path / "a.plprof")
+    with trace(tmp_path / "traces"):
+        jnp.sin(1.0).block_until_ready()
+    [recording] = (tmp_path / "traces").rglob("*.xplane.pb")
+    for path, read in ((tmp_path / "a.plprof", load), (recording, read_xspace)):
+        whole = path.read_bytes()
+        assert len(read(path).calls) == 1
+        for bit in (
+            *range(0, 8 * len(whole), 8 * len(whole) // 20),
+            *range(8 * len(whole) - 320, 8 * len(whole), 17),
+        ):
+            damaged = bytearray(whole)
+            damaged[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(damaged)
+            with pytest.raises(ArgumentValueError, match=r"no whole session|is damaged"):
+                read(path)
+
+
+def test_a_trace_that_was_not_begun_or_is_begun_twice_is_a_runtime_error(tmp_path):
+    with pytest.raises(RuntimeError, match="no trace is being recorded"):
+        stop_trace()
+    with trace(tmp_path), pytest.raises(RuntimeError, match="recorded already"):
+        start_trace(tmp_path)

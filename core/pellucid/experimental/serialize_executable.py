@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.base import digests
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import Compiled, ShapeDtypeStruct
@@ -102,7 +103,8 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     content["consts"] = [np.asarray(x) for x in executable.consts]
     content["avals"] = tuple(compiled._program.call.avals)
     _Pickler(file, devices).dump(content)
-    return file.getvalue(), compiled.in_tree, compiled.out_tree
+    data = file.getvalue()
+    return data + digests.seal(data), compiled.in_tree, compiled.out_tree
 
 
 def deserialize_and_load(
@@ -125,6 +127,7 @@ def deserialize_and_load(
     """
     file = io.BytesIO(serialized)
     try:
+        digests.check_seal(serialized)
         header = pickle.load(file)  # noqa: S301  (said above)
         versions, count = header["versions"], header["count"]
     except Exception as error:  # whatever pickle raises for bytes of something else

@@ -13,7 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from pellucid.base import ArgumentValueError, Size, dtypes, strict_zip
+from pellucid.base import ArgumentValueError, Size, digests, dtypes, strict_zip
 from pellucid.ir import Effect, ShapedArray, aval_at, shaped_array
 from pellucid.random.keys import key_dtype
 from pellucid.sharding import AbstractDevice, AbstractMesh, AxisType, NamedSharding, PartitionSpec
@@ -28,6 +28,8 @@ from .scopes import SymbolicScope
 from .shape_texts import parsed_sizes
 from .trees import decode_tree, encode_tree
 
+_SEAL_SLOT = 26
+"""The field that says that the file ends with a digest, which the reference's files don't; its readers pass both by."""
 _WRITTEN_VERSION = 3
 """The version that every file states; readers don't look at it."""
 _DTYPES: list[Any] = [
@@ -52,7 +54,8 @@ def serialize_fields(exported: Any, vjp_order: int) -> bytes:
 
     Raises: SerializationError for what the format can't hold; ExportError where it has no derivative.
     """
-    return encode(_encode_exported(exported, vjp_order))
+    content = encode(_encode_exported(exported, vjp_order) | {_SEAL_SLOT: np.bool_(True)})
+    return content + digests.seal(content)
 
 
 def deserialize_fields(data: bytes | bytearray | memoryview) -> tuple[dict[str, Any], Any]:
@@ -61,7 +64,15 @@ def deserialize_fields(data: bytes | bytearray | memoryview) -> tuple[dict[str, 
     Raises: SerializationError for bytes that are no exported program.
     """
     try:
-        return _decode_exported(decode(data))
+        table = decode(data)
+        digests.check_seal(data, is_required=table.number(_SEAL_SLOT, np.bool_))
+        return _decode_exported(table)
+    except digests.DamagedError as error:
+        raise SerializationError(
+            "this exported program is damaged.",
+            got=str(error),
+            do="Get the file again, or export the function again.",
+        ) from None
     except (struct.error, UnicodeDecodeError, IndexError, TypeError) as error:
         if isinstance(error, SerializationError):
             raise

@@ -271,7 +271,7 @@ def _checked(name: str) -> None:
         check_not_deleted(array)
         try:
             return unchecked(array)
-        except JaxRuntimeError as error:
+        except (JaxRuntimeError, ValueError) as error:
             raise_runtime_error(f"Array.{name}", error)
 
     checked.__name__ = name
@@ -283,7 +283,7 @@ def wait_for(several: Sequence[ArrayImpl]) -> None:
     """`block_until_ready` of several arrays at once."""
     try:
         arrays.wait_for(several)
-    except JaxRuntimeError as error:
+    except (JaxRuntimeError, ValueError) as error:
         for x in several:
             check_not_deleted(x)
         raise_runtime_error("block_until_ready", error)

@@ -62,7 +62,7 @@ def transferred(
                 result = run()
         if on.transfer_finished and direction != "device_to_host":
             result.block_until_ready()
-    except JaxRuntimeError as error:
+    except (JaxRuntimeError, ValueError) as error:
         raise_runtime_error(_EXPLICIT[direction], error)
     if on.transfer_finished:
         seconds = time.perf_counter() - start

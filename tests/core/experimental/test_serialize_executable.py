@@ -105,3 +105,14 @@ def test_another_process_compiles_nothing(tmp_path) -> None:
 def test_mistakes(mistake, error, message) -> None:
     with pytest.raises(error, match=message):
         mistake()
+
+
+def test_damaged_bytes_are_not_loaded():
+    serialized, in_tree, out_tree = serialize(
+        pl.jit(lambda x: x + 1).lower(np.float32(1)).compile()
+    )
+    for bit in range(0, 8 * len(serialized), 997):
+        damaged = bytearray(serialized)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(ArgumentValueError, match="no compiled function"):
+            deserialize_and_load(bytes(damaged), in_tree, out_tree)

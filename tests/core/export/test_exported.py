@@ -297,3 +297,19 @@ def test_effects_are_made_anew():
         _effect_name(OrderedIOEffect())
     with pytest.raises(export.SerializationError, match=re.escape("<class 'a.B'>")):
         _effect("<class 'a.B'>")
+
+
+def test_damaged_files_raise_one_error():
+    """A flipped bit in a program would end the process in the compiler."""
+    data = bytes(
+        pl.export.export(pl.jit(lambda x: {"y": x + 1}))(np.float32(1)).serialize(vjp_order=1)
+    )
+    for bit in (*range(0, 8 * len(data), 97), *range(8 * len(data) - 320, 8 * len(data), 5)):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(export.SerializationError, match=r"damaged|no exported program"):
+            pl.export.deserialize(damaged)
+    for length in (*range(0, len(data), 101), len(data) - 40, len(data) - 1):
+        with pytest.raises(export.SerializationError, match=r"damaged|no exported program"):
+            pl.export.deserialize(data[:length])
+    assert pl.export.deserialize(data).call(np.float32(1))["y"] == 2
