@@ -3,7 +3,7 @@
 from typing import Any as Value
 
 from pellucid.base.dims import (
-    InconclusiveSizeError as InconclusiveDimensionOperation,
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
     canonical_size as _canonical_size,
     larger as _larger,
     smaller as _smaller,

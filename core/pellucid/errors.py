@@ -1,21 +1,20 @@
-"""Errors under the names of `jax.errors`; each is the class of ours that says the same, `JaxRuntimeError` jaxlib's own.
+"""Errors under the names of `jax.errors`; `JaxRuntimeError` is jaxlib's own.
 
 `except` clauses written for the reference keep working; `PellucidError` is the base of all of ours. They have fields (`what`, `got`, `where`, `do`).
 """
 
-from pellucid.base.dims import InconclusiveSizeError as InconclusiveDimensionOperation
+from pellucid.base.dims import InconclusiveDimensionOperation as InconclusiveDimensionOperation
 from pellucid.base.errors import (
-    ConcretizationError as ConcretizationTypeError,
+    ConcretizationTypeError as ConcretizationTypeError,
+    JAXIndexError as JAXIndexError,
     JaxprTypeError as JaxprTypeError,
+    JAXTypeError as JAXTypeError,
     KeyReuseError as KeyReuseError,
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
     PellucidError as PellucidError,
-    TracedValueError as JAXTypeError,
-    TracerArrayError as TracerArrayConversionError,
-    TracerBoolError as TracerBoolConversionError,
-    TracerIntegerError as TracerIntegerConversionError,
+    TracerArrayConversionError as TracerArrayConversionError,
+    TracerBoolConversionError as TracerBoolConversionError,
+    TracerIntegerConversionError as TracerIntegerConversionError,
     UnexpectedTracerError as UnexpectedTracerError,
 )
 from pellucid.xla import JaxRuntimeError as JaxRuntimeError
-
-JAXIndexError = NonConcreteBooleanIndexError

@@ -587,7 +587,7 @@ debug_key_reuse = Option(
     ...     pl.random.uniform(key) + pl.random.normal(key)
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.KeyReuseError: `normal` uses a random key for a second time.
+    pellucid.errors.KeyReuseError: `normal` uses a random key for a second time.
     ...
     """,
     in_call_key=True,

@@ -2,7 +2,7 @@
 
 Type rules, batch rules and lowerings compare and compute sizes by these functions; each asks for integers first. A
 symbol is an instance of a subclass of `Symbol`, which adds, multiplies and divides like an integer and always decides
-whether it equals another size. A comparison that it can't decide raises `InconclusiveSizeError`, also in `if a < b`.
+whether it equals another size. A comparison that it can't decide raises `InconclusiveDimensionOperation`, also in `if a < b`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ Size = Any
 """An integer or a `Symbol`."""
 
 
-class InconclusiveSizeError(PellucidError, ValueError):
+class InconclusiveDimensionOperation(PellucidError, ValueError):
     """A comparison of sizes whose answer depends on the values of symbols.
 
     >>> (b,) = pl.export.symbolic_shape("b")
     >>> try:
     ...     b >= 2
-    ... except InconclusiveSizeError as error:
+    ... except InconclusiveDimensionOperation as error:
     ...     print(error.do)
     State what holds, as in `symbolic_shape(..., constraints=["b >= 2"])`.
     """
+
+    __module__ = "pellucid.errors"
 
 
 class Symbol:
@@ -73,7 +75,7 @@ class Symbol:
             return True
         if high is not None and high < 0:
             return False
-        raise InconclusiveSizeError(
+        raise InconclusiveDimensionOperation(
             f"the comparison {text} can't be decided: its answer depends on the values of symbolic dimensions.",
             got=f"bounds of {self - other}: "  # type: ignore[operator]
             f"{'-inf' if low is None else low} to {'inf' if high is None else high}",
@@ -100,7 +102,7 @@ class Symbol:
         )
 
     def _refuse_integer(self) -> int:
-        raise InconclusiveSizeError(
+        raise InconclusiveDimensionOperation(
             f"the symbolic dimension {self} was used where its value is needed.",
             where=source.describe(source.capture()),
             do="Compute with it as it is, or call the function with arrays whose sizes are integers.",
@@ -175,7 +177,7 @@ def fits(size: Size, largest: int) -> bool:
 def slice_window(part: slice, size: Size) -> tuple[Size, Size, int]:
     """The start, the length and the step of a Python slice of `size` elements.
 
-    Raises: InconclusiveSizeError where the end that a bound counts from depends on the values of symbols; TypeError for
+    Raises: InconclusiveDimensionOperation where the end that a bound counts from depends on the values of symbols; TypeError for
     bounds that are no sizes.
 
     >>> slice_window(slice(1, None, 2), 4), slice_window(slice(None, None, -1), 4)
@@ -196,7 +198,7 @@ def slice_window(part: slice, size: Size) -> tuple[Size, Size, int]:
             and not known_at_least(place, 0)
             and not known_at_least(-1, place)
         ):
-            raise InconclusiveSizeError(
+            raise InconclusiveDimensionOperation(
                 f"the slice bound {place} may be negative or not, so that it may count from either end."
             )
         place = larger(place + size, 0) if place < 0 else smaller(place, size)

@@ -13,6 +13,10 @@ from typing import Any
 
 from pellucid.xla import JaxRuntimeError
 
+_PUBLIC = "pellucid.errors"
+"""Module in which users find the classes that `jax.errors` has, too."""
+JaxRuntimeError.__module__ = _PUBLIC
+
 
 class PellucidError(Exception):
     """Root of all errors raised by pellucid.
@@ -117,7 +121,7 @@ class IndexingError(PellucidError, IndexError, TypeError):
     """An index that arrays do not support."""
 
 
-class TracedValueError(PellucidError, TypeError):
+class JAXTypeError(PellucidError, TypeError):
     """A traced value was used where, or when, only a value can be used.
 
     `what` may be the traced value, as in libraries that raise the reference's classes; `context` adds a line.
@@ -126,8 +130,10 @@ class TracedValueError(PellucidError, TypeError):
     ...     pl.jit(lambda x: bool(x > 0))(1.0)
     ... except pl.errors.JAXTypeError as error:
     ...     print(type(error).__name__)
-    TracerBoolError
+    TracerBoolConversionError
     """
+
+    __module__ = _PUBLIC
 
     def __init__(self, what: Any = "", context: str = "", **more: Any) -> None:
         if not isinstance(what, str):
@@ -136,62 +142,78 @@ class TracedValueError(PellucidError, TypeError):
         super().__init__(what, **({"do": context} if context else {}), **more)
 
 
-class ConcretizationError(TracedValueError):
+class ConcretizationTypeError(JAXTypeError):
     """A value is needed now, but it is only known when the program runs.
 
     >>> pl.jit(lambda x: float(x))(1.0)
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.ConcretizationError: a traced array was used as a Python float, but its value is known only when the program runs.
+    pellucid.errors.ConcretizationTypeError: a traced array was used as a Python float, but its value is known only when the program runs.
     ...
     """
 
+    __module__ = _PUBLIC
 
-class TracerBoolError(ConcretizationError):
+
+class TracerBoolConversionError(ConcretizationTypeError):
     """A traced value was used as a Python bool.
 
     >>> pl.jit(lambda x: 1 if x > 0 else 0)(1.0)
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.TracerBoolError: a traced array was used as a Python bool, but its value is known only when the program runs.
+    pellucid.errors.TracerBoolConversionError: a traced array was used as a Python bool, but its value is known only when the program runs.
     ...
     """
 
+    __module__ = _PUBLIC
 
-class TracerIntegerError(ConcretizationError):
+
+class TracerIntegerConversionError(ConcretizationTypeError):
     """A traced value was used as a Python integer or index.
 
     >>> pl.jit(lambda i: [1, 2][i])(1)
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.TracerIntegerError: a traced array was used as a Python index, but its value is known only when the program runs.
+    pellucid.errors.TracerIntegerConversionError: a traced array was used as a Python index, but its value is known only when the program runs.
     ...
     """
 
+    __module__ = _PUBLIC
 
-class TracerArrayError(ConcretizationError):
+
+class TracerArrayConversionError(ConcretizationTypeError):
     """A traced value was asked for its NumPy array.
 
     >>> pl.jit(np.asarray)(1.0)
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.TracerArrayError: a traced array was used as a NumPy array, but its value is known only when the program runs.
+    pellucid.errors.TracerArrayConversionError: a traced array was used as a NumPy array, but its value is known only when the program runs.
     ...
     """
 
+    __module__ = _PUBLIC
 
-class NonConcreteBooleanIndexError(ConcretizationError, IndexError):
+
+class JAXIndexError(PellucidError, IndexError):
+    """An index that depends on a traced value."""
+
+    __module__ = _PUBLIC
+
+
+class NonConcreteBooleanIndexError(ConcretizationTypeError, JAXIndexError):
     """A traced boolean mask was used as an index, so the result's shape is unknown.
 
     >>> pl.jit(lambda x: x[x > 0])(np.ones(2))
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.NonConcreteBooleanIndexError: a mask used as an index must be known when the program is traced: the result's shape depends on it.
+    pellucid.errors.NonConcreteBooleanIndexError: a mask used as an index must be known when the program is traced: the result's shape depends on it.
     ...
     """
 
+    __module__ = _PUBLIC
 
-class UnexpectedTracerError(TracedValueError):
+
+class UnexpectedTracerError(JAXTypeError):
     """A traced value outlived the function whose tracing made it, or is used outside of it.
 
     >>> kept = []
@@ -199,9 +221,11 @@ class UnexpectedTracerError(TracedValueError):
     >>> kept[0] + 1
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.UnexpectedTracerError: a traced value was used after the tracing of `append` that made it had ended.
+    pellucid.errors.UnexpectedTracerError: a traced value was used after the tracing of `append` that made it had ended.
     ...
     """
+
+    __module__ = _PUBLIC
 
 
 class UnsupportedError(PellucidError, NotImplementedError):
@@ -246,8 +270,10 @@ class JaxprTypeError(PellucidError, TypeError):
     >>> pl.core.check_jaxpr(jaxpr.replace(eqns=[]))
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.JaxprTypeError: ...
+    pellucid.errors.JaxprTypeError: ...
     """
+
+    __module__ = _PUBLIC
 
 
 class ArrayConversionError(PellucidError, TypeError, ValueError):
@@ -343,7 +369,7 @@ class TransferGuardError(PellucidError, RuntimeError):
     """A transfer happened that the transfer guard forbids."""
 
 
-class KeyReuseError(PellucidError, TypeError):
+class KeyReuseError(JAXTypeError):
     """A random key was used for a second time while `debug_key_reuse` is on.
 
     >>> key = pl.random.key(0)
@@ -351,8 +377,10 @@ class KeyReuseError(PellucidError, TypeError):
     ...     pl.random.normal(key), pl.random.normal(key)  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.KeyReuseError: `normal` uses a random key for a second time.
+    pellucid.errors.KeyReuseError: `normal` uses a random key for a second time.
     """
+
+    __module__ = _PUBLIC
 
 
 class NonFiniteError(PellucidError, FloatingPointError):

@@ -16,8 +16,8 @@ from pellucid.base import (
     EffectsError,
     Function,
     Ints,
+    JAXTypeError,
     Shape,
-    TracedValueError,
     strict_zip,
     tree_flatten,
 )
@@ -527,7 +527,7 @@ def composite(decomposition: Function, name: str, version: int = 0) -> Function:
     numbers, strings, NumPy arrays, and lists, tuples and dictionaries of them. Keywords that are None are left out.
     Derivatives and batches are those of the decomposition, without the name.
 
-    Raises: ArgumentValueError for another name; ArgumentTypeError for attributes of other types; TracedValueError for attributes that are traced;
+    Raises: ArgumentValueError for another name; ArgumentTypeError for attributes of other types; JAXTypeError for attributes that are traced;
     EffectsError for a decomposition with side effects.
 
     The function gives results with the structure, the shapes and the dtypes of those of `decomposition`.
@@ -568,7 +568,7 @@ def _frozen(name: str, key: str, value) -> tuple[str, tuple[Any, ...], Any]:
     leaves, structure = tree_flatten(value)
     for leaf in leaves:
         if isinstance(leaf, Tracer):
-            raise TracedValueError(
+            raise JAXTypeError(
                 f"composite: an attribute of {name!r} is known only when the program runs.",
                 got=f"{key}: {leaf.aval.text()}",
                 do="Pass it as a positional argument.",

@@ -11,7 +11,7 @@ from pellucid.base import (
     ArgumentTypeError,
     DeviceError,
     Function,
-    TracedValueError,
+    JAXTypeError,
     strict_zip,
     structure_differences,
 )
@@ -116,7 +116,7 @@ class _CompiledCall:
         traced = [i for i, x in enumerate(call.leaves) if isinstance(x, Tracer)]
         if traced:
             names = spec.debug_info(expected).argument_names
-            raise TracedValueError(
+            raise JAXTypeError(
                 f"`{spec.name}` is compiled, and a compiled program can't be transformed or traced.",
                 got=[f"{names[i]}: {call.leaves[i]}" for i in traced[:3]],
                 do=f"Differentiate, batch or trace `{spec.name}` itself; it may be jitted.",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
-    ConcretizationError,
+    ConcretizationTypeError,
     EffectsError,
     RemovedError,
     strict_zip,
@@ -582,7 +582,7 @@ def _traced(spec: FunctionSpec, call: FunctionCall) -> Body:
 
     try:
         return body_of_flat(flat, call.avals, spec.debug_info(call))
-    except ConcretizationError as error:
+    except ConcretizationTypeError as error:
         raise type(error)(
             error.what, got=error.got, where=f"checkpoint of `{spec.name}`",
             do=f"{error.do} `checkpoint` traces all arguments but those in static_argnums.",

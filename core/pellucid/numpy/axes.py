@@ -14,7 +14,7 @@ from pellucid.base import (
     ArgumentValueError,
     ArrayLike,
     AxisError,
-    ConcretizationError,
+    ConcretizationTypeError,
     DtypeError,
     Ints,
     dtypes,
@@ -199,7 +199,7 @@ def delete(
     `obj`: a number, numbers, a slice or a mask; numbers must be known when tracing, unless they are assumed unique.
     Result: shape of `arr`, shorter along `axis`; dtype of `arr`.
     Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for an axis or a number out of
-    bounds, ArgumentValueError for a mask of another size, ConcretizationError for traced positions that aren't assumed
+    bounds, ArgumentValueError for a mask of another size, ConcretizationTypeError for traced positions that aren't assumed
     unique.
 
     >>> delete(jnp.array([1, 2, 3]), 1)
@@ -212,7 +212,7 @@ def delete(
         remaining = np.delete(np.arange(n), obj)
     elif isinstance(obj, Tracer):
         if obj.ndim and not (assume_unique_indices and obj.aval.dtype != np.bool_):
-            raise ConcretizationError(
+            raise ConcretizationTypeError(
                 "jnp.delete can't know the size of its result: the positions are traced.",
                 got=f"obj: {obj.aval.text()}",
                 do="Pass known positions, or assume_unique_indices=True if none occurs twice.",
@@ -280,7 +280,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
     """`filt` without the zeros at its front ("f") and back ("b") along each axis; not under a trace.
 
     Result: dtype of `filt`, smaller sizes along the axes.
-    Raises: ConcretizationError under a trace: the shape of the result is known when programs run only; AxisError for
+    Raises: ConcretizationTypeError under a trace: the shape of the result is known when programs run only; AxisError for
     axes out of bounds; ArgumentValueError for other letters in `trim`.
 
     >>> trim_zeros(jnp.array([0, 0, 1, 2, 0]))
@@ -288,7 +288,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
     """
     x = asarray(filt)
     if isinstance(x, Tracer):
-        raise ConcretizationError(
+        raise ConcretizationTypeError(
             "jnp.trim_zeros can't know the size of its result: the array is traced.",
             got=f"got {x.aval.text()}",
         )

@@ -141,7 +141,7 @@ def mask_indices(
     """(rows, columns) of the nonzero elements of `mask_func(ones((n, n)), k)`, for example of `jnp.triu`.
 
     Result: for each dimension of the mask a vector of the default integer dtype, of `size` elements if that is given.
-    Raises: ArgumentTypeError for an `n` that is no int, ShapeError for a negative one, ConcretizationError for a traced
+    Raises: ArgumentTypeError for an `n` that is no int, ShapeError for a negative one, ConcretizationTypeError for a traced
     mask without `size`.
 
     >>> mask_indices(2, jnp.triu)

@@ -12,7 +12,7 @@ from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
-    ConcretizationError,
+    ConcretizationTypeError,
     ShapeError,
     UnsupportedError,
     dtypes,
@@ -44,7 +44,7 @@ def bincount(
 
     Result: `length` counts (numbers beyond are left out), by default one more than the largest number, and at least
     `minlength`; under a trace `length` must be given. Negative numbers count as 0.
-    Raises: ArgumentTypeError for elements that aren't integers, ConcretizationError without `length` under a trace.
+    Raises: ArgumentTypeError for elements that aren't integers, ConcretizationTypeError without `length` under a trace.
 
     >>> bincount(jnp.array([1, 2, 2]))
     Array([0, 1, 2], dtype=int32)
@@ -56,7 +56,7 @@ def bincount(
         raise ArgumentValueError("jnp.bincount needs a vector.", got=f"got {aval.text()}")
     if length is None:
         if isinstance(x, Tracer):
-            raise ConcretizationError(
+            raise ConcretizationTypeError(
                 "jnp.bincount can't know the size of its result: the array is traced.",
                 got=f"got {aval.text()}",
                 do="Give `length=`, the number of counts.",

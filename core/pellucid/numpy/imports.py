@@ -134,7 +134,7 @@ def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
     """Save an array in NumPy's `.npy` format; see `numpy.save`.
 
     The file has the shape and the dtype of `arr`; NumPy doesn't name those of ml_dtypes.
-    Raises: OSError where the file can't be written, TracerArrayError for a traced array, ArrayConversionError for
+    Raises: OSError where the file can't be written, TracerArrayConversionError for a traced array, ArrayConversionError for
     random keys.
 
     >>> import io
@@ -150,7 +150,7 @@ def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayL
     """Save several arrays in one `.npz` file; see `numpy.savez`.
 
     Each has its own shape and dtype; arrays without a name are called `arr_0`, `arr_1` and so on.
-    Raises: OSError where the file can't be written, TracerArrayError for a traced array, ArrayConversionError for
+    Raises: OSError where the file can't be written, TracerArrayConversionError for a traced array, ArrayConversionError for
     random keys.
 
     >>> import io

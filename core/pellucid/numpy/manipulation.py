@@ -11,7 +11,7 @@ from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
-    ConcretizationError,
+    ConcretizationTypeError,
     Ints,
     ShapeError,
     canonical_size,
@@ -524,7 +524,7 @@ def repeat(
     out.
     Raises: ArgumentTypeError for lists and other values that are no arrays and for `repeats` that are no integers,
     AxisError for axes out of bounds, ShapeError for other numbers of `repeats` than of elements,
-    ConcretizationError for traced `repeats` without `total_repeat_length`.
+    ConcretizationTypeError for traced `repeats` without `total_repeat_length`.
 
     >>> repeat(np.array([5, 6]), np.array([1, 2]), total_repeat_length=5)
     Array([5, 6, 6, 6, 6], dtype=int32)
@@ -552,7 +552,7 @@ def repeat(
         order = _repeated_order(asarray(repeats), size, total_repeat_length)
         return asarray(a)[(*from_axis, order)]
     if isinstance(repeats, Tracer):
-        raise ConcretizationError(
+        raise ConcretizationTypeError(
             "jnp.repeat can't know the size of its result: `repeats` is traced.",
             got=f"repeats: {repeats.aval.text()}",
             do="Give `total_repeat_length`, or repeats that are known when tracing.",
@@ -607,7 +607,7 @@ def where(
     Result: shape that the arguments broadcast to; dtype that `x` and `y` promote to. The indices are those of
     `nonzero`, whose `size` and `fill_value` they take.
     Raises: ArgumentTypeError for lists and other values that are no arrays and for two arguments, ShapeError for shapes
-    that don't broadcast, ConcretizationError for a traced `condition` alone without `size`.
+    that don't broadcast, ConcretizationTypeError for a traced `condition` alone without `size`.
 
     >>> where(np.array([True, False]), 1, np.array([10, 20]))
     Array([ 1, 20], dtype=int32)
@@ -642,7 +642,7 @@ def nonzero(
     Their number is not known when tracing: then `size` must fix it, and `fill_value` (0) fills the rest.
     Result: a vector [count] of the default integer dtype for each axis.
     Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for a scalar,
-    ConcretizationError for a traced array without `size`, DtypeError for random keys.
+    ConcretizationTypeError for a traced array without `size`, DtypeError for random keys.
 
     >>> nonzero(np.array([0, 5, 7]), size=3, fill_value=-1)
     (Array([ 1,  2, -1], dtype=int32),)
@@ -654,7 +654,7 @@ def nonzero(
         )
     if size is None:
         if isinstance(a, Tracer):
-            raise ConcretizationError(
+            raise ConcretizationTypeError(
                 "jnp.nonzero can't know the size of its result: the array is traced.",
                 got=f"got {aval.text()}",
                 do="Give `size=`, the number of indices to return.",

@@ -12,7 +12,7 @@ from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
-    ConcretizationError,
+    ConcretizationTypeError,
     ShapeError,
     dtypes,
 )
@@ -102,7 +102,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
     Result: a vector [n + m - 1] of coefficients, the highest power first.
     Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for coefficients that aren't
-    vectors, TracerArrayError for `trim_leading_zeros` under a trace.
+    vectors, TracerArrayConversionError for `trim_leading_zeros` under a trace.
 
     >>> polymul(jnp.array([1, 2]), jnp.array([1, 3]))
     Array([1., 5., 6.], dtype=float32)
@@ -120,7 +120,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     With `trim_leading_zeros` (not under a trace) the remainder has no leading zeros.
     Result: vectors of coefficients, the highest power first; the quotient [max(n - m, 0) + 1].
     Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for coefficients that aren't
-    vectors, TracerArrayError for `trim_leading_zeros` under a trace, IndexingError for an empty `v`.
+    vectors, TracerArrayConversionError for `trim_leading_zeros` under a trace, IndexingError for an empty `v`.
 
     >>> polydiv(jnp.array([1.0, 5.0, 6.0]), jnp.array([1.0, 2.0]))
     (Array([1., 3.], dtype=float32), Array([0., 0., 0.], dtype=float32))
@@ -255,7 +255,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
     Leading and trailing zeros are stripped first, which needs known coefficients; under a trace pass
     `strip_zeros=False`: then a leading 0 gives NaN.
-    Raises: ArgumentValueError for coefficients that are no vector, ConcretizationError for traced ones to strip.
+    Raises: ArgumentValueError for coefficients that are no vector, ConcretizationTypeError for traced ones to strip.
 
     >>> roots(jnp.array([1.0, -3.0, 2.0]))
     Array([2.+0.j, 1.+0.j], dtype=complex64)
@@ -269,7 +269,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     if not strip_zeros:
         return _companion_roots(p) if type_of(p).size > 1 else zeros((0,), result)
     if isinstance(p, Tracer):
-        raise ConcretizationError(
+        raise ConcretizationTypeError(
             "jnp.roots can't strip zeros: the coefficients are traced.",
             got=f"got {aval.text()}",
             do="Pass strip_zeros=False.",

@@ -206,7 +206,7 @@ def array_repr(
     """Text of an array with its type, as `repr` gives it; see `numpy.array_repr`.
 
     Result: a str; lists are converted first, as NumPy does, and keep its dtype.
-    Raises: TracerArrayError for a traced array, ArrayConversionError for random keys.
+    Raises: TracerArrayConversionError for a traced array, ArrayConversionError for random keys.
 
     >>> array_repr(jnp.array([1.0]))
     'Array([1.], dtype=float32)'
@@ -226,7 +226,7 @@ def array_str(
     """Text of the elements of an array; see `numpy.array_str`.
 
     Result: a str; dtypes aren't shown.
-    Raises: TracerArrayError for a traced array, ArrayConversionError for random keys.
+    Raises: TracerArrayConversionError for a traced array, ArrayConversionError for random keys.
 
     >>> array_str(jnp.array([1.0]))
     '[1.]'

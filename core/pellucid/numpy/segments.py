@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, ConcretizationError
+from pellucid.base import ArgumentValueError, ArrayLike, ConcretizationTypeError
 from pellucid.primitives.index_dims import GatherScatterMode
 from pellucid.primitives.monoids import highest, lowest
 from pellucid.primitives.placement import with_out_sharding
@@ -36,7 +36,7 @@ def segment_sum(
     Result: shape `(num_segments, *data.shape[1:])`, by default one more than the largest number. Rows with a
     number outside are left out, negative ones too, but with `mode="clip"`. With `bucket_size`, buckets of that many
     rows are summed first and the sums then added, which is more exact. `out_sharding` lays it out over Explicit axes.
-    Raises: ConcretizationError where `num_segments` must be given because `segment_ids` is traced.
+    Raises: ConcretizationTypeError where `num_segments` must be given because `segment_ids` is traced.
 
     >>> segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 0, 2]))
     Array([3, 0, 3], dtype=int32)
@@ -58,7 +58,7 @@ def segment_prod(
     """Products of the rows of `data` with the same number in `segment_ids`; 1 where there are none.
 
     Result: shape `(num_segments, *data.shape[1:])` and dtype of `data`; the options are those of `segment_sum`.
-    Raises: ConcretizationError for a traced `segment_ids` without `num_segments`, ArgumentValueError for a negative
+    Raises: ConcretizationTypeError for a traced `segment_ids` without `num_segments`, ArgumentValueError for a negative
     one, IndexingError for `segment_ids` that aren't integers, ShapeError for other numbers of them than of rows.
 
     >>> segment_prod(jnp.array([1, 2, 3]), jnp.array([1, 1, 0]))
@@ -81,7 +81,7 @@ def segment_max(
     """Largest of the rows of `data` with the same number; the dtype's lowest value where there are none.
 
     Result: shape `(num_segments, *data.shape[1:])` and dtype of `data`; the options are those of `segment_sum`.
-    Raises: ConcretizationError for a traced `segment_ids` without `num_segments`, ArgumentValueError for a negative
+    Raises: ConcretizationTypeError for a traced `segment_ids` without `num_segments`, ArgumentValueError for a negative
     one, IndexingError for `segment_ids` that aren't integers, ShapeError for other numbers of them than of rows.
 
     >>> segment_max(jnp.array([1.0, 5.0, 3.0]), jnp.array([0, 0, 1]))
@@ -104,7 +104,7 @@ def segment_min(
     """Smallest of the rows of `data` with the same number; the dtype's highest value where there are none.
 
     Result: shape `(num_segments, *data.shape[1:])` and dtype of `data`; the options are those of `segment_sum`.
-    Raises: ConcretizationError for a traced `segment_ids` without `num_segments`, ArgumentValueError for a negative
+    Raises: ConcretizationTypeError for a traced `segment_ids` without `num_segments`, ArgumentValueError for a negative
     one, IndexingError for `segment_ids` that aren't integers, ShapeError for other numbers of them than of rows.
 
     >>> segment_min(jnp.array([1.0, 5.0, 3.0]), jnp.array([0, 0, 1]))
@@ -158,7 +158,7 @@ def _segments(
 
 def _count(caller: str, segment_ids: Array) -> int:
     if isinstance(segment_ids, Tracer):
-        raise ConcretizationError(
+        raise ConcretizationTypeError(
             f"{caller} needs num_segments: the result's shape depends on it, and `segment_ids` is traced.",
             got=f"segment_ids: {segment_ids.aval.text()}",
             do="Pass num_segments, a number that is large enough.",

@@ -307,7 +307,7 @@ def argwhere(
     """Indices [count, ndim] of the nonzero elements of `a`; under a trace, of `size` of them.
 
     Result: the default integer dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
     without `size`, DtypeError for random keys.
 
     >>> argwhere(jnp.array([[0, 1], [2, 0]]))
@@ -324,7 +324,7 @@ def flatnonzero(
     """Indices of the nonzero elements of `a`, raveled; under a trace, of `size` of them.
 
     Result: a vector [count] of the default integer dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
     without `size`, DtypeError for random keys.
 
     >>> flatnonzero(jnp.array([[0, 1], [2, 0]]))
@@ -381,7 +381,7 @@ def extract(
 
     Result: a vector [count] of the dtype of `arr`.
     Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for a condition that
-    selects beyond the end, ConcretizationError for a traced `condition` without `size`.
+    selects beyond the end, ConcretizationTypeError for a traced `condition` without `size`.
 
     >>> extract(jnp.array([[1, 0], [0, 1]]), jnp.array([[1, 2], [3, 4]]))
     Array([1, 4], dtype=int32)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, ConcretizationError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, ConcretizationTypeError, dtypes
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import Tracer, type_of
 from pellucid.xla.arrays import Array
@@ -89,7 +89,7 @@ def _known(name: str, x: ArrayLike, size: int | None) -> int | None:
     if size is not None:
         return known_int(name, "size", size)
     if isinstance(x, Tracer):
-        raise ConcretizationError(
+        raise ConcretizationTypeError(
             f"jnp.{name} can't know the size of its result: the array is traced.",
             got=f"got {x.aval.text()}",
             do="Give `size=`, the number of elements to return.",
@@ -165,7 +165,7 @@ def unique(
 
     As asked, a tuple with: indices of their first occurrences, `inverse` (which of them each element is, in the shape
     of `ar`), and how often they occur. `fill_value`: the least element by default.
-    Raises: ConcretizationError under a trace without `size`, ArgumentValueError for an empty array and no `fill_value`.
+    Raises: ConcretizationTypeError under a trace without `size`, ArgumentValueError for an empty array and no `fill_value`.
 
     >>> unique(jnp.array([3, 1, 3]))
     Array([1, 3], dtype=int32)
@@ -182,7 +182,7 @@ def unique_all(
     """Distinct elements with indices, inverse and counts; NaN differs from NaN. See `unique`.
 
     Result: vectors [count] of values in the dtype of `x`, indices and counts; the inverse has the shape of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
     without `size`, ArgumentValueError for an empty array with `size` and without `fill_value`, DtypeError for random
     keys.
 
@@ -198,7 +198,7 @@ def unique_counts(
     """Distinct elements and how often they occur; NaN differs from NaN. See `unique`.
 
     Result: vectors [count] of values in the dtype of `x` and of counts, integers.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
     without `size`, ArgumentValueError for an empty array with `size` and without `fill_value`, DtypeError for random
     keys.
 
@@ -215,7 +215,7 @@ def unique_inverse(
     """Distinct elements and which of them each element is; NaN differs from NaN. See `unique`.
 
     Result: a vector [count] of values in the dtype of `x`, and indices into it in the shape of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
     without `size`, ArgumentValueError for an empty array with `size` and without `fill_value`, DtypeError for random
     keys.
 
@@ -232,7 +232,7 @@ def unique_values(
     """Distinct elements, sorted; NaN differs from NaN. See `unique`.
 
     Result: a vector [count] in the dtype of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
     without `size`, ArgumentValueError for an empty array with `size` and without `fill_value`, DtypeError for random
     keys.
 
@@ -347,7 +347,7 @@ def union1d(
     """Distinct elements of both arrays, sorted. `size` and `fill_value` as of `unique`.
 
     Result: a vector [count] of the dtype that both promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
     without `size`, DtypeError for random keys.
 
     >>> union1d(jnp.array([3, 1]), jnp.array([1, 2]))
@@ -369,7 +369,7 @@ def setdiff1d(
 
     `size` as of `unique`; `fill_value`: 0 by default.
     Result: a vector [count] of the dtype of `ar1`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
     without `size`.
 
     >>> setdiff1d(jnp.array([3, 1, 2]), jnp.array([2]))
@@ -400,7 +400,7 @@ def intersect1d(
     sizes of the arrays.
     Result: a vector [count] of the dtype that both promote to, or a triple with two vectors of indices. `assume_unique`
     has no effect.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
     without `size`, DtypeError for random keys.
 
     >>> intersect1d(jnp.array([3, 1, 2]), jnp.array([2, 3]))
@@ -423,7 +423,7 @@ def setxor1d(
     """Distinct elements that are in one of the arrays only, sorted. `size` and `fill_value` as of `unique`.
 
     Result: a vector [count] of the dtype that both promote to. `assume_unique` has no effect.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationError for a traced array
+    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
     without `size`, DtypeError for random keys.
 
     >>> setxor1d(jnp.array([3, 1, 2]), jnp.array([2, 4]))

@@ -17,13 +17,13 @@ import numpy as np
 from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
-    ConcretizationError,
+    ConcretizationTypeError,
     PellucidError,
     Shape,
     Symbol,
-    TracerArrayError,
-    TracerBoolError,
-    TracerIntegerError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
     cached,
     dtypes,
     is_loaded,
@@ -505,7 +505,7 @@ class Tracer(Described):
 
     # Python asks for concrete values --------------------------------------------------------------
 
-    def _known(self, use: str, kind: type[ConcretizationError], do: str) -> Any:
+    def _known(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
         """The value, which is needed as `use`; raises an error of `kind` where the trace doesn't know it."""
         value = self.concrete()
         if value is None:
@@ -516,7 +516,7 @@ class Tracer(Described):
             )
         return value
 
-    def _scalar(self, use: str, kind: type[ConcretizationError], do: str) -> Any:
+    def _scalar(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
         if self.aval.shape != () and self.aval.size != 1:
             raise TypeError(
                 f"only arrays with one element can be used as {use}, got {self.aval.text()}."
@@ -530,27 +530,27 @@ class Tracer(Described):
                 f"{self.aval.text()}. Use `.any()` or `.all()`."
             )
         do = "Use `lax.cond` or `jnp.where` instead of `if`, or mark the argument static."
-        return bool(self._scalar("a Python bool", TracerBoolError, do))
+        return bool(self._scalar("a Python bool", TracerBoolConversionError, do))
 
     def __int__(self) -> int:
         do = "Use `.astype(int)`, or mark the argument static."
-        return int(self._scalar("a Python int", TracerIntegerError, do))
+        return int(self._scalar("a Python int", TracerIntegerConversionError, do))
 
     def __index__(self) -> int:
         do = "Use `lax.dynamic_slice` or `x[i]` with a traced `i`, or mark the argument static."
-        return self._scalar("a Python index", TracerIntegerError, do).__index__()
+        return self._scalar("a Python index", TracerIntegerConversionError, do).__index__()
 
     def __float__(self) -> float:
         do = "Use `.astype(float)`, or mark the argument static."
-        return float(self._scalar("a Python float", ConcretizationError, do))
+        return float(self._scalar("a Python float", ConcretizationTypeError, do))
 
     def __complex__(self) -> complex:
         do = "Use `.astype(complex)`, or mark the argument static."
-        return complex(self._scalar("a Python complex", ConcretizationError, do))
+        return complex(self._scalar("a Python complex", ConcretizationTypeError, do))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         do = "Use the functions of `pellucid.numpy` instead of NumPy's."
-        return np.asarray(self._known("a NumPy array", TracerArrayError, do), dtype=dtype)
+        return np.asarray(self._known("a NumPy array", TracerArrayConversionError, do), dtype=dtype)
 
     def tolist(self) -> Any:
         return self.__array__().tolist()
@@ -590,14 +590,14 @@ def is_concrete(x: Any) -> bool:
 def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
     """`force(val)`, or `val` itself where `force` is None; `context` says in the error who needs the value.
 
-    Raises: ConcretizationError for a value that is known only when the program runs.
+    Raises: ConcretizationTypeError for a value that is known only when the program runs.
 
     >>> concrete_or_error(int, np.float32(3))
     3
     """
     if isinstance(val, Tracer):
         do = context or "Mark the argument static."
-        val = val._known("a known value", ConcretizationError, do)
+        val = val._known("a known value", ConcretizationTypeError, do)
     return val if force is None else force(val)
 
 

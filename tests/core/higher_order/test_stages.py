@@ -14,9 +14,9 @@ from pellucid.base.errors import (
     DeletedArrayError,
     DeviceError,
     ForbiddenError,
+    JAXTypeError,
     NonFiniteError,
     PlatformError,
-    TracedValueError,
     TransferGuardError,
 )
 from pellucid.runtime.executable import Executable
@@ -44,7 +44,7 @@ TRANSFORMED = {
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_a_compiled_function_is_not_transformed(name):
     compiled = square.lower(X).compile()
-    with pytest.raises(TracedValueError, match=r"(?s)x: .*trace `square` itself"):
+    with pytest.raises(JAXTypeError, match=r"(?s)x: .*trace `square` itself"):
         TRANSFORMED[name](compiled)
     with pytest.raises(TypeError, match="`square` is compiled"):
         TRANSFORMED[name](compiled.call)
@@ -198,7 +198,7 @@ REFUSED = {
     "structure": (lambda f, x: f([x]), ArgumentTypeError, "another structure"),
     "dtype": (lambda f, x: f(X.astype(np.int32)), ArgumentTypeError, "x: compiled for f32"),
     "shape": (lambda f, x: f(jnp.ones(4)), ArgumentTypeError, r"got f32\[4\]"),
-    "tracer": (lambda f, x: pl.grad(lambda x: f(x).sum())(x), TracedValueError, "Differentiate"),
+    "tracer": (lambda f, x: pl.grad(lambda x: f(x).sum())(x), JAXTypeError, "Differentiate"),
     "place": (
         lambda f, x: f(pl.device_put(x, pl.devices()[1])),
         DeviceError,

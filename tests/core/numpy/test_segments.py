@@ -5,7 +5,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import ops
-from pellucid.base.errors import ArgumentValueError, ConcretizationError
+from pellucid.base.errors import ArgumentValueError, ConcretizationTypeError
 
 DATA = np.array([[1.0, 2.0], [3.0, -4.0], [5.0, 6.0], [-7.0, 8.0]], np.float32)
 IDS = np.array([2, 0, 2, 5])
@@ -46,7 +46,7 @@ def test_results_are_laid_out_as_stated(function, bucket_size):
 def test_a_traced_call_needs_the_number_of_segments():
     jitted = pl.jit(ops.segment_sum, static_argnums=2)
     np.testing.assert_array_equal(np.asarray(jitted(DATA, IDS, 6)), expected(ops.segment_sum, 6))
-    with pytest.raises(ConcretizationError, match="needs num_segments"):
+    with pytest.raises(ConcretizationTypeError, match="needs num_segments"):
         pl.jit(ops.segment_sum)(DATA, IDS)
 
 

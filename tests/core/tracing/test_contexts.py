@@ -10,7 +10,7 @@ from message_checks import check_message
 
 import pellucid as pl
 from pellucid import numpy as jnp
-from pellucid.base.errors import ConcretizationError
+from pellucid.base.errors import ConcretizationTypeError
 from pellucid.extend.core import find_top_trace
 
 X = np.ones(3, np.float32)
@@ -55,7 +55,7 @@ def test_values_that_are_known_are_given():
     assert seen == [2.0]
     check_message(
         lambda: pl.jit(lambda x: core.concrete_or_error(int, x, "It is a size."))(3),
-        ConcretizationError,
+        ConcretizationTypeError,
         "It is a size.",
         "argument x of",
     )

@@ -8,9 +8,9 @@ import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid.base.errors import (
     LeakError,
-    TracerArrayError,
-    TracerBoolError,
-    TracerIntegerError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
     UnexpectedTracerError,
 )
 from pellucid.experimental import checkify
@@ -195,11 +195,11 @@ def test_the_leak_checker_names_the_keeper() -> None:
 @pytest.mark.parametrize(
     ("use", "error", "words"),
     [
-        (bool, TracerBoolError, "lax.cond"),
-        (int, TracerIntegerError, "astype"),
-        (lambda x: [1, 2][x], TracerIntegerError, "traced"),
+        (bool, TracerBoolConversionError, "lax.cond"),
+        (int, TracerIntegerConversionError, "astype"),
+        (lambda x: [1, 2][x], TracerIntegerConversionError, "traced"),
         (float, TypeError, "float"),
-        (np.asarray, TracerArrayError, "pellucid.numpy"),
+        (np.asarray, TracerArrayConversionError, "pellucid.numpy"),
     ],
 )
 def test_a_tracer_used_as_a_python_value(use, error, words) -> None:
@@ -212,7 +212,7 @@ def test_an_argument_is_named_in_the_error() -> None:
     def choose(flag, x):
         return x if flag else -x
 
-    with pytest.raises(TracerBoolError, match="argument flag of choose"):
+    with pytest.raises(TracerBoolConversionError, match="argument flag of choose"):
         choose(True, 1.0)
 
 

@@ -16,7 +16,7 @@ from pellucid import numpy as jnp
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
-    ConcretizationError,
+    ConcretizationTypeError,
     DtypeError,
     ShapeError,
     UnsupportedError,
@@ -331,9 +331,9 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
 
 
 def concrete(x: Any, what: str, do: str) -> int:
-    """The integer `x`; ConcretizationError where it is traced."""
+    """The integer `x`; ConcretizationTypeError where it is traced."""
     if isinstance(x, Tracer) and x.concrete() is None:
-        raise ConcretizationError(
+        raise ConcretizationTypeError(
             f"{what} depends on the values of the array, which are known only when the program runs.",
             do=do,
         )
@@ -364,7 +364,7 @@ def bcoo_fromdense(
     `nse` is the number of rows for each batch: if there are more elements, the last are left out; if there are fewer,
     the rest is padding. By default it is the smallest that has room for all, and `mat` must not be traced.
 
-    Raises: ArgumentValueError for numbers of dimensions that `mat` doesn't have; ConcretizationError for traced arrays
+    Raises: ArgumentValueError for numbers of dimensions that `mat` doesn't have; ConcretizationTypeError for traced arrays
     without `nse`.
 
     >>> bcoo_fromdense(jnp.array([[0.0, 1.0], [2.0, 0.0]])).indices
@@ -441,7 +441,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     `nse` is the number of rows of the result: if there are more places, the last are left out; if there are fewer, the
     rest is padding. By default it is the largest number of places in a batch, and `mat` must not be traced.
 
-    Raises: ConcretizationError for traced arrays without `nse`.
+    Raises: ConcretizationTypeError for traced arrays without `nse`.
 
     >>> bcoo_sum_duplicates(BCOO(([1.0, 2.0, 4.0], [[2], [0], [2]]), shape=(3,))).data
     Array([2., 5.], dtype=float32)

@@ -248,7 +248,7 @@ def bcsr_fromdense(
 ) -> BCSR:  # fmt: skip
     """A BCSR array with the elements of `mat` other than zero; arguments are those of `bcoo_fromdense`.
 
-    Raises: ArgumentValueError unless two dimensions are sparse; ConcretizationError for traced arrays without `nse`.
+    Raises: ArgumentValueError unless two dimensions are sparse; ConcretizationTypeError for traced arrays without `nse`.
 
     >>> bcsr_fromdense(jnp.array([[0.0, 1.0], [2.0, 0.0]])).indptr
     Array([0, 1, 2], dtype=int32)

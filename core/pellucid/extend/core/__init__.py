@@ -1,6 +1,6 @@
 """Programs under the names of `jax.extend.core`."""
 
-from pellucid.base.dims import InconclusiveSizeError as InconclusiveDimensionOperation
+from pellucid.base.dims import InconclusiveDimensionOperation as InconclusiveDimensionOperation
 from pellucid.base.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
 from pellucid.base.errors import JaxprTypeError
 from pellucid.extend.core import primitives as primitives
