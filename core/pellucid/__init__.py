@@ -40,6 +40,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.higher_order.remat": ("checkpoint", "checkpoint_policies", "remat"),
     "pellucid.higher_order.stages": ("ShapeDtypeStruct", "eval_shape", "make_jaxpr", "typeof"),
     "pellucid.primitives.slicing": ("ds",),
+    "pellucid.numpy.operators": ("Array",),
     "pellucid.parallel.pmap": ("pmap",),
     "pellucid.parallel.shard_map": ("shard_map", "smap"),
     "pellucid.primitives.placement": ("device_put", "reshard"),
@@ -70,7 +71,6 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.transforms.jvp": ("jvp",),
     "pellucid.transforms.linearize": ("linearize",),
     "pellucid.transforms.vmap": ("vmap",),
-    "pellucid.xla.arrays": ("Array",),
     "pellucid.xla.client": ("Device",),
 }  # fmt: skip
 _RENAMED = {

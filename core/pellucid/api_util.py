@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pellucid.base.errors import ArgumentValueError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import renamed, strict_zip
 from pellucid.base.tree import broadcast_prefix_to, is_none, tree_unflatten
 from pellucid.base.typing import Function
 from pellucid.extend.linear_util import (
@@ -17,8 +17,10 @@ from pellucid.extend.linear_util import (
 )
 from pellucid.ir.jaxpr import DebugInfo
 from pellucid.tracing.function import FunctionSpec, indices, name_of
-from pellucid.tracing.trace import type_of as shaped_abstractify
+from pellucid.tracing.trace import type_of
 from pellucid.xla.pytree import flatten
+
+shaped_abstractify = renamed(type_of, "shaped_abstractify", __name__)
 
 
 @transformation_with_aux2

@@ -8,8 +8,9 @@ from pellucid.base.dims import (
     larger as _larger,
     smaller as _smaller,
 )
-from pellucid.base.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
+from pellucid.base.dtypes import tangent_dtype as _tangent_dtype
 from pellucid.base.errors import JaxprTypeError as JaxprTypeError
+from pellucid.base.functional import renamed as _renamed
 from pellucid.extend.core.construction import (
     CallPrimitive as CallPrimitive,
     call as call,
@@ -36,7 +37,7 @@ from pellucid.ir.jaxpr import (
     Atom as Atom,
     DebugInfo as DebugInfo,
     DropVar as DropVar,
-    subjaxprs as jaxprs_in_params,
+    subjaxprs as _subjaxprs,
 )
 from pellucid.ir.rules import Effect as Effect, Effects as Effects, no_effects as no_effects
 from pellucid.tracing.current import ensure_compile_time_eval as ensure_compile_time_eval
@@ -46,10 +47,14 @@ from pellucid.tracing.trace import (
     concrete_or_error as concrete_or_error,
     find_top_trace as find_top_trace,
     get_opaque_trace_state as get_opaque_trace_state,
-    is_array_like as valid_jaxtype,
+    is_array_like as _is_array_like,
     is_concrete as is_concrete,
     type_handlers as _type_handlers,
 )
+
+jaxprs_in_params = _renamed(_subjaxprs, "jaxprs_in_params", __name__)
+primal_dtype_to_tangent_dtype = _renamed(_tangent_dtype, "primal_dtype_to_tangent_dtype", __name__)
+valid_jaxtype = _renamed(_is_array_like, "valid_jaxtype", __name__)
 
 pytype_aval_mappings = dict(_type_handlers)
 """For types of values that are taken as arrays: the function that gives a value's type.

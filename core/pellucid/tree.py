@@ -1,18 +1,18 @@
 """Functions of trees under the short names of `jax.tree`."""
 
-from pellucid.base.tree import (
-    static as static,
-    tree_all as all,
-    tree_broadcast as broadcast,
-    tree_flatten as flatten,
-    tree_flatten_with_path as flatten_with_path,
-    tree_leaves as leaves,
-    tree_leaves_with_path as leaves_with_path,
-    tree_map as map,
-    tree_map_with_path as map_with_path,
-    tree_reduce as reduce,
-    tree_reduce_associative as reduce_associative,
-    tree_structure as structure,
-    tree_transpose as transpose,
-    tree_unflatten as unflatten,
-)
+from pellucid.base import renamed as _renamed, tree as _tree
+from pellucid.base.tree import static as static
+
+all = _renamed(_tree.tree_all, "all", __name__)
+broadcast = _renamed(_tree.tree_broadcast, "broadcast", __name__)
+flatten = _renamed(_tree.tree_flatten, "flatten", __name__)
+flatten_with_path = _renamed(_tree.tree_flatten_with_path, "flatten_with_path", __name__)
+leaves = _renamed(_tree.tree_leaves, "leaves", __name__)
+leaves_with_path = _renamed(_tree.tree_leaves_with_path, "leaves_with_path", __name__)
+map = _renamed(_tree.tree_map, "map", __name__)
+map_with_path = _renamed(_tree.tree_map_with_path, "map_with_path", __name__)
+reduce = _renamed(_tree.tree_reduce, "reduce", __name__)
+reduce_associative = _renamed(_tree.tree_reduce_associative, "reduce_associative", __name__)
+structure = _renamed(_tree.tree_structure, "structure", __name__)
+transpose = _renamed(_tree.tree_transpose, "transpose", __name__)
+unflatten = _renamed(_tree.tree_unflatten, "unflatten", __name__)

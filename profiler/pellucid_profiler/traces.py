@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 import pellucid as pl
 from pellucid.introspect import recording
 from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
-from pellucid.introspect.recording import Annotation as TraceAnnotation
+from pellucid.introspect.recording import Annotation
 from pellucid_profiler import recorder
 from pellucid_profiler.files import write_file
 from pellucid_profiler.perfetto import save_perfetto
@@ -101,6 +101,14 @@ def trace(
         yield
     finally:
         stop_trace()
+
+
+class TraceAnnotation(Annotation):
+    """A context that shows in recordings as a span called `name`, with `kwargs` as its arguments.
+
+    >>> with TraceAnnotation("load", batch=1):
+    ...     pass
+    """
 
 
 class StepTraceAnnotation(recorder.NamedStep):

@@ -41,7 +41,7 @@ from .events import (
     publish,
     stage_events,
 )
-from .functional import bytes_text, filled, identity, inserted, ints, resized, strict_zip
+from .functional import bytes_text, filled, identity, inserted, ints, renamed, resized, strict_zip
 from .interruption import interruptible
 from .late import is_loaded
 from .source import (

@@ -69,7 +69,7 @@ def clearing(function: F) -> F:
 def clear_caches() -> None:
     """Forget all traced programs and compiled executables of this process, and all that is remembered of others.
 
-    >>> @cached(8)
+    >>> @pl.base.caching.cached(8)
     ... def square(x):
     ...     print("computing")
     ...     return x * x

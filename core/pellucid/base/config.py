@@ -20,6 +20,7 @@ from typing import Any
 from pellucid.xla import Device, flags, guards
 
 from .errors import ConfigError
+from .functional import renamed
 from .typing import Unary
 from .unused_options import OTHER_VARIABLES, UNUSED_OPTIONS
 
@@ -31,6 +32,7 @@ class Option:
     """
 
     name: str
+    __name__: str
 
     def __init__(
         self,
@@ -51,7 +53,7 @@ class Option:
 
     def declare(self, name: str) -> None:
         """Give the option its name, and the value that the environment has for it."""
-        self.name = name
+        self.name = self.__name__ = name
         key = f"pellucid_{name}"
         if not self.state:
             self.state = (
@@ -326,6 +328,9 @@ def jit_disabled(disable: bool = True) -> contextlib.AbstractContextManager[None
     return disable_jit(disable)
 
 
+jit_disabled = renamed(jit_disabled, "disable_jit", "pellucid")
+
+
 numpy_dtype_promotion = Option(
     "standard",
     """'standard' or 'strict' (no implicit promotion).
@@ -334,7 +339,7 @@ numpy_dtype_promotion = Option(
     ...     jnp.ones(2) * jnp.arange(2)
     Traceback (most recent call last):
         ...
-    pellucid.base.dtypes.TypePromotionError: No implicit promotion between float32 and int32.
+    pellucid.dtypes.TypePromotionError: No implicit promotion between float32 and int32.
     ...
     """,
     _one_of("standard", "strict"),

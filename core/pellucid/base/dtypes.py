@@ -31,9 +31,11 @@ class TypePromotionError(PellucidError, ValueError):
     ...     jnp.float32(1) + jnp.int32(1)
     Traceback (most recent call last):
         ...
-    pellucid.base.dtypes.TypePromotionError: No implicit promotion between float32 and int32.
+    pellucid.dtypes.TypePromotionError: No implicit promotion between float32 and int32.
     ...
     """
+
+    __module__ = "pellucid.dtypes"
 
 
 class TruncatedDtypeWarning(UserWarning):

@@ -195,7 +195,11 @@ class TracerArrayConversionError(ConcretizationTypeError):
 
 
 class JAXIndexError(PellucidError, IndexError):
-    """An index that depends on a traced value."""
+    """An index that depends on a traced value.
+
+    >>> issubclass(NonConcreteBooleanIndexError, JAXIndexError)
+    True
+    """
 
     __module__ = _PUBLIC
 
@@ -320,8 +324,10 @@ class ProcessFailureError(PeerFailureError):
     >>> raise pl.experimental.multihost_utils.ProcessFailureError("process 1 died.")
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.ProcessFailureError: process 1 died.
+    pellucid.experimental.multihost_utils.ProcessFailureError: process 1 died.
     """
+
+    __module__ = "pellucid.experimental.multihost_utils"
 
     failed_devices: frozenset[Any] = frozenset()
 

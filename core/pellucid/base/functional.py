@@ -1,12 +1,13 @@
-"""Iteration that checks lengths, tuples of values by position, such as shapes, and numbers of bytes in words."""
+"""Iteration that checks lengths, tuples of values by position, functions under other names, and numbers of bytes in words."""
 
 from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Hashable, Iterable, Sequence
-from types import MethodType
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .errors import expecting
 
@@ -28,6 +29,28 @@ def ints(values: Iterable[Any]) -> tuple[int, ...]:
     except TypeError:
         with expecting("axes and other indices are sequences of integers", values):
             raise
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def renamed(function: F, name: str, module: str | None = None) -> F:
+    """A copy of a Python function that is called `name`, in its docstring too, and belongs to `module` if that is given.
+
+    >>> renamed(ints, "axes")([1]), renamed(ints, "axes").__name__
+    ((1,), 'axes')
+    """
+    original: Any = function
+    copy: Any = FunctionType(
+        original.__code__, original.__globals__, name, original.__defaults__, original.__closure__
+    )
+    functools.update_wrapper(copy, original)
+    del copy.__wrapped__
+    copy.__kwdefaults__ = original.__kwdefaults__
+    copy.__name__ = copy.__qualname__ = name
+    copy.__module__ = module or original.__module__
+    copy.__doc__ = re.sub(rf"\b{original.__name__}\b", name, original.__doc__ or "")
+    return copy
 
 
 def inserted(values: Sequence[Any], position: Any, *new: Any) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ from pellucid import lax, nn, random
 from pellucid.base.errors import ArgumentValueError, UnsupportedError
 from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Shape
+from pellucid.higher_order.staged_functions import give_stages
 
 _GATES = 4
 
@@ -149,7 +150,7 @@ def _reversed(x: Any, lengths: Any) -> Any:
 def lstm_ref(
     x: Any, h_0: Any, c_0: Any, W_ih: dict[int, Any], W_hh: dict[int, Any], b_ih: dict[int, Any],
     b_hh: dict[int, Any], seq_lengths: Any, input_size: int, hidden_size: int, num_layers: int, dropout: float,
-    bidirectional: bool, precision: Any = None,
+    bidirectional: bool, precision: lax.PrecisionLike = None,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """`lstm` of weights that are unpacked.
 
@@ -220,3 +221,5 @@ def lstm(
 __all__ = [
     "get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "swap_lstm_gates", "unpack_lstm_weights",
 ]  # fmt: skip
+
+give_stages({"lstm_ref": lstm_ref})

@@ -51,7 +51,7 @@ def export(
     >>> exported.platforms, exported.out_avals
     (('cpu', 'tpu'), (ShapedArray(float32[2,2]),))
     """
-    if not (hasattr(fun_jit, "trace") and hasattr(fun_jit, "jitted")):
+    if not (hasattr(fun_jit, "trace") and hasattr(fun_jit, "lower")):
         raise ArgumentTypeError(
             "export takes a jitted function.",
             got=f"got {type(fun_jit).__name__}",

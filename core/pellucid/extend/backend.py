@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.caching import clear_caches as clear_in_memory_compilation_cache
+from pellucid.base.caching import clear_caches
+from pellucid.base.functional import renamed
 from pellucid.runtime.platforms import (
-    client as get_backend,
-    default_device as get_default_device,
+    client,
+    default_device,
     platform_of,
     register_platform,
     started_clients,
@@ -18,6 +19,12 @@ from pellucid.runtime.platforms import (
 )
 from pellucid.xla.client import Client
 from pellucid.xla.compile import compile_options
+
+clear_in_memory_compilation_cache = renamed(
+    clear_caches, "clear_in_memory_compilation_cache", __name__
+)
+get_backend = renamed(client, "get_backend", __name__)
+get_default_device = renamed(default_device, "get_default_device", __name__)
 
 _caches: list[Any] = []
 

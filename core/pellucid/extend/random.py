@@ -1,5 +1,6 @@
 """Generators of random bits, under the names of `jax.extend.random`."""
 
+from pellucid.higher_order.staged_functions import give_stages as _give_stages
 from pellucid.random.generators import (
     define_prng_impl,
     rbg_prng_impl,
@@ -20,3 +21,5 @@ __all__ = [
     "threefry_prng_impl",
     "unsafe_rbg_prng_impl",
 ]
+
+_give_stages({"threefry_2x32": threefry_2x32})

@@ -565,6 +565,11 @@ def callable_of(jitted: Jitted, fun: Function) -> Any:
     if spec.static_nums or spec.static_names or spec.donated_nums or spec.donated_names:
         call = wrapped(call, spec, spec.donated_nums)
     functools.update_wrapper(call, fun)
+    return with_stages(call, jitted)
+
+
+def with_stages(call: Any, jitted: Jitted) -> Any:
+    """`call`, with the stages of the jitted function as attributes."""
     call.jitted = jitted
     call.trace = functools.partial(stages.trace, jitted)
     call.lower = functools.partial(stages.lower, jitted)

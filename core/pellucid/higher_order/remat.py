@@ -14,6 +14,7 @@ from pellucid.base import (
     ConcretizationTypeError,
     EffectsError,
     RemovedError,
+    renamed,
     strict_zip,
     tree_map,
 )
@@ -589,4 +590,4 @@ def _traced(spec: FunctionSpec, call: FunctionCall) -> Body:
         ) from error  # fmt: skip
 
 
-remat = checkpoint
+remat = renamed(checkpoint, "remat")

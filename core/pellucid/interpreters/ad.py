@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import renamed, strict_zip
 from pellucid.base.typing import Function
 from pellucid.interpreters.tables import RuleTable, checked_list
 from pellucid.interpreters.user_primitive import listed, unlisted
@@ -19,12 +19,16 @@ from pellucid.ir.primitive import Primitive, params_of
 from pellucid.ir.rules import (
     LinearOperand as UndefinedPrimal,
     Zero,
-    is_linear as is_undefined_primal,
+    is_linear,
 )
-from pellucid.primitives.creation import instantiate as instantiate_zeros, zeros as zeros_like_aval
+from pellucid.primitives.creation import instantiate, zeros
 from pellucid.primitives.families import add_any_p as add_jaxvals_p, add_tangents
 from pellucid.tracing.trace import type_of
-from pellucid.transforms.jvp import JvpTrace as JVPTrace, JvpTracer as JVPTracer
+from pellucid.transforms.jvp import JVPTrace, JVPTracer
+
+instantiate_zeros = renamed(instantiate, "instantiate_zeros", __name__)
+is_undefined_primal = renamed(is_linear, "is_undefined_primal", __name__)
+zeros_like_aval = renamed(zeros, "zeros_like_aval", __name__)
 
 
 def add_jaxvals(x: Any, y: Any) -> Any:

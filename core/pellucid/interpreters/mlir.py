@@ -14,6 +14,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, MissingRule
+from pellucid.base.functional import renamed
 from pellucid.base.typing import Function
 from pellucid.interpreters.lowered_programs import (
     LoweringParameters,
@@ -36,7 +37,9 @@ from pellucid.lowering.module import LoweringContext as LoweringRuleContext
 from pellucid.lowering.operations import OperationBuilder
 from pellucid.lowering.rule_context import TokenSet
 from pellucid.sharding.mesh import Mesh
-from pellucid.xla.mlir import bytecode, ir, new_context as make_ir_context
+from pellucid.xla.mlir import bytecode, ir, new_context
+
+make_ir_context = renamed(new_context, "make_ir_context", __name__)
 
 _GPUS = ("cuda", "rocm")
 PLATFORMS = ("cpu", "gpu", "tpu", *_GPUS)

@@ -7,7 +7,7 @@ from itertools import compress
 from typing import Any
 
 from pellucid.base.errors import UnsupportedError
-from pellucid.base.functional import strict_zip
+from pellucid.base.functional import renamed, strict_zip
 from pellucid.base.typing import Function
 from pellucid.extend.linear_util import WrappedFun
 from pellucid.higher_order.calls import closed_call_p, jit_p
@@ -202,7 +202,7 @@ def dce_jaxpr_call_rule(
     return used, JaxprEqn(remaining)
 
 
-dce_jaxpr_closed_call_rule = dce_jaxpr_call_rule
+dce_jaxpr_closed_call_rule = renamed(dce_jaxpr_call_rule, "dce_jaxpr_closed_call_rule")
 
 
 class PartialVal(tuple[Any, Any]):

@@ -29,6 +29,7 @@ from pellucid.higher_order.scalar_functions import (
     reduce_window_p as reduce_window_p,
     scatter_apply as scatter_apply,
 )
+from pellucid.higher_order.staged_functions import give_stages as _give_stages
 from pellucid.lax import linalg as linalg
 from pellucid.parallel.axes import (
     axis_index as axis_index,
@@ -427,3 +428,5 @@ from pellucid.primitives.windows import (
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     name for name, value in globals().items() if name[0] != "_" and not isinstance(value, _Module)
 ]
+
+_give_stages({f.__name__: f for f in (fft, dynamic_index_in_dim, dynamic_update_index_in_dim)})

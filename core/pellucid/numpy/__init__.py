@@ -13,6 +13,7 @@ from pellucid.base.dtypes import (
     promote_types as promote_types,
     result_type as result_type,
 )
+from pellucid.higher_order.staged_functions import give_stages as _give_stages
 from pellucid.numpy import (
     fft as fft,
     linalg as linalg,
@@ -80,3 +81,5 @@ set_printoptions, get_printoptions, printoptions = (
 
 _operators.install()
 _ufuncs.install()
+
+_give_stages(globals())

@@ -7,8 +7,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
-from pellucid.base import ArgumentTypeError
-from pellucid.higher_order.jitted import Jitted
+from pellucid.base import ArgumentTypeError, renamed
+from pellucid.higher_order.jitted import Jitted, with_stages
 from pellucid.runtime.calls import make_call
 from pellucid.tracing import FunctionSpec, Tracer, context, resolve_arguments
 from pellucid.xla.pytree import flatten
@@ -71,6 +71,18 @@ def numpy_function(
     )
     functools.update_wrapper(call, chosen)
     call.python = python
-    call.jitted = jitted
     jitted.callable = weakref.ref(call)
-    return call
+    return with_stages(call, jitted)
+
+
+def alias(function: F, name: str) -> F:
+    """A NumPy function under another name.
+
+    >>> jnp.abs.__name__, jnp.absolute.__name__
+    ('abs', 'absolute')
+    """
+    jitted: Jitted | None = getattr(function, "jitted", None)
+    if jitted is None:
+        return renamed(function, name)
+    python: Any = jitted.spec.function
+    return numpy_function(renamed(python, name), static=jitted.spec.static_names)

@@ -19,7 +19,7 @@ from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes
 from pellucid.tracing import Tracer, operand_lines, type_of
 from pellucid.xla.arrays import Array
 
-from .compiled import F, numpy_function
+from .compiled import F, alias, numpy_function
 from .elementwise_examples import docstring
 from .promotion import (
     aval_of,
@@ -89,33 +89,40 @@ log1p = _unary("log1p", transcendental.log1p, promote_dtypes_inexact, "`log(1 + 
 sin = _unary("sin", transcendental.sin, promote_dtypes_inexact, "Sine of `x`, in radians.")
 cos = _unary("cos", transcendental.cos, promote_dtypes_inexact, "Cosine of `x`, in radians.")
 tan = _unary("tan", transcendental.tan, promote_dtypes_inexact, "Tangent of `x`, in radians.")
-arcsin = asin = _unary(
+arcsin = _unary(
     "arcsin", transcendental.asin, promote_dtypes_inexact, "Angle in radians whose sine is `x`."
 )
-arccos = acos = _unary(
+asin = alias(arcsin, "asin")
+arccos = _unary(
     "arccos", transcendental.acos, promote_dtypes_inexact, "Angle in radians whose cosine is `x`."
 )
-arctan = atan = _unary(
+acos = alias(arccos, "acos")
+arctan = _unary(
     "arctan", transcendental.atan, promote_dtypes_inexact, "Angle in radians whose tangent is `x`."
 )
+atan = alias(arctan, "atan")
 sinh = _unary("sinh", transcendental.sinh, promote_dtypes_inexact, "Hyperbolic sine of `x`.")
 cosh = _unary("cosh", transcendental.cosh, promote_dtypes_inexact, "Hyperbolic cosine of `x`.")
 tanh = _unary("tanh", transcendental.tanh, promote_dtypes_inexact, "Hyperbolic tangent of `x`.")
-arcsinh = asinh = _unary(
+arcsinh = _unary(
     "arcsinh", transcendental.asinh, promote_dtypes_inexact, "Inverse hyperbolic sine of `x`."
 )
-arccosh = acosh = _unary(
+asinh = alias(arcsinh, "asinh")
+arccosh = _unary(
     "arccosh", transcendental.acosh, promote_dtypes_inexact, "Inverse hyperbolic cosine of `x`."
 )
-arctanh = atanh = _unary(
+acosh = alias(arccosh, "acosh")
+arctanh = _unary(
     "arctanh", transcendental.atanh, promote_dtypes_inexact, "Inverse hyperbolic tangent of `x`."
 )
-arctan2 = atan2 = _binary(
+atanh = alias(arctanh, "atanh")
+arctan2 = _binary(
     "arctan2",
     transcendental.atan2,
     promote_arguments_inexact,
     "Angle in radians of the point (`y`, `x`), in [-pi, pi].",
 )
+atan2 = alias(arctan2, "atan2")
 sqrt = _unary("sqrt", arithmetic.sqrt, promote_dtypes_inexact, "Square root of `x`.")
 cbrt = _unary(
     "cbrt",
@@ -136,18 +143,20 @@ log10 = _unary(
     promote_dtypes_inexact,
     "Logarithm of `x` to base 10; exact at powers of 10.",
 )
-deg2rad = radians = _unary(
+deg2rad = _unary(
     "deg2rad",
     lambda x: arithmetic.mul(x, constant_like(x, np.pi / 180)),
     promote_dtypes_inexact,
     "Degrees in radians.",
 )
-rad2deg = degrees = _unary(
+radians = alias(deg2rad, "radians")
+rad2deg = _unary(
     "rad2deg",
     lambda x: arithmetic.mul(x, constant_like(x, 180 / np.pi)),
     promote_dtypes_inexact,
     "Radians in degrees.",
 )
+degrees = alias(rad2deg, "degrees")
 
 
 def _to_base(x: ArrayLike, scale: Callable[[Any], Any]) -> Any:
@@ -209,9 +218,10 @@ multiply = _binary(
 subtract = _binary(
     "subtract", _subtract, promote_arguments, "Difference `x - y`.", refused="bools and random keys"
 )
-divide = true_divide = _binary(
+divide = _binary(
     "divide", arithmetic.div, promote_arguments_inexact, "Quotient `x / y`, floating or complex."
 )
+true_divide = alias(divide, "true_divide")
 maximum = _binary(
     "maximum",
     arithmetic.max,
@@ -300,7 +310,7 @@ def absolute(x: ArrayLike, /) -> Any:
     return x if kind == np.bool_ or str(kind).startswith("uint") else arithmetic.abs(x)
 
 
-abs = absolute
+abs = alias(absolute, "abs")
 
 
 @numpy_function
@@ -411,7 +421,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     return arithmetic.div(rint(arithmetic.mul(a, scale)), scale)
 
 
-around = round
+around = alias(round, "around")
 
 
 @numpy_function
@@ -434,7 +444,7 @@ def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
     return selected(logical.bitwise_and(other_sign, nonzero), arithmetic.add(rem, y), rem)
 
 
-mod = remainder
+mod = alias(remainder, "mod")
 
 
 @numpy_function
@@ -553,7 +563,7 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     return raised(x, y)
 
 
-pow = power
+pow = alias(power, "pow")
 
 
 def raised(x: ArrayLike, y: ArrayLike) -> Any:
@@ -808,13 +818,15 @@ bitwise_xor = _binary(
     "Bits set in exactly one of `x` and `y`.",
     refused="floating and complex numbers",
 )
-bitwise_not = bitwise_invert = invert = _unary(
+invert = _unary(
     "invert",
     logical.bitwise_not,
     _integers,
     "Bits not set in `x`.",
     refused="floating and complex numbers",
 )
+bitwise_not = alias(invert, "bitwise_not")
+bitwise_invert = alias(invert, "bitwise_invert")
 bitwise_count = _unary(
     "bitwise_count", lambda x: _count_bits(x), _integers,
     "Number of bits set in the absolute value of `x`.", dtype="uint8", refused="floating and complex numbers")  # fmt: skip
@@ -827,13 +839,14 @@ def _count_bits(x: ArrayLike) -> Any:
     return convert_element_type(x, np.dtype(np.uint8))
 
 
-left_shift = bitwise_left_shift = _binary(
+left_shift = _binary(
     "left_shift",
     logical.shift_left,
     _numeric_integers,
     "Bits of `x` moved left by `y`.",
     refused="floating and complex numbers",
 )
+bitwise_left_shift = alias(left_shift, "bitwise_left_shift")
 
 
 def _shift_right(x: ArrayLike, y: ArrayLike) -> Any:
@@ -841,13 +854,14 @@ def _shift_right(x: ArrayLike, y: ArrayLike) -> Any:
     return (logical.shift_right_logical if unsigned else logical.shift_right_arithmetic)(x, y)
 
 
-right_shift = bitwise_right_shift = _binary(
+right_shift = _binary(
     "right_shift",
     _shift_right,
     _numeric_integers,
     "Bits of `x` moved right by `y`; the sign is kept.",
     refused="floating and complex numbers",
 )
+bitwise_right_shift = alias(right_shift, "bitwise_right_shift")
 
 
 __all__ = [

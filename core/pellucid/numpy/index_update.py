@@ -342,7 +342,7 @@ class IndexUpdateRef:
         "divide",
         scatter_mul,
         """`x` with the elements at `index` divided by `values`.""",
-        elementwise.true_divide.python,
+        elementwise.divide.python,
     )
     power = _method(
         "power",

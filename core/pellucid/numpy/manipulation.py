@@ -31,7 +31,7 @@ from pellucid.tracing import Tracer, as_operand, refuse_masked, type_of
 from pellucid.xla.arrays import Array
 
 from .annotations import Axis, OutSharding, ShapeLike
-from .compiled import numpy_function
+from .compiled import alias, numpy_function
 from .creation import asarray, band, canonical_shape, diagonal_number
 from .promotion import (
     able_to_hold,
@@ -138,7 +138,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     return _transpose(a, order)
 
 
-permute_dims = transpose
+permute_dims = alias(transpose, "permute_dims")
 
 
 @numpy_function(static="order")

@@ -14,7 +14,7 @@ from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
-from .compiled import numpy_function
+from .compiled import alias, numpy_function
 from .elementwise import add, check_real, less_equal, multiply, rad2deg
 from .promotion import (
     aval_of,
@@ -213,7 +213,7 @@ def conjugate(x: ArrayLike, /) -> Any:
     return conversion.conj(x) if aval_of("conjugate", x).dtype.kind == "c" else x
 
 
-conj = conjugate
+conj = alias(conjugate, "conj")
 
 
 @numpy_function(static="deg")

@@ -24,7 +24,7 @@ from pellucid.primitives.placement import device_put, reshard
 from pellucid.primitives.slicing import dynamic_slice_in_dim
 from pellucid.runtime.calls import make_call
 from pellucid.tracing import Tracer, as_operand, context, is_array_like, is_reference, type_of
-from pellucid.xla.arrays import ARRAY_TYPES, Array
+from pellucid.xla.arrays import ARRAY_TYPES, Array, ArrayImpl, ExtendedArray
 
 from . import (
     creation,
@@ -49,7 +49,7 @@ from .promotion import convert
 
 _BINARY: dict[str, Any] = {
     "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply,
-    "truediv": elementwise.true_divide, "floordiv": elementwise.floor_divide, "mod": elementwise.remainder,
+    "truediv": elementwise.divide, "floordiv": elementwise.floor_divide, "mod": elementwise.remainder,
     "divmod": elementwise.divmod, "and": elementwise.bitwise_and,
     "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor, "lshift": elementwise.left_shift,
     "rshift": elementwise.right_shift,
@@ -363,6 +363,19 @@ def install() -> None:
     for cls in ARRAY_TYPES:
         if "__getattr__" in vars(cls):  # which loaded this module
             delattr(cls, "__getattr__")
+    _show_on_base()
+
+
+_OF_CLASSES = frozenset(
+    ("__module__", "__doc__", "__init__", "__new__", "__slots__", "__weakref__")
+)
+
+
+def _show_on_base() -> None:
+    """Give `Array`, of which users read methods as `Array.sum`, what all classes of arrays on devices have."""
+    for name in vars(ArrayImpl).keys() & vars(ExtendedArray).keys() - _OF_CLASSES:
+        if not name.startswith("_") or name.endswith("__"):
+            setattr(Array, name, vars(ArrayImpl)[name])
 
 
 def _set_on_arrays(name: str, function: Callable[..., Any]) -> None:

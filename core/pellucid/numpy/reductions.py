@@ -43,7 +43,7 @@ from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
 from . import elementwise, number_kinds
-from .compiled import numpy_function
+from .compiled import alias, numpy_function
 from .creation import asarray
 from .manipulation import canonical_axes, diagonal
 from .promotion import aval_of, canonical, convert, number_type, refuse_out
@@ -442,7 +442,7 @@ def min(
     return _min(a, static_axis(axis), bool(keepdims), initial, where)
 
 
-amax, amin = max, min
+amax, amin = alias(max, "amax"), alias(min, "amin")
 
 
 @numpy_function(static=("axis", "keepdims"))

@@ -330,7 +330,7 @@ host_count = _renamed("host_count", process_count)
 def default_device() -> Device:
     """The device of new arrays in this thread: the option `default_device`, else the first local one.
 
-    >>> default_device() == local_devices()[0]
+    >>> default_device() == pl.local_devices()[0]
     True
     """
     chosen = config.default_device.value

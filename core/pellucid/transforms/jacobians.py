@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import Function, Shape, dtypes, strict_zip
+from pellucid.base import Function, Shape, dtypes, renamed, strict_zip
 from pellucid.ir import Avals, BatchAxis, Values
 from pellucid.primitives import (
     broadcasted_iota,
@@ -157,7 +157,7 @@ def _jacobian(
     return call.with_aux((jacobian,), aux) if call.has_aux else jacobian
 
 
-jacobian = jacrev
+jacobian = renamed(jacrev, "jacobian")
 
 
 def hessian(

@@ -29,7 +29,7 @@ def jvp_flat(
 
     `function` gives (results, auxiliary values); the latter may be anything.
     """
-    trace = JvpTrace(context.trace)
+    trace = JVPTrace(context.trace)
     arguments = trace.joined(primals, tangents)
     try:
         with use_trace(trace):
@@ -83,16 +83,16 @@ def jvp(fun: Function, primals: Operands, tangents: Operands, has_aux: bool = Fa
     return flat.with_aux(pair, aux)
 
 
-class JvpTracer(Tracer):
-    """A value with its tangent, of a JvpTrace or a trace derived from it.
+class JVPTracer(Tracer):
+    """A value with its tangent, of a JVPTrace or a trace derived from it.
 
-    >>> pl.jvp(lambda x: isinstance(x, JvpTracer) and x, (1.0,), (2.0,))
+    >>> pl.jvp(lambda x: isinstance(x, JVPTracer) and x, (1.0,), (2.0,))
     (1.0, 2.0)
     """
 
     __slots__ = ("primal", "tangent")
 
-    def __init__(self, trace: JvpTrace, primal: Any, tangent: Any) -> None:
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
         self._trace = trace
         self.aval = type_of(primal)
         self.primal = primal
@@ -108,12 +108,12 @@ class JvpTracer(Tracer):
         return self.primal
 
 
-class JvpTrace(Trace):
+class JVPTrace(Trace):
     """Applies jvp rules. A value of another trace has a zero tangent: no perturbation is confused.
 
     >>> from pellucid.core import trace_ctx
     >>> _ = pl.jvp(lambda x: print(type(trace_ctx.trace).__name__) or x, (1.0,), (1.0,))
-    JvpTrace
+    JVPTrace
     """
 
     __slots__ = ("alive", "parent", "rules")
@@ -126,18 +126,18 @@ class JvpTrace(Trace):
 
     def split(self, x: Any) -> tuple[Any, Any]:
         """(primal, tangent) of `x`."""
-        if type(x) is JvpTracer and x._trace is self:
+        if type(x) is JVPTracer and x._trace is self:
             return x.primal, x.tangent
         return x, zero_of(x)
 
     def primal(self, x: Any) -> Any:
         """The value without its tangent, whatever it is."""
-        return x.primal if type(x) is JvpTracer and x._trace is self else x
+        return x.primal if type(x) is JVPTracer and x._trace is self else x
 
     def joined(self, primals: Operands, tangents: Operands) -> Values:
         """Tracers of values with their tangents; plain values where the tangent is zero."""
         return [
-            p if type(t) is Zero else JvpTracer(self, p, t)
+            p if type(t) is Zero else JVPTracer(self, p, t)
             for p, t in strict_zip(primals, tangents)
         ]
 
@@ -145,7 +145,7 @@ class JvpTrace(Trace):
         primals, tangents = [], []
         is_zero = True
         for x in operands:
-            if type(x) is JvpTracer and x._trace is self:
+            if type(x) is JVPTracer and x._trace is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
                 is_zero = is_zero and type(x.tangent) is Zero

@@ -77,7 +77,7 @@ from .arguments import (
     structure_lines,
 )
 from .derived import derivation, listed, stage_open, unnamed
-from .jvp import JvpTrace, JvpTracer
+from .jvp import JVPTrace, JVPTracer
 from .recomputation import Worth, with_fewer_residuals
 from .transpose import backward_pass
 from .vmap import BatchTrace
@@ -124,7 +124,7 @@ def linearize_flat(
     `function` gives (results, auxiliary values); the latter may be anything.
     """
     parent = staged_by = context.trace
-    while isinstance(staged_by, (BatchTrace, JvpTrace)):
+    while isinstance(staged_by, (BatchTrace, JVPTrace)):
         staged_by = staged_by.parent
     if type(staged_by) is not StagingTrace or not config.call_repeated_layers.value:
         return _linearized(function, primals, nonzero, LinearizeTrace(parent, Draft()))
@@ -148,7 +148,7 @@ def _linearized(
 ) -> tuple[Values, LinearProgram, Values]:
     linear, scope = trace.linear, context.scope
     arguments = [
-        JvpTracer(trace, p, linear.new_argument(type_of(p).tangent())) if nz else p
+        JVPTracer(trace, p, linear.new_argument(type_of(p).tangent())) if nz else p
         for p, nz in strict_zip(primals, nonzero)
     ]
     try:
@@ -298,7 +298,7 @@ def _split(plan: Plan, nonzero: Mask, avals: Avals) -> _Split | None:
     return _Split(plan_of(primal), plan_of(program.jaxpr), program.nonzero_out, origins)
 
 
-class LinearizeTrace(JvpTrace):
+class LinearizeTrace(JVPTrace):
     """Runs jvp rules; the linear half of what they bind is staged, the rest goes to the parent."""
 
     __slots__ = ("linear",)
@@ -318,7 +318,7 @@ class LinearizeTrace(JvpTrace):
         A tangent that does not depend on the linear inputs (a rule made it of constants) joins them as a constant.
         """
         return [
-            p if type(t) is Zero else JvpTracer(self, p, self.linear_value(t))
+            p if type(t) is Zero else JVPTracer(self, p, self.linear_value(t))
             for p, t in strict_zip(primals, tangents)
         ]
 
@@ -342,7 +342,7 @@ class LinearizeTrace(JvpTrace):
         return super()._derivative(primitive, primals, tangents, params)
 
     def run_plan(self, plan, operands):
-        mask = tuple([type(x) is JvpTracer and x._trace is self for x in operands])
+        mask = tuple([type(x) is JVPTracer and x._trace is self for x in operands])
         if True not in mask or computes_known.value:
             return super().run_plan(plan, operands)
         if mask not in plan.derived:
@@ -561,7 +561,7 @@ class RuleTrace(Trace):
         for x in operands:
             if type(x) is StagingTracer:
                 is_any_linear = is_any_linear or x._trace is self.linear
-            elif type(x) is JvpTracer and x._trace is self.owner:
+            elif type(x) is JVPTracer and x._trace is self.owner:
                 raise UnexpectedTracerError(
                     "a function with its own derivative uses a value from outside by which it is differentiated.",
                     got=f"captured: {x.aval.text()}",
@@ -685,4 +685,4 @@ def with_tangent(x: Any) -> Any:
     """`x` with an explicit tangent, zeros if it has none, under the current LinearizeTrace."""
     trace = context.trace
     primal, tangent = trace.split(x)
-    return JvpTracer(trace, primal, trace.linear_value(tangent))
+    return JVPTracer(trace, primal, trace.linear_value(tangent))

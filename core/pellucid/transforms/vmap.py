@@ -58,7 +58,7 @@ from pellucid.xla import flatten
 from . import vmappable
 from .arguments import argument_paths, check_callable, checked_leaves, result_leaves, wraps
 from .derived import Derived, derivation, listed, stage_open
-from .jvp import JvpTracer
+from .jvp import JVPTracer
 from .vmappable import Whole
 
 
@@ -123,7 +123,7 @@ class Lanes:
 
 def _innermost(x: Any) -> StagingTracer | None:
     """The value of the program that tracers of transformations stand for; None for a known one."""
-    while type(x) is BatchTracer or type(x) is JvpTracer:
+    while type(x) is BatchTracer or type(x) is JVPTracer:
         x = x.value if type(x) is BatchTracer else x.primal
     return x if type(x) is StagingTracer else None
 

@@ -78,6 +78,12 @@ if TYPE_CHECKING:
 
 else:
     Array = _jax.Array
+    Array.__module__, Array.__name__, Array.__qualname__ = "pellucid", "Array", "Array"
+    Array.__doc__ = """An array or a tracer: the class for `isinstance` and annotations, with the methods that both have.
+
+    >>> isinstance(jnp.ones(2), pl.Array), pl.Array.sum(jnp.ones(2))
+    (True, Array(2., dtype=float32))
+    """
     ArrayImpl = _jax.ArrayImpl
 HostBufferSemantics = _jax.HostBufferSemantics
 set_tracer_class = _jax.set_tracer_class

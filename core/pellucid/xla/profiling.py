@@ -14,6 +14,9 @@ ProfileData = _profile_data.ProfileData
 ProfileEvent = _profile_data.ProfileEvent
 ProfilePlane = _profile_data.ProfilePlane
 ProfileOptions = _profiler.ProfileOptions
+ProfileOptions.__doc__ = (
+    "What a session records: levels of detail by source, and options of single recorders."
+)
 Annotation = _profiler.TraceMe
 start_server = _profiler.start_server
 guided_profile = _profiler.get_fdo_profile

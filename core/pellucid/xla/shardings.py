@@ -182,10 +182,11 @@ def extend(cls: type, source: type) -> None:
 
 
 def extending(cls: Any) -> Callable[[type[T]], type[T]]:
-    """Decorator that adds the methods of a Python class to the C++ class `cls` (see `extend`), and gives `cls` its name."""
+    """Decorator that adds the methods of a Python class to the C++ class `cls` (see `extend`), and gives `cls` its name and docstring."""
 
     def extended(source: type[T]) -> type[T]:
         extend(cls, source)
+        cls.__doc__ = source.__doc__
         return cls
 
     return extended

@@ -1,8 +1,9 @@
 """Programs under the names of `jax.extend.core`."""
 
 from pellucid.base.dims import InconclusiveDimensionOperation as InconclusiveDimensionOperation
-from pellucid.base.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
+from pellucid.base.dtypes import tangent_dtype as _tangent_dtype
 from pellucid.base.errors import JaxprTypeError
+from pellucid.base.functional import renamed
 from pellucid.extend.core import primitives as primitives
 from pellucid.extend.core.construction import (
     CallPrimitive,
@@ -30,7 +31,7 @@ from pellucid.ir.jaxpr import (
     JaxprEqn,
     Literal,
     Var,
-    subjaxprs as jaxprs_in_params,
+    subjaxprs as _subjaxprs,
 )
 from pellucid.ir.rules import Effect, Effects, no_effects
 from pellucid.runtime.tokens import Token
@@ -43,8 +44,12 @@ from pellucid.tracing.trace import (
     concrete_or_error,
     find_top_trace,
     get_opaque_trace_state,
-    is_array_like as valid_jaxtype,
+    is_array_like as _is_array_like,
 )
+
+jaxprs_in_params = renamed(_subjaxprs, "jaxprs_in_params", __name__)
+primal_dtype_to_tangent_dtype = renamed(_tangent_dtype, "primal_dtype_to_tangent_dtype", __name__)
+valid_jaxtype = renamed(_is_array_like, "valid_jaxtype", __name__)
 
 __all__ = [
     "AbstractToken",

@@ -3,6 +3,7 @@
 Integers become floats of the default width. Matrices of narrower floats than float32 are refused: no library has them.
 """
 
+from pellucid.higher_order.staged_functions import give_stages as _give_stages
 from pellucid.numpy.linalg import decompositions, equations, norms, products
 from pellucid.numpy.linalg.decompositions import *
 from pellucid.numpy.linalg.equations import *
@@ -12,3 +13,5 @@ from pellucid.numpy.linalg.products import *
 __all__ = sorted([  # noqa: PLE0605  # pyright: ignore[reportUnsupportedDunderAll]
     *decompositions.__all__, *equations.__all__, *norms.__all__, *products.__all__,
 ])  # fmt: skip
+
+_give_stages(globals())

@@ -1,5 +1,6 @@
 """`pellucid.scipy.special`: special functions."""
 
+from pellucid.higher_order.staged_functions import give_stages as _give_stages
 from pellucid.scipy.special import (
     bessel,
     complex_functions,
@@ -23,3 +24,5 @@ __all__ = sorted([  # noqa: PLE0605  # pyright: ignore[reportUnsupportedDunderAl
     *bessel.__all__, *complex_functions.__all__, *entropies.__all__, *gamma_functions.__all__,
     *hypergeometric.__all__, *integrals.__all__, *legendre.__all__, *normal.__all__,
 ])  # fmt: skip
+
+_give_stages(globals())

@@ -1,5 +1,6 @@
 """`pellucid.scipy.stats`: distributions, each a module of functions, and statistics of samples."""
 
+from pellucid.higher_order.staged_functions import give_stages as _give_stages
 from pellucid.scipy.stats import (
     bernoulli as bernoulli,
     beta as beta,
@@ -30,3 +31,5 @@ from pellucid.scipy.stats import (
 )
 from pellucid.scipy.stats.kernel_density import *
 from pellucid.scipy.stats.samples import *
+
+_give_stages(globals())
