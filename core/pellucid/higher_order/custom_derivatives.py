@@ -20,6 +20,7 @@ from pellucid.base import (
     Function,
     Partial,
     UnexpectedTracerError,
+    UnsupportedError,
     config,
     dtypes,
     filled,
@@ -225,6 +226,19 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
         return CustomJvpCall(
             name, calling(jaxpr), rule if n else jvp, params.jvp_name, params.symbolic_zeros
         )  # fmt: skip
+
+    def call_of_functions(self, fun, jvp, symbolic_zeros: bool = False) -> CustomJvpCall:
+        def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
+            arguments = [as_rule_argument(t, symbolic_zeros) for t in tangents]
+            values = jvp.call_wrapped(*primals, *arguments)
+            n = len(values) // 2
+            out_tangents = [
+                Zero(type_of(x).tangent()) if isinstance(t, SymbolicZero) else t
+                for x, t in strict_zip(values[:n], values[n:])
+            ]
+            return list(values[:n]), out_tangents
+
+        return CustomJvpCall(self.name, fun.call_wrapped, rule, "jvp", symbolic_zeros)
 
     def transpose(self, cotangents, operands, params):
         return backward_pass(params.call_jaxpr.jaxpr, (), cotangents, operands)
@@ -534,6 +548,15 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
             name, calling(jaxpr), forward if n else fwd, backward if n else bwd, params.fwd_name, params.bwd_name,
             params.symbolic_zeros, num_captured=0 if n else params.num_captured,
         )  # fmt: skip
+
+    def call_of_functions(self, fun, fwd, bwd, **params: Any) -> CustomVjpCall:
+        call = getattr(fwd, "call", None)
+        if call is None or call is not getattr(bwd, "call", None):
+            raise UnsupportedError(
+                "custom_vjp_call: other rules than those that a trace was given can't be bound.",
+                do="Pass `fwd` and `bwd` on as they are, or define a function with `custom_vjp` and call it.",
+            )
+        return call._replace(function=fun.call_wrapped)
 
     def restricted(self, params: CustomVjpParams, used) -> CustomVjpParams:
         avals = params.call_jaxpr.out_avals

@@ -480,6 +480,17 @@ class DerivativeCall(Shown, CustomCall[P]):
         """The call that was staged, with the constants as first operands."""
         raise NotImplementedError(type(self))
 
+    def call_of_functions(self, *functions: Any, **params: Any) -> Any:
+        """The call of functions of flat values, as traces of libraries get and pass them."""
+        raise NotImplementedError(type(self))
+
+    def bind(self, *operands: Any, **params: Any) -> Any:
+        """Results under the current trace, of an equation's params or, as traces of libraries do, of `subfuns`."""
+        if "subfuns" not in params:
+            return super().bind(*operands, **params)
+        call = self.call_of_functions(*params.pop("subfuns"), **params)
+        return list(context.trace.custom_call(call, operands))
+
     def restricted(self, params: Any, used: Mask) -> Any:
         """Params with rules that give only the `used` results."""
         raise NotImplementedError(type(self))

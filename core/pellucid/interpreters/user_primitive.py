@@ -74,7 +74,8 @@ class Primitive(Runs, BuiltIn[Keywords], metaclass=_CountsBuiltIns):
 
     `def_abstract_eval` gives it types of results, `def_impl` a result outside of a trace. Lowering, derivatives and
     batching are registered in `pellucid.interpreters`. Its params are whatever keywords `bind` gets. With
-    `multiple_results` set, rules and `bind` have lists of results, else one result.
+    `multiple_results` set, rules and `bind` have lists of results, else one result. A subclass may define
+    `impl(*operands, **params)`, and `abstract_eval(*avals, **params)`, which returns (types, set of effects), as methods.
 
     Raises: MissingRule where a transformation needs a rule that wasn't defined; ArgumentTypeError for a rule that
     returns something else than its results.
@@ -141,7 +142,7 @@ class Primitive(Runs, BuiltIn[Keywords], metaclass=_CountsBuiltIns):
     # The rules of our contract ----------------------------------------------------------------
 
     def run(self, operands: Operands, params: Keywords) -> Values:
-        impl = self.__dict__.get("impl")
+        impl = getattr(self, "impl", None)
         if impl is None:
             raise MissingRule(
                 f"`{self.name}` has no implementation outside of compiled functions.",
@@ -151,9 +152,12 @@ class Primitive(Runs, BuiltIn[Keywords], metaclass=_CountsBuiltIns):
         return listed(self, impl(*operands, **params._asdict()), "implementation")
 
     def types(self, avals: Avals, params: Keywords) -> tuple[tuple[AbstractValue, ...], Any]:  # pyright: ignore[reportIncompatibleVariableOverride]  # not remembered: params may be unhashable
-        if self.result_rule is None:
+        rule: Function | None = self.result_rule
+        if rule is None and type(self).abstract_eval is not Primitive.abstract_eval:
+            rule = self.abstract_eval
+        if rule is None:
             raise self.missing("abstract_eval")
-        answer = self.result_rule(*avals, **params._asdict())
+        answer = rule(*avals, **params._asdict())
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise ArgumentTypeError(
                 f"the effectful abstract_eval rule of `{self.name}` must return (types, effects).",

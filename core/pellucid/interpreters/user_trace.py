@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from pellucid.base.errors import UnsupportedError
 from pellucid.extend.linear_util import WrappedFun, wrap_init
+from pellucid.higher_order.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p
 from pellucid.interpreters.user_primitive import listed
 from pellucid.ir.primitive import Primitive
 from pellucid.tracing.trace import Trace as BuiltIn
@@ -82,7 +84,8 @@ class Trace(BuiltIn, metaclass=_CountsBuiltIns):
     ) -> Sequence[Any]:  # fmt: skip
         """Flat results of a function with a forward rule; subclasses define it.
 
-        `primitive` is None here, and `jvp` takes primals and tangents in one list.
+        `jvp` takes primals and tangents in one list; `primitive.bind(*values, subfuns=(fun, jvp), symbolic_zeros=...)`
+        calls the function under another trace.
         """
         raise NotImplementedError(f"{type(self).__name__}.process_custom_jvp_call")
 
@@ -91,7 +94,8 @@ class Trace(BuiltIn, metaclass=_CountsBuiltIns):
     ) -> Sequence[Any]:  # fmt: skip
         """Flat results of a function with a backward rule; subclasses define it.
 
-        `primitive` and `out_trees` are None here; calling `fwd` or `bwd` raises UnsupportedError.
+        `primitive.bind(*values, subfuns=(fun, fwd, bwd))` calls the function under another trace. `out_trees` is None here;
+        calling `fwd` or `bwd` raises UnsupportedError.
         """
         raise NotImplementedError(f"{type(self).__name__}.process_custom_vjp_call")
 
@@ -111,23 +115,30 @@ class Trace(BuiltIn, metaclass=_CountsBuiltIns):
                 return [*primals_out, *tangents_out]
 
             results = self.process_custom_jvp_call(
-                None, fun, wrap_init(jvp), list(operands), symbolic_zeros=False
+                custom_jvp_call_p, fun, wrap_init(jvp), list(operands), symbolic_zeros=False
             )
         else:
+            rules = _Rule("fwd", call), _Rule("bwd", call)
             results = self.process_custom_vjp_call(
-                None, fun, _refused("fwd"), _refused("bwd"), list(operands), None, False
+                custom_vjp_call_p, fun, *rules, list(operands), None, False
             )
         return list(results)
 
 
-def _refused(rule: str) -> Callable[..., NoReturn]:
-    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+@dataclass(frozen=True)
+class _Rule:
+    """A rule of a custom_vjp, which a trace can pass on and not call."""
+
+    name: str
+    call: Any
+
+    def call_wrapped(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise UnsupportedError(
-            f"a trace of a library can't call the rule `{rule}` of a custom_vjp.",
+            f"a trace of a library can't call the rule `{self.name}` of a custom_vjp.",
             do="Call `fun`, and differentiate outside of the trace.",
         )
 
-    return refuse
+    __call__ = call_wrapped
 
 
 __all__ = ["Trace", "TraceTag"]

@@ -90,8 +90,7 @@ class Interpreted:
         Array(3., dtype=float32)
         """
         with late("use trace")(trace):
-            results = binder(self, *args, params=params_of(self, params))
-        return list(results) if self.multiple_results else results[0]
+            return self.bind(*args, **params)
 
     def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The keyword arguments of `bind` for an equation with `params`: programs are params like others."""
