@@ -120,8 +120,8 @@ class PellucidMagics(Magics):
     def _misses(self, count: str = "20", *_: str) -> Any:
         return _viz().misses(int(count))
 
-    def _as_jax(self, *_: str) -> None:
-        importlib.import_module("pellucid.as_jax").install()
+    def _as_jax(self, version: str | None = None, *_: str) -> None:
+        importlib.import_module("pellucid.as_jax").install(version)
 
     def _processes(self, *words: str) -> Any:
         if not words:

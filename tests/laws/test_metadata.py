@@ -72,7 +72,10 @@ def test_public_modules_that_names_state_have_them():
         if ours.module is not None:
             module = importlib.import_module("pellucid" + ours.module.removeprefix("jax"))
             x = getattr(importlib.import_module("pellucid" + owner.removeprefix("jax")), name)
-            assert getattr(module, ours.name) is x or name in ("callback", "print"), (owner, name)
+            assert getattr(module, str(ours.name)) is x or name in ("callback", "print"), (
+                owner,
+                name,
+            )
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,11 @@ def main() -> None:
     parser.add_argument(
         "-m", dest="is_module", action="store_true", help="run a module by its name"
     )
+    parser.add_argument("--jax-version", help="what `jax.__version__` is, 0.10.2 for example")
     parser.add_argument("program", help="a file, or with -m a module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
     options = parser.parse_args()
-    install()
+    install(options.jax_version)
     sys.argv = [options.program, *options.arguments]
     if options.is_module:
         sys.path[0] = ""

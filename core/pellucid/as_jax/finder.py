@@ -6,20 +6,65 @@ import importlib
 import importlib.machinery
 import importlib.metadata
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from pellucid.version import reference_version
+from pellucid.as_jax import private, versions
+from pellucid.as_jax.identity import (
+    ADAPTERS,
+    BELOW_PUBLIC,
+    RelabellingLoader,
+    identify_loaded,
+    relabel,
+)
 from pellucid.xla.bootstrap import SharedProcessError
 
-_ADAPTERS = "pellucid.as_jax.modules"
-_BELOW_PUBLIC = "pellucid.as_jax.public"
-"""Adapters below packages that are pellucid's own; its folders are no packages."""
-
-_asked_in_vain: dict[str, str] = {}
-"""Names below `jax`, with what they would be called here."""
+_LOADED_WITH_JAX = [
+    "dtypes",
+    "lax",
+    "numpy",
+    "nn",
+    "random",
+    "tree",
+    "tree_util",
+    "sharding",
+    "errors",
+    "core",
+    "api_util",
+    "custom_batching",
+    "custom_derivatives",
+    "debug",
+    "distributed",
+    "dlpack",
+    "experimental",
+    "export",
+    "ffi",
+    "image",
+    "interpreters.ad",
+    "interpreters.batching",
+    "interpreters.mlir",
+    "interpreters.partial_eval",
+    "interpreters.pxla",
+    "interpreters.xla",
+    "lax.linalg",
+    "lib",
+    "memory",
+    "monitoring",
+    "nn.initializers",
+    "numpy.fft",
+    "numpy.linalg",
+    "ops",
+    "profiler",
+    "ref",
+    "scipy",
+    "stages",
+    "typing",
+    "version",
+]
+"""Modules that `import jax` loads, as that of the reference does; only tools that aren't installed are missing."""
 
 
 class _Recorded(ModuleType):
@@ -27,15 +72,9 @@ class _Recorded(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("__"):
-            _asked_in_vain[f"{_as_jax(self.__name__)}.{name}"] = f"{self.__name__}.{name}"
-        raise AttributeError(f"module {_as_jax(self.__name__)!r} has no attribute {name!r}")
-
-
-def _as_jax(name: str) -> str:
-    for package in (_ADAPTERS, _BELOW_PUBLIC, "pellucid"):
-        if name == package or name.startswith(f"{package}."):
-            return f"jax{name.removeprefix(package)}"
-    return name
+            here = vars(self)["__spec__"].name
+            private.asked_in_vain[f"{self.__name__}.{name}"] = f"{here}.{name}"
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
 
 class _Served:
@@ -50,6 +89,25 @@ class _Served:
 
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self.spec  # which the import system replaced
+        if module.__name__ == "jax":
+            _load_with_jax()
+
+
+class _Program(_Served):
+    """The same for `python -m`, which asks for the code of a module and runs it as `__main__`."""
+
+    def get_code(self, name: str) -> Any:
+        loader: Any = self.spec and self.spec.loader
+        return loader.get_code(self.spec.name)  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def _load_with_jax() -> None:
+    for name in _LOADED_WITH_JAX:
+        try:
+            importlib.import_module(f"jax.{name}")
+        except ModuleNotFoundError:  # a tool that isn't installed
+            if _exists(f"pellucid.{name}"):
+                raise
 
 
 class _Distribution(importlib.metadata.Distribution):
@@ -58,31 +116,38 @@ class _Distribution(importlib.metadata.Distribution):
     def read_text(self, filename: str) -> str | None:
         if filename != "METADATA":
             return None
-        return f"Metadata-Version: 2.1\nName: jax\nVersion: {reference_version}\n"
+        return f"Metadata-Version: 2.1\nName: jax\nVersion: {versions.answered()}\n"
 
     def locate_file(self, path: Any) -> Any:
         raise FileNotFoundError(f"jax is answered by pellucid, and has no file {path}")
 
 
 class Finder:
-    """Answers `import jax` and all below it: an adapter where there is one, else pellucid's module of that name."""
+    """Answers `import jax` and all below it: an adapter where there is one, else pellucid's module of that name.
+
+    Modules of pellucid are found as usual, and say from then on that they are of `jax`.
+    """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         top, _, rest = name.partition(".")
-        if top == "pellucid":  # as `from jax.extend import …` asks, whose modules keep their names
-            adapter = f"{_BELOW_PUBLIC}.{rest}"
-            is_ours = rest.startswith("as_jax") or not _exists(adapter)
-            return None if is_ours else _spec(name, adapter)
+        if top == "pellucid":
+            return _relabelling(name, path, target)
         if top != "jax":
             return None
-        names = [f"{_ADAPTERS}.{rest}"] if rest else [_ADAPTERS]
-        if rest and rest.split(".")[0] not in ("_src", "as_jax"):
-            names += [f"{_BELOW_PUBLIC}.{rest}", f"pellucid.{rest}"]
-        for candidate in names:
+        if rest.split(".")[0] == "_src":
+            spec = private.spec_of(name)
+            candidates = [f"pellucid.{rest.removeprefix('_src.')}"] if spec is None else []
+        else:
+            spec = None
+            candidates = [f"{ADAPTERS}.{rest}" if rest else ADAPTERS]
+            if rest and not rest.startswith("as_jax"):
+                candidates += [f"{BELOW_PUBLIC}.{rest}", f"pellucid.{rest}"]
+        for candidate in candidates:
             if _exists(candidate):
                 return _spec(name, candidate)
-        _asked_in_vain[name] = name
-        raise ModuleNotFoundError(f"No module named {name!r} in pellucid", name=name)
+        if spec is None:
+            private.asked_in_vain[name] = name
+        return spec
 
     def find_distributions(self, context: Any = None) -> Iterator[importlib.metadata.Distribution]:
         """The distribution `jax`, if that is what is asked for."""
@@ -93,13 +158,38 @@ class Finder:
         """Forget nothing: modules are found anew each time."""
 
 
+def _relabelling(name: str, path: Any, target: Any) -> Any:
+    """The spec of a module of pellucid as the other finders give it, with a loader that relabels what it defines."""
+    adapter = f"{BELOW_PUBLIC}{name.removeprefix('pellucid')}"
+    if not name.startswith("pellucid.as_jax") and _exists(adapter):
+        return _spec(name, adapter)  # a part of the reference's module of this name
+    for finder in sys.meta_path:
+        spec = None if finder is _finder else finder.find_spec(name, path, target)
+        if spec is not None:
+            loader = spec.loader
+            if type(loader) is importlib.machinery.SourceFileLoader:
+                spec.loader = RelabellingLoader(loader.name, loader.path)
+            return spec
+    return None
+
+
 def _spec(name: str, served: str) -> importlib.machinery.ModuleSpec:
-    """The module `served` under the name `name`."""
+    """The module `served` under the name `name`, which is also its `__name__` if it is below `jax` and public."""
     module = importlib.import_module(served)
+    if name.startswith("jax") and not name.startswith("jax._src"):
+        module.__name__ = name
+        relabel(module, name)
     if type(module) is ModuleType:
         module.__class__ = _Recorded
-    loader: Any = _Served(module)
-    return importlib.machinery.ModuleSpec(name, loader, is_package=hasattr(module, "__path__"))
+    kind = _Program if _is_program(module) else _Served
+    loader: Any = kind(module)
+    spec = importlib.machinery.ModuleSpec(name, loader, is_package=hasattr(module, "__path__"))
+    spec.origin = getattr(module, "__file__", None)
+    return spec
+
+
+def _is_program(module: ModuleType) -> bool:
+    return hasattr(module.__spec__ and module.__spec__.loader, "get_code")
 
 
 def _exists(name: str) -> bool:
@@ -108,24 +198,29 @@ def _exists(name: str) -> bool:
         spec = importlib.util.find_spec(name)
     except ModuleNotFoundError:  # a parent is missing, or is no package
         return False
-    return spec is not None and spec.has_location
+    return spec is not None and (spec.has_location or hasattr(spec.loader, "tool"))
 
 
 _finder = Finder()
 
 
-def install() -> None:
-    """Answer `import jax` by pellucid in this process from now on; a second call changes nothing.
+def install(version: str | None = None) -> None:
+    """Answer `import jax` by pellucid in this process from now on; a second call changes the version at most.
 
-    An installed jax stays unused. Modules of pellucid are served themselves, so `jax.numpy is pellucid.numpy`.
+    An installed jax stays unused. Modules of pellucid are served themselves, so `jax.numpy is pellucid.numpy`; they, their
+    functions and classes say that they are of `jax`. `version` is what `jax.__version__` and the installed
+    version are, by default what the environment's PELLUCID_AS_JAX_VERSION says, else the installed jaxlib's.
 
-    Raises: SharedProcessError if jax was imported before.
+    Raises: SharedProcessError if jax was imported before; ArgumentValueError for a version that pellucid doesn't support.
 
     >>> import subprocess, sys
-    >>> program = "import pellucid.as_jax; pellucid.as_jax.install(); import jax; print(jax.__version__)"
+    >>> program = "import pellucid.as_jax; pellucid.as_jax.install('0.10.2'); import jax; print(jax.__version__)"
     >>> subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip()
     '0.10.2'
     """
+    version = version or os.environ.get("PELLUCID_AS_JAX_VERSION") or None
+    if version is not None:
+        versions.answer(version)
     module = sys.modules.get("jax")
     if _finder in sys.meta_path:
         return
@@ -137,6 +232,7 @@ def install() -> None:
     for name in [n for n in sys.modules if n == "jax" or n.startswith("jax.")]:
         del sys.modules[name]
     sys.meta_path.insert(0, _finder)
+    identify_loaded()
 
 
 def missing() -> list[str]:
@@ -148,4 +244,4 @@ def missing() -> list[str]:
     True
     """
     # A submodule is asked for as an attribute before it is imported.
-    return [name for name, here in _asked_in_vain.items() if here not in sys.modules]
+    return [name for name, here in private.asked_in_vain.items() if here not in sys.modules]

@@ -51,7 +51,7 @@ def rule_table() -> str:
     matrix = {
         name: {rule: has_rule(primitive, rule) for rule in RULES}
         for name, primitive in sorted(registry.items())
-        if type(primitive).__module__.startswith("pellucid.")
+        if type(primitive).__module__.partition(".")[0] in ("pellucid", "jax")
     }
     rules = list(next(iter(matrix.values())))
     width = max(map(len, matrix)) + 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from pellucid.as_jax.identity import show_as
 from pellucid.as_jax.modules.version import (
     __version__ as __version__,
     __version_info__ as __version_info__,
@@ -17,7 +18,9 @@ __pellucid__ = True
 def __getattr__(name: str) -> Any:
     if name == "_src":
         return importlib.import_module("jax._src")
-    return getattr(importlib.import_module("pellucid"), name)
+    value = getattr(importlib.import_module("pellucid"), name)
+    show_as(value, "jax" if getattr(value, "__qualname__", None) == name else None)
+    return value
 
 
 def __dir__() -> list[str]:

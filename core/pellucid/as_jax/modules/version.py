@@ -1,5 +1,6 @@
-"""The version of the reference whose names and semantics pellucid has, as `jax.version`."""
+"""The version that pellucid answers for, as `jax.version`."""
 
-from pellucid.version import reference_version as __version__
+from pellucid.as_jax.versions import answered, numbers
 
-__version_info__ = tuple(map(int, __version__.split(".")))  # noqa: RUF048  (the reference's releases)
+__version__ = answered()
+__version_info__ = numbers(__version__)

@@ -1,0 +1,105 @@
+"""What modules, functions and classes say of themselves while `import jax` is answered: that they are of `jax`.
+
+Libraries decide by it: `type(x).__module__.split(".")[0]` chooses the backend of opt_einsum, autoray and others. A public
+module is called as the reference's, and so are the names that it shows; what is within pellucid alone is below `jax._src`.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import SourceFileLoader
+from types import FunctionType, ModuleType
+from typing import Any
+
+from pellucid.xla.calls import PjitFunction
+
+_BELOW = """
+    ad_checkpoint api_util core custom_batching custom_derivatives debug distributed dlpack dtypes errors
+    example_libraries example_libraries.optimizers example_libraries.stax experimental
+    experimental.array_serialization experimental.array_serialization.pytree_serialization_utils
+    experimental.buffer_callback experimental.checkify experimental.colocated_python experimental.compilation_cache
+    experimental.compilation_cache.compilation_cache experimental.compute_on experimental.control_deps
+    experimental.custom_partitioning experimental.fused experimental.hijax experimental.jet experimental.key_reuse
+    experimental.layout experimental.mesh_utils experimental.multihost_utils experimental.ode experimental.pjit
+    experimental.profiler experimental.random experimental.rnn experimental.roofline experimental.scheduling_groups
+    experimental.serialize_executable experimental.shard_alike experimental.shard_map experimental.source_mapper
+    experimental.sparse experimental.sparse.linalg experimental.topologies experimental.transfer
+    experimental.xla_metadata export extend extend.backend extend.core extend.core.primitives extend.ifrt_programs
+    extend.linear_util extend.lowering extend.mlir extend.random extend.sharding extend.source_info_util extend.xla
+    ffi flatten_util image interpreters interpreters.ad interpreters.batching interpreters.mlir
+    interpreters.partial_eval interpreters.pxla interpreters.xla lax lax.linalg lib memory monitoring nn
+    nn.initializers numpy numpy.fft numpy.linalg ops profiler random ref scipy scipy.cluster scipy.cluster.vq
+    scipy.fft scipy.integrate scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal scipy.sparse
+    scipy.sparse.linalg scipy.spatial scipy.spatial.transform scipy.special scipy.stats scipy.stats.bernoulli
+    scipy.stats.beta scipy.stats.betabinom scipy.stats.binom scipy.stats.cauchy scipy.stats.chi2 scipy.stats.dirichlet
+    scipy.stats.expon scipy.stats.gamma scipy.stats.gennorm scipy.stats.geom scipy.stats.gumbel_l scipy.stats.gumbel_r
+    scipy.stats.laplace scipy.stats.logistic scipy.stats.multinomial scipy.stats.multivariate_normal
+    scipy.stats.nbinom scipy.stats.norm scipy.stats.pareto scipy.stats.poisson scipy.stats.t scipy.stats.truncnorm
+    scipy.stats.uniform scipy.stats.vonmises scipy.stats.wrapcauchy sharding stages test_util tools tools.jax_to_ir
+    tree tree_util typing
+"""
+PUBLIC = frozenset(("", *_BELOW.split()))
+"""Modules of the reference that users import, below `jax`."""
+
+ADAPTERS = "pellucid.as_jax.modules"
+"""The module that is `jax`; those below it are served below `jax`."""
+BELOW_PUBLIC = "pellucid.as_jax.public"
+"""Adapters below packages that are pellucid's own; its folders are no packages."""
+
+
+def as_jax(name: str) -> str:
+    """The name under which `name`, a module of pellucid, is served."""
+    for package in (ADAPTERS, BELOW_PUBLIC):
+        if f"{name}.".startswith(f"{package}."):
+            return f"jax{name.removeprefix(package)}"
+    if not f"{name}.".startswith("pellucid."):
+        return name
+    below = name.removeprefix("pellucid").removeprefix(".")
+    return f"jax.{below}".rstrip(".") if below in PUBLIC else f"jax._src.{below}"
+
+
+def relabel(module: ModuleType, public: str | None = None) -> None:
+    """Have what `module` has, under its own name, say that it is of `jax`; of `public`, if that is the module's name."""
+    names = vars(module)
+    listed = names.get("__all__", names)
+    for name, value in list(names.items()):
+        is_shown = name in listed and name == getattr(value, "__qualname__", None)
+        show_as(value, public if is_shown else None)
+
+
+def show_as(value: Any, public: str | None) -> None:
+    """Have a function or class of pellucid say that it is of `jax`: of the module `public` if none shows it yet."""
+    if not isinstance(value, (FunctionType, type, PjitFunction)):
+        return
+    module = getattr(value, "__module__", None)
+    if not isinstance(module, str) or not module.startswith(("pellucid", "jax.")):
+        return
+    shown = as_jax(module)
+    is_shown = f"{shown}.".startswith("jax.") and not shown.startswith("jax._src")
+    if public is not None and not is_shown:
+        shown = public
+    if shown != module:
+        value.__module__ = shown
+
+
+class RelabellingLoader(SourceFileLoader):
+    """The usual loader; what modules define says from then on that it is of `jax`."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        identify(module)
+
+
+def identify(module: ModuleType) -> None:
+    """Relabel what a module of pellucid defines, and let it be found under the name that this says."""
+    relabel(module)
+    shown = as_jax(module.__name__)
+    if shown.startswith("jax._src."):
+        sys.modules.setdefault(shown, module)
+
+
+def identify_loaded() -> None:
+    """The same for all modules of pellucid that are loaded."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "pellucid" and isinstance(module, ModuleType):
+            identify(module)

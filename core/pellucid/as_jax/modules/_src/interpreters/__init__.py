@@ -1,1 +1,0 @@
-"""Interpreters as `jax._src.interpreters`."""

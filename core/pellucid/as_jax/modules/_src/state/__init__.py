@@ -1,1 +1,0 @@
-"""References as `jax._src.state`."""

@@ -1,0 +1,146 @@
+"""Modules below `jax._src`: each is a view of the table of private names."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import sys
+from types import ModuleType
+from typing import Any
+
+from pellucid.as_jax.identity import PUBLIC
+from pellucid.as_jax.private_names import OBJECTS, READ_ANEW, REFUSED, SOURCES
+
+_ROOT = "jax._src"
+_MODULES = {"", *SOURCES}
+"""Private modules below `jax._src`; the first is that package itself."""
+_PACKAGES = {name.rpartition(".")[0] for name in SOURCES}
+
+asked_in_vain: dict[str, str] = {}
+"""Names below `jax` that were asked for and aren't there, with what they would be called here."""
+
+
+class PrivateModule(ModuleType):
+    """A private module of the reference, as far as the table has its names."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        full = _below(self, name)
+        if full in READ_ANEW:
+            text = READ_ANEW[full]
+            value = resolved(text.removesuffix("()"))
+            return value() if text.endswith("()") else value
+        value = _served(_below(self), name)
+        vars(self)[name] = value
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        target = READ_ANEW.get(_below(self, name))
+        if target is None:
+            super().__setattr__(name, value)
+        else:
+            owner, _, attribute = target.rpartition(".")
+            setattr(resolved(owner), attribute, value)
+
+
+class _Loader:
+    """Makes a private module, which is empty until a name is asked for."""
+
+    def create_module(self, spec: Any) -> ModuleType:
+        return PrivateModule(spec.name, f"Private names as `{spec.name}`.")
+
+    def exec_module(self, module: ModuleType) -> None:
+        return
+
+    def get_code(self, name: str) -> None:
+        """None: `python -m` finds nothing to run."""
+
+
+def spec_of(name: str) -> importlib.machinery.ModuleSpec | None:
+    """The spec of `name`, below `jax._src`; None for a module that the table doesn't have."""
+    below = name.removeprefix(_ROOT).removeprefix(".")
+    if below not in _MODULES:
+        return None
+    loader: Any = _Loader()
+    return importlib.machinery.ModuleSpec(name, loader, is_package=below in _PACKAGES)
+
+
+def is_private_module(name: str) -> bool:
+    """Whether the table has the module `name`.
+
+    >>> is_private_module("jax._src.core"), is_private_module("jax._src.nothing")
+    (True, False)
+    """
+    return name.removeprefix(_ROOT).removeprefix(".") in _MODULES
+
+
+def resolved(target: str) -> Any:
+    """The object of a dotted name: a module, or an attribute of the longest module that there is.
+
+    >>> resolved("pellucid.base.config.config.update").__name__
+    'update'
+    """
+    try:
+        return importlib.import_module(target)
+    except ModuleNotFoundError as error:
+        owner, _, attribute = target.rpartition(".")
+        if not owner or error.name not in (target, owner):
+            raise
+        return getattr(resolved(owner), attribute)
+
+
+def _below(module: ModuleType, name: str = "") -> str:
+    below = module.__name__.removeprefix(_ROOT).removeprefix(".")
+    return f"{below}.{name}".strip(".")
+
+
+def _served(below: str, name: str) -> Any:
+    """The object that `name` of the private module `below` is here.
+
+    Raises: AttributeError, with what to use instead, if there is none.
+    """
+    full = f"{below}.{name}".strip(".")
+    if full in _MODULES:
+        return importlib.import_module(f"{_ROOT}.{full}")
+    if full in OBJECTS:
+        return resolved(OBJECTS[full])
+    if full not in REFUSED and below not in REFUSED:
+        for source in SOURCES.get(below, ()):
+            module = importlib.import_module(f"jax.{source}".strip("."))
+            if _shows(module, name):
+                return getattr(module, name)
+        own = _own(below, name)
+        if own is not None:
+            return own
+    asked_in_vain[f"{_ROOT}.{full}"] = f"{_ROOT}.{full}"
+    raise AttributeError(
+        f"`{_ROOT}.{full}` is private to jax, and pellucid, which answers for it, has nothing of that meaning.\n"
+        f"  {REFUSED.get(full) or REFUSED.get(below) or _advice(name)}"
+    )
+
+
+def _own(below: str, name: str) -> Any:
+    """What a module of pellucid that is called as a private one defines, as pickles ask for it; None for nothing."""
+    try:
+        module = importlib.import_module(f"pellucid.{below}")
+    except ModuleNotFoundError:
+        return None
+    value = vars(module).get(name)
+    return value if getattr(value, "__module__", None) == f"{_ROOT}.{below}" else None
+
+
+def _shows(module: ModuleType, name: str) -> bool:
+    """Whether a public module has `name`, which may be loaded only when it is read."""
+    if name not in dir(module) and name not in getattr(module, "__all__", ()):
+        return False
+    return not isinstance(getattr(module, name), ModuleType) or name in PUBLIC
+
+
+def _advice(name: str) -> str:
+    """Where a public object of that name is."""
+    for public in sorted(PUBLIC):
+        module = sys.modules.get(f"jax.{public}".strip("."))
+        if module is not None and _shows(module, name):
+            return f"Use `{module.__name__}.{name}`."
+    return "Use public names; docs/libraries.md says which private ones are served."

@@ -1,0 +1,235 @@
+"""The table of private names: what `jax._src.MODULE.NAME` is here.
+
+A name of a module is looked up among its `OBJECTS`, then in the public modules of `SOURCES`, where it means what it does in
+the reference; objects that have no public form are in `own`. What can't be served is in `REFUSED`, with what to use.
+"""
+
+from __future__ import annotations
+
+
+def _rows(text: str) -> dict[str, tuple[str, ...]]:
+    rows: dict[str, tuple[str, ...]] = {}
+    for line in text.strip().splitlines():
+        names, _, sources = line.strip().partition(":")
+        for name in names.split():
+            rows[name] = tuple("" if s == "." else s for s in sources.split())
+    return rows
+
+
+SOURCES = _rows(
+    """
+    abstract_arrays: core
+    ad_checkpoint: ad_checkpoint .
+    ad_util: interpreters.ad lax
+    api: . api_util core tree_util
+    api_util: api_util
+    array basearray: . typing
+    buffer_callback: experimental.buffer_callback
+    callback: . experimental
+    checkify: experimental.checkify
+    compilation_cache: experimental.compilation_cache.compilation_cache
+    compiler:
+    compute_on: experimental.compute_on
+    config: .
+    core: core extend.core ref
+    cudnn cudnn.fused_attention_stablehlo:
+    custom_batching: custom_batching
+    custom_derivatives: custom_derivatives .
+    custom_partitioning: experimental.custom_partitioning
+    debugging: debug
+    dispatch: interpreters.xla
+    distributed: distributed
+    dlpack: dlpack
+    dtypes: dtypes numpy .
+    earray: experimental
+    effects: core extend.core
+    environment_info: .
+    errors: errors
+    export export._export export.shape_poly: export
+    ffi: ffi
+    flatten_util: flatten_util
+    hijax: experimental.hijax
+    image image.scale: image
+    interpreters:
+    interpreters.ad: interpreters.ad
+    interpreters.batching: interpreters.batching
+    interpreters.mlir: interpreters.mlir
+    interpreters.partial_eval: interpreters.partial_eval
+    interpreters.pxla: interpreters.pxla
+    interpreters.xla: interpreters.xla
+    lax lax.lax lax.ann lax.convolution lax.fft lax.other lax.parallel lax.slicing lax.special lax.utils: lax
+    lax.windowed_reductions lax.control_flow lax.control_flow.common lax.control_flow.conditionals: lax
+    lax.control_flow.loops lax.control_flow.solves: lax
+    lax.linalg: lax.linalg
+    layout: experimental.layout
+    lib: extend.mlir
+    linear_util: extend.linear_util
+    literals:
+    mesh: sharding interpreters.pxla
+    mesh_utils: experimental.mesh_utils
+    monitoring: monitoring
+    named_sharding partition_spec sharding: sharding
+    nn nn.functions: nn
+    nn.initializers: nn.initializers
+    numpy numpy.array_constructors numpy.array_creation numpy.array_methods numpy.einsum numpy.index_tricks: numpy
+    numpy.indexing numpy.lax_numpy numpy.polynomial numpy.reductions numpy.scalar_types numpy.setops: numpy
+    numpy.sorting numpy.tensor_contractions numpy.ufunc_api numpy.ufuncs numpy.vectorize numpy.window_functions: numpy
+    numpy.fft: numpy.fft
+    numpy.linalg: numpy.linalg
+    numpy.util: numpy
+    ops ops.scatter: ops
+    ops.special: nn scipy.special
+    pjit: . experimental.pjit sharding api_util
+    pmap: .
+    pretty_printer:
+    prng: extend.random random
+    profiler: profiler
+    public_test_util test_util: test_util
+    random random.core random.prng: random extend.random
+    ref: ref .
+    scipy: scipy
+    scipy.cluster.vq: scipy.cluster.vq
+    scipy.fft: scipy.fft
+    scipy.integrate: scipy.integrate
+    scipy.linalg: scipy.linalg
+    scipy.ndimage: scipy.ndimage
+    scipy.optimize scipy.optimize.bfgs scipy.optimize.minimize: scipy.optimize
+    scipy.signal: scipy.signal
+    scipy.sparse.linalg: scipy.sparse.linalg
+    scipy.spatial.transform: scipy.spatial.transform
+    scipy.special: scipy.special
+    scipy.stats scipy.stats._core: scipy.stats
+    shard_alike: experimental.shard_alike
+    shard_map: . experimental.shard_map
+    sharding_impls: sharding . interpreters.pxla experimental.layout
+    source_info_util: extend.source_info_util
+    stages: stages
+    state state.types state.primitives state.discharge: ref .
+    traceback_util:
+    tree: tree
+    tree_util: tree_util
+    typing: typing .
+    util:
+    xla_bridge: extend.backend .
+    xla_metadata xla_metadata_lib: experimental.xla_metadata
+    """
+)
+"""Modules below `jax._src`, with the public modules below `jax` whose names they have."""
+
+OBJECTS = {
+    "ad_checkpoint.remat_p": "pellucid.higher_order.remat.remat_p",
+    "ad_util.stop_gradient_p": "pellucid.primitives.conversion.stop_gradient_p",
+    "api._dtype": "pellucid.as_jax.own.dtype_of",
+    "api_util.infer_argnums_and_argnames": "pellucid.as_jax.own.infer_argnums_and_argnames",
+    "array.ArrayImpl": "pellucid.xla.arrays.ArrayImpl",
+    "config.config": "pellucid.base.config.config",
+    "config.update": "pellucid.base.config.config.update",
+    "core.JaxprEqnContext": "pellucid.as_jax.own.JaxprEqnContext",
+    "core.call_p": "pellucid.higher_order.calls.call_p",
+    "core.closed_call_p": "pellucid.higher_order.calls.closed_call_p",
+    "core.full_lower": "pellucid.as_jax.own.itself",
+    "core.get_referent": "pellucid.as_jax.own.itself",
+    "core.physical_aval": "pellucid.ir.physical",
+    "core.safe_map": "pellucid.api_util.safe_map",
+    "core.safe_zip": "pellucid.as_jax.own.safe_zip",
+    "core.trace_state_clean": "pellucid.as_jax.own.trace_state_clean",
+    "dispatch.wait_for_tokens": "pellucid.runtime.tokens.effects_barrier",
+    "distributed.global_state": "pellucid.as_jax.own.global_state",
+    "dtypes.DType": "numpy.dtype",
+    "dtypes.ExtendedDType": "pellucid.extend.dtypes.ExtendedDType",
+    "dtypes.dtype": "pellucid.as_jax.own.dtype_of",
+    "dtypes.extended": "pellucid.base.dtypes.extended",
+    "dtypes.supports_inf": "pellucid.base.dtypes.supports_inf",
+    "dtypes.to_complex_dtype": "pellucid.base.dtypes.to_complex_dtype",
+    "dtypes.to_inexact_dtype": "pellucid.base.dtypes.to_inexact_dtype",
+    "earray.EArray": "pellucid.runtime.extended.ExtendedArray",
+    "effects.control_flow_allowed_effects": "pellucid.experimental.hijax.types.control_flow_allowed_effects",
+    "effects.lowerable_effects": "pellucid.interpreters.mlir.lowerable_effects",
+    "effects.remat_allowed_effects": "pellucid.interpreters.mlir.lowerable_effects",
+    "interpreters.partial_eval.DynamicJaxprTrace": "pellucid.tracing.staging.StagingTrace",
+    "lib.jaxlib_extension_version": "jaxlib.xla_client._version",
+    "lib.version": "pellucid.as_jax.own.jaxlib_numbers",
+    "lib.version_str": "pellucid.xla.compile.jaxlib_version",
+    "lib.xla_client": "jaxlib.xla_client",
+    "literals.LiteralArray": "pellucid.as_jax.own.TypedNdArray",
+    "literals.TypedComplex": "pellucid.as_jax.own.TypedComplex",
+    "literals.TypedFloat": "pellucid.as_jax.own.TypedFloat",
+    "literals.TypedInt": "pellucid.as_jax.own.TypedInt",
+    "literals.TypedNdArray": "pellucid.as_jax.own.TypedNdArray",
+    "checkify.Error": "pellucid.checks.errors.Error",
+    "checkify.JaxException": "pellucid.checks.errors.JaxException",
+    "checkify.Out": "pellucid.as_jax.own.Out",
+    "checkify.checkify": "pellucid.checks.checkify.checkify",
+    "checkify.user_checks": "pellucid.checks.errors.user_checks",
+    "mesh.empty_abstract_mesh": "pellucid.sharding.mesh.empty_abstract_mesh",
+    "mesh.get_concrete_mesh": "pellucid.as_jax.own.get_concrete_mesh",
+    "mesh.use_abstract_mesh": "pellucid.sharding.use_abstract_mesh",
+    "numpy.util.check_arraylike": "pellucid.as_jax.own.check_arraylike",
+    "numpy.util.ensure_arraylike": "pellucid.as_jax.own.ensure_arraylike",
+    "numpy.util.promote_args": "pellucid.as_jax.own.promote_args",
+    "numpy.util.promote_args_inexact": "pellucid.as_jax.own.promote_args_inexact",
+    "numpy.util.promote_dtypes": "pellucid.as_jax.own.promote_dtypes",
+    "numpy.util.promote_dtypes_complex": "pellucid.as_jax.own.promote_dtypes_complex",
+    "numpy.util.promote_dtypes_inexact": "pellucid.as_jax.own.promote_dtypes_inexact",
+    "numpy.util.promote_dtypes_numeric": "pellucid.as_jax.own.promote_dtypes_numeric",
+    "numpy.util.promote_shapes": "pellucid.as_jax.own.promote_shapes",
+    "pjit.UnspecifiedValue": "pellucid.as_jax.own.UnspecifiedValue",
+    "pjit.jit_p": "pellucid.higher_order.calls.jit_p",
+    "pjit.mesh_lib": "jax._src.mesh",
+    "pretty_printer.Doc": "pellucid.as_jax.documents.Doc",
+    "pretty_printer.brk": "pellucid.as_jax.documents.brk",
+    "pretty_printer.concat": "pellucid.as_jax.documents.concat",
+    "pretty_printer.group": "pellucid.as_jax.documents.group",
+    "pretty_printer.join": "pellucid.as_jax.documents.join",
+    "pretty_printer.nest": "pellucid.as_jax.documents.nest",
+    "pretty_printer.nil": "pellucid.as_jax.documents.nil",
+    "pretty_printer.text": "pellucid.as_jax.documents.text",
+    "public_test_util.check_close": "pellucid.as_jax.own.check_close",
+    "sharding_impls.UNSPECIFIED": "pellucid.as_jax.own.UNSPECIFIED",
+    "sharding_impls.UnspecifiedValue": "pellucid.as_jax.own.UnspecifiedValue",
+    "sharding_impls.canonicalize_sharding": "pellucid.as_jax.own.canonicalize_sharding",
+    "state.types.AbstractRef": "pellucid.ir.avals.AbstractRef",
+    "test_util.check_close": "pellucid.as_jax.own.check_close",
+    "test_util.device_under_test": "pellucid.runtime.platforms.default_platform",
+    "traceback_util._exclude_paths": "pellucid.extend.source_info_util.excluded_paths",
+    "traceback_util.api_boundary": "pellucid.as_jax.own.api_boundary",
+    "traceback_util.include_frame": "pellucid.as_jax.own.include_frame",
+    "traceback_util.register_exclusion": "pellucid.extend.source_info_util.register_exclusion",
+    "tree_util._registry": "pellucid.as_jax.own.registry",
+    "tree_util.flatten_one_level": "pellucid.as_jax.own.flatten_one_level",
+    "tree_util.prefix_errors": "pellucid.as_jax.own.prefix_errors",
+    "typing.Shape": "pellucid.base.typing.Shape",
+    "typing.SupportsDType": "pellucid.as_jax.own.SupportsDType",
+    "util.HashableFunction": "pellucid.as_jax.own.HashableFunction",
+    "util.HashablePartial": "pellucid.as_jax.own.HashablePartial",
+    "util.cache": "pellucid.as_jax.own.cache",
+    "util.canonicalize_axis": "pellucid.as_jax.own.canonicalize_axis",
+    "util.merge_lists": "pellucid.as_jax.own.merge_lists",
+    "util.partition_list": "pellucid.as_jax.own.partition_list",
+    "util.safe_map": "pellucid.api_util.safe_map",
+    "util.safe_zip": "pellucid.as_jax.own.safe_zip",
+    "util.split_list": "pellucid.as_jax.own.split_list",
+    "util.tuple_insert": "pellucid.as_jax.own.tuple_insert",
+    "util.tuple_delete": "pellucid.as_jax.own.tuple_delete",
+    "util.unzip2": "pellucid.as_jax.own.unzip2",
+    "util.unzip3": "pellucid.as_jax.own.unzip3",
+    "util.wraps": "pellucid.as_jax.own.wraps",
+    "xla_bridge.discover_pjrt_plugins": "pellucid.extend.plugins.discover",
+    "xla_bridge.register_plugin": "pellucid.extend.plugins.register_plugin",
+}
+"""Names that are in no public module, with the objects that they are here."""
+
+READ_ANEW = {
+    "compiler.backend_compile_and_load": "pellucid.xla.compile.compile_module",
+    "xla_bridge._backends": "pellucid.as_jax.own.running_backends()",
+}
+"""Names whose values change; those that aren't calls may be set, which replaces the object of pellucid."""
+
+REFUSED = {
+    "cudnn.fused_attention_stablehlo": "Call `jax.nn.dot_product_attention`, which chooses the kernel.",
+    "interpreters.partial_eval.TracingEqn": "Read `jaxpr.eqns` of a finished program.",
+    "interpreters.partial_eval.custom_staging_rules": "Programs are staged in one way; `jax.make_jaxpr` and an "
+    "interpreter of its equations replace a primitive.",
+    "pjit.pjit_staging_rule": "Programs are staged in one way; read calls of `jit` as equations of `pjit.jit_p`.",
+}
+"""Names that can't be served, and what to use."""

@@ -1,0 +1,159 @@
+"""While `import jax` is answered, modules, functions and classes say that they are of `jax`."""
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from corpus import metadata
+
+from pellucid.as_jax import identity
+
+TESTS = Path(__file__).parents[2]
+
+NAMES = """
+import pickle, sys
+import jax, jax.numpy as jnp
+import jax.profiler, jax.scipy.stats.norm
+
+assert jax.__name__ == "jax" and jnp.__name__ == "jax.numpy" and jax.profiler.__name__ == "jax.profiler"
+loaded = "numpy lax nn random tree_util sharding errors profiler interpreters.ad lax.linalg scipy stages".split()
+assert all(f"jax.{name}" in sys.modules for name in loaded)
+assert jax.Array.__module__ == "jax" and jax.Array.all and jax.Array.__name__ == "Array"
+kinds = []
+def keep(x):
+    kinds.append(type(x))
+    return x * 2.0
+jax.jit(keep)(1.0); jax.vmap(keep)(jnp.ones(2)); jax.grad(keep)(1.0)
+x = jnp.ones(2)
+assert all(kind.__module__.split(".")[0] == "jax" for kind in kinds), kinds
+assert type(x).__module__.split(".")[0] == "jaxlib"
+assert jnp.abs.__module__ == "jax.numpy" and jax.jit.__module__ == "jax"
+assert jax.sharding.NamedSharding.__module__ == "jax.sharding"
+try:
+    jax.jit(bool)(1.0)
+except TypeError as error:
+    assert repr(type(error)) == "<class 'jax.errors.TracerBoolConversionError'>"
+for value in (
+    jnp.sin, jax.P("a"), x, jax.nn.relu, jax.tree.map, jax.tree_util.Partial(jnp.sin), jax.jit, jax.typeof(x), kinds[0],
+    jax.ShapeDtypeStruct((2,), jnp.float32), jax.errors.JaxRuntimeError("no memory"), type(jax.random.key(0)),
+    jax.disable_jit, jax.tree.structure([1, 2]), jax.random.key(0),
+):
+    pickle.loads(pickle.dumps(value))
+"""
+
+MESSAGES = """
+import jax
+for statement, text in [
+    ("import jax.nothing", "No module named 'jax.nothing'"),
+    ("import jax._src.nothing", "No module named 'jax._src.nothing'"),
+    ("from jax import nowhere", "cannot import name 'nowhere' from 'jax' "),
+    ("from jax.numpy import nobody", "cannot import name 'nobody' from 'jax.numpy' "),
+    ("jax.numpy.nobody", "module 'jax.numpy' has no attribute 'nobody'"),
+    ("jax.nobody", "module 'jax' has no attribute 'nobody'"),
+]:
+    try:
+        exec(statement)
+    except (ImportError, AttributeError) as error:
+        assert str(error).startswith(text), str(error)
+    else:
+        raise AssertionError(statement)
+"""
+
+METADATA = f"""
+import importlib, sys, warnings
+warnings.simplefilter("ignore")
+sys.path.insert(0, {str(TESTS)!r})
+from corpus import metadata
+reference = metadata.reference_facts()
+for (owner, name), facts in metadata.all_facts("jax").items():
+    x = getattr(importlib.import_module(owner), name)
+    where = getattr(x, "__module__", None) or ""
+    assert not where.startswith("pellucid"), (owner, name, where)
+    theirs = reference[owner, name].module if (owner, name) in reference else None
+    # What is one object here may be two in the reference: it is in both of their modules.
+    if theirs not in (None, where) and where.startswith("jax."):
+        assert getattr(importlib.import_module(where), facts.name) is x, (owner, name, where)
+"""
+
+OPT_EINSUM = """
+import jax, jax.numpy as jnp
+import opt_einsum
+x = jnp.ones((3, 3))
+assert float(jax.jit(lambda x: opt_einsum.contract("ij,jk->ik", x, x))(x)[0, 0]) == 3
+assert float(jax.vmap(lambda x: opt_einsum.contract("i,i->", x, x))(x)[0]) == 3
+"""
+
+
+def run(program: str, *, version: str = "None") -> str:
+    start = f"import pellucid.as_jax; pellucid.as_jax.install({version})\n"
+    process = subprocess.run(
+        [sys.executable, "-c", start + program],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr
+    return process.stdout
+
+
+@pytest.mark.parametrize("program", [NAMES, MESSAGES, METADATA], ids=["names", "messages", "law"])
+def test_what_is_answered_is_of_jax(program):
+    run(program)
+
+
+def test_a_library_that_asks_for_the_module_of_a_class_finds_the_backend():
+    pytest.importorskip("opt_einsum")
+    run(OPT_EINSUM)
+
+
+def test_public_modules_are_those_of_the_reference():
+    listed = {m.removeprefix("jax").removeprefix(".") for m in metadata.public_modules()}
+    assert listed - identity.PUBLIC <= {"extend.pallas"}
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("pellucid", "jax"),
+        ("pellucid.numpy", "jax.numpy"),
+        ("pellucid.numpy.elementwise", "jax._src.numpy.elementwise"),
+        ("pellucid.as_jax.modules.lib", "jax.lib"),
+        ("pellucid_kernel.page", "pellucid_kernel.page"),
+        ("numpy", "numpy"),
+    ],
+)
+def test_modules_are_served_under_one_name(name, shown):
+    assert identity.as_jax(name) == shown
+
+
+def test_modules_run_as_programs():
+    process = subprocess.run(
+        [sys.executable, "-m", "pellucid.as_jax", "-m", "jax.tools.jax_to_ir", "--help"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr
+    assert "--input_shapes" in process.stdout
+
+
+def test_the_version_is_chosen():
+    program = "import importlib.metadata, jax; print(jax.__version__, importlib.metadata.version('jax'), jax.__version_info__)"
+    assert run(program, version="'0.11.1'").strip() == "0.11.1 0.11.1 (0, 11, 1)"
+
+
+def test_the_command_line_and_the_environment_choose_the_version(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text("import jax; print(jax.__version__)", encoding="utf-8")
+    for options, variables in (
+        (["--jax-version", "0.11.0"], {}),
+        ([], {"PELLUCID_AS_JAX_VERSION": "0.11.0"}),
+    ):
+        process = subprocess.run(
+            [sys.executable, "-m", "pellucid.as_jax", *options, str(script)],
+            capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **variables},
+        )  # fmt: skip
+        assert process.stdout.strip() == "0.11.0", process.stderr
+
+
+def test_pellucid_itself_keeps_its_names():
+    assert importlib.import_module("pellucid.numpy").__name__ == "pellucid.numpy"

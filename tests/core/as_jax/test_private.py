@@ -1,0 +1,122 @@
+"""Private names of the reference are served from one table; what isn't says so."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from pellucid.as_jax import private_names
+
+NAMES = Path(__file__).parents[2] / "corpus" / "private_names.txt"
+REFUSED = {
+    *[f"cudnn.fused_attention_stablehlo.{name}" for name in (
+        "_normalize_layout", "check_compute_capability", "check_cudnn_version", "check_is_flash_attention", "check_layout",
+    )],
+    "interpreters.partial_eval.TracingEqn",
+    "interpreters.partial_eval.custom_staging_rules",
+    "pjit.pjit_staging_rule",
+}  # fmt: skip
+"""Names that libraries read and that can't be served."""
+
+SERVED = f"""
+import importlib
+for line in open({str(NAMES)!r}):
+    name = line.strip()
+    if name.startswith("#"):
+        continue
+    owner, parts = importlib.import_module("jax._src"), name.split(".")
+    try:
+        for part in parts:
+            owner = getattr(owner, part)
+    except AttributeError as error:
+        first, second = str(error).splitlines()
+        assert first.startswith(f"`jax._src.{{name}}` is private to jax"), first
+        assert second.strip().startswith(("Use", "Call", "Read", "Programs")), second
+        print(name)
+"""
+
+MEANINGS = """
+import inspect
+import numpy as np
+import jax, jax.numpy as jnp
+from jax._src import api, api_util, config, core, dtypes, lax, lib, mesh, pjit, test_util, tree_util, typing, util
+from jax._src import compiler, distributed, effects, linear_util, pretty_printer, sharding_impls, xla_bridge
+from jax._src.lax.control_flow import scan_p, while_p
+from jax._src.numpy.util import check_arraylike, promote_dtypes_complex, promote_dtypes_inexact
+from jax._src.public_test_util import check_close
+from jax._src.scipy.special import gammaln
+import jax._src.numpy.lax_numpy as lax_numpy
+
+assert api.jit is jax.jit and lax_numpy.where is jnp.where and gammaln is jax.scipy.special.gammaln
+assert lax.add_p is jax.lax.add_p and lax.control_flow.scan_p is scan_p is jax.lax.scan_p
+assert pjit.jit_p.name == "jit" and pjit.mesh_lib is mesh and pjit.auto_axes is jax.sharding.auto_axes
+assert core.Primitive is jax.extend.core.Primitive and core.no_effects == frozenset()
+assert config.enable_checks.value is False and config.threefry_partitionable.value is True
+config.update("jax_enable_x64", False)
+assert lib.version == jax.lib.__version__.split(".") or lib.version_str == jax.lib.__version__
+assert dtypes.dtype(1.0) == np.float32 and api._dtype(jnp.ones(2, jnp.int8)) == np.int8
+assert dtypes.to_complex_dtype(np.float32) == np.complex64
+assert [x.dtype for x in promote_dtypes_inexact(np.int8(1), 2)] == [np.float32] * 2
+assert [x.dtype for x in promote_dtypes_complex(np.float32(1))] == [np.complex64]
+try:
+    check_arraylike("my_function", "text")
+except TypeError as error:
+    assert "my_function" in str(error)
+assert util.split_list([1, 2, 3], [1]) == [[1], [2, 3]] and util.unzip2([(1, 2)]) == ((1,), (2,))
+signature = inspect.signature(lambda x, axis=0: x)
+assert api_util.infer_argnums_and_argnames(signature, (1,), None) == ((1,), ("axis",))
+to_iter, from_iter = tree_util._registry[dict]
+children, aux = to_iter({"a": [1], "b": 2})
+assert from_iter(aux, children) == {"a": [1], "b": 2}
+assert dict in tree_util._registry and int not in tree_util._registry
+assert list(xla_bridge._backends) == ["cpu"] and distributed.global_state.client is None
+assert mesh.get_concrete_mesh().empty and sharding_impls.UNSPECIFIED
+spec = sharding_impls.canonicalize_sharding(None, "f")
+check_close([np.float32(1)], [np.float32(1)])
+try:
+    check_close(np.ones(2), np.array([1, 1.1]))
+except AssertionError:
+    pass
+else:
+    raise AssertionError("check_close")
+text = pretty_printer.group(pretty_printer.concat([pretty_printer.text("a"), pretty_printer.brk(), pretty_printer.text("b")]))
+assert text.format(width=80) == "a b" and str(text + pretty_printer.nil()) == "a b"
+assert effects.lowerable_effects.add_type and effects.Effect is core.Effect
+assert test_util.check_grads and typing.DTypeLike and linear_util.wrap_init
+compile = compiler.backend_compile_and_load
+compiler.backend_compile_and_load = compile
+try:
+    core.JaxprEqnContext("device_host")
+except NotImplementedError as error:
+    assert "compute_type" in str(error)
+"""
+
+
+def run(program: str) -> str:
+    start = "import pellucid.as_jax; pellucid.as_jax.install()\n"
+    process = subprocess.run(
+        [sys.executable, "-c", start + program], capture_output=True, text=True, timeout=120, check=False
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr
+    return process.stdout
+
+
+def test_what_libraries_read_is_served_or_says_what_to_use():
+    assert set(run(SERVED).split()) == REFUSED
+
+
+def test_private_names_mean_what_they_do_in_the_reference():
+    run(MEANINGS)
+
+
+def test_every_row_of_the_table_is_there():
+    targets = f"""
+import importlib
+from pellucid.as_jax.private import resolved
+for target in {[*private_names.OBJECTS.values(), *private_names.READ_ANEW.values()]}:
+    resolved(target.removesuffix("()"))
+for module, sources in {private_names.SOURCES}.items():
+    importlib.import_module(f"jax._src.{{module}}")
+    for source in sources:
+        importlib.import_module(f"jax.{{source}}".strip("."))
+"""
+    run(targets)
